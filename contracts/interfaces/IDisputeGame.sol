@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity 0.8.37;
+
+/// @dev Challenge kinds, see docs/spec/verdict.md. Zero means nothing.
+uint8 constant KIND_REPLAY = 1;
+uint8 constant KIND_DISTANCE = 2;
+uint8 constant KIND_REFERENCE = 3;
+
+/// @notice What a dispute is about. Fields that a kind does not use are zero.
+/// @dev REPLAY uses program, constants, firstStep, steps, start, end. DISTANCE and REFERENCE use program, component, x, y, sum.
+struct StartParams {
+    address asserter; // posted the claim, moves first
+    address challenger; // disagrees with it
+    bytes32 program; // hash of the step program
+    bytes32 constants; // root of the constants
+    uint8 kind; // KIND_REPLAY, KIND_DISTANCE or KIND_REFERENCE
+    uint8 component; // 1 parameter, 2 buffer, 3 optimizer; 0 for a replay
+    uint64 firstStep; // index of the first step of the segment
+    uint64 steps; // steps in the segment
+    bytes32 start; // state root before firstStep (agreed)
+    bytes32 end; // state root claimed after the last step
+    bytes32 x; // state root, first operand of the distance
+    bytes32 y; // state root, second operand of the distance
+    uint256 sum; // distance claimed between x and y
+    uint32 clock; // budget of each side in seconds
+    bytes32 context; // handed back to the resolver, never interpreted by the game
+}
+
+/// @title IDisputeGame
+/// @notice Two players, one claim: the walk ends in one scalar instruction that the chain executes.
+interface IDisputeGame {
+    /// @notice Opens a dispute. The caller is the resolver: `IDisputeResolver.onResolved` is called on it exactly once, never inside `start`.
+    /// @param params What is disputed, by whom, against whom.
+    /// @param header The 112-byte program header, which must hash to `params.program`.
+    /// @return id Identifier of the dispute; never zero.
+    function start(StartParams calldata params, bytes calldata header) external returns (uint256 id);
+}
