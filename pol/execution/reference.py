@@ -1,0 +1,70 @@
+"""Runs a step program by the letter of docs/spec/program.md, in NumPy: what kernels are tested against."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from pol.arithmetic.interpreter import run
+from pol.arithmetic.primitives import Words
+from pol.errors import ProtocolError
+from pol.execution.reading import Indices, read_operands, registers
+from pol.execution.sources import Sources
+from pol.graph.node import MAX_STEP, Node
+from pol.graph.step_program import StepProgram
+from pol.graph.types import TensorType, unravel
+
+
+class ReferenceExecutor:
+    """Executes one step at a time; vectorised over the elements of an output, sequential over the terms of a fold.
+
+    Raises ProtocolError if the program is invalid or the constants are not of its types.
+    """
+
+    def __init__(self, program: StepProgram, constants: Sequence[Words]) -> None:
+        program.validate()
+        check_tensors("constant", program.constants, constants)
+        self._program = program
+        self._constants = list(constants)
+
+    def run(self, state: Sequence[Words], step: int) -> list[Words]:
+        """Outputs of all nodes at this step; ProtocolError if the state is not of the program's types."""
+        check_tensors("state slot", [slot.type for slot in self._program.slots], state)
+        outputs: list[Words] = []
+        sources = Sources(state, self._constants, outputs)
+        for node in self._program.nodes:
+            outputs.append(evaluate_node(node, step, sources))
+        return outputs
+
+
+def next_state(program: StepProgram, outputs: Sequence[Words]) -> list[Words]:
+    """The state after a step, from the outputs of all its nodes."""
+    return [outputs[slot.producer] for slot in program.slots]
+
+
+def evaluate_node(node: Node, step: int, sources: Sources) -> Words:
+    """The node's whole output, of the node's shape."""
+    if not 0 <= step <= MAX_STEP:
+        raise ProtocolError(f"step {step} is not in 0 .. 2^32-1")
+    shape = node.type.shape
+    mesh: list[Indices] = list(np.meshgrid(*(np.arange(n) for n in shape), indexing="ij", sparse=True))
+    accumulator: Words = np.full(shape, node.init, np.uint32)
+    for term in range(node.terms):
+        fold = [np.asarray(k, np.int64) for k in unravel(term, node.fold)]
+        coordinates = [np.asarray(step, np.int64), *mesh, *fold]
+        readings = read_operands(node, coordinates, sources)
+        result = run(node.body, registers(node, coordinates, readings, accumulator))
+        accumulator = np.ascontiguousarray(np.broadcast_to(result, shape))
+    return accumulator
+
+
+def check_tensors(what: str, types: Sequence[TensorType], tensors: Sequence[Words]) -> None:
+    """ProtocolError unless these are dense arrays of words of the given types."""
+    if len(types) != len(tensors):
+        raise ProtocolError(f"{len(tensors)} tensors were given for {len(types)} of kind {what}")
+    for index, (type_, tensor) in enumerate(zip(types, tensors, strict=True)):
+        if tensor.dtype != np.uint32 or tensor.shape != type_.shape or not tensor.flags.c_contiguous:
+            raise ProtocolError(
+                f"{what} {index} must be a dense uint32 array of shape {type_.shape}, got {tensor.dtype} {tensor.shape}"
+            )
