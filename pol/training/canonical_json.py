@@ -1,0 +1,93 @@
+"""Canonical JSON documents (RFC 8785), decoded strictly: one document has one encoding."""
+
+import json
+import re
+from collections.abc import Iterable
+from typing import Any, TypeAlias
+
+import rfc8785
+
+from pol.errors import ProtocolError
+
+Document: TypeAlias = dict[str, Any]
+
+_HASH = re.compile(r"[0-9a-f]{64}")
+
+
+def encode(document: Document) -> bytes:
+    """The canonical bytes of ``document``; integers beyond 2^53 must be given as decimal strings."""
+    return rfc8785.dumps(document)
+
+
+def decode(data: bytes, what: str) -> Document:
+    """The document that ``data`` encodes.
+
+    Raises:
+        ProtocolError: not JSON, not an object, or not the canonical encoding (order, spaces, repeated keys, numbers).
+    """
+    try:
+        document = json.loads(data)
+        encoded = rfc8785.dumps(document)
+    except (ValueError, RecursionError, rfc8785.CanonicalizationError) as error:
+        raise ProtocolError(f"{what} isn't valid JSON: {error}") from error
+    if not isinstance(document, dict) or encoded != data:
+        raise ProtocolError(f"{what} isn't a canonical JSON object (RFC 8785)")
+    return document
+
+
+class Fields:
+    """Typed access to the members of a document; every mistake is a ProtocolError that names the member."""
+
+    def __init__(self, document: object, what: str, names: Iterable[str]):
+        if not isinstance(document, dict):
+            raise ProtocolError(f"{what} isn't a JSON object")
+        if set(document) != set(names):
+            raise ProtocolError(f"{what} has the members {sorted(document)}, expected {sorted(names)}")
+        self._document: Document = document
+        self._what = what
+
+    def text(self, name: str) -> str:
+        """A string."""
+        value = self._document[name]
+        if not isinstance(value, str):
+            raise self._wrong(name, "a string")
+        return value
+
+    def integer(self, name: str, low: int = 0, high: int = (1 << 53) - 1) -> int:
+        """An integer in ``[low, high]``."""
+        value = self._document[name]
+        if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
+            raise self._wrong(name, f"an integer from {low} to {high}")
+        return value
+
+    def decimal(self, name: str, bits: int) -> int:
+        """An unsigned integer below 2^bits, as a decimal string without leading zeros."""
+        value = self._document[name]
+        if not isinstance(value, str) or not re.fullmatch(r"0|[1-9][0-9]{0,79}", value) or int(value) >= 1 << bits:
+            raise self._wrong(name, f"an integer below 2^{bits} as a decimal string")
+        return int(value)
+
+    def digest(self, name: str) -> str:
+        """64 lower-case hexadecimal digits."""
+        value = self._document[name]
+        if not isinstance(value, str) or not _HASH.fullmatch(value):
+            raise self._wrong(name, "64 lower-case hexadecimal digits")
+        return value
+
+    def hash(self, name: str) -> bytes:
+        """A 32-byte hash, written as 64 lower-case hexadecimal digits."""
+        return bytes.fromhex(self.digest(name))
+
+    def items(self, name: str) -> list[object]:
+        """An array."""
+        value = self._document[name]
+        if not isinstance(value, list):
+            raise self._wrong(name, "an array")
+        return value
+
+    def member(self, name: str, names: Iterable[str]) -> "Fields":
+        """An object with exactly the members ``names``."""
+        return Fields(self._document[name], f"{self._what}.{name}", names)
+
+    def _wrong(self, name: str, expected: str) -> ProtocolError:
+        return ProtocolError(f"{self._what}.{name} is {self._document[name]!r}, expected {expected}")

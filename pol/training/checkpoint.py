@@ -1,0 +1,72 @@
+"""Checkpoints: tensors of words as safetensors files that hold nothing but tensors, in one possible encoding.
+
+The container is only transport. What is committed to is the content (docs/spec/commitments.md, "Files").
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import load, save
+
+from pol.errors import ProtocolError
+from pol.graph.types import DType, TensorType
+
+Words = NDArray[np.uint32]
+
+_STORAGE: dict[DType, np.dtype[np.float32] | np.dtype[np.int32]] = {
+    DType.F32: np.dtype(np.float32),
+    DType.I32: np.dtype(np.int32),
+}
+
+
+def encode(names: Sequence[str], types: Sequence[TensorType], tensors: Sequence[Words]) -> bytes:
+    """The file for ``tensors``; equal words give equal bytes.
+
+    Raises:
+        ProtocolError: names repeat, or a tensor isn't an array of words of its type's shape.
+    """
+    if not len(names) == len(types) == len(tensors):
+        raise ProtocolError(f"no checkpoint: {len(names)} names, {len(types)} types, {len(tensors)} tensors")
+    if len(set(names)) != len(names):
+        raise ProtocolError(f"tensor names repeat: {sorted(names)}")
+    content: dict[str, NDArray[np.number]] = {}
+    for name, type_, words in zip(names, types, tensors, strict=True):
+        if words.dtype != np.uint32 or words.shape != tuple(type_.shape):
+            raise ProtocolError(
+                f"tensor {name} is {words.dtype} of shape {words.shape}, expected words of shape {type_.shape}"
+            )
+        # A view moves bits, so NaN payloads survive; ascontiguousarray would turn rank 0 into rank 1.
+        contiguous = words if words.flags.c_contiguous else words.copy(order="C")
+        content[name] = contiguous.view(_STORAGE[type_.dtype])
+    return bytes(save(content))
+
+
+def decode(data: bytes, names: Sequence[str], types: Sequence[TensorType]) -> list[Words]:
+    """The tensors in ``data``, in the order of ``names``.
+
+    ``data`` comes from a stranger: check its digest first.
+
+    Raises:
+        ProtocolError: truncated, missing or extra tensors, another dtype or shape, metadata, or any other encoding than
+            the one `encode` gives.
+    """
+    try:
+        content = load(data)
+    except (SafetensorError, KeyError, ValueError, TypeError) as error:
+        raise ProtocolError(f"not a safetensors file: {error}") from error
+    if set(content) != set(names):
+        missing, extra = sorted(set(names) - set(content)), sorted(set(content) - set(names))
+        raise ProtocolError(f"wrong tensors in a checkpoint: missing {missing}, unexpected {extra}")
+    tensors: list[Words] = []
+    for name, type_ in zip(names, types, strict=True):
+        array = content[name]
+        if array.dtype != _STORAGE[type_.dtype] or array.shape != tuple(type_.shape):
+            raise ProtocolError(
+                f"tensor {name} is {array.dtype} {array.shape}, expected {_STORAGE[type_.dtype]} {tuple(type_.shape)}"
+            )
+        tensors.append(array.view(np.uint32))
+    if encode(names, types, tensors) != data:
+        raise ProtocolError("a checkpoint in another than the canonical encoding: metadata, gaps or another order")
+    return tensors

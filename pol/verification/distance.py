@@ -1,0 +1,159 @@
+"""Exact integer distances between states: what the chain compares (docs/spec/verdict.md, "Distance").
+
+Tensors are arrays of 32-bit words. All sums are exact; above 2^191 they are INFINITE.
+"""
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pol.errors import ProtocolError
+from pol.graph.step_program import Component, StepProgram
+from pol.graph.types import DType, TensorType
+
+Words = NDArray[np.uint32]
+
+INFINITE = (1 << 256) - 1
+SATURATION = 1 << 191
+LEAF_WORDS = 64
+_FRACTION_BITS = 40
+_RANGE_BITS = 23
+# Sums of 32-bit halves stay below 2^64 for up to 2^32 elements; blocks also bound the memory of the temporaries.
+_BLOCK = 1 << 18
+_LOW = np.uint64(0xFFFFFFFF)
+_SHIFT = np.uint64(32)
+
+
+def saturating_sum(parts: Iterable[int]) -> int:
+    """The sum of distances; INFINITE if a part is, or if it would reach 2^191."""
+    total = 0
+    for part in parts:
+        total += part
+        if total >= SATURATION:
+            return INFINITE
+    return total
+
+
+def word_distance(dtype: DType, x: int, y: int) -> int:
+    """The distance of two words."""
+    return leaf_distances(dtype, np.array([x], np.uint32), np.array([y], np.uint32))[0]
+
+
+def leaf_distances(dtype: DType, x: Words, y: Words) -> list[int]:
+    """The distance of each leaf (64 words in row-major order) of two tensors of one type.
+
+    Raises:
+        ProtocolError: the shapes differ.
+    """
+    _require_equal_shapes(x, y)
+    x, y = x.reshape(-1), y.reshape(-1)
+    sums: list[int] = []
+    for low in range(0, x.size, _BLOCK):
+        sums += _leaf_sums(dtype, x[low : low + _BLOCK], y[low : low + _BLOCK])
+    return sums
+
+
+def tensor_distance(dtype: DType, x: Words, y: Words) -> int:
+    """The distance of two tensors of one type.
+
+    Raises:
+        ProtocolError: the shapes differ.
+    """
+    _require_equal_shapes(x, y)
+    x, y = x.reshape(-1), y.reshape(-1)
+    blocks = range(0, x.size, _BLOCK)
+    return saturating_sum(_block_sum(dtype, x[low : low + _BLOCK], y[low : low + _BLOCK]) for low in blocks)
+
+
+def slot_distances(program: StepProgram, x: Sequence[Words], y: Sequence[Words], component: Component) -> list[int]:
+    """The distance of each slot of two states; slots of another component count as 0.
+
+    Raises:
+        ProtocolError: a state doesn't fit the program.
+    """
+    require_state(program, x)
+    require_state(program, y)
+    return [
+        tensor_distance(slot.type.dtype, a, b) if slot.component == component else 0
+        for slot, a, b in zip(program.slots, x, y, strict=True)
+    ]
+
+
+def component_distances(program: StepProgram, x: Sequence[Words], y: Sequence[Words]) -> tuple[int, int, int]:
+    """The distances of two states over parameters, buffers and optimizer state."""
+    parameter, buffer, optimizer = (
+        saturating_sum(slot_distances(program, x, y, component))
+        for component in (Component.PARAMETER, Component.BUFFER, Component.OPTIMIZER)
+    )
+    return parameter, buffer, optimizer
+
+
+def require_state(program: StepProgram, state: Sequence[Words]) -> None:
+    """Check that ``state`` has a tensor of words of the right shape for every slot.
+
+    Raises:
+        ProtocolError: it doesn't.
+    """
+    if len(state) != len(program.slots):
+        raise ProtocolError(f"a state of {len(state)} tensors, but the program has {len(program.slots)} slots")
+    for index, (slot, words) in enumerate(zip(program.slots, state, strict=True)):
+        require_words(slot.type, words, f"state slot {index}")
+
+
+def require_words(expected: TensorType, words: Words, what: str) -> None:
+    """Check that ``words`` is an array of 32-bit words of the expected shape.
+
+    Raises:
+        ProtocolError: it isn't.
+    """
+    if words.dtype != np.uint32 or words.shape != tuple(expected.shape):
+        shape = tuple(expected.shape)
+        raise ProtocolError(f"{what} is {words.dtype} of shape {words.shape}, expected words of shape {shape}")
+
+
+def _require_equal_shapes(x: Words, y: Words) -> None:
+    if x.shape != y.shape or x.dtype != np.uint32 or y.dtype != np.uint32:
+        raise ProtocolError(f"no distance between {x.dtype} {x.shape} and {y.dtype} {y.shape}")
+
+
+def _differences(dtype: DType, x: Words, y: Words) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
+    """``|fix(x) - fix(y)|`` per word, and which pairs are infinitely far apart."""
+    if dtype != DType.F32:
+        return np.zeros(x.shape, np.uint64), x != y
+    with np.errstate(invalid="ignore"):
+        a, b = x.view(np.float32).astype(np.float64), y.view(np.float32).astype(np.float64)
+        bound = float(1 << _RANGE_BITS)
+        finite = (np.abs(a) < bound) & (np.abs(b) < bound)
+    # A binary32 times 2^40 is exact in binary64, and below 2^63, so both casts are exact as well.
+    scale = float(1 << _FRACTION_BITS)
+    i = np.trunc(np.where(finite, a, 0.0) * scale).astype(np.int64)
+    j = np.trunc(np.where(finite, b, 0.0) * scale).astype(np.int64)
+    u, v = i.view(np.uint64), j.view(np.uint64)
+    # The true difference is below 2^64, so arithmetic modulo 2^64 gives it exactly.
+    return np.where(i >= j, u - v, v - u), ~finite
+
+
+def _squares(d: NDArray[np.uint64]) -> list[NDArray[np.uint64]]:
+    """``d * d`` as four columns of weight 2^0, 2^32, 2^64, 2^96, each entry below 2^34."""
+    low, high = d & _LOW, d >> _SHIFT
+    ll, lh, hh = low * low, low * high, high * high
+    return [ll & _LOW, (ll >> _SHIFT) + 2 * (lh & _LOW), 2 * (lh >> _SHIFT) + (hh & _LOW), hh >> _SHIFT]
+
+
+def _block_sum(dtype: DType, x: Words, y: Words) -> int:
+    d, infinite = _differences(dtype, x, y)
+    if bool(infinite.any()):
+        return INFINITE
+    return sum(int(column.sum(dtype=np.uint64)) << 32 * i for i, column in enumerate(_squares(d)))
+
+
+def _leaf_sums(dtype: DType, x: Words, y: Words) -> list[int]:
+    d, infinite = _differences(dtype, x, y)
+    starts = np.arange(0, x.size, LEAF_WORDS)
+    columns = [np.add.reduceat(column, starts).tolist() for column in _squares(d)]
+    is_infinite = np.logical_or.reduceat(infinite, starts).tolist()
+    return [
+        INFINITE if bad else c0 + (c1 << 32) + (c2 << 64) + (c3 << 96)
+        for bad, c0, c1, c2, c3 in zip(is_infinite, *columns, strict=True)
+    ]

@@ -1,0 +1,68 @@
+"""One document has one encoding."""
+
+import pytest
+
+from pol.errors import ProtocolError
+from pol.training.canonical_json import Fields, decode, encode
+
+
+def test_round_trip() -> None:
+    document = {"b": [1, "x", {"y": None}], "a": 2**53 - 1, "c": True}
+    assert decode(encode(document), "it") == document
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"[1]",
+        b"{",
+        b'{"a": 1}',
+        b'{"b":1,"a":2}',
+        b'{"a":1,"a":1}',
+        b'{"a":1.0}',
+        b'{"a":NaN}',
+        b'{"a":9007199254740993}',
+        b'{"a":"\xff"}',
+        b"[" * 100_000,
+        b'{"a":1}\n',
+    ],
+)
+def test_anything_but_the_canonical_bytes_is_refused(data: bytes) -> None:
+    with pytest.raises(ProtocolError, match=r"^it isn't"):
+        decode(data, "it")
+
+
+def test_fields_are_typed() -> None:
+    digest = "ab" * 32
+    fields = Fields({"n": 3, "s": "x", "d": digest, "w": "12", "l": [1], "o": {"k": 1}}, "doc", "nsdwlo")
+    assert fields.integer("n") == 3
+    assert fields.text("s") == "x"
+    assert fields.digest("d") == digest
+    assert fields.hash("d") == bytes.fromhex(digest)
+    assert fields.decimal("w", 64) == 12
+    assert fields.items("l") == [1]
+    assert fields.member("o", "k").integer("k") == 1
+    for call in (
+        lambda: fields.integer("s"),
+        lambda: fields.integer("n", 4),
+        lambda: fields.integer("n", 0, 2),
+        lambda: fields.text("n"),
+        lambda: fields.digest("s"),
+        lambda: fields.decimal("n", 64),
+        lambda: fields.decimal("s", 64),
+        lambda: fields.decimal("w", 3),
+        lambda: fields.items("o"),
+        lambda: fields.member("o", "z"),
+        lambda: fields.member("l", "z"),
+    ):
+        with pytest.raises(ProtocolError, match=r"doc[. ]"):
+            call()
+
+
+def test_true_is_no_integer_and_leading_zeros_no_decimal() -> None:
+    fields = Fields({"t": True, "z": "012"}, "doc", "tz")
+    with pytest.raises(ProtocolError):
+        fields.integer("t")
+    with pytest.raises(ProtocolError):
+        fields.decimal("z", 64)

@@ -1,0 +1,107 @@
+"""Checkpoints hold tensors and nothing else, in one encoding."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pol.errors import ProtocolError
+from pol.graph.types import DType, TensorType
+from pol.training.checkpoint import Words, decode, encode
+
+NAMES = ("weight", "step", "momentum")
+TYPES = (TensorType(DType.F32, (2, 3)), TensorType(DType.I32, ()), TensorType(DType.F32, (5,)))
+
+
+def tensors(seed: int = 0) -> list[Words]:
+    random = np.random.default_rng(seed)
+    return [np.asarray(random.integers(0, 2**32, t.shape, np.uint32)) for t in TYPES]
+
+
+def test_every_bit_survives() -> None:
+    words = tensors()
+    words[0][0] = [0x7F800001, 0xFFC12345, 0x80000000]  # signalling NaN, NaN with a payload, -0
+    data = encode(NAMES, TYPES, words)
+    back = decode(data, NAMES, TYPES)
+    for before, after in zip(words, back, strict=True):
+        assert after.dtype == np.uint32
+        assert after.shape == before.shape
+        assert np.array_equal(before, after)
+    assert encode(NAMES, TYPES, back) == data
+
+
+def test_the_bytes_depend_on_the_content_only() -> None:
+    words = tensors()
+    strided = [np.asfortranarray(words[0]), words[1], np.repeat(words[2], 2)[::2]]
+    assert encode(NAMES, TYPES, strided) == encode(NAMES, TYPES, words)
+
+
+def test_every_truncation_is_refused() -> None:
+    data = encode(NAMES, TYPES, tensors())
+    for length in range(len(data)):
+        with pytest.raises(ProtocolError):
+            decode(data[:length], NAMES, TYPES)
+
+
+@given(st.binary(max_size=200))
+def test_garbage_is_refused(data: bytes) -> None:
+    with pytest.raises(ProtocolError):
+        decode(data, NAMES, TYPES)
+
+
+@given(st.integers(0, 10_000), st.integers(1, 255))
+def test_a_changed_byte_changes_the_content_or_is_refused(position: int, flip: int) -> None:
+    words = tensors()
+    data = bytearray(encode(NAMES, TYPES, words))
+    data[position % len(data)] ^= flip
+    try:
+        back = decode(bytes(data), NAMES, TYPES)
+    except ProtocolError:
+        return
+    assert any(not np.array_equal(a, b) for a, b in zip(words, back, strict=True))
+
+
+def with_header(data: bytes, change: dict[str, object]) -> bytes:
+    """The same file with entries of its header replaced."""
+    size = int.from_bytes(data[:8], "little")
+    header = json.dumps(json.loads(data[8 : 8 + size]) | change, separators=(",", ":")).encode()
+    header += b" " * (-len(header) % 8)
+    return len(header).to_bytes(8, "little") + header + data[8 + size :]
+
+
+def test_metadata_and_trailing_bytes_are_refused() -> None:
+    data = encode(NAMES, TYPES, tensors())
+    for changed in (with_header(data, {"__metadata__": {"author": "x"}}), data + b"\0"):
+        with pytest.raises(ProtocolError):
+            decode(changed, NAMES, TYPES)
+
+
+def test_other_tensors_are_refused() -> None:
+    data = encode(NAMES, TYPES, tensors())
+    with pytest.raises(ProtocolError, match=r"missing \['bias'\]"):
+        decode(data, (*NAMES, "bias"), (*TYPES, TYPES[0]))
+    with pytest.raises(ProtocolError, match=r"unexpected \['momentum'\]"):
+        decode(data, NAMES[:2], TYPES[:2])
+    with pytest.raises(ProtocolError, match="expected"):
+        decode(data, NAMES, (TensorType(DType.F32, (3, 2)), *TYPES[1:]))
+    with pytest.raises(ProtocolError, match="expected"):
+        decode(data, NAMES, (TensorType(DType.I32, (2, 3)), *TYPES[1:]))
+
+
+def test_a_double_is_no_word() -> None:
+    data = encode(NAMES, TYPES, tensors())
+    changed = with_header(data, {"weight": {"dtype": "F64", "shape": [1, 3], "data_offsets": [0, 24]}})
+    with pytest.raises(ProtocolError):
+        decode(changed, NAMES, TYPES)
+
+
+def test_what_cannot_be_encoded() -> None:
+    words = tensors()
+    with pytest.raises(ProtocolError, match="repeat"):
+        encode(("a", "a", "b"), TYPES, words)
+    with pytest.raises(ProtocolError, match="words of shape"):
+        encode(NAMES, TYPES, [words[0].T, *words[1:]])
+    with pytest.raises(ProtocolError, match="no checkpoint"):
+        encode(NAMES, TYPES, words[:2])

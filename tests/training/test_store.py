@@ -1,0 +1,109 @@
+"""Objects are named by their bytes, appear whole or not at all, and are checked when read."""
+
+import os
+from pathlib import Path
+
+import fsspec
+import pytest
+
+from pol.errors import OperationalError, ProtocolError
+from pol.training.store import CorruptObjectError, Store
+
+DATA = b"some bytes"
+DIGEST = "0" * 64
+
+
+@pytest.fixture(params=["file", "memory"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
+    return Store(f"file://{tmp_path}/objects" if request.param == "file" else f"memory://{tmp_path}")
+
+
+def test_round_trip(store: Store) -> None:
+    digest = store.put(DATA)
+    assert digest == store.put(DATA)
+    assert store.exists(digest)
+    assert store.get(digest) == DATA
+    assert store.get(store.put(b"")) == b""
+
+
+def test_the_name_is_the_keccak_of_the_bytes(store: Store) -> None:
+    assert store.put(b"") == "c5d2460186f7233c927e7db2dcc703c0e500b653ca82273b7bfad8045d85a470"
+
+
+def test_a_missing_object_is_operational(store: Store) -> None:
+    assert not store.exists(DIGEST)
+    with pytest.raises(OperationalError, match=DIGEST):
+        store.get(DIGEST)
+
+
+@pytest.mark.parametrize("name", ["", "ab", "../" * 20 + "etc/passwd", "A" * 64, "g" * 64, "0" * 65, "0" * 64 + "\n"])
+def test_a_name_that_is_no_digest(store: Store, name: str) -> None:
+    for use in (store.get, store.exists):
+        with pytest.raises(ProtocolError, match="isn't a digest"):
+            use(name)
+
+
+def test_changed_bytes_are_noticed_and_repaired(tmp_path: Path) -> None:
+    store = Store(f"file://{tmp_path}")
+    digest = store.put(DATA)
+    file = tmp_path / digest[:2] / digest
+    for changed in (DATA[:-1], b"SOME BYTES", b""):
+        file.write_bytes(changed)
+        with pytest.raises(CorruptObjectError, match="corrupt"):
+            store.get(digest)
+    store.put(DATA)
+    assert store.get(digest) == DATA
+
+
+def test_an_object_longer_than_expected_is_not_read(store: Store) -> None:
+    digest = store.put(DATA)
+    assert store.get(digest, limit=len(DATA)) == DATA
+    with pytest.raises(ProtocolError, match="at most"):
+        store.get(digest, limit=len(DATA) - 1)
+
+
+def test_an_interrupted_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Store(f"file://{tmp_path}")
+
+    def interrupt(_: int) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            store.put(DATA)
+    assert [p for p in tmp_path.rglob("*") if p.is_file()] == []
+    assert store.get(store.put(DATA)) == DATA
+
+
+def test_a_full_disk_is_operational(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Store(f"file://{tmp_path}")
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OperationalError, match="No space left"):
+        store.put(DATA)
+
+
+def test_an_unknown_kind_of_store() -> None:
+    with pytest.raises(OperationalError, match="can't open"):
+        Store("nosuch://x")
+
+
+def test_readers_never_see_half_an_object(tmp_path: Path) -> None:
+    url = f"file://{tmp_path}"
+    seen: list[list[str]] = []
+
+    class Watching(Store):
+        def _write(self, path: str, data: bytes) -> None:
+            super()._write(path, data)
+            seen.append([p.name for p in tmp_path.rglob("*") if p.is_file() and not p.name.startswith(".")])
+
+    Watching(url).put(DATA)
+    assert seen == [[]]
+
+
+def teardown_module() -> None:
+    fsspec.filesystem("memory").store.clear()

@@ -1,0 +1,67 @@
+"""The draw follows the specification's formula, and its odds are exact."""
+
+from fractions import Fraction
+from itertools import combinations
+
+import pytest
+import sha3
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pol.errors import ProtocolError
+from pol.verification.sampling import MAX_DRAWS, detection_probability, draw, draws_for
+
+
+@given(st.binary(min_size=32, max_size=32), st.integers(1, 40), st.data())
+def test_the_draw_is_the_formula(seed: bytes, segments: int, data: st.DataObject) -> None:
+    draws = data.draw(st.integers(1, min(segments, MAX_DRAWS)))
+    expected: list[int] = []
+    for j in range(100_000):
+        candidate = int(sha3.keccak_256(seed + j.to_bytes(4, "big")).hexdigest(), 16) % segments
+        if candidate not in expected:
+            expected.append(candidate)
+        if len(expected) == draws:
+            break
+    assert draw(seed, segments, draws) == expected
+
+
+def test_more_draws_extend_fewer() -> None:
+    seed = bytes(range(32))
+    assert draw(seed, 12, 3) == draw(seed, 12, 12)[:3]
+    assert sorted(draw(seed, 12, 12)) == list(range(12))
+
+
+def test_every_segment_is_drawn_about_equally_often() -> None:
+    counts = [0] * 12
+    for i in range(3000):
+        counts[draw(i.to_bytes(32, "big"), 12, 1)[0]] += 1
+    assert all(190 < count < 310 for count in counts)  # 250 expected, standard deviation 15
+
+
+@pytest.mark.parametrize(("segments", "draws"), [(12, 0), (12, 13), (0, 1), (100, 33), (5, -1)])
+def test_impossible_draws(segments: int, draws: int) -> None:
+    with pytest.raises(ProtocolError):
+        draw(bytes(32), segments, draws)
+
+
+def test_seed_length() -> None:
+    with pytest.raises(ProtocolError, match="32 bytes"):
+        draw(bytes(31), 12, 1)
+
+
+def test_detection_by_enumeration() -> None:
+    for segments in range(1, 7):
+        for cheated in range(segments + 1):
+            for draws in range(segments + 1):
+                sets = list(combinations(range(segments), draws))
+                hits = sum(any(s < cheated for s in chosen) for chosen in sets)
+                assert detection_probability(segments, cheated, draws) == Fraction(hits, len(sets))
+
+
+def test_fewest_draws() -> None:
+    for cheated in range(1, 13):
+        draws = draws_for(12, cheated, Fraction(9, 10))
+        assert detection_probability(12, cheated, draws) >= Fraction(9, 10)
+        assert detection_probability(12, cheated, draws - 1) < Fraction(9, 10)
+    with pytest.raises(ProtocolError, match="can't find"):
+        draws_for(1000, 1, Fraction(1, 2))
