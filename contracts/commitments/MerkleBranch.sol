@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity 0.8.37;
+
+/// @notice Root of a missing leaf: `H("pol/pad/1")`.
+bytes32 constant PAD = keccak256("pol/pad/1");
+
+// Domains: the first byte of every hashed string (docs/spec/commitments.md).
+uint8 constant TAG_LEAF = 0x00;
+uint8 constant TAG_INNER = 0x01;
+uint8 constant TAG_TENSOR = 0x02;
+uint8 constant TAG_STATE = 0x03;
+uint8 constant TAG_NODE = 0x04;
+uint8 constant TAG_SLOT = 0x05;
+uint8 constant TAG_PROGRAM = 0x06;
+uint8 constant TAG_TRACE = 0x07;
+uint8 constant TAG_CONSTANTS = 0x08;
+
+/// @notice Bytes of a data leaf, and words in it.
+uint256 constant LEAF_BYTES = 256;
+uint256 constant LEAF_WORDS = 64;
+
+/// @title MerkleBranch
+/// @notice Positional keccak trees: a branch proves where something stands, because its length is the depth of the tree.
+library MerkleBranch {
+    /// @notice The branch has `actual` hashes, the tree is `expected` deep.
+    error WrongBranchLength(uint256 actual, uint256 expected);
+    /// @notice Index `index` does not exist in a list of `count`.
+    error IndexOutOfRange(uint256 index, uint256 count);
+    /// @notice Child `child` lies past the end of the tree and is not padding.
+    error NotPadding(uint256 child);
+
+    /// @notice The smallest `d` with `2^d >= count`.
+    function depth(uint256 count) internal pure returns (uint256 d) {
+        while ((uint256(1) << d) < count) ++d;
+    }
+
+    /// @notice `H(01 || left || right)`.
+    function inner(bytes32 left, bytes32 right) internal pure returns (bytes32 result) {
+        assembly ("memory-safe") {
+            // Free memory as scratch space: nothing is allocated.
+            let at := mload(0x40)
+            mstore8(at, TAG_INNER)
+            mstore(add(at, 1), left)
+            mstore(add(at, 33), right)
+            result := keccak256(at, 65)
+        }
+    }
+
+    /// @notice The root that `leaf` at `index` and its siblings, from the bottom up, lead to.
+    function climb(bytes32 leaf, uint256 index, bytes32[] calldata branch) internal pure returns (bytes32) {
+        for (uint256 i = 0; i < branch.length; ++i) {
+            leaf = (index >> i) & 1 == 0 ? inner(leaf, branch[i]) : inner(branch[i], leaf);
+        }
+        return leaf;
+    }
+
+    /// @notice As `climb`, for a tree over `count` leaves: a branch of any other length and an index past the end are refused.
+    function climbIn(bytes32 leaf, uint256 index, bytes32[] calldata branch, uint256 count)
+        internal
+        pure
+        returns (bytes32)
+    {
+        if (index >= count) revert IndexOutOfRange(index, count);
+        uint256 expected = depth(count);
+        if (branch.length != expected) revert WrongBranchLength(branch.length, expected);
+        return climb(leaf, index, branch);
+    }
+
+    /// @notice Root over a row of `2^n` hashes of 32 bytes each; the caller has checked their number.
+    function root(bytes calldata row) internal pure returns (bytes32) {
+        bytes32[] memory hashes = new bytes32[](row.length / 32);
+        assembly ("memory-safe") {
+            calldatacopy(add(hashes, 32), row.offset, mul(32, mload(hashes)))
+        }
+        for (uint256 width = hashes.length / 2; width > 0; width /= 2) {
+            for (uint256 i = 0; i < width; ++i) {
+                hashes[i] = inner(hashes[2 * i], hashes[2 * i + 1]);
+            }
+        }
+        return hashes[0];
+    }
+
+    /// @notice Root of a subtree of height `height` that holds nothing but padding.
+    function padding(uint256 height) internal pure returns (bytes32 result) {
+        result = PAD;
+        for (uint256 i = 0; i < height; ++i) {
+            result = inner(result, result);
+        }
+    }
+
+    /// @notice Reverts unless every child that begins at or past `count` is padding.
+    /// @param row Children of 32 bytes each, the roots of adjacent subtrees.
+    /// @param first Position of the first leaf under the first child.
+    /// @param height Height of each child.
+    /// @param count Leaves that exist.
+    function requirePadding(bytes calldata row, uint256 first, uint256 height, uint256 count) internal pure {
+        uint256 children = row.length / 32;
+        uint256 existing = first >= count ? 0 : (count - first + (uint256(1) << height) - 1) >> height;
+        if (existing >= children) return;
+        bytes32 expected = padding(height);
+        for (uint256 i = existing; i < children; ++i) {
+            if (bytes32(row[32 * i:]) != expected) revert NotPadding(i);
+        }
+    }
+
+    /// @notice `H(tag || content)`: data leaves, descriptors and program headers.
+    function tagged(uint8 tag, bytes calldata content) internal pure returns (bytes32 result) {
+        assembly ("memory-safe") {
+            let at := mload(0x40)
+            mstore8(at, tag)
+            calldatacopy(add(at, 1), content.offset, content.length)
+            result := keccak256(at, add(1, content.length))
+        }
+    }
+
+    /// @notice `H(02 || type || tree)`, where `tensorType` is `u8 dtype || u8 rank || u32 dims[rank]`.
+    function tensorRoot(bytes calldata tensorType, bytes32 tree) internal pure returns (bytes32) {
+        return keccak256(abi.encodePacked(TAG_TENSOR, tensorType, tree));
+    }
+
+    /// @notice `H(tag || u32 count || tree)`: a state, a trace or the constants.
+    function listRoot(uint8 tag, uint32 count, bytes32 tree) internal pure returns (bytes32) {
+        return keccak256(abi.encodePacked(tag, count, tree));
+    }
+}

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity 0.8.37;
+
+import {Claim, LogProof, Outcome, Task, Terms} from "./TaskTypes.sol";
+
+/// @title ITaskMarket
+/// @notice The only contract that holds value: one task from its fee to its settlement, one function per verb.
+///
+/// Open -> Training -> Committed -> Drawn -> Verdict -> Closed, with Verdict -> Disputed -> Verdict (claim stood) or Drawn (verdict void).
+///
+/// Who gets what when a task ends or somebody loses a stake (shares: `Settlement`; T is the treasury):
+/// | outcome | solver | verifier | challenger | submitter |
+/// | accepted | price + stake | fee + stake | - | rest of the escrow |
+/// | rejected | - | fee + stake | - | rest of the escrow + share of the solver's stake, rest T |
+/// | challenger right | - | loses its stake and its seat | bond + share of that stake, rest T | - |
+/// | challenger wrong | - | share of the bond, rest T | loses its bond | - |
+/// | solver defaults | - | stake | - | whole escrow + share of the solver's stake, rest T |
+/// | verifier defaults | - | loses its stake and its seat | - | share of that stake, rest T |
+/// | cancelled | - | stake | - | whole escrow |
+///
+/// Assumptions and known limits:
+/// - Nobody administers this contract. The deployer names the game once and the beacon and treasury for ever; a task can't begin before.
+/// - Times are block timestamps in whole seconds; what a deadline allows is allowed in its last second too.
+/// - A program, constants or document that nobody can fetch makes a task that nobody should join. The contract knows hashes only.
+/// - First come, first served: one verifier seat and one solver seat. Whoever has many addresses can take both and lie; only a
+///   whistleblower stops it. Sortition among staked verifiers, a profile that can be challenged and auctions replace these seats later.
+/// - A seat in Drawn may stay empty for ever if the fee attracts nobody; the escrow waits.
+/// - A solver that withholds a checkpoint can't be replayed: a verifier then loses its stake by default. The availability challenge,
+///   forced errors and the jackpot (fed by the treasury's share) come later behind the same seams.
+/// - A failed challenge restarts the challenge window in full, so a loser on purpose can delay settlement, at the price of a bond each
+///   time, but never use up the time of an honest challenger.
+interface ITaskMarket {
+    // Events: together they rebuild every field of every task.
+
+    /// @notice The game is named, once and for ever.
+    event GameSet(address game);
+    /// @notice A task is open. `fee` wei are in escrow.
+    event TaskSubmitted(bytes32 indexed taskId, address indexed submitter, uint256 nonce, Terms terms, uint256 fee);
+    /// @notice `verifier` took the seat. `deadline` is zero unless segments are drawn already.
+    event VerifierJoined(bytes32 indexed taskId, address indexed verifier, uint64 deadline);
+    /// @notice `verifier` left before a solver accepted; its profile left with it.
+    event VerifierLeft(bytes32 indexed taskId, address indexed verifier);
+    /// @notice The thresholds of the task, and the digest of the evidence for them.
+    event ProfilePosted(bytes32 indexed taskId, address indexed verifier, uint64[3] thresholds, bytes32 digest);
+    /// @notice `solver` trains for `price` until `deadline`.
+    event TaskAccepted(bytes32 indexed taskId, address indexed solver, uint128 price, uint64 deadline);
+    /// @notice The checkpoint log has grown.
+    event ProgressPosted(bytes32 indexed taskId, uint64 size, bytes32 logRoot);
+    /// @notice The log is complete; `round` of the beacon draws the segments.
+    event ProofCommitted(bytes32 indexed taskId, uint64 size, bytes32 logRoot, bytes32 proofDigest, uint64 round);
+    /// @notice These segments are verified until `deadline`.
+    event SegmentsDrawn(bytes32 indexed taskId, bytes32 seed, uint32[] segments, uint64 deadline);
+    /// @notice Claim `index` of verdict `verdict`.
+    event ClaimPosted(bytes32 indexed taskId, uint32 indexed verdict, uint32 index, Claim claim);
+    /// @notice All claims of verdict `verdict` are posted; they can be challenged until `deadline`.
+    event VerdictPosted(
+        bytes32 indexed taskId, uint32 indexed verdict, address indexed verifier, bool accepted, uint64 deadline
+    );
+    /// @notice Claim `claimIndex` of verdict `verdict` is in dispute.
+    event Challenged(
+        bytes32 indexed taskId,
+        uint32 indexed verdict,
+        address indexed challenger,
+        uint256 dispute,
+        uint32 claimIndex,
+        uint8 kind,
+        uint8 component
+    );
+    /// @notice The claim stood (challengeable again until `deadline`), or the verdict is void and its verifier gone (`deadline` is zero).
+    event DisputeResolved(
+        bytes32 indexed taskId, uint32 indexed verdict, uint256 dispute, bool asserterWon, uint64 deadline
+    );
+    /// @notice `verifier` missed its deadline and lost its seat and stake.
+    event VerifierDefaulted(bytes32 indexed taskId, address indexed verifier);
+    /// @notice The task is over and everything it held is credited.
+    event TaskClosed(bytes32 indexed taskId, Outcome outcome);
+
+    // Errors
+
+    /// @notice Only the deployer names the game, and only once.
+    error GameAlreadySet();
+    /// @notice There is no game yet, or no contract at its address.
+    error GameNotSet();
+    /// @notice The caller does not have the role that this needs.
+    error NotAllowed(address caller);
+    /// @notice The terms break a rule; `field` names the first that does.
+    error InvalidTerms(string field);
+    /// @notice The payment is not exactly what this needs, or the fee leaves no price.
+    error WrongPayment(uint256 paid, uint256 expected);
+    /// @notice The task is somewhere else in its life. Read it again: perhaps somebody made your move.
+    error WrongStatus(bytes32 taskId, uint8 status);
+    /// @notice The time for this is over.
+    error DeadlinePassed(uint64 deadline);
+    /// @notice It is too early: others may still act until `deadline`.
+    error DeadlineNotPassed(uint64 deadline);
+    /// @notice Nobody has the verifier's seat.
+    error NoVerifier();
+    /// @notice Somebody has the verifier's seat.
+    error SeatTaken(address verifier);
+    /// @notice The verifier has posted a profile already.
+    error ProfileAlreadyPosted();
+    /// @notice There is no profile, or not the one that the solver agreed to.
+    error ProfileMismatch();
+    /// @notice `price + verifierFee` exceeds the escrow.
+    error PriceTooHigh(uint256 maximum);
+    /// @notice The log does not have the size that this needs.
+    error WrongLogSize(uint64 size);
+    /// @notice The new root is not proved to extend the old one.
+    error InconsistentLog();
+    /// @notice The state root is not proved to be this entry of the log.
+    error NotInLog(uint64 entry);
+    /// @notice A verdict has one claim and one log proof for each drawn segment.
+    error WrongClaimCount(uint256 expected);
+    /// @notice Claim `index` is not about the segment drawn there.
+    error WrongSegment(uint256 index, uint32 expected);
+    /// @notice The current verdict has no such claim at this index.
+    error UnknownClaim(uint32 index);
+    /// @notice The kind does not exist or does not go with the component.
+    error InvalidChallenge(uint8 kind, uint8 component);
+    /// @notice A hash is zero, which means nothing.
+    error ZeroHash();
+
+    // Verbs, in the order of a task's life
+
+    /// @notice Opens a task. The value sent is the escrow: maximum price and verifier's fee.
+    /// @return taskId `keccak256(abi.encode(chainid, market, submitter, nonce, terms))`, the nonce counting the submitter's tasks from 0.
+    function submitTask(Terms calldata terms_) external payable returns (bytes32 taskId);
+
+    /// @notice The submitter withdraws an open task: escrow and verifier's stake go back.
+    function cancelTask(bytes32 taskId) external;
+
+    /// @notice Takes the empty verifier's seat with exactly `verifierStake`, in Open or in Drawn (then its clock starts now).
+    function joinAsVerifier(bytes32 taskId) external payable;
+
+    /// @notice The verifier of an open task takes its stake and leaves; its profile is void.
+    function leaveAsVerifier(bytes32 taskId) external;
+
+    /// @notice The verifier states the thresholds of an open task, once.
+    /// @param thresholds By component, squared relative distance times 2^64; zero demands bit-exact training.
+    /// @param digest Content address of the profile.
+    function postProfile(bytes32 taskId, uint64[3] calldata thresholds, bytes32 digest) external;
+
+    /// @notice Becomes the solver with exactly `solverStake`. The training window starts.
+    /// @param price What the solver wants; `price + verifierFee` must fit the escrow.
+    /// @param thresholds The profile that the solver has seen: one posted meanwhile by somebody else does not bind it.
+    function acceptTask(bytes32 taskId, uint128 price, uint64[3] calldata thresholds) external payable;
+
+    /// @notice The solver publishes a longer checkpoint log.
+    /// @param size Its entries, more than before, at most segments + 1.
+    /// @param consistencyPath RFC 9162 proof that it extends the log published before; empty for the first.
+    function postProgress(bytes32 taskId, uint64 size, bytes32 logRoot, bytes32[] calldata consistencyPath) external;
+
+    /// @notice The solver commits its learning proof: the complete log, whose entry 0 is the task's initial state.
+    /// @param proofDigest Content address of the learning proof.
+    function commitProof(
+        bytes32 taskId,
+        uint64 size,
+        bytes32 logRoot,
+        bytes32[] calldata consistencyPath,
+        bytes32 proofDigest,
+        bytes32[] calldata inclusionPath
+    ) external;
+
+    /// @notice Anybody takes the seed of the task's round, recording the round if nobody did. The verification window starts.
+    function draw(bytes32 taskId) external;
+
+    /// @notice The verifier answers for every drawn segment, in the order of the draw. The chain compares; the challenge window starts.
+    function postVerdict(bytes32 taskId, Claim[] calldata claims, LogProof[] calldata proofs) external;
+
+    /// @notice Disputes one claim of the current verdict, with exactly `bond`. One dispute at a time.
+    /// @param claimIndex Position of the claim in the verdict.
+    /// @param claim The claim itself: one posted meanwhile by somebody else does not bind the challenger.
+    /// @param kind 1 replay, 2 distance, 3 reference.
+    /// @param component 1 parameter, 2 buffer, 3 optimizer; 0 for a replay.
+    /// @param header Program header that the game starts from.
+    function challenge(
+        bytes32 taskId,
+        uint32 claimIndex,
+        Claim calldata claim,
+        uint8 kind,
+        uint8 component,
+        bytes calldata header
+    ) external payable;
+
+    /// @notice Anybody closes a task whose verdict stood through its challenge window.
+    function settle(bytes32 taskId) external;
+
+    /// @notice Anybody closes a task whose solver missed its deadline.
+    function claimSolverDefault(bytes32 taskId) external;
+
+    /// @notice Anybody removes a verifier that missed its deadline; the seat is free for the next.
+    function claimVerifierDefault(bytes32 taskId) external;
+
+    // Views
+
+    /// @notice The id that a task of this submitter would get with this nonce.
+    function computeTaskId(address submitter, uint256 nonce, Terms calldata terms_) external view returns (bytes32);
+
+    /// @notice The state of a task.
+    function task(bytes32 taskId) external view returns (Task memory);
+
+    /// @notice The terms of a task.
+    function terms(bytes32 taskId) external view returns (Terms memory);
+
+    /// @notice The drawn segments of a task in the order of the draw. Reverts before the draw.
+    function drawnSegments(bytes32 taskId) external view returns (uint32[] memory);
+
+    /// @notice `keccak256(abi.encode(claim))` of a claim that was posted; zero if there is none.
+    function claimHash(bytes32 taskId, uint32 verdict, uint32 index) external view returns (bytes32);
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity 0.8.37;
+
+/// @notice What the submitter asks for. Fixed at submission; the id of a task is derived from it.
+/// @dev Windows and clock are seconds, amounts are wei.
+struct Terms {
+    bytes32 program; // hash of the step program
+    bytes32 constants; // root of the constants (data set, sample order, schedules)
+    bytes32 initialState; // state root before step 0
+    bytes32 document; // content address of the task document
+    uint64 steps; // training steps
+    uint32 interval; // steps between two checkpoints; divides steps
+    uint32 draws; // segments that are verified
+    uint128 workUnits; // weighted operations of the whole training
+    uint128 solverStake;
+    uint128 verifierStake;
+    uint128 bond; // what a challenger puts up
+    uint128 verifierFee;
+    uint32 trainingWindow; // from acceptance to the committed learning proof
+    uint32 verificationWindow; // from the draw, or from joining after it, to the verdict
+    uint32 challengeWindow; // from the verdict, or from a failed challenge, to settlement
+    uint32 clock; // budget of each side in a dispute
+}
+
+/// @notice Where a task is. Zero means that it does not exist.
+enum Status {
+    None,
+    Open, // waits for a verifier, its profile and a solver
+    Training, // until deadline the solver may commit
+    Committed, // waits for the beacon
+    Drawn, // until deadline the verifier may post a verdict; no clock runs while nobody is verifier
+    Verdict, // until deadline anybody may challenge
+    Disputed, // waits for the game
+    Closed // everything is paid out
+}
+
+/// @notice How a closed task ended.
+enum Outcome {
+    None,
+    Accepted,
+    Rejected,
+    SolverDefaulted,
+    Cancelled
+}
+
+/// @notice The state of a task. A zero address or hash means nothing.
+struct Task {
+    address submitter;
+    Status status;
+    Outcome outcome;
+    bool profiled; // thresholds are set
+    bool accepted; // what the current verdict says
+    uint32 verdicts; // number of the current verdict; the first is 1
+    address verifier;
+    uint64 deadline; // last second of what the status allows; zero while no clock runs
+    address solver;
+    uint64 logSize; // entries of the checkpoint log
+    address challenger; // of the current dispute
+    uint64 round; // beacon round that draws the segments
+    uint128 fee; // in escrow: maximum price and verifierFee
+    uint128 price; // agreed with the solver
+    uint64[3] thresholds; // by component, squared relative distance times 2^64
+    bytes32 logRoot;
+    bytes32 seed;
+    uint256 dispute; // id of the current dispute
+}
+
+/// @notice What a verifier says about one drawn segment, see docs/spec/verdict.md.
+struct Claim {
+    uint32 segment;
+    bytes32 start; // solver's state root before the segment
+    bytes32 end; // solver's state root after it
+    bytes32 replay; // the verifier's state root after replaying it from start
+    uint256[3] distances; // by component, between replay and end
+    uint256[3] references; // by component, between replay and start
+}
+
+/// @notice Inclusion proofs of the two ends of a segment in the solver's checkpoint log.
+struct LogProof {
+    bytes32[] start; // of entry `segment`
+    bytes32[] end; // of entry `segment + 1`
+}
