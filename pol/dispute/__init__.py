@@ -1,0 +1,4 @@
+"""The dispute game as pure functions: positions, moves, rules and the players that make them.
+
+docs/spec/dispute.md is the definition; `contracts/dispute` is the same game on chain.
+"""

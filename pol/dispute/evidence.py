@@ -1,0 +1,162 @@
+"""What a party knows about its own execution: every level of the tree of commitments, computed when asked for.
+
+States of the disputed segment are kept; the outputs of one step at a time, and hashes only of what a move needs.
+"""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pol.commitments.merkle import branch, levels, tree
+from pol.commitments.tensor import state_root, tensor_leaves, tensor_root
+from pol.dispute.openings import LEAF_BYTES, Opening
+from pol.execution.element import accumulators, body_values
+from pol.execution.reference import next_state
+from pol.execution.sources import Sources
+from pol.graph.node import Operand, Source
+from pol.graph.step_program import StepProgram
+from pol.graph.types import TensorType
+
+Words: TypeAlias = NDArray[np.uint32]
+HASH = 32
+OPENED_HEIGHT = 4
+
+
+class Executor(Protocol):
+    """Runs one step of a program bit-exactly."""
+
+    def run(self, state: Sequence[Words], step: int) -> list[Words]:
+        """The outputs of all nodes at ``step``, from the state before it."""
+        ...
+
+
+def split(hashes: bytes) -> list[bytes]:
+    """Concatenated hashes as a list."""
+    return [hashes[i : i + HASH] for i in range(0, len(hashes), HASH)]
+
+
+def subtree(leaves: Sequence[bytes], lo: int, height: int) -> bytes:
+    """The (at most 16) roots that an opening shows under the subtree of ``height`` that begins at leaf ``lo``."""
+    opened = min(OPENED_HEIGHT, height)
+    row = levels(list(leaves))[height - opened]
+    first = lo >> (height - opened)
+    return b"".join(row[first : first + (1 << opened)])
+
+
+def leaf_bytes(words: Words, index: int) -> bytes:
+    """The 256 bytes of one leaf, zeros past the end of the tensor."""
+    flat = words.reshape(-1)[index * 64 : index * 64 + 64]
+    return flat.astype("<u4").tobytes().ljust(LEAF_BYTES, b"\0")
+
+
+def open_word(tensors: Sequence[Words], roots: Sequence[bytes], index: int, leaf: int) -> Opening:
+    """The opening of one leaf of one tensor of a committed list."""
+    hashes = split(tensor_leaves(tensors[index]))
+    return Opening(
+        list_count=len(roots),
+        leaf=leaf_bytes(tensors[index], leaf),
+        leaf_branch=tuple(branch(hashes, leaf)),
+        list_branch=tuple(branch(list(roots), index)),
+    )
+
+
+def roots_of(types: Sequence[TensorType], tensors: Sequence[Words]) -> list[bytes]:
+    """The root of every tensor of a list."""
+    return [tensor_root(t, w) for t, w in zip(types, tensors, strict=True)]
+
+
+class SegmentTrace:
+    """One party's execution of a segment.
+
+    Args:
+        program: the step program.
+        constants: its constant tensors, as words.
+        executor: runs it; the same bits on any executor.
+        start: the state before ``first_step``.
+        first_step: index of the segment's first step.
+        steps: steps in the segment.
+    """
+
+    def __init__(
+        self,
+        program: StepProgram,
+        constants: Sequence[Words],
+        executor: Executor,
+        start: Sequence[Words],
+        first_step: int,
+        steps: int,
+    ) -> None:
+        self.program = program
+        self.constants = list(constants)
+        self.first_step = first_step
+        self.steps = steps
+        self.executor = executor
+        self._states = {first_step: list(start)}
+        self._outputs: tuple[int, list[Words]] | None = None
+        self.state_root = lru_cache(maxsize=None)(self._state_root)
+        self.node_roots = lru_cache(maxsize=2)(self._node_roots)
+        self.constant_roots = lru_cache(maxsize=1)(self._constant_roots)
+
+    def state(self, step: int) -> list[Words]:
+        """The state before ``step``."""
+        last = max(s for s in self._states if s <= step)
+        while last < step:
+            self._states[last + 1] = next_state(self.program, self.outputs(last))
+            last += 1
+        return self._states[step]
+
+    def outputs(self, step: int) -> list[Words]:
+        """The outputs of all nodes at ``step``."""
+        if self._outputs is None or self._outputs[0] != step:
+            self._outputs = (step, self._run(step))
+        return self._outputs[1]
+
+    def _run(self, step: int) -> list[Words]:
+        return self.executor.run(self.state(step), step)
+
+    def sources(self, step: int) -> Sources:
+        """What the nodes of ``step`` read."""
+        return Sources(self.state(step), self.constants, self.outputs(step))
+
+    def accumulators(self, step: int, node: int, element: int) -> Words:
+        """The accumulator before each term of an element's fold, and its result."""
+        return accumulators(self.program.nodes[node], step, element, self.sources(step))
+
+    def body(self, step: int, node: int, element: int, term: int, accumulator: int) -> list[int]:
+        """The results of all instructions of one application of a node's scalar program."""
+        return body_values(self.program.nodes[node], step, element, term, accumulator, self.sources(step))
+
+    def slot_roots(self, step: int) -> list[bytes]:
+        """The roots of the slots of the state before ``step``."""
+        return roots_of([slot.type for slot in self.program.slots], self.state(step))
+
+    def output_leaves(self, step: int, node: int) -> list[bytes]:
+        """The leaf hashes of a node's output."""
+        return split(tensor_leaves(self.outputs(step)[node]))
+
+    def output_tree(self, step: int, node: int) -> bytes:
+        """The tree over a node's output."""
+        return tree(self.output_leaves(step, node))
+
+    def open_operand(self, step: int, operand: Operand, address: int) -> Opening:
+        """The opening of the word that an operand reads."""
+        leaf = address // 64
+        match operand.source:
+            case Source.STATE:
+                return open_word(self.state(step), self.slot_roots(step), operand.index, leaf)
+            case Source.CONSTANT:
+                return open_word(self.constants, self.constant_roots(), operand.index, leaf)
+            case Source.NODE:
+                return open_word(self.outputs(step), self.node_roots(step), operand.index, leaf)
+
+    def _state_root(self, step: int) -> bytes:
+        return state_root(self.slot_roots(step))
+
+    def _node_roots(self, step: int) -> list[bytes]:
+        return roots_of([node.type for node in self.program.nodes], self.outputs(step))
+
+    def _constant_roots(self) -> list[bytes]:
+        return roots_of(self.program.constants, self.constants)

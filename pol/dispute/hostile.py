@@ -1,0 +1,175 @@
+"""Adversaries: a verifier that lies in one bit of one scalar, one that lies about a sum, a challenger without a case.
+
+The demo and the tests play them against the honest players; nothing honest imports this module.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from random import Random
+
+import numpy as np
+
+from pol.arithmetic.primitives import apply
+from pol.dispute.evidence import Executor, SegmentTrace, Words
+from pol.dispute.moves import Move, Pick, PickState
+from pol.dispute.position import HASH_ARITY, LEAF_WORDS, VALUE_ARITY, Level, Position, parts
+from pol.dispute.sums import SumEvidence
+from pol.execution.element import body_values
+from pol.execution.reading import read_operands, registers
+from pol.execution.reference import evaluate_node
+from pol.execution.sources import Sources
+from pol.graph.node import Node
+from pol.graph.step_program import StepProgram
+from pol.graph.types import unravel
+
+
+@dataclass(frozen=True)
+class Lie:
+    """One flipped bit: in the result of an instruction, at a term of the fold of an element of a node at a step."""
+
+    step: int
+    node: int
+    element: int
+    term: int
+    instruction: int
+    bit: int
+
+
+class LyingTrace(SegmentTrace):
+    """An execution that is wrong in one place and consistent with itself everywhere else."""
+
+    def __init__(
+        self,
+        program: StepProgram,
+        constants: Sequence[Words],
+        executor: Executor,
+        start: Sequence[Words],
+        first_step: int,
+        steps: int,
+        lie: Lie,
+    ) -> None:
+        super().__init__(program, constants, executor, start, first_step, steps)
+        self.lie = lie
+
+    def _run(self, step: int) -> list[Words]:
+        if step != self.lie.step:
+            return super()._run(step)
+        outputs: list[Words] = []
+        sources = Sources(self.state(step), self.constants, outputs)
+        for index, node in enumerate(self.program.nodes):
+            words = evaluate_node(node, step, sources)
+            if index == self.lie.node:
+                words = words.copy()
+                words.reshape(-1)[self.lie.element] = self._lied_accumulators(node, sources)[-1]
+            outputs.append(words)
+        return outputs
+
+    def accumulators(self, step: int, node: int, element: int) -> Words:
+        """As claimed: honest before the lie, and what follows from the lie after it."""
+        if (step, node, element) != (self.lie.step, self.lie.node, self.lie.element):
+            return super().accumulators(step, node, element)
+        return self._lied_accumulators(self.program.nodes[node], self.sources(step))
+
+    def body(self, step: int, node: int, element: int, term: int, accumulator: int) -> list[int]:
+        """As claimed: with the flipped bit where the lie is."""
+        here = (self.lie.step, self.lie.node, self.lie.element, self.lie.term)
+        if (step, node, element, term) != here:
+            return super().body(step, node, element, term, accumulator)
+        return self._lied_body(self.program.nodes[node], accumulator, self.sources(step))
+
+    def _lied_accumulators(self, node: Node, sources: Sources) -> Words:
+        lie, values = self.lie, [node.init]
+        for term in range(node.terms):
+            if term == lie.term:
+                values.append(self._lied_body(node, values[-1], sources)[-1])
+            else:
+                values.append(body_values(node, lie.step, lie.element, term, values[-1], sources)[-1])
+        return np.array(values, np.uint32)
+
+    def _lied_body(self, node: Node, accumulator: int, sources: Sources) -> list[int]:
+        coordinates = [
+            np.asarray(c, np.int64)
+            for c in (self.lie.step, *unravel(self.lie.element, node.type.shape), *unravel(self.lie.term, node.fold))
+        ]
+        readings = read_operands(node, coordinates, sources)
+        file = list(registers(node, coordinates, readings, np.asarray(accumulator, np.uint32)))
+        file += [np.asarray(c, np.uint32) for c in node.body.constants]
+        first = len(file)
+        for index, instruction in enumerate(node.body.instructions):
+            result = apply(instruction.op, *(file[r] for r in instruction.operands))
+            file.append(result ^ np.uint32(1 << self.lie.bit) if index == self.lie.instruction else result)
+        return [int(v) for v in file[first:]]
+
+
+def draw_lie(trace: SegmentTrace, nodes: Sequence[int], random: Random) -> Lie:
+    """A lie in one of ``nodes`` that changes the state at the end of the segment (most low bits are rounded away)."""
+    honest = trace.state_root(trace.first_step + trace.steps)
+    while True:
+        index = random.choice(list(nodes))
+        node = trace.program.nodes[index]
+        lie = Lie(
+            step=trace.first_step + random.randrange(trace.steps),
+            node=index,
+            element=random.randrange(node.type.numel),
+            term=random.randrange(node.terms),
+            instruction=random.randrange(len(node.body.instructions)),
+            bit=random.randrange(23),
+        )
+        if lying(trace, lie).state_root(trace.first_step + trace.steps) != honest:
+            return lie
+
+
+def lying(trace: SegmentTrace, lie: Lie) -> LyingTrace:
+    """The same segment, executed with the lie."""
+    start = trace.state(trace.first_step)
+    executor = trace.executor
+    return LyingTrace(trace.program, trace.constants, executor, start, trace.first_step, trace.steps, lie)
+
+
+class LyingSums(SumEvidence):
+    """A distance that is wrong in one leaf."""
+
+    def __init__(self, honest: SumEvidence, slot: int, leaf: int, excess: int) -> None:
+        super().__init__(honest.program, honest.component, *honest.states)
+        self._lie = (slot, leaf, excess)
+
+    def leaf_sums(self, slot: int) -> list[int]:
+        """As claimed."""
+        sums = super().leaf_sums(slot)
+        if slot == self._lie[0]:
+            sums[self._lie[1]] += self._lie[2]
+        return sums
+
+
+@dataclass(frozen=True)
+class BaselessChallenger:
+    """Challenges what is right: picks anything that is legal to pick."""
+
+    random: Random
+
+    def choose(self, position: Position, opened: bytes) -> Move:
+        """Any legal pick."""
+        if position.level is Level.TRACE and self.random.random() < 0.1:
+            return PickState()
+        payload = b"" if position.level is Level.BODY else opened
+        if position.level in (Level.TRACE, Level.STATE):
+            payload = opened[112:]
+        return Pick(self.random.randrange(choices(position)), payload)
+
+
+def choices(position: Position) -> int:
+    """How many picks are legal at an opened position."""
+    match position.level:
+        case Level.LEAF:
+            return min(LEAF_WORDS, position.hi - LEAF_WORDS * position.lo)
+        case Level.BODY:
+            return position.instructions
+        case Level.TERMS:
+            return len(parts(position.lo, position.hi, VALUE_ARITY)) - 1
+        case Level.STEPS | Level.SUM_SLOTS | Level.SUM_LEAVES:
+            return len(parts(position.lo, position.hi, HASH_ARITY)) - 1
+        case _:
+            opened = min(4, position.height)
+            height = position.height - opened
+            first = 0 if position.level in (Level.TRACE, Level.STATE) else position.lo
+            return min(1 << opened, -(-(position.count - first) // (1 << height)))
