@@ -1,0 +1,12 @@
+"""keccak-256 with the original padding: the hash of every commitment and of the EVM."""
+
+from __future__ import annotations
+
+from pol.execution import _kernels
+
+HASH_SIZE = 32
+
+
+def keccak256(message: bytes) -> bytes:
+    """The 32-byte keccak-256 digest of the message."""
+    return _kernels.keccak256(message)

@@ -1,0 +1,95 @@
+"""Binary Merkle trees of fixed depth (docs/spec/commitments.md, "Tree"). Lists of hashes may be given joined."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pol.commitments.keccak import HASH_SIZE, keccak256
+from pol.errors import ProtocolError
+from pol.execution import _kernels
+
+PAD = keccak256(b"pol/pad/1")
+"""The leaf in every position past the end."""
+
+Hashes = Sequence[bytes] | bytes
+
+
+def depth(count: int) -> int:
+    """The smallest d with 2^d >= count, for count >= 1."""
+    if count < 1:
+        raise ProtocolError(f"a tree has at least one leaf, not {count}")
+    return (count - 1).bit_length()
+
+
+def parent(left: bytes, right: bytes) -> bytes:
+    """The inner node over two nodes."""
+    return keccak256(b"\x01" + left + right)
+
+
+def tree(leaves: Hashes) -> bytes:
+    """The root over at least one leaf."""
+    return _kernels.tree(_joined(leaves))
+
+
+def levels(leaves: Hashes) -> list[bytes]:
+    """All nodes, level by level from the leaves up, PADs included: level h is the join of 2^(depth-h) hashes."""
+    return _kernels.levels(_joined(leaves))
+
+
+def node(levels_: Sequence[bytes], height: int, position: int) -> bytes:
+    """One node out of what `levels` returned."""
+    level = levels_[height]
+    if not 0 <= position < len(level) // HASH_SIZE:
+        raise ProtocolError(f"level {height} has no node {position}")
+    return level[position * HASH_SIZE : (position + 1) * HASH_SIZE]
+
+
+def pad_root(height: int) -> bytes:
+    """The root of a subtree of PADs of this height."""
+    result = PAD
+    for _ in range(height):
+        result = parent(result, result)
+    return result
+
+
+def branch(leaves: Hashes, position: int) -> list[bytes]:
+    """The siblings of a leaf, from the bottom up; always `depth` many. A position may be that of a PAD."""
+    return branch_from_levels(levels(leaves), position)
+
+
+def branch_from_levels(levels_: Sequence[bytes], position: int) -> list[bytes]:
+    """As `branch`, for a tree whose levels are at hand."""
+    node(levels_, 0, position)
+    return [node(levels_, height, position >> height ^ 1) for height in range(len(levels_) - 1)]
+
+
+def climb(leaf: bytes, position: int, siblings: Sequence[bytes]) -> bytes:
+    """The root that follows from a leaf at a position and its branch; ProtocolError if the position is past the tree."""
+    if not 0 <= position < 1 << len(siblings):
+        raise ProtocolError(f"position {position} does not exist in a tree of depth {len(siblings)}")
+    for sibling in (leaf, *siblings):
+        if len(sibling) != HASH_SIZE:
+            raise ProtocolError(f"a hash has {HASH_SIZE} bytes, not {len(sibling)}")
+    result = leaf
+    for height, sibling in enumerate(siblings):
+        result = parent(sibling, result) if position >> height & 1 else parent(result, sibling)
+    return result
+
+
+def is_valid_merkle_branch(leaf: bytes, siblings: Sequence[bytes], position: int, root: bytes) -> bool:
+    """Whether the leaf stands at the position under the root. The caller fixes the depth: len(siblings)."""
+    try:
+        return climb(leaf, position, siblings) == root
+    except ProtocolError:
+        return False
+
+
+def _joined(leaves: Hashes) -> bytes:
+    if not isinstance(leaves, bytes):
+        for leaf in leaves:
+            if len(leaf) != HASH_SIZE:
+                raise ProtocolError(f"a hash has {HASH_SIZE} bytes, not {len(leaf)}")
+        leaves = b"".join(leaves)
+    if len(leaves) % HASH_SIZE or not leaves:
+        raise ProtocolError(f"a tree is over hashes of {HASH_SIZE} bytes, at least one; {len(leaves)} bytes were given")
+    return leaves

@@ -1,0 +1,14 @@
+// The table of this instruction-set build.
+#include "isa.h"
+
+#include "keccak_lanes.h"
+
+#define POL_TEXT_(x) #x
+#define POL_TEXT(x) POL_TEXT_(x)
+
+namespace pol::POL_ISA {
+
+extern const Isa table;
+const Isa table = {POL_TEXT(POL_ISA), hash_leaves, hash_pairs, keccak256};
+
+}  // namespace pol::POL_ISA
