@@ -1,0 +1,97 @@
+"""A connection to an Ethereum node, or to an embedded chain in this process: blocks, time, logs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import requests
+from eth_typing import ChecksumAddress
+from web3 import HTTPProvider, Web3
+from web3.exceptions import Web3Exception, Web3RPCError
+from web3.types import RPCEndpoint
+
+from pol.errors import OperationalError
+
+POLL_SECONDS = 0.5
+
+
+class Connection:
+    """What every role shares with the others: the chain.
+
+    Test chains (the embedded one, anvil) are told to move their clock; on any other chain waiting means waiting.
+    """
+
+    def __init__(self, web3: Web3, name: str) -> None:
+        self.web3 = web3
+        self.name = name
+        with operational(f"reach the node at {name}"):
+            self.chain_id = web3.eth.chain_id
+            self._is_test_chain = self._rpc("evm_mine") is not None
+
+    @classmethod
+    def to(cls, url: str) -> Connection:
+        """Connect to a node's JSON-RPC endpoint over HTTP.
+
+        Raises:
+            OperationalError: nothing answers there.
+        """
+        return cls(Web3(HTTPProvider(url, request_kwargs={"timeout": 30})), url)
+
+    @classmethod
+    def embedded(cls) -> Connection:
+        """A fresh chain inside this process (py-evm); it ends with the process.
+
+        Raises:
+            OperationalError: the extra ``pol[embedded]`` isn't installed.
+        """
+        from pol.chain.embedded import embedded_web3
+
+        return cls(embedded_web3(), "embedded chain")
+
+    def block_number(self) -> int:
+        """Number of the latest block."""
+        with operational(f"read the latest block of {self.name}"):
+            return self.web3.eth.block_number
+
+    def now(self) -> int:
+        """Time of the latest block, in seconds since 1970."""
+        with operational(f"read the latest block of {self.name}"):
+            return int(self.web3.eth.get_block("latest")["timestamp"])
+
+    def balance(self, address: ChecksumAddress) -> int:
+        """Balance in wei."""
+        with operational(f"read a balance on {self.name}"):
+            return int(self.web3.eth.get_balance(address))
+
+    def wait_until(self, timestamp: int) -> None:
+        """Return when the chain's time is past ``timestamp``."""
+        if self._is_test_chain and (missing := timestamp + 1 - self.now()) > 0:
+            self._rpc("evm_increaseTime", missing)
+            self._rpc("evm_mine")
+        while self.now() <= timestamp:
+            time.sleep(POLL_SECONDS)
+
+    def wait_for_block(self, number: int) -> None:
+        """Return when block ``number`` is known."""
+        while self.block_number() < number:
+            if self._is_test_chain:
+                self._rpc("evm_mine")
+            else:
+                time.sleep(POLL_SECONDS)
+
+    def _rpc(self, method: str, *arguments: Any) -> Any:
+        """The result of a method that only test chains have, or None where it doesn't exist."""
+        response = self.web3.provider.make_request(RPCEndpoint(method), list(arguments))
+        return None if "error" in response else (response.get("result") or 0)
+
+
+@contextmanager
+def operational(action: str) -> Iterator[None]:
+    """Turn trouble with the node into OperationalError: it proves nothing about anyone."""
+    try:
+        yield
+    except (requests.RequestException, Web3RPCError, Web3Exception, ConnectionError, TimeoutError) as error:
+        raise OperationalError(f"can't {action}: {error}. Is the node running, and is the URL right?") from error

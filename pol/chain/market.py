@@ -1,0 +1,207 @@
+"""The task market as the roles see it (contracts/market/ITaskMarket.sol says what each verb does)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass
+from enum import IntEnum
+from typing import Any
+
+from eth_typing import ChecksumAddress
+from web3.types import TxReceipt
+
+from pol.chain.binding import Binding
+from pol.chain.connection import Connection
+from pol.chain.wallet import Wallet
+from pol.dispute.position import Kind
+from pol.verification.verdict import Claim
+
+
+class Status(IntEnum):
+    """Where a task is in its life."""
+
+    NONE = 0
+    OPEN = 1
+    TRAINING = 2
+    COMMITTED = 3
+    DRAWN = 4
+    VERDICT = 5
+    DISPUTED = 6
+    CLOSED = 7
+
+
+class TaskOutcome(IntEnum):
+    """How a closed task ended."""
+
+    NONE = 0
+    ACCEPTED = 1
+    REJECTED = 2
+    SOLVER_DEFAULTED = 3
+    CANCELLED = 4
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What a submitter asks for; hashes are 32 bytes, windows and clock seconds, amounts wei."""
+
+    program: bytes
+    constants: bytes
+    initial_state: bytes
+    document: bytes
+    steps: int
+    interval: int
+    draws: int
+    work_units: int
+    solver_stake: int
+    verifier_stake: int
+    bond: int
+    verifier_fee: int
+    training_window: int
+    verification_window: int
+    challenge_window: int
+    clock: int
+
+
+@dataclass(frozen=True)
+class Task:
+    """The state of a task on chain."""
+
+    submitter: ChecksumAddress
+    status: Status
+    outcome: TaskOutcome
+    profiled: bool
+    accepted: bool
+    verdicts: int
+    verifier: ChecksumAddress
+    deadline: int
+    solver: ChecksumAddress
+    log_size: int
+    challenger: ChecksumAddress
+    round: int
+    fee: int
+    price: int
+    thresholds: tuple[int, int, int]
+    log_root: bytes
+    seed: bytes
+    dispute: int
+
+
+class TaskMarket(Binding):
+    """One function per verb; those that send take the sender's wallet."""
+
+    def __init__(self, connection: Connection, address: ChecksumAddress) -> None:
+        super().__init__(connection, "TaskMarket", address)
+
+    def task(self, task_id: bytes) -> Task:
+        """The state of a task."""
+        fields = list(self.read("task", task_id))
+        fields[1], fields[2], fields[14] = Status(fields[1]), TaskOutcome(fields[2]), tuple(fields[14])
+        return Task(*fields)
+
+    def terms(self, task_id: bytes) -> Terms:
+        """The terms of a task."""
+        return Terms(*self.read("terms", task_id))
+
+    def submit(self, wallet: Wallet, terms: Terms, fee: int) -> bytes:
+        """Open a task with ``fee`` wei in escrow; returns its id."""
+        nonce = self.read("nonces", wallet.address)
+        wallet.send(self.function("submitTask", astuple(terms)), fee)
+        return bytes(self.read("computeTaskId", wallet.address, nonce, astuple(terms)))
+
+    def cancel(self, wallet: Wallet, task_id: bytes) -> TxReceipt:
+        """Withdraw an open task."""
+        return wallet.send(self.function("cancelTask", task_id))
+
+    def join_as_verifier(self, wallet: Wallet, task_id: bytes) -> TxReceipt:
+        """Take the verifier's seat with the stake that the terms ask for."""
+        return wallet.send(self.function("joinAsVerifier", task_id), self.terms(task_id).verifier_stake)
+
+    def post_profile(self, wallet: Wallet, task_id: bytes, thresholds: Sequence[int], digest: bytes) -> TxReceipt:
+        """State the thresholds and the content address of the evidence for them."""
+        return wallet.send(self.function("postProfile", task_id, list(thresholds), digest))
+
+    def accept(self, wallet: Wallet, task_id: bytes, price: int, thresholds: Sequence[int]) -> TxReceipt:
+        """Become the solver for ``price`` under these thresholds."""
+        call = self.function("acceptTask", task_id, price, list(thresholds))
+        return wallet.send(call, self.terms(task_id).solver_stake)
+
+    def post_progress(
+        self, wallet: Wallet, task_id: bytes, size: int, log_root: bytes, consistency: Sequence[bytes]
+    ) -> TxReceipt:
+        """Publish a longer checkpoint log."""
+        return wallet.send(self.function("postProgress", task_id, size, log_root, list(consistency)))
+
+    def commit_proof(
+        self,
+        wallet: Wallet,
+        task_id: bytes,
+        size: int,
+        log_root: bytes,
+        consistency: Sequence[bytes],
+        digest: bytes,
+        inclusion_of_start: Sequence[bytes],
+    ) -> TxReceipt:
+        """Commit the complete log and the learning proof."""
+        arguments = (task_id, size, log_root, list(consistency), digest, list(inclusion_of_start))
+        return wallet.send(self.function("commitProof", *arguments))
+
+    def draw(self, wallet: Wallet, task_id: bytes) -> list[int]:
+        """Take the beacon's seed; returns the drawn segments."""
+        wallet.send(self.function("draw", task_id))
+        return self.drawn_segments(task_id)
+
+    def drawn_segments(self, task_id: bytes) -> list[int]:
+        """The drawn segments in the order of the draw."""
+        return list(self.read("drawnSegments", task_id))
+
+    def post_verdict(
+        self,
+        wallet: Wallet,
+        task_id: bytes,
+        claims: Sequence[Claim],
+        proofs: Sequence[tuple[Sequence[bytes], Sequence[bytes]]],
+    ) -> TxReceipt:
+        """Answer for every drawn segment; a proof is the inclusion paths of its start and its end."""
+        paths = [(list(start), list(end)) for start, end in proofs]
+        return wallet.send(self.function("postVerdict", task_id, [claim.abi_tuple() for claim in claims], paths))
+
+    def claims(self, task_id: bytes, verdict: int) -> list[Claim]:
+        """The claims of a verdict, from events."""
+        posted = self.events("ClaimPosted", taskId=task_id, verdict=verdict)
+        return [Claim.from_abi(event["claim"]) for event in sorted(posted, key=lambda event: int(event["index"]))]
+
+    def challenge(
+        self, wallet: Wallet, task_id: bytes, index: int, claim: Claim, kind: Kind, component: int, header: bytes
+    ) -> int:
+        """Dispute claim ``index`` of the current verdict; returns the id of the dispute."""
+        call = self.function("challenge", task_id, index, claim.abi_tuple(), int(kind), component, header)
+        wallet.send(call, self.terms(task_id).bond)
+        return self.task(task_id).dispute
+
+    def settle(self, wallet: Wallet, task_id: bytes) -> TxReceipt:
+        """Close a task whose verdict stood."""
+        return wallet.send(self.function("settle", task_id))
+
+    def claim_solver_default(self, wallet: Wallet, task_id: bytes) -> TxReceipt:
+        """Close a task whose solver missed its deadline."""
+        return wallet.send(self.function("claimSolverDefault", task_id))
+
+    def claim_verifier_default(self, wallet: Wallet, task_id: bytes) -> TxReceipt:
+        """Remove a verifier that missed its deadline."""
+        return wallet.send(self.function("claimVerifierDefault", task_id))
+
+    def withdraw(self, wallet: Wallet) -> TxReceipt:
+        """Take what the market owes the wallet."""
+        return wallet.send(self.function("withdraw"))
+
+    def credit(self, address: ChecksumAddress) -> int:
+        """What the market owes an account, in wei."""
+        return int(self.read("credits", address))
+
+
+def event_of(receipt: TxReceipt, binding: Binding, name: str) -> dict[str, Any] | None:
+    """The arguments of the first event of this name in a receipt."""
+    from web3.logs import DISCARD
+
+    found = getattr(binding.contract.events, name)().process_receipt(receipt, errors=DISCARD)
+    return dict(found[0]["args"]) if found else None

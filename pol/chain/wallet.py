@@ -1,0 +1,122 @@
+"""One key: builds, signs and sends transactions, and says what a revert meant."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from eth_account import Account
+from eth_account.signers.local import LocalAccount
+from eth_typing import ChecksumAddress
+from hexbytes import HexBytes
+from web3.contract import Contract
+from web3.contract.contract import ContractFunction
+from web3.exceptions import ContractCustomError, ContractLogicError
+from web3.types import TxParams, TxReceipt
+
+from pol.chain.artifacts import artifact, contracts
+from pol.chain.connection import Connection, operational
+from pol.commitments.keccak import keccak256
+from pol.errors import OperationalError, ProtocolError
+
+RECEIPT_TIMEOUT = 180
+
+
+class Reverted(ProtocolError):
+    """The contract refused a transaction; ``error`` is the name of its custom error."""
+
+    def __init__(self, call: str, error: str, arguments: tuple[Any, ...] = ()) -> None:
+        self.error = error
+        self.arguments = arguments
+        shown = ", ".join(a.hex() if isinstance(a, bytes) else str(a) for a in arguments)
+        super().__init__(f"{call} was refused: {error}({shown})")
+
+
+@dataclass
+class Wallet:
+    """A local key on one chain. ``gas_paid`` sums up what its transactions cost, in wei."""
+
+    connection: Connection
+    account: LocalAccount
+    gas_paid: int = 0
+    receipts: list[TxReceipt] = field(default_factory=list)
+
+    @classmethod
+    def create(cls, connection: Connection, key: bytes) -> Wallet:
+        """The wallet of a 32-byte private key."""
+        return cls(connection, Account.from_key(key))
+
+    @property
+    def address(self) -> ChecksumAddress:
+        """The account's address."""
+        return self.account.address
+
+    def balance(self) -> int:
+        """Balance in wei."""
+        return self.connection.balance(self.address)
+
+    def send(self, call: ContractFunction, value: int = 0) -> TxReceipt:
+        """Send a contract call and wait until it is in a block.
+
+        Raises:
+            Reverted: the contract refuses it (found out before anything is sent).
+            OperationalError: the node fails.
+        """
+        with reverting(call), operational(f"send {call.fn_name}"):
+            transaction = call.build_transaction(self._parameters(value))
+        return self._sign_and_send(transaction, call.fn_name)
+
+    def deploy(self, contract: type[Contract], *arguments: Any) -> TxReceipt:
+        """Send a contract creation and wait until it is in a block."""
+        with operational("deploy a contract"):
+            transaction = contract.constructor(*arguments).build_transaction(self._parameters(0))
+        return self._sign_and_send(transaction, "constructor")
+
+    def _parameters(self, value: int) -> TxParams:
+        nonce = self.connection.web3.eth.get_transaction_count(self.address, "pending")
+        return {"from": self.address, "value": value, "nonce": nonce, "chainId": self.connection.chain_id}  # type: ignore[typeddict-item]  # plain ints are Wei
+
+    def _sign_and_send(self, transaction: TxParams, name: str) -> TxReceipt:
+        web3 = self.connection.web3
+        with operational(f"send {name}"):
+            signed = self.account.sign_transaction(transaction)  # type: ignore[arg-type]  # a TxParams is a mapping
+            digest = web3.eth.send_raw_transaction(signed.raw_transaction)
+            receipt = web3.eth.wait_for_transaction_receipt(digest, timeout=RECEIPT_TIMEOUT, poll_latency=0.02)
+        self.receipts.append(receipt)
+        self.gas_paid += receipt["gasUsed"] * receipt["effectiveGasPrice"]
+        if receipt["status"] != 1:
+            raise OperationalError(f"{name} failed in block {receipt['blockNumber']}: look at the chain and try again")
+        return receipt
+
+
+class reverting:  # noqa: N801  # reads as a verb: with reverting(call)
+    """Turn a custom error of a contract into Reverted, with its name and arguments."""
+
+    def __init__(self, call: ContractFunction) -> None:
+        self._call = call
+
+    def __enter__(self) -> None:
+        """Nothing to prepare."""
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        """Translate."""
+        if isinstance(error, ContractCustomError):
+            name, arguments = decode_error(self._call, HexBytes(error.data or "0x"))  # type: ignore[arg-type]  # hex text
+            raise Reverted(self._call.fn_name, name, arguments) from error
+        if isinstance(error, ContractLogicError):
+            raise Reverted(self._call.fn_name, str(error)) from error
+
+
+def decode_error(call: ContractFunction, data: bytes) -> tuple[str, tuple[Any, ...]]:
+    """Name and arguments of a custom error: of the called contract, or of another one that it called."""
+    for abi in (call.contract_abi, *(artifact(name)["abi"] for name in contracts())):
+        for item in abi:
+            if item["type"] == "error" and keccak256(signature(item).encode())[:4] == data[:4]:
+                types = [i["type"] for i in item["inputs"]]
+                return item["name"], tuple(call.w3.codec.decode(types, data[4:]))
+    return f"unknown error 0x{data[:4].hex()}", ()
+
+
+def signature(item: Any) -> str:
+    """Canonical signature of an ABI entry whose inputs are all elementary."""
+    return f"{item['name']}({','.join(i['type'] for i in item['inputs'])})"
