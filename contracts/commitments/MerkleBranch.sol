@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-/// @notice Root of a missing leaf: `H("pol/pad/1")`.
+/// @dev Root of a missing leaf: `H("pol/pad/1")`.
 bytes32 constant PAD = keccak256("pol/pad/1");
 
 // Domains: the first byte of every hashed string (docs/spec/commitments.md).
@@ -15,7 +15,7 @@ uint8 constant TAG_PROGRAM = 0x06;
 uint8 constant TAG_TRACE = 0x07;
 uint8 constant TAG_CONSTANTS = 0x08;
 
-/// @notice Bytes of a data leaf, and words in it.
+/// @dev Bytes of a data leaf, and words in it.
 uint256 constant LEAF_BYTES = 256;
 uint256 constant LEAF_WORDS = 64;
 
@@ -38,11 +38,11 @@ library MerkleBranch {
     function inner(bytes32 left, bytes32 right) internal pure returns (bytes32 result) {
         assembly ("memory-safe") {
             // Free memory as scratch space: nothing is allocated.
-            let at := mload(0x40)
-            mstore8(at, TAG_INNER)
-            mstore(add(at, 1), left)
-            mstore(add(at, 33), right)
-            result := keccak256(at, 65)
+            let offset := mload(0x40)
+            mstore8(offset, TAG_INNER)
+            mstore(add(offset, 1), left)
+            mstore(add(offset, 33), right)
+            result := keccak256(offset, 65)
         }
     }
 
@@ -106,10 +106,10 @@ library MerkleBranch {
     /// @notice `H(tag || content)`: data leaves, descriptors and program headers.
     function tagged(uint8 tag, bytes calldata content) internal pure returns (bytes32 result) {
         assembly ("memory-safe") {
-            let at := mload(0x40)
-            mstore8(at, tag)
-            calldatacopy(add(at, 1), content.offset, content.length)
-            result := keccak256(at, add(1, content.length))
+            let offset := mload(0x40)
+            mstore8(offset, tag)
+            calldatacopy(add(offset, 1), content.offset, content.length)
+            result := keccak256(offset, add(1, content.length))
         }
     }
 

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity 0.8.37;
+
+import {LEAF_WORDS, MerkleBranch, TAG_PROGRAM} from "../commitments/MerkleBranch.sol";
+
+/// @notice The counts and trees in a program header that disputes need.
+struct Header {
+    uint32 nodes;
+    uint32 slots;
+    bytes32 nodesTree;
+    bytes32 slotsTree;
+}
+
+/// @notice A tensor type inside a descriptor: `descriptor[begin:end]` is `u8 dtype || u8 rank || u32 dims[rank]`.
+struct TypeView {
+    uint256 begin;
+    uint256 end;
+    uint256 dtype;
+    uint256 elements;
+}
+
+/// @notice Where the parts of a node descriptor begin. Its numbers are read when they are needed.
+struct NodeView {
+    TypeView output;
+    uint256 foldAt; // u8 foldRank || u32 foldDims
+    uint256 terms;
+    uint32 init;
+    uint256 coordinates; // 1 + rank + foldRank
+    uint256[] operandAt;
+    uint256 inputs;
+    uint256 inputAt;
+    uint256 constants;
+    uint256 constantAt;
+    uint256 instructions;
+    uint256 instructionAt;
+}
+
+/// @notice An operand of a node; `affineAt` and `boundAt` are offsets of affine forms.
+struct OperandView {
+    uint256 source;
+    uint256 index;
+    TypeView tensor;
+    uint32 fill;
+    uint256 affineAt;
+    uint256 bounds;
+    uint256 boundAt;
+    uint256 gatherAt; // u8 g || i64 stride || i64 limit; 0 if the operand does not gather
+    uint256 end;
+}
+
+/// @notice A slot of the state.
+struct SlotView {
+    uint8 component;
+    TypeView tensor;
+    uint32 producer;
+}
+
+/// @title Descriptor
+/// @notice Reads program headers, node and slot descriptors (docs/spec/program.md). Nothing is read leniently: bytes that are
+/// missing, too many or out of range revert.
+library Descriptor {
+    /// @notice The descriptor ends before byte `end`.
+    error Truncated(uint256 end);
+    /// @notice The descriptor has bytes after byte `end`.
+    error TrailingBytes(uint256 end);
+    /// @notice A number at byte `offset` is outside of what the specification allows.
+    error OutOfRange(uint256 offset);
+    /// @notice The bytes are not the header of the program.
+    error WrongHeader();
+
+    uint256 private constant HEADER_BYTES = 112;
+    uint256 private constant VERSION = 1;
+    uint256 private constant DTYPES = 2;
+    uint256 private constant COMPONENTS = 3;
+    uint256 private constant SOURCES = 3;
+    uint256 private constant MAX_RANK = 8;
+    uint256 private constant MAX_FOLD_RANK = 4;
+    uint256 private constant MAX_OPERANDS = 16;
+    uint256 private constant MAX_BOUNDS = 4;
+    uint256 private constant MAX_ELEMENTS = 2 ** 31 - 1;
+    uint256 private constant MAX_TERMS = 2 ** 32 - 1;
+    uint256 private constant MAX_REGISTERS = 256;
+
+    /// @notice The header of the program with hash `program`.
+    function header(bytes calldata data, bytes32 program) internal pure returns (Header memory result) {
+        if (data.length != HEADER_BYTES || MerkleBranch.tagged(TAG_PROGRAM, data) != program) revert WrongHeader();
+        if (u32(data, 0) != VERSION) revert OutOfRange(0);
+        result.nodes = u32(data, 4);
+        result.slots = u32(data, 8);
+        if (result.nodes == 0 || result.slots == 0) revert OutOfRange(4);
+        result.nodesTree = bytes32(data[16:48]);
+        result.slotsTree = bytes32(data[48:80]);
+    }
+
+    /// @notice A slot descriptor.
+    function slot(bytes calldata data) internal pure returns (SlotView memory result) {
+        result.component = u8(data, 0);
+        if (result.component == 0 || result.component > COMPONENTS) revert OutOfRange(0);
+        result.tensor = tensorType(data, 1);
+        result.producer = u32(data, result.tensor.end);
+        if (data.length != result.tensor.end + 4) revert TrailingBytes(result.tensor.end + 4);
+    }
+
+    /// @notice A node descriptor.
+    function node(bytes calldata data) internal pure returns (NodeView memory result) {
+        if (u8(data, 0) != VERSION) revert OutOfRange(0);
+        result.output = tensorType(data, 1);
+        result.foldAt = result.output.end;
+        uint256 offset;
+        (result.terms, offset) = dimensions(data, result.foldAt, MAX_FOLD_RANK, MAX_TERMS);
+        result.coordinates = 1 + u8(data, result.output.begin + 1) + u8(data, result.foldAt);
+        result.init = u32(data, offset);
+        uint256 operands = u8(data, offset + 4);
+        if (operands > MAX_OPERANDS) revert OutOfRange(offset + 4);
+        offset += 5;
+        result.operandAt = new uint256[](operands);
+        for (uint256 i = 0; i < operands; ++i) {
+            result.operandAt[i] = offset;
+            offset = operand(data, offset, result.coordinates).end;
+        }
+        result.inputs = u8(data, offset);
+        result.inputAt = offset + 1;
+        _body(data, result);
+    }
+
+    /// @notice The operand at byte `offset` of the descriptor of a node with so many `coordinates`.
+    function operand(bytes calldata data, uint256 offset, uint256 coordinates)
+        internal
+        pure
+        returns (OperandView memory result)
+    {
+        result.source = u8(data, offset);
+        if (result.source == 0 || result.source > SOURCES) revert OutOfRange(offset);
+        result.index = u32(data, offset + 1);
+        result.tensor = tensorType(data, offset + 5);
+        offset = result.tensor.end;
+        result.fill = u32(data, offset);
+        result.affineAt = offset + 4;
+        uint256 affineBytes = 8 + 8 * coordinates;
+        offset += 4 + affineBytes;
+        result.bounds = u8(data, offset);
+        if (result.bounds > MAX_BOUNDS) revert OutOfRange(offset);
+        result.boundAt = offset + 1;
+        offset += 1 + result.bounds * (affineBytes + 8);
+        uint256 gathers = u8(data, offset);
+        if (gathers > 1) revert OutOfRange(offset);
+        if (gathers == 1) result.gatherAt = offset + 1;
+        result.end = offset + (gathers == 1 ? 18 : 1);
+        if (result.end > data.length) revert Truncated(result.end);
+    }
+
+    /// @notice The tensor type at byte `offset`.
+    function tensorType(bytes calldata data, uint256 offset) internal pure returns (TypeView memory result) {
+        result.begin = offset;
+        result.dtype = u8(data, offset);
+        if (result.dtype == 0 || result.dtype > DTYPES) revert OutOfRange(offset);
+        (result.elements, result.end) = dimensions(data, offset + 1, MAX_RANK, MAX_ELEMENTS);
+    }
+
+    /// @notice `u8 rank || u32 dims[rank]` at byte `offset`: the product of the dimensions and the byte after them.
+    function dimensions(bytes calldata data, uint256 offset, uint256 maxRank, uint256 maxProduct)
+        internal
+        pure
+        returns (uint256 product, uint256 end)
+    {
+        uint256 rank = u8(data, offset);
+        if (rank > maxRank) revert OutOfRange(offset);
+        end = offset + 1;
+        product = 1;
+        for (uint256 i = 0; i < rank; ++i) {
+            product *= u32(data, end);
+            if (product == 0 || product > maxProduct) revert OutOfRange(end);
+            end += 4;
+        }
+    }
+
+    /// @notice Data leaves of a tensor with so many elements.
+    function leaves(uint256 elements) internal pure returns (uint256) {
+        return (elements + LEAF_WORDS - 1) / LEAF_WORDS;
+    }
+
+    /// @notice Value of the affine form at byte `offset`.
+    /// @dev Cannot overflow: i64 times u64, at most 14 times.
+    function affine(bytes calldata data, uint256 offset, uint256[] memory coordinates)
+        internal
+        pure
+        returns (int256 sum)
+    {
+        sum = i64(data, offset);
+        for (uint256 i = 0; i < coordinates.length; ++i) {
+            sum += i64(data, offset + 8 + 8 * i) * int256(coordinates[i]);
+        }
+    }
+
+    /// @notice The byte at `offset`.
+    function u8(bytes calldata data, uint256 offset) internal pure returns (uint8) {
+        if (offset >= data.length) revert Truncated(offset + 1);
+        return uint8(data[offset]);
+    }
+
+    /// @notice Four bytes at `offset`, big-endian.
+    function u32(bytes calldata data, uint256 offset) internal pure returns (uint32) {
+        if (offset + 4 > data.length) revert Truncated(offset + 4);
+        return uint32(bytes4(data[offset:]));
+    }
+
+    /// @notice Eight bytes at `offset`, big-endian two's complement.
+    function i64(bytes calldata data, uint256 offset) internal pure returns (int64) {
+        if (offset + 8 > data.length) revert Truncated(offset + 8);
+        return int64(uint64(bytes8(data[offset:])));
+    }
+
+    /// @dev The scalar program after the inputs; it runs to the end of the descriptor.
+    function _body(bytes calldata data, NodeView memory result) private pure {
+        uint256 offset = result.inputAt + 2 * result.inputs;
+        if (u8(data, offset) != result.inputs) revert OutOfRange(offset);
+        result.constants = u8(data, offset + 1);
+        result.instructions = u8(data, offset + 2);
+        if (result.instructions == 0 || result.inputs + result.constants + result.instructions > MAX_REGISTERS) {
+            revert OutOfRange(offset + 2);
+        }
+        result.constantAt = offset + 3;
+        result.instructionAt = result.constantAt + 4 * result.constants;
+        uint256 end = result.instructionAt + 4 * result.instructions;
+        if (end > data.length) revert Truncated(end);
+        if (end < data.length) revert TrailingBytes(end);
+    }
+}
