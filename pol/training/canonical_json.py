@@ -63,9 +63,23 @@ class Fields:
     def decimal(self, name: str, bits: int) -> int:
         """An unsigned integer below 2^bits, as a decimal string without leading zeros."""
         value = self._document[name]
-        if not isinstance(value, str) or not re.fullmatch(r"0|[1-9][0-9]{0,79}", value) or int(value) >= 1 << bits:
+        if not _is_decimal(value, bits):
             raise self._wrong(name, f"an integer below 2^{bits} as a decimal string")
         return int(value)
+
+    def decimals(self, name: str, bits: int) -> list[int]:
+        """An array of unsigned integers below 2^bits, as decimal strings without leading zeros."""
+        values = self.items(name)
+        if not all(_is_decimal(value, bits) for value in values):
+            raise self._wrong(name, f"integers below 2^{bits} as decimal strings")
+        return [int(str(value)) for value in values]
+
+    def integers(self, name: str) -> list[int]:
+        """An array of integers of any sign."""
+        values = [value for value in self.items(name) if isinstance(value, int) and not isinstance(value, bool)]
+        if len(values) != len(self.items(name)):
+            raise self._wrong(name, "an array of integers")
+        return values
 
     def digest(self, name: str) -> str:
         """64 lower-case hexadecimal digits."""
@@ -89,5 +103,16 @@ class Fields:
         """An object with exactly the members ``names``."""
         return Fields(self._document[name], f"{self._what}.{name}", names)
 
+    def texts(self, name: str) -> dict[str, str]:
+        """An object with strings as values, under any names."""
+        value = self._document[name]
+        if not isinstance(value, dict) or not all(isinstance(text, str) for text in value.values()):
+            raise self._wrong(name, "an object of strings")
+        return value
+
     def _wrong(self, name: str, expected: str) -> ProtocolError:
         return ProtocolError(f"{self._what}.{name} is {self._document[name]!r}, expected {expected}")
+
+
+def _is_decimal(value: object, bits: int) -> bool:
+    return isinstance(value, str) and re.fullmatch(r"0|[1-9][0-9]{0,79}", value) is not None and int(value) >> bits == 0

@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
+from pol.arithmetic.primitives import Words
 from pol.errors import ProtocolError
 from pol.graph.types import DType, TensorType
-
-Words = NDArray[np.uint32]
 
 _STORAGE: dict[DType, np.dtype[np.float32] | np.dtype[np.int32]] = {
     DType.F32: np.dtype(np.float32),

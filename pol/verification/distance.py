@@ -8,11 +8,10 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from pol.arithmetic.primitives import Words
 from pol.errors import ProtocolError
 from pol.graph.step_program import Component, StepProgram
 from pol.graph.types import DType, TensorType
-
-Words = NDArray[np.uint32]
 
 INFINITE = (1 << 256) - 1
 SATURATION = 1 << 191

@@ -1,0 +1,173 @@
+"""The learning proof: what a solver publishes about its training (docs/spec/learning_proof.md, "Learning proof")."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pol.arithmetic.primitives import Words
+from pol.commitments.log import CheckpointLog
+from pol.commitments.tensor import state_root
+from pol.errors import ProtocolError
+from pol.training import canonical_json, checkpoint
+from pol.training.store import Store
+from pol.training.task import LoadedTask
+
+VERSION = 1
+DOCUMENT_LIMIT = 1 << 28
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """One entry of the checkpoint log: the state after ``step`` steps and the digest of the file that holds it."""
+
+    index: int
+    step: int
+    state_root: bytes
+    object: str
+
+
+@dataclass(frozen=True)
+class LearningProof:
+    """The learning proof document; `environment` describes the solver's machine, for people."""
+
+    task: str
+    program_hash: bytes
+    interval: int
+    order_root: bytes
+    checkpoints: tuple[Checkpoint, ...]
+    log_root: bytes
+    environment: Mapping[str, str]
+
+    def encode(self) -> bytes:
+        """The canonical bytes of the document."""
+        return canonical_json.encode(
+            {
+                "kind": "pol/learning-proof",
+                "version": VERSION,
+                "task": self.task,
+                "program_hash": self.program_hash.hex(),
+                "interval": self.interval,
+                "order_root": self.order_root.hex(),
+                "checkpoints": [
+                    {"index": c.index, "step": c.step, "state_root": c.state_root.hex(), "object": c.object}
+                    for c in self.checkpoints
+                ],
+                "log_root": self.log_root.hex(),
+                "log_size": len(self.checkpoints),
+                "environment": dict(self.environment),
+            }
+        )
+
+    @classmethod
+    def decode(cls, data: bytes) -> LearningProof:
+        """The learning proof in a document.
+
+        Raises:
+            ProtocolError: not the canonical bytes of a learning proof.
+        """
+        what = "the learning proof"
+        names = [*cls.__dataclass_fields__, "kind", "version", "log_size"]
+        fields = canonical_json.Fields(canonical_json.decode(data, what), what, names)
+        if fields.text("kind") != "pol/learning-proof" or fields.integer("version") != VERSION:
+            raise ProtocolError(f"not a learning proof of version {VERSION}")
+        checkpoints = tuple(_checkpoint(item) for item in fields.items("checkpoints"))
+        if fields.integer("log_size") != len(checkpoints):
+            raise ProtocolError(
+                f"{what} lists {len(checkpoints)} checkpoints for a log of {fields.integer('log_size')}"
+            )
+        return cls(
+            task=fields.digest("task"),
+            program_hash=fields.hash("program_hash"),
+            interval=fields.integer("interval", 1),
+            order_root=fields.hash("order_root"),
+            checkpoints=checkpoints,
+            log_root=fields.hash("log_root"),
+            environment=fields.texts("environment"),
+        )
+
+
+def build(task: LoadedTask, checkpoints: Sequence[Checkpoint], environment: Mapping[str, str]) -> LearningProof:
+    """The learning proof over all checkpoints of a finished training.
+
+    Raises:
+        ProtocolError: the checkpoints aren't those of a finished training of this task.
+    """
+    proof = LearningProof(
+        task=task.digest,
+        program_hash=task.document.program_hash,
+        interval=task.document.interval,
+        order_root=task.order_root,
+        checkpoints=tuple(checkpoints),
+        log_root=compute_log_root(checkpoints),
+        environment=dict(environment),
+    )
+    require_proof_of(proof, task)
+    return proof
+
+
+def load(store: Store, digest: str, task: LoadedTask) -> LearningProof:
+    """The learning proof with this digest, checked against its task. Checkpoints are loaded one by one.
+
+    Raises:
+        ProtocolError: another task's proof, a missing checkpoint, a wrong root.
+        OperationalError: the store failed.
+    """
+    proof = LearningProof.decode(store.get(digest, limit=DOCUMENT_LIMIT))
+    require_proof_of(proof, task)
+    return proof
+
+
+def load_checkpoint(store: Store, task: LoadedTask, entry: Checkpoint) -> list[Words]:
+    """The state of one checkpoint, as words: the file's digest is checked before it is parsed, the state root after.
+
+    Raises:
+        ProtocolError: the file isn't a state of this task's program, or has another root than the proof says.
+        OperationalError: the store failed.
+    """
+    state = checkpoint.decode(store.get(entry.object), task.names.slots, task.slot_types)
+    actual = state_root(task.slot_types, state)
+    if actual != entry.state_root:
+        raise ProtocolError(
+            f"checkpoint {entry.index} has the state root {actual.hex()}, its entry says {entry.state_root.hex()}"
+        )
+    return state
+
+
+def require_proof_of(proof: LearningProof, task: LoadedTask) -> None:
+    """Check that ``proof`` is a complete proof of ``task``.
+
+    Raises:
+        ProtocolError: it isn't.
+    """
+    document = task.document
+    if proof.task != task.digest or proof.program_hash != document.program_hash:
+        raise ProtocolError(f"this is a learning proof of task {proof.task}, not of task {task.digest}")
+    if proof.interval != document.interval:
+        raise ProtocolError(f"checkpoints every {proof.interval} steps, the task asks for every {document.interval}")
+    if proof.order_root != task.order_root:
+        raise ProtocolError("the learning proof used samples in another order than the task's")
+    expected = [(i, i * document.interval) for i in range(document.segments + 1)]
+    if [(c.index, c.step) for c in proof.checkpoints] != expected:
+        raise ProtocolError(
+            f"the learning proof needs checkpoints 0 to {document.segments}, one every interval, in order"
+        )
+    if proof.checkpoints[0].state_root != document.initial_state_root:
+        raise ProtocolError("the learning proof doesn't start from the task's initial state")
+    if compute_log_root(proof.checkpoints) != proof.log_root:
+        raise ProtocolError("the root of the checkpoint log isn't that of the listed checkpoints")
+
+
+def compute_log_root(checkpoints: Sequence[Checkpoint]) -> bytes:
+    """The root of the checkpoint log over these entries."""
+    return CheckpointLog([entry.state_root for entry in checkpoints]).root()
+
+
+def _checkpoint(item: object) -> Checkpoint:
+    fields = canonical_json.Fields(item, "a checkpoint", Checkpoint.__dataclass_fields__)
+    return Checkpoint(
+        index=fields.integer("index"),
+        step=fields.integer("step"),
+        state_root=fields.hash("state_root"),
+        object=fields.digest("object"),
+    )

@@ -1,0 +1,206 @@
+"""The task document: everything a solver and a verifier need, by digest (docs/spec/learning_proof.md, "Task").
+
+Loading checks each claim that the document makes, so that what a solver trains and what a court executes are one thing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+from pol.arithmetic.primitives import Words
+from pol.commitments.program import program_hash
+from pol.commitments.tensor import constants_root, state_root, tensor_root
+from pol.errors import ProtocolError
+from pol.graph.aten import AtenGraph
+from pol.graph.lowering import lower
+from pol.graph.names import Names
+from pol.graph.step_program import StepProgram
+from pol.graph.types import DType, TensorType
+from pol.graph.work import work_units
+from pol.training import canonical_json, checkpoint
+from pol.training.store import Store
+
+if TYPE_CHECKING:
+    from pol.graph.capture import Capture
+
+VERSION = 1
+DOCUMENT_LIMIT = 1 << 20
+PROGRAM_LIMIT = 1 << 30
+ORDER = "order"
+
+
+@dataclass(frozen=True)
+class Task:
+    """The task document.
+
+    ``program``, ``names``, ``aten``, ``constants`` and ``initial_state`` are digests of stored objects; the hash and
+    the roots are the commitments that the chain knows. ``work`` is the work estimate of one step, in the units of
+    pol.graph.work. ``model`` and ``optimizer`` are for people.
+    """
+
+    program: str
+    program_hash: bytes
+    names: str
+    aten: str
+    constants: str
+    constants_root: bytes
+    initial_state: str
+    initial_state_root: bytes
+    steps: int
+    interval: int
+    work: int
+    model: str
+    optimizer: str
+
+    def __post_init__(self) -> None:
+        if self.interval < 1 or self.steps < self.interval or self.steps % self.interval:
+            raise ProtocolError(f"{self.steps} steps aren't a positive multiple of the interval {self.interval}")
+        if self.steps >= 1 << 32:
+            raise ProtocolError(f"{self.steps} steps are more than a task can have (2^32 - 1)")
+
+    @property
+    def segments(self) -> int:
+        """How many stretches of ``interval`` steps there are between checkpoints."""
+        return self.steps // self.interval
+
+    def encode(self) -> bytes:
+        """The canonical bytes of the document."""
+        members = {name: value.hex() if isinstance(value, bytes) else value for name, value in asdict(self).items()}
+        return canonical_json.encode({**members, "work": str(self.work), "kind": "pol/task", "version": VERSION})
+
+    @classmethod
+    def decode(cls, data: bytes) -> Task:
+        """The task in a document.
+
+        Raises:
+            ProtocolError: not the canonical bytes of a task.
+        """
+        names = [*cls.__dataclass_fields__, "kind", "version"]
+        fields = canonical_json.Fields(canonical_json.decode(data, "the task"), "the task", names)
+        if fields.text("kind") != "pol/task" or fields.integer("version") != VERSION:
+            raise ProtocolError(f"not a task document of version {VERSION}")
+        return cls(
+            program=fields.digest("program"),
+            program_hash=fields.hash("program_hash"),
+            names=fields.digest("names"),
+            aten=fields.digest("aten"),
+            constants=fields.digest("constants"),
+            constants_root=fields.hash("constants_root"),
+            initial_state=fields.digest("initial_state"),
+            initial_state_root=fields.hash("initial_state_root"),
+            steps=fields.integer("steps"),
+            interval=fields.integer("interval"),
+            work=fields.decimal("work", 128),
+            model=fields.text("model"),
+            optimizer=fields.text("optimizer"),
+        )
+
+
+@dataclass(frozen=True)
+class LoadedTask:
+    """A task with all its parts, each checked against the document."""
+
+    digest: str
+    document: Task
+    program: StepProgram
+    names: Names
+    aten: AtenGraph
+    constants: list[Words]
+    initial_state: list[Words]
+
+    @property
+    def slot_types(self) -> list[TensorType]:
+        """The types of the tensors of a state."""
+        return [slot.type for slot in self.program.slots]
+
+    @property
+    def order_root(self) -> bytes:
+        """The commitment to which samples each step sees."""
+        return order_root(self.program, self.names, self.constants)
+
+
+def publish(
+    store: Store, capture: Capture, *, steps: int, interval: int, model: str = "", optimizer: str = ""
+) -> tuple[str, Task]:
+    """Store a captured training step as a task; the digest of its document and the document.
+
+    Raises:
+        ProtocolError: steps isn't a multiple of interval, or the order table isn't one row per step.
+        OperationalError: the store failed.
+    """
+    program, names = capture.program, capture.names
+    _require_order(program, names, steps)
+    slot_types = [slot.type for slot in program.slots]
+    task = Task(
+        program=store.put(program.to_bytes()),
+        program_hash=program_hash(program),
+        names=store.put(canonical_json.encode(names.to_dict())),
+        aten=store.put(canonical_json.encode(capture.aten.to_dict())),
+        constants=store.put(checkpoint.encode(names.constants, program.constants, capture.constants)),
+        constants_root=constants_root(program.constants, capture.constants),
+        initial_state=store.put(checkpoint.encode(names.slots, slot_types, capture.state)),
+        initial_state_root=state_root(slot_types, capture.state),
+        steps=steps,
+        interval=interval,
+        work=work_units(program),
+        model=model,
+        optimizer=optimizer,
+    )
+    return store.put(task.encode()), task
+
+
+def load(store: Store, digest: str) -> LoadedTask:
+    """The task whose document has this digest, with everything that it says recomputed.
+
+    The ATen graph is lowered again and must give the published program, byte for byte: native training and canonical
+    replay can't be different computations.
+
+    Raises:
+        ProtocolError: something in it is wrong.
+        OperationalError: an object is missing or can't be read.
+    """
+    task = Task.decode(store.get(digest, limit=DOCUMENT_LIMIT))
+    data = store.get(task.program, limit=PROGRAM_LIMIT)
+    program = StepProgram.from_bytes(data)
+    names_data = store.get(task.names, limit=PROGRAM_LIMIT)
+    names = Names.from_dict(canonical_json.decode(names_data, "the names"))
+    aten = AtenGraph.from_dict(canonical_json.decode(store.get(task.aten, limit=PROGRAM_LIMIT), "the ATen graph"))
+    lowered, lowered_names = lower(aten)
+    _require(lowered.to_bytes() == data, "its ATen graph doesn't lower to its step program")
+    _require(lowered_names.to_dict() == names.to_dict(), "its names aren't those of its ATen graph")
+    _require(program_hash(program) == task.program_hash, "its program hash is wrong")
+    _require(work_units(program) == task.work, "its work estimate is wrong")
+    _require_order(program, names, task.steps)
+    constants = checkpoint.decode(store.get(task.constants), names.constants, program.constants)
+    _require(constants_root(program.constants, constants) == task.constants_root, "the root of its constants is wrong")
+    slot_types = [slot.type for slot in program.slots]
+    state = checkpoint.decode(store.get(task.initial_state), names.slots, slot_types)
+    _require(state_root(slot_types, state) == task.initial_state_root, "the root of its initial state is wrong")
+    return LoadedTask(digest, task, program, names, aten, constants, state)
+
+
+def order_root(program: StepProgram, names: Names, constants: list[Words]) -> bytes:
+    """The root of the order table: row t holds the indices of the samples that step t sees."""
+    index = _order_index(names)
+    return tensor_root(program.constants[index], constants[index])
+
+
+def _require_order(program: StepProgram, names: Names, steps: int) -> None:
+    _require(len(names.constants) == len(program.constants), "its names don't fit its constants")
+    _require(len(names.slots) == len(program.slots), "its names don't fit its slots")
+    type_ = program.constants[_order_index(names)]
+    is_table = type_.dtype == DType.I32 and len(type_.shape) == 2 and type_.shape[0] == steps
+    _require(
+        is_table, f"its order table has the shape {type_.shape}, expected one row of indices for each of {steps} steps"
+    )
+
+
+def _order_index(names: Names) -> int:
+    _require(names.constants.count(ORDER) == 1, f"it needs exactly one constant named {ORDER!r}")
+    return names.constants.index(ORDER)
+
+
+def _require(condition: bool, problem: str) -> None:
+    if not condition:
+        raise ProtocolError(f"the task can't be used: {problem}")

@@ -1,0 +1,54 @@
+"""Canonical replay: the defined bits of a segment, from a given state."""
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol, TypeAlias
+
+from pol.arithmetic.primitives import Words
+from pol.commitments.tensor import state_root
+from pol.execution.reference import next_state
+from pol.graph.step_program import StepProgram
+from pol.verification.distance import require_state
+
+
+class Executor(Protocol):
+    """Runs one step of one program bit-exactly (`CpuExecutor` or `ReferenceExecutor`: the same bits)."""
+
+    def run(self, state: Sequence[Words], step: int) -> list[Words]:
+        """The outputs of all nodes at ``step``."""
+        ...
+
+
+ExecutorFactory: TypeAlias = Callable[[StepProgram, Sequence[Words]], Executor]
+
+
+def replay(
+    program: StepProgram, executor: Executor, start: Sequence[Words], first_step: int, steps: int
+) -> Iterator[list[Words]]:
+    """The states after each of ``steps`` steps from ``start``, which is the state before ``first_step``.
+
+    Raises:
+        ProtocolError: ``start`` isn't a state of the program.
+    """
+    require_state(program, start)
+    state = list(start)
+    for step in range(first_step, first_step + steps):
+        state = next_state(program, executor.run(state, step))
+        yield state
+
+
+def replay_end(
+    program: StepProgram, executor: Executor, start: Sequence[Words], first_step: int, steps: int
+) -> list[Words]:
+    """The state after ``steps`` steps from ``start``."""
+    last = deque(replay(program, executor, start, first_step, steps), maxlen=1)
+    return last[0] if last else list(start)
+
+
+def replay_roots(
+    program: StepProgram, executor: Executor, start: Sequence[Words], first_step: int, steps: int
+) -> Iterator[bytes]:
+    """The state roots after each of ``steps`` steps from ``start``."""
+    types = [slot.type for slot in program.slots]
+    for state in replay(program, executor, start, first_step, steps):
+        yield state_root(types, state)
