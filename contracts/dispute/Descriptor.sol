@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
+import {ProgramLayout, ScalarMachine} from "../arithmetic/ScalarMachine.sol";
 import {LEAF_WORDS, MerkleBranch, TAG_PROGRAM} from "../commitments/MerkleBranch.sol";
 
 /// @notice The counts and trees in a program header that disputes need.
@@ -27,12 +28,9 @@ struct NodeView {
     uint32 init;
     uint256 coordinates; // 1 + rank + foldRank
     uint256[] operandAt;
-    uint256 inputs;
-    uint256 inputAt;
-    uint256 constants;
-    uint256 constantAt;
-    uint256 instructions;
-    uint256 instructionAt;
+    uint256 inputAt; // u8 kind || u8 index for each input
+    uint256 bodyAt; // the scalar program, to the end of the descriptor
+    ProgramLayout body;
 }
 
 /// @notice An operand of a node; `affineAt` and `boundAt` are offsets of affine forms.
@@ -79,7 +77,6 @@ library Descriptor {
     uint256 private constant MAX_BOUNDS = 4;
     uint256 private constant MAX_ELEMENTS = 2 ** 31 - 1;
     uint256 private constant MAX_TERMS = 2 ** 32 - 1;
-    uint256 private constant MAX_REGISTERS = 256;
 
     /// @notice The header of the program with hash `program`.
     function header(bytes calldata data, bytes32 program) internal pure returns (Header memory result) {
@@ -118,9 +115,12 @@ library Descriptor {
             result.operandAt[i] = offset;
             offset = operand(data, offset, result.coordinates).end;
         }
-        result.inputs = u8(data, offset);
+        uint256 inputs = u8(data, offset);
         result.inputAt = offset + 1;
-        _body(data, result);
+        result.bodyAt = result.inputAt + 2 * inputs;
+        if (result.bodyAt > data.length) revert Truncated(result.bodyAt);
+        result.body = ScalarMachine.decode(data[result.bodyAt:]);
+        if (result.body.inputs != inputs) revert OutOfRange(offset);
     }
 
     /// @notice The operand at byte `offset` of the descriptor of a node with so many `coordinates`.
@@ -208,21 +208,5 @@ library Descriptor {
     function i64(bytes calldata data, uint256 offset) internal pure returns (int64) {
         if (offset + 8 > data.length) revert Truncated(offset + 8);
         return int64(uint64(bytes8(data[offset:])));
-    }
-
-    /// @dev The scalar program after the inputs; it runs to the end of the descriptor.
-    function _body(bytes calldata data, NodeView memory result) private pure {
-        uint256 offset = result.inputAt + 2 * result.inputs;
-        if (u8(data, offset) != result.inputs) revert OutOfRange(offset);
-        result.constants = u8(data, offset + 1);
-        result.instructions = u8(data, offset + 2);
-        if (result.instructions == 0 || result.inputs + result.constants + result.instructions > MAX_REGISTERS) {
-            revert OutOfRange(offset + 2);
-        }
-        result.constantAt = offset + 3;
-        result.instructionAt = result.constantAt + 4 * result.constants;
-        uint256 end = result.instructionAt + 4 * result.instructions;
-        if (end > data.length) revert Truncated(end);
-        if (end < data.length) revert TrailingBytes(end);
     }
 }

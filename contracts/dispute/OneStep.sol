@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {ScalarMachine} from "../arithmetic/ScalarMachine.sol";
+import {ProgramLayout, ScalarMachine} from "../arithmetic/ScalarMachine.sol";
 import {LEAF_WORDS, TAG_CONSTANTS, TAG_STATE, TAG_TRACE} from "../commitments/MerkleBranch.sol";
 import {Descriptor, NodeView, OperandView} from "./Descriptor.sol";
 import {IOneStep, Outcome} from "./IOneStep.sol";
@@ -17,10 +17,6 @@ contract OneStep is IOneStep {
     error WrongDescriptor();
     /// @notice `values` are not the opened ones.
     error WrongValues();
-    /// @notice No primitive has this code, or an operand byte that it does not use is not zero.
-    error InvalidInstruction(uint8 op);
-    /// @notice An instruction reads a register that is not yet defined.
-    error InvalidRegister(uint256 register);
     /// @notice An input is of no known kind, or names something that the node does not have.
     error InvalidInput(uint256 register);
     /// @notice An operand breaks the topological order, or gathers through an operand that it may not.
@@ -31,12 +27,11 @@ contract OneStep is IOneStep {
     uint8 private constant INPUT_ACCUMULATOR = 1;
     uint8 private constant INPUT_OPERAND = 2;
     uint8 private constant INPUT_COORDINATE = 3;
+    /// @dev Byte of a scalar program at which its constants begin.
+    uint256 private constant CONSTANTS_AT = 3;
+    uint256 private constant WORD_BYTES = 4;
     uint256 private constant SOURCE_STATE = 1;
     uint256 private constant SOURCE_CONSTANT = 2;
-
-    /// @dev Operands of the primitives by code (docs/spec/arithmetic.md), 0 where there is none: codes 0x00-0x1f, then 0x20-0x3f.
-    bytes32 private constant ARITY_LOW = hex"0002020202030102020202020101010001010000000000000000000000000000";
-    bytes32 private constant ARITY_HIGH = hex"0202020202020202020202020200000003010000000000000000000000000000";
 
     /// @dev What the resolution of a register needs; memory, because it does not fit the stack.
     struct Run {
@@ -105,7 +100,7 @@ contract OneStep is IOneStep {
             return uint32(uint256(position.claimed));
         }
         if (keccak256(values) != position.opening) revert WrongValues();
-        return Descriptor.u32(values, 4 * uint256(position.instruction));
+        return Descriptor.u32(values, WORD_BYTES * uint256(position.instruction));
     }
 
     /// @dev Equal registers are read once.
@@ -116,15 +111,10 @@ contract OneStep is IOneStep {
         bytes calldata values,
         Opening[] calldata openings
     ) private pure {
-        uint256 offset = run.node.instructionAt + 4 * run.instruction;
-        (uint8 op, uint8 a, uint8 b, uint8 c) = (
-            Descriptor.u8(descriptor, offset),
-            Descriptor.u8(descriptor, offset + 1),
-            Descriptor.u8(descriptor, offset + 2),
-            Descriptor.u8(descriptor, offset + 3)
+        (uint8 op, uint8 a, uint8 b, uint8 c) = ScalarMachine.instruction(
+            descriptor[run.node.bodyAt:], run.node.body, run.instruction
         );
-        uint256 arity = op < 32 ? uint8(ARITY_LOW[op]) : op < 64 ? uint8(ARITY_HIGH[op - 32]) : 0;
-        if (arity == 0 || (arity < 2 && b != 0) || (arity < 3 && c != 0)) revert InvalidInstruction(op);
+        uint256 arity = ScalarMachine.arity(op);
         outcome.op = op;
         outcome.a = _register(run, a, descriptor, values, openings);
         if (arity > 1) outcome.b = b == a ? outcome.a : _register(run, b, descriptor, values, openings);
@@ -140,13 +130,14 @@ contract OneStep is IOneStep {
         bytes calldata values,
         Opening[] calldata openings
     ) private pure returns (uint32) {
-        NodeView memory node = run.node;
-        if (register < node.inputs) return _input(run, register, descriptor, openings);
-        uint256 index = register - node.inputs;
-        if (index < node.constants) return Descriptor.u32(descriptor, node.constantAt + 4 * index);
-        index -= node.constants;
-        if (index >= run.instruction) revert InvalidRegister(register);
-        return Descriptor.u32(values, 4 * index);
+        ProgramLayout memory body = run.node.body;
+        if (register < body.inputs) return _input(run, register, descriptor, openings);
+        register -= body.inputs;
+        if (register < body.constants) {
+            return Descriptor.u32(descriptor, run.node.bodyAt + CONSTANTS_AT + WORD_BYTES * register);
+        }
+        // The machine has checked that this is an earlier instruction.
+        return Descriptor.u32(values, WORD_BYTES * (register - body.constants));
     }
 
     function _input(Run memory run, uint256 register, bytes calldata descriptor, Opening[] calldata openings)

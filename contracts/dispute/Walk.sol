@@ -152,7 +152,7 @@ library Walk {
         p.descriptor = keccak256(descriptor);
         p.terms = uint64(node.terms);
         p.init = node.init;
-        p.instructions = uint8(node.instructions);
+        p.instructions = uint8(node.body.instructions);
     }
 
     /// @notice The asserter shows the descriptor of the slot that a disputed sum belongs to.
