@@ -5,8 +5,9 @@ rounded like all others. The polynomials have the least greatest error among tho
 Remez solution on the reduced interval.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from types import MappingProxyType
 
 from pol.arithmetic.primitives import INFINITY, NAN, SIGN, Op
 from pol.arithmetic.program import Builder, ScalarProgram
@@ -158,3 +159,16 @@ def _log_limits(b: Builder, x: int, inside: int) -> int:
     zero = b.emit(Op.FEQ, x, b.const(0))
     outside = b.emit(Op.SELECT, zero, b.const(int(INFINITY | SIGN)), b.const(int(NAN)))
     return b.emit(Op.SELECT, b.emit(Op.FLT, b.const(0), x), positive, outside)
+
+
+CATALOGUE: Mapping[str, Callable[[], ScalarProgram]] = MappingProxyType(
+    {
+        "exp": exp,
+        "log": log,
+        "reciprocal": reciprocal,
+        "rsqrt": rsqrt,
+        "sigmoid": sigmoid,
+        "tanh": tanh,
+    }
+)
+"""Every function by its name; what is measured and put into vectors."""

@@ -29,6 +29,7 @@ _POSITIVE_SPECIALS = (
 )
 SPECIALS: Words = np.array([word | sign for word in _POSITIVE_SPECIALS for sign in (0, int(SIGN))], np.uint32)
 """Words at which binary32 operations change their behaviour."""
+SPECIALS.flags.writeable = False
 
 _EDGES: Words = np.array(
     [
@@ -256,12 +257,17 @@ def cases(op: Op, count: int, seed: int) -> Operands:
     return a, b, c
 
 
-def arguments(count: int, seed: int) -> Words:
-    """Arguments for functions of one number, shape (count,): special words, random words, and moderate sizes."""
+def arguments(inputs: int, count: int, seed: int) -> tuple[Words, ...]:
+    """Arguments for a function of `inputs` numbers, each of shape (count,): special, random, moderate, small."""
     draws = _Draws(seed << 8)
-    share = -(-count // 3)
-    parts = [draws.pick(SPECIALS, share), draws.words(share), draws.floats(draws.integers(-30, 7, share))]
-    return np.stack(parts, axis=1).reshape(-1)[:count]
+    share = -(-count // 4)
+
+    def argument() -> Words:
+        moderate = draws.floats(draws.integers(-30, 7, share))
+        parts = [draws.pick(SPECIALS, share), draws.words(share), moderate, _narrow(draws.integers(-48, 48, share) / 4)]
+        return np.stack(parts, axis=1).reshape(-1)[:count]
+
+    return tuple(argument() for _ in range(inputs))
 
 
 __all__ = ["SPECIALS", "Operands", "arguments", "cases"]
