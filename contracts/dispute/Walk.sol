@@ -191,7 +191,6 @@ library Walk {
         bool isTrace = p.level == Level.TRACE;
         p.count = isTrace ? header.nodes : header.slots;
         p.height = uint8(MerkleBranch.depth(p.count));
-        p.lo = 0;
         _requireChildren(p, children);
         bytes32 root = MerkleBranch.listRoot(isTrace ? TAG_TRACE : TAG_STATE, p.count, MerkleBranch.root(children));
         if (isTrace) p.trace = root;
@@ -202,7 +201,7 @@ library Walk {
     function _requireChildren(Position memory p, bytes calldata children) private pure {
         uint256 opened = _opened(p);
         _requireLength(children, HASH_BYTES << opened);
-        MerkleBranch.requirePadding(children, p.lo, p.height - opened, p.count);
+        MerkleBranch.requirePadding(children, _base(p), p.height - opened, p.count);
     }
 
     function _openLeaf(Position memory p, bytes calldata leaf) private pure {
@@ -227,7 +226,7 @@ library Walk {
     function _pickChild(Position memory p, uint256 index, bytes calldata children) private pure {
         if (index >= children.length / HASH_BYTES) revert NoSuchPart(index, children.length / HASH_BYTES);
         uint256 height = p.height - _opened(p);
-        uint256 lo = p.lo + (index << height);
+        uint256 lo = _base(p) + (index << height);
         if (lo >= p.count) revert MerkleBranch.IndexOutOfRange(lo, p.count);
         p.height = uint8(height);
         p.lo = uint64(lo);
@@ -305,6 +304,11 @@ library Walk {
         uint256 arity = p.level == Level.TERMS ? VALUE_ARITY : HASH_ARITY;
         uint256 size = p.hi - p.lo;
         return size < arity ? size : arity;
+    }
+
+    /// @dev First leaf of the disputed subtree; `lo` is still a step where a whole tree is disputed.
+    function _base(Position memory p) private pure returns (uint256) {
+        return p.level == Level.TRACE || p.level == Level.STATE ? 0 : p.lo;
     }
 
     /// @dev How many levels of the disputed subtree an opening shows.
