@@ -25,33 +25,31 @@ library Float32 {
     uint256 private constant BIT_LENGTH = 0x0001020203030303040404040404040405050505050505050505050505050505;
 
     /// @dev a + b.
-    function add(uint256 a, uint256 b) internal pure returns (uint256) {
-        uint256 sum;
-        uint256 exponent;
-        uint256 rare;
+    function add(uint256 a, uint256 b) internal pure returns (uint256 result) {
+        uint256 usual;
         assembly ("memory-safe") {
-            let x := and(shr(23, a), MAX_FIELD)
-            let y := and(shr(23, b), MAX_FIELD)
-            rare := or(eq(x, MAX_FIELD), eq(y, MAX_FIELD))
-            let normal := gt(x, 0)
-            sum := or(and(a, FRACTION), shl(23, normal))
-            x := sub(x, normal)
-            normal := gt(y, 0)
-            let addend := or(and(b, FRACTION), shl(23, normal))
-            y := sub(y, normal)
-            // On one grid, 26 places below the exponent of a. Numbers further apart than that are left to _addRare.
-            let apart := sub(x, y)
-            rare := or(rare, gt(add(apart, 25), 50))
-            addend := shl(sub(26, apart), addend)
-            sum := shl(26, sum)
-            if shr(31, a) { sum := sub(0, sum) }
-            switch shr(31, b)
-            case 0 { sum := add(sum, addend) }
-            default { sum := sub(sum, addend) }
-            exponent := sub(x, 26)
-            rare := or(rare, iszero(sum))
+            // `large` is the operand of greater magnitude: the sum has its sign.
+            let large := a
+            let small := b
+            if gt(and(b, MAGNITUDE), and(a, MAGNITUDE)) {
+                large := b
+                small := a
+            }
+            let field := and(shr(23, large), MAX_FIELD)
+            let apart := sub(field, and(shr(23, small), MAX_FIELD))
+            // Both significands on the grid 26 places below the exponent of `large`: 2^49 <= sum < 2^50 before adding.
+            let sum := shl(26, or(and(large, FRACTION), HIDDEN))
+            let addend := shl(sub(26, apart), or(and(small, FRACTION), HIDDEN))
+            if shr(31, xor(a, b)) { addend := sub(0, addend) }
+            sum := add(sum, addend)
+            // Bits to drop: 25, 26 or 27. A sum below 2^48 has lost more than one bit and is not handled here, nor are
+            // operands more than 26 places apart, zeros, subnormal numbers and the ends of the exponent range.
+            let drop := add(25, add(gt(shr(49, sum), 0), shr(50, sum)))
+            usual := and(and(gt(shr(48, sum), 0), lt(apart, 27)), and(lt(apart, field), lt(sub(field, 2), 252)))
+            sum := shr(drop, add(sum, add(sub(shl(sub(drop, 1), 1), 1), and(shr(drop, sum), 1))))
+            result := or(and(large, SIGN), add(shl(23, add(field, sub(drop, 27))), sum))
         }
-        return rare == 0 ? _round(sum, exponent) : _addRare(a, b);
+        if (usual == 0) return _addRare(a, b);
     }
 
     /// @dev a - b.
@@ -100,44 +98,36 @@ library Float32 {
     }
 
     /// @dev a * b + c with one rounding.
-    function fma(uint256 a, uint256 b, uint256 c) internal pure returns (uint256) {
-        uint256 sum;
-        uint256 exponent;
-        uint256 rare;
+    function fma(uint256 a, uint256 b, uint256 c) internal pure returns (uint256 result) {
+        uint256 usual;
         assembly ("memory-safe") {
             let field := and(shr(23, a), MAX_FIELD)
-            let normal := gt(field, 0)
-            rare := eq(field, MAX_FIELD)
-            exponent := sub(field, normal)
-            sum := or(and(a, FRACTION), shl(23, normal))
-
-            field := and(shr(23, b), MAX_FIELD)
-            normal := gt(field, 0)
-            rare := or(rare, eq(field, MAX_FIELD))
-            exponent := add(exponent, sub(field, normal))
-            // The product of the significands, below 2^48; its exponent is 149 less than the sum of theirs.
-            sum := mul(sum, or(and(b, FRACTION), shl(23, normal)))
-            rare := or(rare, iszero(sum))
-
-            field := and(shr(23, c), MAX_FIELD)
-            normal := gt(field, 0)
-            rare := or(rare, eq(field, MAX_FIELD))
-            let addend := or(and(c, FRACTION), shl(23, normal))
-
-            // On one grid, 26 places below the exponent of the product. Numbers too far apart are left to _fmaRare.
-            exponent := sub(exponent, 149)
-            let apart := sub(exponent, sub(field, normal))
-            rare := or(rare, gt(add(apart, 50), 76))
-            addend := shl(sub(26, apart), addend)
-            sum := shl(26, sum)
-            if shr(31, xor(a, b)) { sum := sub(0, sum) }
-            switch shr(31, c)
-            case 0 { sum := add(sum, addend) }
-            default { sum := sub(sum, addend) }
-            exponent := sub(exponent, 26)
-            rare := or(rare, iszero(sum))
+            let field2 := and(shr(23, b), MAX_FIELD)
+            let field3 := and(shr(23, c), MAX_FIELD)
+            usual := and(and(lt(sub(field, 1), 254), lt(sub(field2, 1), 254)), lt(sub(field3, 1), 254))
+            // The product of the significands, in [2^46, 2^48), has the exponent field + field2 - 151.
+            field := sub(add(field, field2), 150)
+            let apart := sub(field, field3)
+            // Both on the grid 26 places below the exponent of the product.
+            let sum := shl(26, mul(or(and(a, FRACTION), HIDDEN), or(and(b, FRACTION), HIDDEN)))
+            let addend := shl(sub(26, apart), or(and(c, FRACTION), HIDDEN))
+            let sign := xor(a, b)
+            if shr(31, xor(sign, c)) { addend := sub(0, addend) }
+            sum := add(sum, addend)
+            if slt(sum, 0) {
+                sum := sub(0, sum)
+                sign := c
+            }
+            // The product's first bit is at 72 or 73, that of c at 49 - apart. Unless the sum has lost more than two bits,
+            // its first bit is among the five from low + 24 on.
+            let low := sub(46, mul(add(apart, 23), slt(apart, sub(0, 23))))
+            let drop := add(low, byte(shr(add(low, 24), sum), BIT_LENGTH))
+            field := add(field, sub(drop, 27))
+            usual := and(and(usual, lt(field, 254)), and(lt(add(apart, 50), 77), gt(drop, low)))
+            sum := shr(drop, add(sum, add(sub(shl(sub(drop, 1), 1), 1), and(shr(drop, sum), 1))))
+            result := or(and(sign, SIGN), add(shl(23, field), sum))
         }
-        return rare == 0 ? _round(sum, exponent) : _fmaRare(a, b, c);
+        if (usual == 0) return _fmaRare(a, b, c);
     }
 
     /// @dev Square root; NaN for negative numbers, -0 for -0.
@@ -305,13 +295,19 @@ library Float32 {
         }
     }
 
-    /// @dev a + b where an operand is not finite, the sum is zero, or one operand is too small to count.
+    /// @dev a + b in general.
     function _addRare(uint256 a, uint256 b) private pure returns (uint256) {
-        if (isNaN(a) || isNaN(b)) return NAN;
-        if (a ^ b == SIGN) return a & MAGNITUDE == INF ? NAN : 0; // x - x
-        if ((a | b) & MAGNITUDE == 0) return a; // zeros of one sign
-        // At least 26 binades apart (or infinite): the smaller operand is below a quarter of the larger one's last place.
-        return a & MAGNITUDE > b & MAGNITUDE ? a : b;
+        unchecked {
+            if (isNaN(a) || isNaN(b)) return NAN;
+            if (a ^ b == SIGN) return a & MAGNITUDE == INF ? NAN : 0; // x - x
+            if ((a | b) & MAGNITUDE == 0) return a; // zeros of one sign
+            if (a & MAGNITUDE < b & MAGNITUDE) (a, b) = (b, a);
+            (uint256 x, uint256 sum) = _significand(a);
+            (uint256 y, uint256 addend) = _significand(b);
+            // More than 25 places apart, b is below a quarter of the last place of a and changes nothing.
+            if (x - y > 25 || a & MAGNITUDE == INF) return a;
+            return _round((_signed(a, sum) << 26) + (_signed(b, addend) << (26 - (x - y))), x - 26);
+        }
     }
 
     /// @dev a * b where an operand or the result is not a normal number.
@@ -352,25 +348,32 @@ library Float32 {
         }
     }
 
-    /// @dev a * b + c where an operand is not finite, the product or the sum is zero, or one of product and c is too small to count.
+    /// @dev a * b + c in general.
     function _fmaRare(uint256 a, uint256 b, uint256 c) private pure returns (uint256) {
         unchecked {
             uint256 sign = (a ^ b) & SIGN;
-            if (a & INF == INF || b & INF == INF) return add(mul(a, b), c);
-            // Beside an infinite or undefined c no finite product counts, however large.
-            if (c & INF == INF || a & MAGNITUDE == 0 || b & MAGNITUDE == 0) return add(sign, c);
-            (uint256 x, uint256 product) = _significand(a);
+            if (a & INF == INF || b & INF == INF) {
+                uint256 product = _mulRare(a, b);
+                return isNaN(product) || isNaN(c) || product ^ c == SIGN ? NAN : product; // the last: infinity - infinity
+            }
+            // Beside an infinite c no finite product counts, however large.
+            if (c & INF == INF) return isNaN(c) ? NAN : c;
+            if (a & MAGNITUDE == 0 || b & MAGNITUDE == 0) return c & MAGNITUDE == 0 ? sign & c : c;
+            (uint256 x, uint256 sum) = _significand(a);
             (uint256 y, uint256 addend) = _significand(b);
-            product *= addend;
+            sum = _signed(sign, sum * addend) << 26;
             x = x + y - 149;
             (y, addend) = _significand(c);
-            int256 apart = int256(x - y);
-            // The product is less than a quarter of the last place of c, or, if c is zero, of the smallest subnormal.
-            if (apart < -50) return addend == 0 ? sign : c;
-            if (apart <= 26) return 0; // what is left is x - x
-            // One of a and b is normal, so the product is at least 2^23, and c only says on which side of it the sum lies.
-            // c moved up to the bits right below the product says the same.
-            return _round((_signed(sign, product) << 26) + _signed(c, addend), x - 26);
+            uint256 apart = x - y;
+            if (apart + 50 > 76) {
+                // The product is below a quarter of the last place of c, or, if c is zero, of the smallest subnormal.
+                if (int256(apart) < 0) return addend == 0 ? sign : c;
+                // One of a and b is normal, so the product is at least 2^23, and c only says on which side of it the sum lies.
+                // c moved up to the bits right below the product says the same.
+                apart = 26;
+            }
+            sum += _signed(c, addend) << (26 - apart);
+            return sum == 0 ? 0 : _round(sum, x - 26);
         }
     }
 }

@@ -90,7 +90,8 @@ library ScalarMachine {
         returns (uint8 code, uint8 a, uint8 b, uint8 c)
     {
         uint256 start = shape.instructionAt + WORD_BYTES * index;
-        (code, a, b, c) = (uint8(program[start]), uint8(program[start + 1]), uint8(program[start + 2]), uint8(program[start + 3]));
+        (code, a, b, c) =
+        (uint8(program[start]), uint8(program[start + 1]), uint8(program[start + 2]), uint8(program[start + 3]));
         uint256 operands = arity(code);
         uint256 defined = shape.inputs + shape.constants + index;
         if (a >= defined) revert InvalidProgram(start + 1);
