@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity 0.8.37;
+
+import {BlockBeacon} from "../../../contracts/market/BlockBeacon.sol";
+import {ITaskMarket} from "../../../contracts/market/ITaskMarket.sol";
+import {TaskMarket} from "../../../contracts/market/TaskMarket.sol";
+import {Status, Terms} from "../../../contracts/market/TaskTypes.sol";
+import {MarketBase} from "./MarketBase.sol";
+
+contract SubmissionTest is MarketBase {
+    function test_the_id_is_derived_and_never_repeats() public {
+        _submit();
+        vm.prank(submitter);
+        bytes32 second = market.submitTask{value: FEE}(_terms());
+        vm.assertNotEq(id, second);
+        vm.assertEq(second, market.computeTaskId(submitter, 1, _terms()));
+        vm.assertEq(id, keccak256(abi.encode(block.chainid, address(market), submitter, uint256(0), _terms())));
+        vm.assertEq(market.nonces(submitter), 2);
+        vm.assertEq(market.terms(second).program, bytes32("program"));
+        vm.assertEq(uint256(market.task(second).status), uint256(Status.Open));
+    }
+
+    function test_emits_everything() public {
+        vm.expectEmit(address(market));
+        emit ITaskMarket.TaskSubmitted(id, submitter, 0, _terms(), FEE);
+        _submit();
+    }
+
+    function test_zero_hashes_mean_nothing() public {
+        Terms memory s = _terms();
+        s.program = 0;
+        _expectInvalid(s, "program");
+        s = _terms();
+        s.constants = 0;
+        _expectInvalid(s, "constants");
+        s = _terms();
+        s.initialState = 0;
+        _expectInvalid(s, "initialState");
+        s = _terms();
+        s.document = 0;
+        _expectInvalid(s, "document");
+    }
+
+    function test_steps_are_whole_segments() public {
+        Terms memory s = _terms();
+        s.interval = 0;
+        _expectInvalid(s, "interval");
+        s = _terms();
+        s.steps = 0;
+        _expectInvalid(s, "steps");
+        s = _terms();
+        s.steps = 41;
+        _expectInvalid(s, "steps");
+        s = _terms();
+        s.interval = 1;
+        s.steps = type(uint32).max;
+        _expectInvalid(s, "steps");
+        s.steps = type(uint32).max - 1;
+        _expectValid(s);
+    }
+
+    function test_draws_fit_the_segments_and_the_gas() public {
+        Terms memory s = _terms();
+        s.draws = 0;
+        _expectInvalid(s, "draws");
+        s.draws = 5;
+        _expectInvalid(s, "draws");
+        s.draws = 4;
+        _expectValid(s);
+        s.steps = 400;
+        s.draws = 33;
+        _expectInvalid(s, "draws");
+        s.draws = 32;
+        _expectValid(s);
+    }
+
+    function test_amounts_and_windows_are_there() public {
+        Terms memory s = _terms();
+        s.workUnits = 0;
+        _expectInvalid(s, "workUnits");
+        s = _terms();
+        s.verifierStake = 0;
+        _expectInvalid(s, "verifierStake");
+        s = _terms();
+        s.bond = 0;
+        _expectInvalid(s, "bond");
+        s = _terms();
+        s.trainingWindow = 0;
+        _expectInvalid(s, "trainingWindow");
+        s = _terms();
+        s.verificationWindow = 0;
+        _expectInvalid(s, "verificationWindow");
+        s = _terms();
+        s.challengeWindow = 0;
+        _expectInvalid(s, "challengeWindow");
+        s = _terms();
+        s.clock = 0;
+        _expectInvalid(s, "clock");
+    }
+
+    function test_the_solver_stake_covers_the_verifier_fee() public {
+        Terms memory s = _terms();
+        s.solverStake = 4 ether - 1;
+        _expectInvalid(s, "solverStake");
+        s.solverStake = 4 ether;
+        _expectValid(s);
+        s.verifierFee = 0;
+        s.solverStake = 0;
+        _expectInvalid(s, "solverStake");
+        s.solverStake = 1;
+        _expectValid(s);
+    }
+
+    function test_the_fee_leaves_a_price_and_fits_its_type() public {
+        Terms memory s = _terms();
+        vm.deal(submitter, 1 << 130);
+        vm.startPrank(submitter);
+        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.WrongPayment.selector, 2 ether, 2 ether + 1));
+        market.submitTask{value: 2 ether}(s);
+        market.submitTask{value: 2 ether + 1}(s);
+        vm.expectPartialRevert(ITaskMarket.WrongPayment.selector);
+        market.submitTask{value: 1 << 128}(s);
+        market.submitTask{value: type(uint128).max}(s);
+    }
+
+    function test_only_the_submitter_cancels_and_only_once() public {
+        _submit();
+        vm.prank(solver);
+        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.NotAllowed.selector, solver));
+        market.cancelTask(id);
+        vm.startPrank(submitter);
+        market.cancelTask(id);
+        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.WrongStatus.selector, id, uint8(Status.Closed)));
+        market.cancelTask(id);
+    }
+
+    function test_no_cancelling_behind_a_solver() public {
+        _toTraining();
+        vm.prank(submitter);
+        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.WrongStatus.selector, id, uint8(Status.Training)));
+        market.cancelTask(id);
+    }
+
+    function test_a_task_that_does_not_exist_allows_nothing() public {
+        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.WrongStatus.selector, bytes32(0), uint8(Status.None)));
+        market.cancelTask(0);
+        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.WrongStatus.selector, bytes32(0), uint8(Status.None)));
+        market.joinAsVerifier(0);
+        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.WrongStatus.selector, bytes32(0), uint8(Status.None)));
+        market.settle(0);
+        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.WrongStatus.selector, bytes32(0), uint8(Status.None)));
+        market.drawnSegments(0);
+    }
+
+    function test_the_deployer_names_a_real_game_once() public {
+        TaskMarket fresh = new TaskMarket(beacon, treasury);
+        Terms memory s = _terms();
+        vm.prank(submitter);
+        vm.expectRevert(ITaskMarket.GameNotSet.selector);
+        fresh.submitTask{value: FEE}(s);
+        vm.prank(submitter);
+        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.NotAllowed.selector, submitter));
+        fresh.setGame(address(game));
+        vm.expectRevert(ITaskMarket.GameNotSet.selector);
+        fresh.setGame(treasury);
+        fresh.setGame(address(game));
+        vm.assertEq(address(fresh.game()), address(game));
+        vm.expectRevert(ITaskMarket.GameAlreadySet.selector);
+        fresh.setGame(address(game));
+    }
+
+    function test_the_treasury_is_somebody() public {
+        beacon = new BlockBeacon();
+        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.NotAllowed.selector, address(0)));
+        new TaskMarket(beacon, address(0));
+    }
+
+    function _expectInvalid(Terms memory s, string memory field) private {
+        vm.prank(submitter);
+        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.InvalidTerms.selector, field));
+        market.submitTask{value: FEE}(s);
+    }
+
+    function _expectValid(Terms memory s) private {
+        vm.prank(submitter);
+        market.submitTask{value: FEE}(s);
+    }
+}
