@@ -31,7 +31,10 @@ library MerkleBranch {
 
     /// @notice The smallest `d` with `2^d >= count`.
     function depth(uint256 count) internal pure returns (uint256 d) {
-        while ((uint256(1) << d) < count) ++d;
+        unchecked {
+            // Ends: at d = 256 the shift yields 0 only for counts that no list here can have (they are below 2^32).
+            while ((uint256(1) << d) < count) ++d;
+        }
     }
 
     /// @notice `H(01 || left || right)`.
@@ -47,11 +50,19 @@ library MerkleBranch {
     }
 
     /// @notice The root that `leaf` at `index` and its siblings, from the bottom up, lead to.
-    function climb(bytes32 leaf, uint256 index, bytes32[] calldata branch) internal pure returns (bytes32) {
-        for (uint256 i = 0; i < branch.length; ++i) {
-            leaf = (index >> i) & 1 == 0 ? inner(leaf, branch[i]) : inner(branch[i], leaf);
+    function climb(bytes32 leaf, uint256 index, bytes32[] calldata branch) internal pure returns (bytes32 result) {
+        result = leaf;
+        assembly ("memory-safe") {
+            // Free memory: the two children go right or left of each other behind the tag.
+            let hashed := mload(0x40)
+            mstore8(hashed, TAG_INNER)
+            for { let i := 0 } lt(i, branch.length) { i := add(i, 1) } {
+                let isRight := and(shr(i, index), 1)
+                mstore(add(add(hashed, 1), mul(32, isRight)), result)
+                mstore(add(add(hashed, 1), mul(32, iszero(isRight))), calldataload(add(branch.offset, mul(32, i))))
+                result := keccak256(hashed, 65)
+            }
         }
-        return leaf;
     }
 
     /// @notice As `climb`, for a tree over `count` leaves: a branch of any other length and an index past the end are refused.
@@ -67,17 +78,21 @@ library MerkleBranch {
     }
 
     /// @notice Root over a row of `2^n` hashes of 32 bytes each; the caller has checked their number.
-    function root(bytes calldata row) internal pure returns (bytes32) {
-        bytes32[] memory hashes = new bytes32[](row.length / 32);
+    function root(bytes calldata row) internal pure returns (bytes32 result) {
         assembly ("memory-safe") {
-            calldatacopy(add(hashes, 32), row.offset, mul(32, mload(hashes)))
-        }
-        for (uint256 width = hashes.length / 2; width > 0; width /= 2) {
-            for (uint256 i = 0; i < width; ++i) {
-                hashes[i] = inner(hashes[2 * i], hashes[2 * i + 1]);
+            // Free memory: 65 bytes to hash, then the row, which shrinks to half its width in place.
+            let hashed := mload(0x40)
+            mstore8(hashed, TAG_INNER)
+            let hashes := add(hashed, 96)
+            calldatacopy(hashes, row.offset, row.length)
+            for { let width := shr(1, row.length) } gt(width, 31) { width := shr(1, width) } {
+                for { let i := 0 } lt(i, width) { i := add(i, 32) } {
+                    mcopy(add(hashed, 1), add(hashes, mul(2, i)), 64)
+                    mstore(add(hashes, i), keccak256(hashed, 65))
+                }
             }
+            result := mload(hashes)
         }
-        return hashes[0];
     }
 
     /// @notice Root of a subtree of height `height` that holds nothing but padding.

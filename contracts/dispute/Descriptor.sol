@@ -180,33 +180,42 @@ library Descriptor {
     }
 
     /// @notice Value of the affine form at byte `offset`.
-    /// @dev Cannot overflow: i64 times u64, at most 14 times.
     function affine(bytes calldata data, uint256 offset, uint256[] memory coordinates)
         internal
         pure
         returns (int256 sum)
     {
         sum = i64(data, offset);
-        for (uint256 i = 0; i < coordinates.length; ++i) {
-            sum += i64(data, offset + 8 + 8 * i) * int256(coordinates[i]);
+        unchecked {
+            // An i64 times a u64, at most 13 times: far below 2^255.
+            for (uint256 i = 0; i < coordinates.length; ++i) {
+                sum += i64(data, offset + 8 + 8 * i) * int256(coordinates[i]);
+            }
         }
     }
 
     /// @notice The byte at `offset`.
     function u8(bytes calldata data, uint256 offset) internal pure returns (uint8) {
-        if (offset >= data.length) revert Truncated(offset + 1);
-        return uint8(data[offset]);
+        return uint8(_read(data, offset, 1));
     }
 
     /// @notice Four bytes at `offset`, big-endian.
     function u32(bytes calldata data, uint256 offset) internal pure returns (uint32) {
-        if (offset + 4 > data.length) revert Truncated(offset + 4);
-        return uint32(bytes4(data[offset:]));
+        return uint32(_read(data, offset, 4));
     }
 
     /// @notice Eight bytes at `offset`, big-endian two's complement.
     function i64(bytes calldata data, uint256 offset) internal pure returns (int64) {
-        if (offset + 8 > data.length) revert Truncated(offset + 8);
-        return int64(uint64(bytes8(data[offset:])));
+        return int64(uint64(_read(data, offset, 8)));
+    }
+
+    /// @dev `size` bytes at `offset`, big-endian. Offsets are sums of lengths that are bounded by the format: they never wrap.
+    function _read(bytes calldata data, uint256 offset, uint256 size) private pure returns (uint256 value) {
+        unchecked {
+            if (offset + size > data.length) revert Truncated(offset + size);
+        }
+        assembly ("memory-safe") {
+            value := shr(sub(256, mul(8, size)), calldataload(add(data.offset, offset)))
+        }
     }
 }

@@ -30,10 +30,13 @@ library Distance {
         pure
         returns (uint256 sum)
     {
-        for (uint256 i = 0; i < words; ++i) {
-            uint256 distance = ofWords(Openings.word(x, i), Openings.word(y, i), dtype);
-            if (distance == INFINITE) return INFINITE;
-            sum += distance; // below 64 * 2^128
+        unchecked {
+            // At most 64 distances below 2^128.
+            for (uint256 i = 0; i < words; ++i) {
+                uint256 distance = ofWords(Openings.word(x, i), Openings.word(y, i), dtype);
+                if (distance == INFINITE) return INFINITE;
+                sum += distance;
+            }
         }
     }
 
@@ -43,8 +46,11 @@ library Distance {
         (bool xFinite, int256 xFixed) = toFixed(x);
         (bool yFinite, int256 yFixed) = toFixed(y);
         if (!xFinite || !yFinite) return INFINITE;
-        int256 difference = xFixed - yFixed;
-        return uint256(difference * difference);
+        unchecked {
+            // Fixed-point values are below 2^63 in magnitude.
+            int256 difference = xFixed - yFixed;
+            return uint256(difference * difference);
+        }
     }
 
     /// @notice `trunc(x * 2^40)` for finite |x| < 2^23; `finite` is false for all other words.
@@ -55,9 +61,12 @@ library Distance {
         // Subnormal numbers are far below 2^-40.
         if (exponent == 0) return (true, 0);
         magnitude |= HIDDEN_BIT;
-        magnitude = exponent >= EXPONENT_UNIT
-            ? magnitude << (exponent - EXPONENT_UNIT)
-            : magnitude >> (EXPONENT_UNIT - exponent);
-        return (true, x >> 31 == 0 ? int256(magnitude) : -int256(magnitude));
+        unchecked {
+            // The branch is chosen by what is to be subtracted; the magnitude stays below 2^63.
+            magnitude = exponent >= EXPONENT_UNIT
+                ? magnitude << (exponent - EXPONENT_UNIT)
+                : magnitude >> (EXPONENT_UNIT - exponent);
+            return (true, x >> 31 == 0 ? int256(magnitude) : -int256(magnitude));
+        }
     }
 }

@@ -47,9 +47,11 @@ library Openings {
         if (MerkleBranch.listRoot(place.tag, opening.listCount, hash) != place.root) revert WrongInclusionProof();
     }
 
-    /// @notice Word `index % 64` of a leaf (little-endian).
-    function word(bytes calldata leaf, uint256 index) internal pure returns (uint32) {
-        uint32 w = uint32(bytes4(leaf[4 * (index % LEAF_WORDS):]));
+    /// @notice Word `index % 64` of a leaf (little-endian); the caller has checked that the leaf has 256 bytes.
+    function word(bytes calldata leaf, uint256 index) internal pure returns (uint32 w) {
+        assembly ("memory-safe") {
+            w := shr(224, calldataload(add(leaf.offset, mul(4, mod(index, LEAF_WORDS)))))
+        }
         w = ((w & 0x00ff00ff) << 8) | ((w >> 8) & 0x00ff00ff);
         return (w << 16) | (w >> 16);
     }
