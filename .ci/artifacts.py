@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compile contracts/ and write what the package deploys to pol/chain/artifacts/; `--check` fails if a file there is stale.
+"""Compile contracts/ and write what the package deploys to pol/chain/artifacts/; `--check` fails if that is stale.
 
 Settings come from foundry.toml, so these are the bytes that the forge tests run.
 """
@@ -29,7 +29,7 @@ def settings() -> dict[str, Any]:
 
 
 def compile_sources(paths: Iterable[str]) -> dict[str, Any]:
-    """The compiler's output for source files, named relative to the root; exits with its messages if there is an error."""
+    """The compiler's output for source files, named relative to the root; exits with its messages if it fails."""
     sources = {path: {"content": (ROOT / path).read_text()} for path in sorted(paths)}
     request = {"language": "Solidity", "sources": sources, "settings": settings()}
     done = subprocess.run(

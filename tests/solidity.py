@@ -1,0 +1,33 @@
+"""Compile Solidity sources and put a contract on a node, with the settings of foundry.toml."""
+
+import functools
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+from web3 import HTTPProvider, Web3
+from web3.contract import Contract
+
+_ROOT = Path(__file__).parent.parent
+
+
+@functools.cache
+def compiled(path: str) -> dict[str, Any]:
+    """The compiler's contracts for one source file, named relative to the project's root, and its imports."""
+    spec = importlib.util.spec_from_file_location("artifacts", _ROOT / ".ci" / "artifacts.py")
+    assert spec is not None
+    assert spec.loader is not None
+    artifacts = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(artifacts)
+    contracts: dict[str, Any] = artifacts.compile_sources([path])["contracts"][path]
+    return contracts
+
+
+def deploy(url: str, path: str, name: str) -> Contract:
+    """A contract of the source file `path`, deployed without arguments from the node's first account."""
+    artifact = compiled(path)[name]
+    web3 = Web3(HTTPProvider(url, request_kwargs={"timeout": 300}))
+    factory = web3.eth.contract(abi=artifact["abi"], bytecode=artifact["evm"]["bytecode"]["object"])
+    transaction = factory.constructor().transact({"from": web3.eth.accounts[0]})
+    address = web3.eth.wait_for_transaction_receipt(transaction)["contractAddress"]
+    return web3.eth.contract(address=address, abi=artifact["abi"])
