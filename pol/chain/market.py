@@ -163,18 +163,18 @@ class TaskMarket(Binding):
     ) -> TxReceipt:
         """Answer for every drawn segment; a proof is the inclusion paths of its start and its end."""
         paths = [(list(start), list(end)) for start, end in proofs]
-        return wallet.send(self.function("postVerdict", task_id, [claim.abi_tuple() for claim in claims], paths))
+        return wallet.send(self.function("postVerdict", task_id, [astuple(claim) for claim in claims], paths))
 
     def claims(self, task_id: bytes, verdict: int) -> list[Claim]:
         """The claims of a verdict, from events."""
         posted = self.events("ClaimPosted", taskId=task_id, verdict=verdict)
-        return [Claim.from_abi(event["claim"]) for event in sorted(posted, key=lambda event: int(event["index"]))]
+        return [_claim(event["claim"]) for event in sorted(posted, key=lambda event: int(event["index"]))]
 
     def challenge(
         self, wallet: Wallet, task_id: bytes, index: int, claim: Claim, kind: Kind, component: int, header: bytes
     ) -> int:
         """Dispute claim ``index`` of the current verdict; returns the id of the dispute."""
-        call = self.function("challenge", task_id, index, claim.abi_tuple(), int(kind), component, header)
+        call = self.function("challenge", task_id, index, astuple(claim), int(kind), component, header)
         wallet.send(call, self.terms(task_id).bond)
         return self.task(task_id).dispute
 
@@ -197,6 +197,13 @@ class TaskMarket(Binding):
     def credit(self, address: ChecksumAddress) -> int:
         """What the market owes an account, in wei."""
         return int(self.read("credits", address))
+
+
+def _claim(fields: Any) -> Claim:
+    """A claim as an event carries it."""
+    values = list(fields.values()) if hasattr(fields, "values") else list(fields)
+    segment, start, end, replay, distances, references = values
+    return Claim(int(segment), bytes(start), bytes(end), bytes(replay), tuple(distances), tuple(references))
 
 
 def event_of(receipt: TxReceipt, binding: Binding, name: str) -> dict[str, Any] | None:

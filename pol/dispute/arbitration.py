@@ -10,16 +10,17 @@ from pol.arithmetic.primitives import ARITY, Op
 from pol.arithmetic.primitives import apply as execute
 from pol.commitments.keccak import keccak256
 from pol.commitments.merkle import climb, depth
+from pol.commitments.program import SLOT_TAG
+from pol.commitments.tensor import ListTag, list_root_over_tree
 from pol.dispute.header import Header
 from pol.dispute.moves import Claim, Ended, IllegalMove, ProveSlot, ProveStep, ProveSum
-from pol.dispute.openings import list_root, require_branch, require_opening, word_in_leaf
+from pol.dispute.openings import require_branch, require_opening, word_in_leaf
 from pol.dispute.position import LEAF_WORDS, Position
 from pol.graph.node import InputKind, Node, Operand, Source
 from pol.graph.step_program import Slot
 from pol.verification.distance import tensor_distance
 
-LIST_TAG = {Source.STATE: 3, Source.CONSTANT: 8, Source.NODE: 7}
-STATE_TAG = LIST_TAG[Source.STATE]
+LIST_TAG = {Source.STATE: ListTag.STATE, Source.CONSTANT: ListTag.CONSTANTS, Source.NODE: ListTag.TRACE}
 
 
 @dataclass(frozen=True)
@@ -144,13 +145,13 @@ def _values(position: Position, move: ProveStep) -> list[int]:
 def prove_slot(position: Position, move: ProveSlot, claim: Claim) -> Ended:
     """The asserter wins if the slot's claimed root stands in the trace, at the node that produces the slot."""
     header, q = Header.decode(move.header, claim.program), position.element
-    leaf = keccak256(b"\x05" + move.descriptor)
+    leaf = keccak256(SLOT_TAG + move.descriptor)
     require_branch(leaf, q, move.descriptor_branch, header.slots, header.slots_tree, f"slot {q}")
     producer = Slot.decode(move.descriptor).producer
     if len(move.trace_branch) != depth(header.nodes):
         raise IllegalMove("the branch in the trace has the wrong length")
     tree = climb(position.claimed, producer, list(move.trace_branch))
-    if list_root(LIST_TAG[Source.NODE], header.nodes, tree) != position.trace:
+    if list_root_over_tree(ListTag.TRACE, header.nodes, tree) != position.trace:
         raise IllegalMove(f"node {producer} of the trace did not produce what slot {q} is claimed to hold")
     return Ended(True, f"slot {q} holds what node {producer} produced")
 
@@ -161,7 +162,7 @@ def prove_sum(position: Position, move: ProveSum) -> Ended:
         raise IllegalMove("this is not the slot of the disputed sum")
     slot = Slot.decode(move.descriptor)
     for opening, root, what in ((move.x, position.pre, "state X"), (move.y, position.trace, "state Y")):
-        require_opening(opening, STATE_TAG, root, position.element, slot.type, position.lo, what)
+        require_opening(opening, ListTag.STATE, root, position.element, slot.type, position.lo, what)
     real = min(LEAF_WORDS, slot.type.numel - LEAF_WORDS * position.lo)
     x, y = (np.frombuffer(opening.leaf, "<u4")[:real].astype(np.uint32) for opening in (move.x, move.y))
     total = tensor_distance(slot.type.dtype, x, y)

@@ -5,45 +5,28 @@ States of the disputed segment are kept; the outputs of one step at a time, and 
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Protocol, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
-
-from pol.commitments.merkle import branch, levels, tree
-from pol.commitments.tensor import state_root, tensor_leaves, tensor_root
+from pol.arithmetic.primitives import Words
+from pol.commitments.merkle import Hashes, branch, levels, tree
+from pol.commitments.tensor import ListTag, list_root, tensor_leaves, tensor_roots
 from pol.dispute.openings import LEAF_BYTES, Opening
 from pol.execution.element import accumulators, body_values
 from pol.execution.reference import next_state
 from pol.execution.sources import Sources
 from pol.graph.node import Operand, Source
 from pol.graph.step_program import StepProgram
-from pol.graph.types import TensorType
+from pol.verification.replay import Executor
 
-Words: TypeAlias = NDArray[np.uint32]
 HASH = 32
 OPENED_HEIGHT = 4
 
 
-class Executor(Protocol):
-    """Runs one step of a program bit-exactly."""
-
-    def run(self, state: Sequence[Words], step: int) -> list[Words]:
-        """The outputs of all nodes at ``step``, from the state before it."""
-        ...
-
-
-def split(hashes: bytes) -> list[bytes]:
-    """Concatenated hashes as a list."""
-    return [hashes[i : i + HASH] for i in range(0, len(hashes), HASH)]
-
-
-def subtree(leaves: Sequence[bytes], lo: int, height: int) -> bytes:
+def subtree(leaves: Hashes, lo: int, height: int) -> bytes:
     """The (at most 16) roots that an opening shows under the subtree of ``height`` that begins at leaf ``lo``."""
     opened = min(OPENED_HEIGHT, height)
-    row = levels(list(leaves))[height - opened]
+    row = levels(leaves)[height - opened]
     first = lo >> (height - opened)
-    return b"".join(row[first : first + (1 << opened)])
+    return row[HASH * first : HASH * (first + (1 << opened))]
 
 
 def leaf_bytes(words: Words, index: int) -> bytes:
@@ -54,18 +37,13 @@ def leaf_bytes(words: Words, index: int) -> bytes:
 
 def open_word(tensors: Sequence[Words], roots: Sequence[bytes], index: int, leaf: int) -> Opening:
     """The opening of one leaf of one tensor of a committed list."""
-    hashes = split(tensor_leaves(tensors[index]))
+    hashes = tensor_leaves(tensors[index])
     return Opening(
         list_count=len(roots),
         leaf=leaf_bytes(tensors[index], leaf),
         leaf_branch=tuple(branch(hashes, leaf)),
-        list_branch=tuple(branch(list(roots), index)),
+        list_branch=tuple(branch(roots, index)),
     )
-
-
-def roots_of(types: Sequence[TensorType], tensors: Sequence[Words]) -> list[bytes]:
-    """The root of every tensor of a list."""
-    return [tensor_root(t, w) for t, w in zip(types, tensors, strict=True)]
 
 
 class SegmentTrace:
@@ -131,11 +109,11 @@ class SegmentTrace:
 
     def slot_roots(self, step: int) -> list[bytes]:
         """The roots of the slots of the state before ``step``."""
-        return roots_of([slot.type for slot in self.program.slots], self.state(step))
+        return tensor_roots([slot.type for slot in self.program.slots], self.state(step))
 
-    def output_leaves(self, step: int, node: int) -> list[bytes]:
-        """The leaf hashes of a node's output."""
-        return split(tensor_leaves(self.outputs(step)[node]))
+    def output_leaves(self, step: int, node: int) -> bytes:
+        """The joined leaf hashes of a node's output."""
+        return tensor_leaves(self.outputs(step)[node])
 
     def output_tree(self, step: int, node: int) -> bytes:
         """The tree over a node's output."""
@@ -153,10 +131,10 @@ class SegmentTrace:
                 return open_word(self.outputs(step), self.node_roots(step), operand.index, leaf)
 
     def _state_root(self, step: int) -> bytes:
-        return state_root(self.slot_roots(step))
+        return list_root(ListTag.STATE, self.slot_roots(step))
 
     def _node_roots(self, step: int) -> list[bytes]:
-        return roots_of([node.type for node in self.program.nodes], self.outputs(step))
+        return tensor_roots([node.type for node in self.program.nodes], self.outputs(step))
 
     def _constant_roots(self) -> list[bytes]:
-        return roots_of(self.program.constants, self.constants)
+        return tensor_roots(self.program.constants, self.constants)

@@ -9,8 +9,9 @@ from random import Random
 
 import numpy as np
 
-from pol.arithmetic.primitives import apply
-from pol.dispute.evidence import Executor, SegmentTrace, Words
+from pol.arithmetic.primitives import Words, apply
+from pol.commitments.program import HEADER_SIZE
+from pol.dispute.evidence import SegmentTrace
 from pol.dispute.moves import Move, Pick, PickState
 from pol.dispute.position import HASH_ARITY, LEAF_WORDS, VALUE_ARITY, Level, Position, parts
 from pol.dispute.sums import SumEvidence
@@ -21,6 +22,7 @@ from pol.execution.sources import Sources
 from pol.graph.node import Node
 from pol.graph.step_program import StepProgram
 from pol.graph.types import unravel
+from pol.verification.replay import Executor
 
 
 @dataclass(frozen=True)
@@ -35,70 +37,76 @@ class Lie:
     bit: int
 
 
-class LyingTrace(SegmentTrace):
-    """An execution that is wrong in one place and consistent with itself everywhere else."""
+class LyingExecutor:
+    """Executes a program, wrong in one place; everything that follows from the wrong scalar is computed honestly."""
 
-    def __init__(
-        self,
-        program: StepProgram,
-        constants: Sequence[Words],
-        executor: Executor,
-        start: Sequence[Words],
-        first_step: int,
-        steps: int,
-        lie: Lie,
-    ) -> None:
-        super().__init__(program, constants, executor, start, first_step, steps)
+    def __init__(self, program: StepProgram, constants: Sequence[Words], executor: Executor, lie: Lie) -> None:
         self.lie = lie
+        self._program = program
+        self._constants = list(constants)
+        self._executor = executor
 
-    def _run(self, step: int) -> list[Words]:
+    def run(self, state: Sequence[Words], step: int) -> list[Words]:
+        """The outputs of all nodes at ``step``."""
         if step != self.lie.step:
-            return super()._run(step)
+            return self._executor.run(state, step)
         outputs: list[Words] = []
-        sources = Sources(self.state(step), self.constants, outputs)
-        for index, node in enumerate(self.program.nodes):
+        sources = Sources(state, self._constants, outputs)
+        for index, node in enumerate(self._program.nodes):
             words = evaluate_node(node, step, sources)
             if index == self.lie.node:
                 words = words.copy()
-                words.reshape(-1)[self.lie.element] = self._lied_accumulators(node, sources)[-1]
+                words.reshape(-1)[self.lie.element] = lied_accumulators(node, self.lie, sources)[-1]
             outputs.append(words)
         return outputs
+
+
+class LyingTrace(SegmentTrace):
+    """An execution that is wrong in one place and consistent with itself everywhere else."""
+
+    def __init__(self, honest: SegmentTrace, lie: Lie) -> None:
+        executor = LyingExecutor(honest.program, honest.constants, honest.executor, lie)
+        start = honest.state(honest.first_step)
+        super().__init__(honest.program, honest.constants, executor, start, honest.first_step, honest.steps)
+        self.lie = lie
 
     def accumulators(self, step: int, node: int, element: int) -> Words:
         """As claimed: honest before the lie, and what follows from the lie after it."""
         if (step, node, element) != (self.lie.step, self.lie.node, self.lie.element):
             return super().accumulators(step, node, element)
-        return self._lied_accumulators(self.program.nodes[node], self.sources(step))
+        return lied_accumulators(self.program.nodes[node], self.lie, self.sources(step))
 
     def body(self, step: int, node: int, element: int, term: int, accumulator: int) -> list[int]:
         """As claimed: with the flipped bit where the lie is."""
         here = (self.lie.step, self.lie.node, self.lie.element, self.lie.term)
         if (step, node, element, term) != here:
             return super().body(step, node, element, term, accumulator)
-        return self._lied_body(self.program.nodes[node], accumulator, self.sources(step))
+        return lied_body(self.program.nodes[node], self.lie, accumulator, self.sources(step))
 
-    def _lied_accumulators(self, node: Node, sources: Sources) -> Words:
-        lie, values = self.lie, [node.init]
-        for term in range(node.terms):
-            if term == lie.term:
-                values.append(self._lied_body(node, values[-1], sources)[-1])
-            else:
-                values.append(body_values(node, lie.step, lie.element, term, values[-1], sources)[-1])
-        return np.array(values, np.uint32)
 
-    def _lied_body(self, node: Node, accumulator: int, sources: Sources) -> list[int]:
-        coordinates = [
-            np.asarray(c, np.int64)
-            for c in (self.lie.step, *unravel(self.lie.element, node.type.shape), *unravel(self.lie.term, node.fold))
-        ]
-        readings = read_operands(node, coordinates, sources)
-        file = list(registers(node, coordinates, readings, np.asarray(accumulator, np.uint32)))
-        file += [np.asarray(c, np.uint32) for c in node.body.constants]
-        first = len(file)
-        for index, instruction in enumerate(node.body.instructions):
-            result = apply(instruction.op, *(file[r] for r in instruction.operands))
-            file.append(result ^ np.uint32(1 << self.lie.bit) if index == self.lie.instruction else result)
-        return [int(v) for v in file[first:]]
+def lied_accumulators(node: Node, lie: Lie, sources: Sources) -> Words:
+    """The accumulators of the element that the lie is in."""
+    values = [node.init]
+    for term in range(node.terms):
+        if term == lie.term:
+            values.append(lied_body(node, lie, values[-1], sources)[-1])
+        else:
+            values.append(body_values(node, lie.step, lie.element, term, values[-1], sources)[-1])
+    return np.array(values, np.uint32)
+
+
+def lied_body(node: Node, lie: Lie, accumulator: int, sources: Sources) -> list[int]:
+    """The results of all instructions at the term that the lie is in."""
+    place = (lie.step, *unravel(lie.element, node.type.shape), *unravel(lie.term, node.fold))
+    coordinates = [np.asarray(c, np.int64) for c in place]
+    readings = read_operands(node, coordinates, sources)
+    file = list(registers(node, coordinates, readings, np.asarray(accumulator, np.uint32)))
+    file += [np.asarray(c, np.uint32) for c in node.body.constants]
+    first = len(file)
+    for index, instruction in enumerate(node.body.instructions):
+        result = apply(instruction.op, *(file[r] for r in instruction.operands))
+        file.append(result ^ np.uint32(1 << lie.bit) if index == lie.instruction else result)
+    return [int(v) for v in file[first:]]
 
 
 def draw_lie(trace: SegmentTrace, nodes: Sequence[int], random: Random) -> Lie:
@@ -115,15 +123,8 @@ def draw_lie(trace: SegmentTrace, nodes: Sequence[int], random: Random) -> Lie:
             instruction=random.randrange(len(node.body.instructions)),
             bit=random.randrange(23),
         )
-        if lying(trace, lie).state_root(trace.first_step + trace.steps) != honest:
+        if LyingTrace(trace, lie).state_root(trace.first_step + trace.steps) != honest:
             return lie
-
-
-def lying(trace: SegmentTrace, lie: Lie) -> LyingTrace:
-    """The same segment, executed with the lie."""
-    start = trace.state(trace.first_step)
-    executor = trace.executor
-    return LyingTrace(trace.program, trace.constants, executor, start, trace.first_step, trace.steps, lie)
 
 
 class LyingSums(SumEvidence):
@@ -153,7 +154,7 @@ class BaselessChallenger:
             return PickState()
         payload = b"" if position.level is Level.BODY else opened
         if position.level in (Level.TRACE, Level.STATE):
-            payload = opened[112:]
+            payload = opened[HEADER_SIZE:]
         return Pick(self.random.randrange(choices(position)), payload)
 
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from pol.commitments.keccak import keccak256
 from pol.commitments.merkle import climb, depth
+from pol.commitments.tensor import ListTag, list_root_over_tree, root_over_tree
 from pol.dispute.position import LEAF_WORDS
 from pol.errors import ProtocolError
 from pol.graph.types import TensorType
@@ -23,17 +24,6 @@ class Opening:
     leaf: bytes
     leaf_branch: tuple[bytes, ...]
     list_branch: tuple[bytes, ...]
-
-
-def list_root(tag: int, count: int, tree: bytes) -> bytes:
-    """Root of a state, a trace or the constants, from the tree over its tensors."""
-    return keccak256(bytes([tag]) + count.to_bytes(4, "big") + tree)
-
-
-def tensor_root(tensor: TensorType, tree: bytes) -> bytes:
-    """Root of a tensor, from the tree over its leaves."""
-    header = bytes([2, tensor.dtype, len(tensor.shape)]) + b"".join(d.to_bytes(4, "big") for d in tensor.shape)
-    return keccak256(header + tree)
 
 
 def leaf_hash(leaf: bytes) -> bytes:
@@ -59,7 +49,7 @@ def require_branch(leaf: bytes, index: int, branch: tuple[bytes, ...], count: in
 
 
 def require_opening(
-    opening: Opening, tag: int, root: bytes, position: int, tensor: TensorType, leaf_index: int, what: str
+    opening: Opening, tag: ListTag, root: bytes, position: int, tensor: TensorType, leaf_index: int, what: str
 ) -> None:
     """Check that an opening shows leaf ``leaf_index`` of tensor ``position`` of the list committed to by ``root``.
 
@@ -71,6 +61,6 @@ def require_opening(
     if len(opening.leaf_branch) != depth(tensor.leaves) or len(opening.list_branch) != depth(opening.list_count):
         raise WrongInclusionProof(f"a branch of {what} has the wrong length")
     tree = climb(leaf_hash(opening.leaf), leaf_index, list(opening.leaf_branch))
-    above = climb(tensor_root(tensor, tree), position, list(opening.list_branch))
-    if position >= opening.list_count or list_root(tag, opening.list_count, above) != root:
+    above = climb(root_over_tree(tensor, tree), position, list(opening.list_branch))
+    if position >= opening.list_count or list_root_over_tree(tag, opening.list_count, above) != root:
         raise WrongInclusionProof(f"the opening of {what} does not lead to its commitment")

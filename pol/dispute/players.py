@@ -7,13 +7,12 @@ difference.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from pol.commitments.merkle import branch
-from pol.commitments.program import node_branch, program_header, slot_branch
+from pol.commitments.program import HEADER_SIZE, node_branch, program_header, slot_branch
 from pol.dispute.arbitration import operand_words
 from pol.dispute.evidence import SegmentTrace, leaf_bytes, subtree
-from pol.dispute.header import Header
 from pol.dispute.moves import (
     Describe,
     DescribeSlot,
@@ -37,6 +36,7 @@ class NothingToDispute(ProtocolError):
     """Everything that was opened agrees with one's own execution: the claim is right, don't challenge it."""
 
 
+@runtime_checkable
 class Asserter(Protocol):
     """Defends a claim."""
 
@@ -118,7 +118,7 @@ class ReplayChallenger:
         own = opened_by(self.trace, position)
         size = 4 if position.level in (Level.LEAF, Level.TERMS, Level.BODY) else 32
         if position.level in (Level.TRACE, Level.STATE):
-            own, opened = own[Header.SIZE :], opened[Header.SIZE :]
+            own, opened = own[HEADER_SIZE:], opened[HEADER_SIZE:]
         index = first_difference(own, opened, size)
         match position.level:
             case Level.BODY if index is not None:

@@ -6,7 +6,9 @@ The contract `DisputeGame` is the same function; tests hold the two against each
 from dataclasses import replace
 
 from pol.commitments.keccak import keccak256
-from pol.commitments.merkle import PAD, depth, tree
+from pol.commitments.merkle import depth, pad_root, tree
+from pol.commitments.program import HEADER_SIZE, NODE_TAG, SLOT_TAG
+from pol.commitments.tensor import ListTag, list_root_over_tree, root_over_tree
 from pol.dispute.arbitration import prove_slot, prove_step, prove_sum
 from pol.dispute.header import Header
 from pol.dispute.moves import (
@@ -23,7 +25,7 @@ from pol.dispute.moves import (
     ProveStep,
     ProveSum,
 )
-from pol.dispute.openings import LEAF_BYTES, leaf_hash, list_root, require_branch, tensor_root, word_in_leaf
+from pol.dispute.openings import LEAF_BYTES, leaf_hash, require_branch, word_in_leaf
 from pol.dispute.position import HASH_ARITY, LEAF_WORDS, VALUE_ARITY, ZERO, Level, Position, enter_trace, parts, word
 from pol.graph.node import Node
 from pol.graph.step_program import Slot
@@ -34,7 +36,6 @@ ROOTS = (Level.TRACE, Level.STATE)
 SUM_LEVELS = (Level.SUM_SLOTS, Level.SUM_LEAVES)
 ALWAYS_ASSERTER = (Level.NODE, Level.SUM_SLOT, Level.ONE_STEP, Level.SLOT, Level.SUM_LEAF)
 OPENED_HEIGHT = 4
-STATE_TAG, TRACE_TAG = 3, 7
 
 
 def is_asserters_turn(position: Position) -> bool:
@@ -118,15 +119,15 @@ def _open(position: Position, payload: bytes, claim: Claim) -> Position:
 
 def _open_root(position: Position, payload: bytes, claim: Claim) -> Position:
     """The top of the trace's tree, which fixes the trace, or of the claimed state's."""
-    header = Header.decode(payload[: Header.SIZE], claim.program)
+    header = Header.decode(payload[:HEADER_SIZE], claim.program)
     is_trace = position.level is Level.TRACE
-    count, tag = (header.nodes, TRACE_TAG) if is_trace else (header.slots, STATE_TAG)
+    count, tag = (header.nodes, ListTag.TRACE) if is_trace else (header.slots, ListTag.STATE)
     height = depth(count)
     opened = min(OPENED_HEIGHT, height)
-    children = _chunks(payload[Header.SIZE :], 32, 1 << opened)
+    children = _chunks(payload[HEADER_SIZE:], 32, 1 << opened)
     _check_padding(children, 0, height - opened, count)
-    root = list_root(tag, count, tree(children))
-    position = replace(position, count=count, height=height, opening=keccak256(payload[Header.SIZE :]))
+    root = list_root_over_tree(tag, count, tree(children))
+    position = replace(position, count=count, height=height, opening=keccak256(payload[HEADER_SIZE:]))
     if is_trace:
         return replace(position, trace=root)
     if root != position.claimed:
@@ -144,9 +145,7 @@ def _check_leaf(position: Position, leaf: bytes) -> None:
 
 def _check_padding(children: list[bytes], first: int, height: int, count: int) -> None:
     """Padding is a constant: a difference in it would be one that nobody could look into."""
-    pad = PAD
-    for _ in range(height):
-        pad = tree([pad, pad])
+    pad = pad_root(height)
     for i, child in enumerate(children):
         if first + (i << height) >= count and child != pad:
             raise IllegalMove(f"child {i} lies past the end and is not padding")
@@ -232,10 +231,10 @@ def _enter_body(position: Position) -> Position:
 def _describe(position: Position, move: Describe, claim: Claim) -> Position:
     _require_level(position, Level.NODE)
     header = Header.decode(move.header, claim.program)
-    leaf = keccak256(b"\x04" + move.descriptor)
+    leaf = keccak256(NODE_TAG + move.descriptor)
     require_branch(leaf, position.node, move.branch, header.nodes, header.nodes_tree, f"node {position.node}")
     node = Node.decode(move.descriptor)
-    if tensor_root(node.type, move.tree) != position.claimed:
+    if root_over_tree(node.type, move.tree) != position.claimed:
         raise IllegalMove("the tree does not belong to the disputed tensor")
     height = depth(node.type.leaves)
     return replace(
@@ -256,7 +255,7 @@ def _describe(position: Position, move: Describe, claim: Claim) -> Position:
 def _describe_slot(position: Position, move: DescribeSlot, claim: Claim) -> Position | Ended:
     _require_level(position, Level.SUM_SLOT)
     header = Header.decode(move.header, claim.program)
-    leaf = keccak256(b"\x05" + move.descriptor)
+    leaf = keccak256(SLOT_TAG + move.descriptor)
     require_branch(leaf, position.lo, move.branch, header.slots, header.slots_tree, f"slot {position.lo}")
     slot = Slot.decode(move.descriptor)
     if slot.component != position.node:

@@ -6,10 +6,11 @@ from random import Random
 import numpy as np
 import pytest
 import toy
+
 from pol.commitments.program import ProgramCommitment
 from pol.commitments.tensor import constants_root
 from pol.dispute.evidence import SegmentTrace
-from pol.dispute.hostile import BaselessChallenger, LyingSums, draw_lie, lying
+from pol.dispute.hostile import BaselessChallenger, LyingSums, LyingTrace, draw_lie
 from pol.dispute.moves import Claim, Ended, IllegalMove, Move, Open, Pick, ProveStep
 from pol.dispute.openings import WrongInclusionProof
 from pol.dispute.players import (
@@ -66,7 +67,7 @@ def start_of(trace: SegmentTrace, claimed: SegmentTrace) -> Position:
 @pytest.mark.parametrize("seed", range(12))
 def test_a_lie_in_one_bit_is_convicted(honest: SegmentTrace, claim: Claim, seed: int) -> None:
     lie = draw_lie(honest, range(6), Random(seed))
-    liar = lying(honest, lie)
+    liar = LyingTrace(honest, lie)
     ended, moves = play(start_of(honest, liar), ReplayAsserter(liar), ReplayChallenger(honest), claim)
     assert not ended.asserter_won
     last = moves[-1][0]
@@ -138,7 +139,7 @@ def test_sums(honest: SegmentTrace, claim: Claim, component: int) -> None:
 def test_moves_out_of_turn_and_malformed_moves_are_refused(honest: SegmentTrace, claim: Claim) -> None:
     """Every move of a full game: the same move again, a truncated one and a flipped one are illegal."""
     lie = draw_lie(honest, [1], Random(5))
-    liar = lying(honest, lie)
+    liar = LyingTrace(honest, lie)
     _, moves = play(start_of(honest, liar), ReplayAsserter(liar), ReplayChallenger(honest), claim)
     seen = set()
     for position, move in moves:

@@ -1,0 +1,78 @@
+"""The protocol's contracts on one chain: deployed once, found again by their addresses."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+
+from eth_typing import ChecksumAddress
+from web3 import Web3
+
+from pol.chain.artifacts import artifact
+from pol.chain.connection import Connection
+from pol.chain.game import DisputeGame
+from pol.chain.market import TaskMarket
+from pol.chain.wallet import Wallet
+from pol.errors import OperationalError, ProtocolError
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """Addresses on one chain."""
+
+    chain_id: int
+    beacon: ChecksumAddress
+    market: ChecksumAddress
+    one_step: ChecksumAddress
+    game: ChecksumAddress
+    treasury: ChecksumAddress
+
+    def to_json(self) -> str:
+        """The addresses as a document for the other roles."""
+        return json.dumps(asdict(self), indent=2, sort_keys=True) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str) -> Deployment:
+        """Read `to_json` back.
+
+        Raises:
+            ProtocolError: it is something else.
+        """
+        try:
+            document = json.loads(text)
+            addresses = {k: Web3.to_checksum_address(v) for k, v in document.items() if k != "chain_id"}
+            return cls(chain_id=int(document["chain_id"]), **addresses)
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise ProtocolError(f"not a deployment document: {error}") from error
+
+    def contracts(self, connection: Connection) -> tuple[TaskMarket, DisputeGame]:
+        """The two contracts that roles talk to.
+
+        Raises:
+            OperationalError: the connection leads to another chain.
+        """
+        if connection.chain_id != self.chain_id:
+            raise OperationalError(
+                f"{connection.name} is chain {connection.chain_id}, the contracts are on {self.chain_id}"
+            )
+        return TaskMarket(connection, self.market), DisputeGame(connection, self.game)
+
+
+def deploy(wallet: Wallet, treasury: ChecksumAddress) -> Deployment:
+    """Deploy the protocol; ``treasury`` is credited what no party gets."""
+    beacon = _deploy(wallet, "BlockBeacon")
+    market = _deploy(wallet, "TaskMarket", beacon, treasury)
+    one_step = _deploy(wallet, "OneStep")
+    game = _deploy(wallet, "DisputeGame", market, one_step)
+    binding = TaskMarket(wallet.connection, market)
+    wallet.send(binding.function("setGame", game))
+    return Deployment(wallet.connection.chain_id, beacon, market, one_step, game, treasury)
+
+
+def _deploy(wallet: Wallet, name: str, *arguments: str) -> ChecksumAddress:
+    built = artifact(name)
+    contract = wallet.connection.web3.eth.contract(abi=built["abi"], bytecode=built["bytecode"])
+    address = wallet.deploy(contract, *arguments)["contractAddress"]
+    if address is None:
+        raise OperationalError(f"the node reports no address for contract {name}; try the deployment again")
+    return address

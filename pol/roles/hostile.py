@@ -1,0 +1,97 @@
+"""Parties that cheat, for the demo and the tests.
+
+What they do is drawn from a seed; nothing else about them is staged.
+"""
+
+from __future__ import annotations
+
+from random import Random
+
+from pol.chain.connection import Connection
+from pol.chain.deployment import Deployment
+from pol.dispute.evidence import SegmentTrace
+from pol.dispute.hostile import BaselessChallenger, Lie, LyingExecutor, LyingTrace, draw_lie
+from pol.dispute.players import Challenger
+from pol.dispute.position import Kind
+from pol.execution.cpu import CpuExecutor
+from pol.graph.names import Names
+from pol.roles.solver import Solver
+from pol.roles.verifier import Verifier
+from pol.roles.whistleblower import Finding, Whistleblower
+from pol.training.hostile import SkippingExecutor
+from pol.training.learning_proof import LearningProof, load_checkpoint
+from pol.training.solver import StepExecutor
+from pol.training.task import LoadedTask
+from pol.verification.replay import Executor
+
+
+class SkippingSolver(Solver):
+    """Leaves out a tenth of the steps and claims all of them."""
+
+    def __init__(
+        self, connection: Connection, deployment: Deployment, key: bytes, store_url: str, random: Random
+    ) -> None:
+        super().__init__(connection, deployment, key, store_url)
+        self._random = random
+
+    def executor(self, task: LoadedTask) -> StepExecutor:
+        """Stock torch, except for a tenth of the steps."""
+        steps = task.document.steps
+        skipped = self._random.sample(range(steps), steps // 10)
+        return SkippingExecutor(super().executor(task), skipped)
+
+
+class LyingVerifier(Verifier):
+    """Flips one bit of one scalar in a backward pass of the first drawn segment, and defends the result."""
+
+    def __init__(
+        self, connection: Connection, deployment: Deployment, key: bytes, store_url: str, random: Random
+    ) -> None:
+        super().__init__(connection, deployment, key, store_url)
+        self._random = random
+        self.lies: dict[int, Lie] = {}
+
+    def executor(self, task: LoadedTask, proof: LearningProof, segment: int) -> Executor:
+        """Canonical, with a lie in the first segment asked for."""
+        honest = super().executor(task, proof, segment)
+        if not self.lies:
+            self.lies[segment] = draw_lie(self._honest(task, proof, segment), backward_nodes(task.names), self._random)
+        if segment not in self.lies:
+            return honest
+        return LyingExecutor(task.program, task.constants, honest, self.lies[segment])
+
+    def trace(self, task: LoadedTask, proof: LearningProof, segment: int) -> SegmentTrace:
+        """The execution that the lie belongs to."""
+        honest = self._honest(task, proof, segment)
+        return LyingTrace(honest, self.lies[segment]) if segment in self.lies else honest
+
+    def _honest(self, task: LoadedTask, proof: LearningProof, segment: int) -> SegmentTrace:
+        interval = task.document.interval
+        start = load_checkpoint(self.store, task, proof.checkpoints[segment])
+        executor = CpuExecutor(task.program, task.constants)
+        return SegmentTrace(task.program, task.constants, executor, start, segment * interval, interval)
+
+
+class BaselessWhistleblower(Whistleblower):
+    """Challenges whatever it sees, right or wrong."""
+
+    def __init__(
+        self, connection: Connection, deployment: Deployment, key: bytes, store_url: str, random: Random
+    ) -> None:
+        super().__init__(connection, deployment, key, store_url)
+        self._random = random
+
+    def check(self, task_id: bytes) -> list[Finding]:
+        """A finding without any ground."""
+        claims = self.market.claims(task_id, self.market.task(task_id).verdicts)
+        index = self._random.randrange(len(claims))
+        return [Finding(index, claims[index], Kind.REPLAY, 0)]
+
+    def challenger(self, task_id: bytes, finding: Finding) -> Challenger:
+        """Picks anything legal."""
+        return BaselessChallenger(self._random)
+
+
+def backward_nodes(names: Names) -> list[int]:
+    """The nodes of the backward pass."""
+    return [i for i, node in enumerate(names.nodes) if node.name.startswith("backward") or ".grad" in node.name]

@@ -1,0 +1,80 @@
+"""What every party has: a key, a way to the chain, a way to the store."""
+
+from __future__ import annotations
+
+from pol.chain.connection import Connection
+from pol.chain.deployment import Deployment
+from pol.chain.market import Terms
+from pol.chain.wallet import Wallet
+from pol.errors import OperationalError, ProtocolError
+from pol.training import learning_proof
+from pol.training.learning_proof import LearningProof
+from pol.training.store import Store
+from pol.training.task import LoadedTask
+from pol.training.task import load as load_task
+
+
+def require_terms(task: LoadedTask, terms: Terms) -> None:
+    """Check that a published task is the one on chain.
+
+    Raises:
+        ProtocolError: it isn't; don't work for it.
+    """
+    document = task.document
+    published = (document.program_hash, document.constants_root, document.initial_state_root)
+    if published != (terms.program, terms.constants, terms.initial_state):
+        raise ProtocolError("the published task has another program, data or initial state than the terms on chain")
+    if (document.steps, document.interval) != (terms.steps, terms.interval):
+        raise ProtocolError("the published task has another number of steps than the terms on chain")
+
+
+class Role:
+    """A party: everything that it knows it reads from the chain's state and events and from the store.
+
+    Args:
+        connection: the party's own connection to the chain.
+        deployment: where the contracts are.
+        key: 32-byte private key.
+        store_url: fsspec URL of the store.
+    """
+
+    def __init__(self, connection: Connection, deployment: Deployment, key: bytes, store_url: str) -> None:
+        self.connection = connection
+        self.wallet = Wallet.create(connection, key)
+        self.market, self.game = deployment.contracts(connection)
+        self.store = Store(store_url)
+        self._tasks: dict[bytes, LoadedTask] = {}
+
+    def task(self, task_id: bytes) -> LoadedTask:
+        """A task with all its parts, each checked against what the chain says.
+
+        Raises:
+            ProtocolError: the published task isn't the one that the terms name.
+            OperationalError: the node or the store failed.
+        """
+        if task_id not in self._tasks:
+            terms = self.market.terms(task_id)
+            task = load_task(self.store, terms.document.hex())
+            require_terms(task, terms)
+            self._tasks[task_id] = task
+        return self._tasks[task_id]
+
+    def proof(self, task_id: bytes) -> LearningProof:
+        """The learning proof that the solver committed to.
+
+        Raises:
+            ProtocolError: the published proof isn't the committed one.
+            OperationalError: there is none yet, or the node or the store failed.
+        """
+        committed = self.market.events("ProofCommitted", taskId=task_id)
+        if not committed:
+            raise OperationalError("the solver hasn't committed a learning proof yet; try again later")
+        proof = learning_proof.load(self.store, bytes(committed[-1]["proofDigest"]).hex(), self.task(task_id))
+        if proof.log_root != bytes(committed[-1]["logRoot"]):
+            raise ProtocolError("the published learning proof has another log root than the committed one")
+        return proof
+
+    def withdraw(self) -> None:
+        """Take what the market owes this party, if anything."""
+        if self.market.credit(self.wallet.address):
+            self.market.withdraw(self.wallet)

@@ -1,0 +1,67 @@
+"""The submitter: publishes a captured training step as a task and escrows the fee."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pol.chain.market import Terms
+from pol.graph.capture import Capture
+from pol.roles.role import Role
+from pol.training import task
+
+GWEI = 10**9
+
+
+@dataclass(frozen=True)
+class Offer:
+    """What a submitter is ready to pay and asks others to put at stake. Amounts are wei, windows seconds."""
+
+    steps: int
+    interval: int
+    draws: int = 3
+    wei_per_work_unit: int = GWEI
+    verifier_share: int = 4
+    """The verifier's fee is the maximum price divided by this."""
+    stake_factor: int = 2
+    """Stakes are the maximum price times this: more than a cheat could gain."""
+    bond_divisor: int = 2
+    """A challenger's bond is the maximum price divided by this."""
+    training_window: int = 24 * 3600
+    verification_window: int = 24 * 3600
+    challenge_window: int = 24 * 3600
+    clock: int = 6 * 3600
+
+
+class Submitter(Role):
+    """Asks for a training and pays for it."""
+
+    def submit(self, capture: Capture, offer: Offer, model: str = "", optimizer: str = "") -> bytes:
+        """Publish the task, put it on chain with its fee escrowed; returns the task's id.
+
+        The fee is an upper bound, from the work in the graph; what isn't needed is refunded at settlement.
+        """
+        digest, document = task.publish(
+            self.store, capture, steps=offer.steps, interval=offer.interval, model=model, optimizer=optimizer
+        )
+        work = document.work * offer.steps
+        price = work * offer.wei_per_work_unit
+        verifier_fee = price // offer.verifier_share
+        terms = Terms(
+            program=document.program_hash,
+            constants=document.constants_root,
+            initial_state=document.initial_state_root,
+            document=bytes.fromhex(digest),
+            steps=offer.steps,
+            interval=offer.interval,
+            draws=offer.draws,
+            work_units=work,
+            solver_stake=price * offer.stake_factor,
+            verifier_stake=price * offer.stake_factor,
+            bond=price // offer.bond_divisor,
+            verifier_fee=verifier_fee,
+            training_window=offer.training_window,
+            verification_window=offer.verification_window,
+            challenge_window=offer.challenge_window,
+            clock=offer.clock,
+        )
+        return self.market.submit(self.wallet, terms, price + verifier_fee)
