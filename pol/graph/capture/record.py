@@ -1,0 +1,182 @@
+"""Turns a traced graph into an AtenGraph: references instead of objects, and names for people."""
+
+from __future__ import annotations
+
+import operator
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.fx import GraphModule
+from torch.fx import Node as FxNode
+
+from pol.errors import ProtocolError, UnsupportedError
+from pol.graph.aten import Argument, AtenGraph, AtenInput, AtenNode, AtenType, InputRole, Ref, TorchDType
+from pol.graph.capture.provenance import PHASE, ROLE, SOURCE
+
+IDENTITIES = frozenset(
+    {"aten.clone.default", "aten.detach.default", "aten.alias.default", "aten.lift_fresh_copy.default"}
+)
+"""Operations that give their first argument back: in a functional graph a copy is the thing itself."""
+
+VIEWS = frozenset(
+    f"aten.{name}"
+    for name in (
+        "transpose.int", "permute.default", "view.default", "_unsafe_view.default", "unsqueeze.default",
+        "squeeze.default", "squeeze.dim", "squeeze.dims", "expand.default",
+    )
+)  # fmt: skip
+"""Operations through which a name passes to what they show."""
+
+PLACEMENT = frozenset({"device", "layout", "pin_memory", "memory_format", "non_blocking"})
+"""Arguments that say where a tensor lies, never what it is."""
+
+
+class Recorder:
+    """Writes down one traced graph."""
+
+    def __init__(self, inputs: Sequence[AtenInput]) -> None:
+        self.inputs = list(inputs)
+        self.nodes: list[AtenNode] = []
+        self._marks: list[Mapping[str, str]] = []
+        self.constants: list[Tensor] = []
+        self._values: dict[FxNode, Argument] = {}
+
+    def record(self, graph: GraphModule) -> list[Argument]:
+        """Read the whole graph; returns its flat outputs."""
+        placeholders = [node for node in graph.graph.nodes if node.op == "placeholder"]
+        self._lift_attributes(graph)
+        step = len(self.inputs) - 1
+        numbers = [*range(len(placeholders) - 1), step]
+        self._values.update((node, Ref(number)) for node, number in zip(placeholders, numbers, strict=True))
+        for node in graph.graph.nodes:
+            if node.op == "call_function":
+                self._values[node] = self._call(node)
+            elif node.op == "output":
+                return [
+                    self._argument(item) for item in torch.utils._pytree.tree_leaves(node.args[0], is_leaf=_is_none)
+                ]
+        raise AssertionError("a traced graph has an output")
+
+    def name(self, gradients: Mapping[str, Ref], updates: Mapping[str, Ref], optimizer: str) -> None:
+        """Name the nodes: gradients and next state by their slots, the rest by phase, operation and number."""
+        names = [mark.get(ROLE, "") for mark in self._marks]
+        sources = [node.source for node in self.nodes]
+        for prefix, suffix, targets in (("", ".grad", gradients), ("update.", "", updates)):
+            for slot, reference in targets.items():
+                position = self._behind_views(reference)
+                if position is not None and not names[position]:
+                    names[position] = f"{prefix}{slot}{suffix}"
+        owners = self._owners(updates)
+        counts: Counter[str] = Counter()
+        for position, node in enumerate(self.nodes):
+            phase = self._marks[position].get(PHASE, "step")
+            if phase == "update":
+                owner = owners.get(position, "")
+                phase += f".{owner}" if owner else ""
+                sources[position] = f"optimizer.step: {optimizer}" + (f" ({owner})" if owner else "")
+            if not names[position]:
+                stem = f"{phase}.{node.operation.split('.')[1].strip('_')}"
+                counts[stem] += 1
+                names[position] = f"{stem}_{counts[stem]}"
+        self.nodes = [
+            AtenNode(node.operation, node.arguments, node.keywords, node.outputs, name, source)
+            for node, name, source in zip(self.nodes, names, sources, strict=True)
+        ]
+
+    def _lift_attributes(self, graph: GraphModule) -> None:
+        """Tensors that the user's code closed over become constants, before the step."""
+        known: dict[str, Ref] = {}
+        for node in graph.graph.nodes:
+            if node.op != "get_attr":
+                continue
+            target = str(node.target)
+            if target not in known:
+                tensor = getattr(graph, target)
+                known[target] = Ref(len(self.inputs) - 1)
+                name = f"constant.{len(self.constants)}"
+                entry = AtenInput(InputRole.CONSTANT, name, tensor_type(name, tensor))
+                self.inputs.insert(len(self.inputs) - 1, entry)
+                self.constants.append(tensor)
+            self._values[node] = known[target]
+
+    def _call(self, node: FxNode) -> Argument:
+        arguments = tuple(self._argument(argument) for argument in node.args)
+        if node.target is operator.getitem:
+            source, output = arguments
+            if not isinstance(source, Ref) or not isinstance(output, int):
+                raise AssertionError("getitem takes an output of a node")
+            return Ref(source.value, output)
+        operation = str(node.target)
+        if operation in IDENTITIES:
+            return arguments[0]
+        mark = node.meta.get("custom") or {}
+        source_line = mark.get(SOURCE, "")
+        value = node.meta.get("val")
+        results = list(value) if isinstance(value, tuple | list) else [value]
+        tensors = [item for item in results if isinstance(item, Tensor)]
+        if len(tensors) != len(results):
+            raise UnsupportedError(f"{source_line}: the operation {operation} gives something that is not a tensor")
+        outputs = tuple(tensor_type(f"{source_line}: the result of {operation}", tensor) for tensor in tensors)
+        keywords = {key: value for key, value in node.kwargs.items() if key not in PLACEMENT}
+        pairs = tuple(sorted((key, self._argument(value)) for key, value in keywords.items()))
+        self.nodes.append(AtenNode(operation, arguments, pairs, outputs, "", source_line))
+        self._marks.append(mark)
+        return Ref(len(self.inputs) + len(self.nodes) - 1)
+
+    def _argument(self, value: Any) -> Argument:
+        if isinstance(value, FxNode):
+            return self._values[value]
+        if isinstance(value, list | tuple):
+            return tuple(self._argument(item) for item in value)
+        if isinstance(value, torch.dtype):
+            return TorchDType(str(value).removeprefix("torch."))
+        if value is None or isinstance(value, bool | int | float | str):
+            return value
+        raise UnsupportedError(f"an operation has the argument {value!r}, which a step program cannot hold")
+
+    def _behind_views(self, reference: Ref) -> int | None:
+        """Position of the node whose numbers a value shows, or None for an input."""
+        while reference.value >= len(self.inputs):
+            position = reference.value - len(self.inputs)
+            node = self.nodes[position]
+            first = node.arguments[0] if node.arguments else None
+            if node.operation not in VIEWS or not isinstance(first, Ref):
+                return position
+            reference = first
+        return None
+
+    def _owners(self, updates: Mapping[str, Ref]) -> dict[int, str]:
+        """Which slot each node of the optimizer step works for."""
+        owners: dict[int, str] = {}
+        for slot, reference in updates.items():
+            pending = [reference]
+            while pending:
+                position = pending.pop().value - len(self.inputs)
+                if position < 0 or position in owners or self._marks[position].get(PHASE) != "update":
+                    continue
+                owners[position] = slot
+                pending += [value for value in self.nodes[position].arguments if isinstance(value, Ref)]
+        return owners
+
+
+def tensor_type(what: str, tensor: Tensor) -> AtenType:
+    """The type of a tensor; UnsupportedError if it has no words."""
+    try:
+        return AtenType(str(tensor.dtype).removeprefix("torch."), tuple(int(size) for size in tensor.shape))
+    except ProtocolError as error:
+        raise UnsupportedError(f"{what}: {error}") from error
+
+
+def _is_none(value: object) -> bool:
+    return value is None
+
+
+def graph_of(recorder: Recorder, next_state: Sequence[Argument], loss: Argument) -> AtenGraph:
+    """The finished graph with its outputs."""
+    if not isinstance(loss, Ref) or not all(isinstance(item, Ref) for item in next_state):
+        raise UnsupportedError("the step gives a state or a loss that is not a tensor")
+    state = tuple(item for item in next_state if isinstance(item, Ref))
+    return AtenGraph(tuple(recorder.inputs), tuple(recorder.nodes), state, (("loss", loss),))

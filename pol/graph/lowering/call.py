@@ -1,0 +1,108 @@
+"""The arguments of one ATen operation, by position or keyword, with their types checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pol.errors import ProtocolError, UnsupportedError
+from pol.graph.aten import WORD_TYPES, Argument, AtenNode, AtenType, Ref, TorchDType
+from pol.graph.lowering.emitter import Emitter
+from pol.graph.lowering.values import Value
+from pol.graph.types import DType
+
+
+@dataclass(frozen=True)
+class Call:
+    """An operation to lower. The accessors raise ProtocolError for an argument of another kind."""
+
+    emitter: Emitter
+    node: AtenNode
+    values: Mapping[Ref, Value]
+    types: Mapping[Ref, AtenType]
+
+    @property
+    def output(self) -> AtenType:
+        """The type of the first output."""
+        return self.node.outputs[0]
+
+    @property
+    def dtype(self) -> DType:
+        """The word type of the first output."""
+        return WORD_TYPES[self.output.dtype]
+
+    def argument(self, position: int, name: str = "", default: Argument = None) -> Argument:
+        """The argument as it stands, or the default."""
+        if position < len(self.node.arguments):
+            return self.node.arguments[position]
+        return dict(self.node.keywords).get(name, default)
+
+    def operand(self, position: int) -> Value | float:
+        """A tensor or a number."""
+        value = self.argument(position)
+        return self.values[value] if isinstance(value, Ref) else _number(value)
+
+    def tensor(self, position: int) -> Value:
+        """A tensor."""
+        value = self.argument(position)
+        if not isinstance(value, Ref):
+            raise ProtocolError(f"argument {position} of {self.node.operation} is not a tensor: {value!r}")
+        return self.values[value]
+
+    def torch_dtype(self, position: int) -> str:
+        """The torch dtype of a tensor argument."""
+        value = self.argument(position)
+        if not isinstance(value, Ref):
+            raise ProtocolError(f"argument {position} of {self.node.operation} is not a tensor: {value!r}")
+        return self.types[value].dtype
+
+    def integer(self, position: int, name: str = "", default: int | None = None) -> int:
+        """An integer."""
+        value = self.argument(position, name, default)
+        if type(value) is not int:
+            raise ProtocolError(f"argument {position} of {self.node.operation} is not an integer: {value!r}")
+        return value
+
+    def number(self, position: int, name: str = "", default: float | None = None) -> float:
+        """A number; integers stay integers."""
+        return _number(self.argument(position, name, default))
+
+    def integers(self, position: int, name: str = "", default: Sequence[int] = ()) -> tuple[int, ...]:
+        """A list of integers, or one integer; the default stands also for None."""
+        value = self.argument(position, name)
+        if value is None:
+            return tuple(default)
+        if type(value) is int:
+            return (value,)
+        if not isinstance(value, tuple):
+            raise ProtocolError(f"argument {position} of {self.node.operation} is not a list: {value!r}")
+        result = [item for item in value if type(item) is int]
+        if len(result) != len(value):
+            raise ProtocolError(f"argument {position} of {self.node.operation} holds more than integers: {value!r}")
+        return tuple(result)
+
+    def flag(self, position: int, name: str = "", default: bool = False) -> bool:
+        """A boolean."""
+        value = self.argument(position, name, default)
+        if not isinstance(value, bool):
+            raise ProtocolError(f"argument {position} of {self.node.operation} is not a boolean: {value!r}")
+        return value
+
+    def dtype_name(self, position: int, name: str) -> str | None:
+        """The name of a dtype argument, or None."""
+        value = self.argument(position, name)
+        if value is None:
+            return None
+        if not isinstance(value, TorchDType):
+            raise ProtocolError(f"argument {name} of {self.node.operation} is not a dtype: {value!r}")
+        return value.name
+
+    def unsupported(self, what: str) -> UnsupportedError:
+        """An error that names the operation and the user's line."""
+        return UnsupportedError(f"{self.node.source or self.node.name}: {self.node.operation}: {what}")
+
+
+def _number(value: Argument) -> float:
+    if not isinstance(value, bool | int | float):
+        raise ProtocolError(f"a number is needed, not {value!r}")
+    return value

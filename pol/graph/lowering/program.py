@@ -1,0 +1,139 @@
+"""From an ATen graph to a step program: one rule per operation, no torch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from pol.errors import ProtocolError, UnsupportedError
+from pol.graph.aten import AtenGraph, AtenNode, AtenType, InputRole, Ref
+from pol.graph.lowering.call import Call
+from pol.graph.lowering.contractions import CONTRACTIONS
+from pol.graph.lowering.elementwise import ELEMENTWISE
+from pol.graph.lowering.emitter import Emitter
+from pol.graph.lowering.indexed import INDEXED
+from pol.graph.lowering.reductions import REDUCTIONS
+from pol.graph.lowering.values import StepNumber, Value, whole_view
+from pol.graph.lowering.views import VIEWS
+from pol.graph.names import Names
+from pol.graph.node import Node, Operand, Source
+from pol.graph.step_program import Component, Slot, StepProgram
+
+RULES: Mapping[str, Callable[[Call], Value | tuple[Value, ...]]] = {
+    **VIEWS,
+    **ELEMENTWISE,
+    **REDUCTIONS,
+    **CONTRACTIONS,
+    **INDEXED,
+}
+
+
+def lower(graph: AtenGraph) -> tuple[StepProgram, Names]:
+    """The step program that computes the graph, and the names of its parts.
+
+    Deterministic: equal graphs give equal bytes. Raises UnsupportedError, with the user's line, for an operation
+    without a rule, and ProtocolError for a graph that contradicts itself.
+    """
+    emitter = Emitter()
+    values = _inputs(graph)
+    types = {reference: graph.type_of(reference) for reference in values}
+    for position, node in enumerate(graph.nodes):
+        results = _lower_node(Call(emitter, node, values, types))
+        for output, (result, type_) in enumerate(zip(results, node.outputs, strict=True)):
+            _check(node, result, type_)
+            reference = Ref(len(graph.inputs) + position, output)
+            values[reference] = result
+            types[reference] = type_
+    producers = []
+    for entry, reference in zip(graph.slots, graph.next_state, strict=True):
+        emitter.begin(AtenNode("copy", (), (), (), f"update.{entry.name}", "the state keeps this value"))
+        producers.append(emitter.stored(values[reference], "").index)
+    observed = {}
+    for name, reference in graph.observed:
+        emitter.begin(AtenNode("copy", (), (), (), f"observed.{name}", ""))
+        observed[name] = emitter.stored(values[reference], "").index
+    return _assemble(graph, emitter, producers, observed)
+
+
+def _inputs(graph: AtenGraph) -> dict[Ref, Value]:
+    values: dict[Ref, Value] = {}
+    slots = len(graph.slots)
+    for number, entry in enumerate(graph.inputs):
+        if entry.role is InputRole.STEP:
+            values[Ref(number)] = StepNumber(())
+        elif entry.role is InputRole.STATE:
+            values[Ref(number)] = whole_view(Source.STATE, number, entry.type.words)
+        else:
+            values[Ref(number)] = whole_view(Source.CONSTANT, number - slots, entry.type.words)
+    return values
+
+
+def _lower_node(call: Call) -> tuple[Value, ...]:
+    node = call.node
+    rule = RULES.get(node.operation)
+    if rule is None:
+        raise UnsupportedError(
+            f"{node.source or node.name}: the operation {node.operation} has no definition in pol; write this line "
+            "with operations that have one (pol.graph.lowering.RULES)"
+        )
+    if not node.outputs:
+        raise ProtocolError(f"{node.name}: an operation has an output")
+    call.emitter.begin(node)
+    try:
+        result = rule(call)
+    except (IndexError, ValueError) as error:
+        raise ProtocolError(f"{node.name}: {node.operation} has impossible arguments: {error}") from error
+    results = result if isinstance(result, tuple) else (result,)
+    if len(results) != len(node.outputs):
+        raise ProtocolError(f"{node.name}: {node.operation} has {len(results)} outputs, not {len(node.outputs)}")
+    return results
+
+
+def _check(node: AtenNode, result: Value, type_: AtenType) -> None:
+    if (result.dtype, result.shape) != (type_.words.dtype, type_.shape):
+        raise ProtocolError(
+            f"{node.name}: {node.operation} gives {result.dtype.name} {result.shape}, the graph says {type_}"
+        )
+
+
+def _assemble(
+    graph: AtenGraph, emitter: Emitter, producers: list[int], observed: dict[str, int]
+) -> tuple[StepProgram, Names]:
+    """The program without nodes that nothing needs."""
+    needed = {*producers, *observed.values()}
+    for number in range(len(emitter.nodes) - 1, -1, -1):
+        if number in needed:
+            needed.update(op.index for op in emitter.nodes[number].operands if op.source is Source.NODE)
+    kept = sorted(needed)
+    numbers = {old: new for new, old in enumerate(kept)}
+    slots = []
+    for entry, producer in zip(graph.slots, producers, strict=True):
+        slots.append(Slot(_component(entry.component), entry.type.words, numbers[producer]))
+    program = StepProgram(
+        tuple(slots),
+        tuple(entry.type.words for entry in graph.constants),
+        tuple(renumbered(emitter.nodes[old], numbers) for old in kept),
+    )
+    program.validate()
+    names = Names(
+        tuple(entry.name for entry in graph.slots),
+        tuple(entry.name for entry in graph.constants),
+        tuple(emitter.names[old] for old in kept),
+        {name: numbers[number] for name, number in observed.items()},
+    )
+    return program, names
+
+
+def renumbered(node: Node, numbers: Mapping[int, int]) -> Node:
+    """The node with other numbers for the nodes that it reads."""
+
+    def moved(operand: Operand) -> Operand:
+        return replace(operand, index=numbers[operand.index]) if operand.source is Source.NODE else operand
+
+    return replace(node, operands=tuple(moved(operand) for operand in node.operands))
+
+
+def _component(component: Component | None) -> Component:
+    if component is None:
+        raise ProtocolError("a state slot has a component")
+    return component

@@ -1,0 +1,200 @@
+"""What stands for a tensor during lowering: a view of stored words, one repeated word, or the step number."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import numpy as np
+
+from pol.errors import ProtocolError
+from pol.graph.node import Source
+from pol.graph.types import DType, TensorType, row_major
+
+
+@dataclass(frozen=True)
+class View:
+    """A source tensor seen with another shape: word `base + step_stride * t + sum strides_i * coord_i`."""
+
+    source: Source
+    index: int
+    type: TensorType
+    shape: tuple[int, ...]
+    base: int
+    strides: tuple[int, ...]
+    step_stride: int = 0
+
+    @property
+    def dtype(self) -> DType:
+        """How its words are read."""
+        return self.type.dtype
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it shows its source exactly as it is stored."""
+        whole = whole_view(self.source, self.index, self.type)
+        return self == whole
+
+
+@dataclass(frozen=True)
+class Fill:
+    """A tensor of one repeated word."""
+
+    word: int
+    dtype: DType
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class StepNumber:
+    """The number of the step, repeated."""
+
+    shape: tuple[int, ...]
+    dtype: DType = DType.I32
+
+
+Value: TypeAlias = View | Fill | StepNumber
+
+
+def whole_view(source: Source, index: int, type_: TensorType) -> View:
+    """The tensor as it is stored."""
+    return View(source, index, type_, type_.shape, 0, row_major(type_.shape))
+
+
+def float_word(value: float) -> int:
+    """The word of the binary32 number nearest to a binary64 one; NaN is canonical."""
+    if math.isnan(value):
+        return 0x7FC00000
+    with np.errstate(over="ignore"):
+        return int(np.float32(value).view(np.uint32))
+
+
+def integer_word(value: int) -> int:
+    """The word of an i32; ProtocolError if it does not fit."""
+    if not -(2**31) <= value < 2**31:
+        raise ProtocolError(f"the integer {value} does not fit in 32 bits")
+    return value % 2**32
+
+
+def scalar(value: float, dtype: DType) -> Fill:
+    """A Python number as a scalar tensor of a word type."""
+    word = float_word(float(value)) if dtype is DType.F32 else integer_word(int(value))
+    return Fill(word, dtype, ())
+
+
+def axis_index(axis: int, rank: int) -> int:
+    """A dimension counted from the front; ProtocolError if there is none such."""
+    if not -max(rank, 1) <= axis < max(rank, 1):
+        raise ProtocolError(f"there is no dimension {axis} in a tensor of rank {rank}")
+    return axis % max(rank, 1)
+
+
+def permute(value: Value, axes: Sequence[int]) -> Value:
+    """Dimensions in another order."""
+    order = [axis_index(axis, len(value.shape)) for axis in axes]
+    if sorted(order) != list(range(len(value.shape))):
+        raise ProtocolError(f"{tuple(axes)} is not a permutation of the dimensions of {value.shape}")
+    shape = tuple(value.shape[axis] for axis in order)
+    if isinstance(value, View):
+        return replace(value, shape=shape, strides=tuple(value.strides[axis] for axis in order))
+    return replace(value, shape=shape)
+
+
+def expand(value: Value, shape: Sequence[int]) -> Value:
+    """Broadcast to `shape`; -1 keeps a dimension."""
+    lead = len(shape) - len(value.shape)
+    if lead < 0:
+        raise ProtocolError(f"{value.shape} cannot be expanded to {tuple(shape)}")
+    old = (1,) * lead + value.shape
+    new = tuple(size if wanted == -1 else wanted for size, wanted in zip(old, shape, strict=True))
+    if any(size not in (1, wanted) for size, wanted in zip(old, new, strict=True)):
+        raise ProtocolError(f"{value.shape} cannot be expanded to {tuple(shape)}")
+    if isinstance(value, View):
+        strides = (0,) * lead + value.strides
+        moved = tuple(0 if size == 1 else stride for size, stride in zip(old, strides, strict=True))
+        return replace(value, shape=new, strides=moved)
+    return replace(value, shape=new)
+
+
+def unsqueeze(value: Value, axis: int) -> Value:
+    """A dimension of size 1 more."""
+    place = axis_index(axis, len(value.shape) + 1)
+    shape = (*value.shape[:place], 1, *value.shape[place:])
+    if isinstance(value, View):
+        return replace(value, shape=shape, strides=(*value.strides[:place], 0, *value.strides[place:]))
+    return replace(value, shape=shape)
+
+
+def squeeze(value: Value, axes: Sequence[int]) -> Value:
+    """Without those of the given dimensions that have size 1."""
+    gone = {axis_index(axis, len(value.shape)) for axis in axes} if value.shape else set()
+    kept = [axis for axis, size in enumerate(value.shape) if axis not in gone or size != 1]
+    shape = tuple(value.shape[axis] for axis in kept)
+    if isinstance(value, View):
+        return replace(value, shape=shape, strides=tuple(value.strides[axis] for axis in kept))
+    return replace(value, shape=shape)
+
+
+def select(value: Value, axis: int, index: int) -> Value:
+    """One position along a dimension, which disappears."""
+    place = axis_index(axis, len(value.shape))
+    size = value.shape[place]
+    if not -size <= index < size:
+        raise ProtocolError(f"index {index} is not in a dimension of size {size}")
+    return squeeze(cut(value, place, index % size, index % size + 1), [place])
+
+
+def cut(value: Value, axis: int, start: int, stop: int, step: int = 1) -> Value:
+    """Every `step`-th position of `start .. stop-1` along a dimension; the range must lie inside it."""
+    place = axis_index(axis, len(value.shape))
+    if not 0 <= start < stop <= value.shape[place] or step < 1:
+        raise ProtocolError(f"{start}:{stop}:{step} is not a range inside a dimension of size {value.shape[place]}")
+    shape = (*value.shape[:place], -(-(stop - start) // step), *value.shape[place + 1 :])
+    if not isinstance(value, View):
+        return replace(value, shape=shape)
+    strides = list(value.strides)
+    base = value.base + start * strides[place]
+    strides[place] *= step
+    return replace(value, shape=shape, base=base, strides=tuple(strides))
+
+
+def reshape(value: Value, shape: Sequence[int]) -> Value | None:
+    """The same words in row-major order under another shape, or None where strides cannot say it."""
+    target = tuple(shape)
+    if -1 in target:
+        known = math.prod(size for size in target if size != -1)
+        target = tuple(math.prod(value.shape) // known if size == -1 else size for size in target)
+    if math.prod(target) != math.prod(value.shape) or any(size < 1 for size in target):
+        raise ProtocolError(f"{value.shape} cannot become {tuple(shape)}")
+    if not isinstance(value, View):
+        return replace(value, shape=target)
+    strides = _restride(value, target)
+    return None if strides is None else replace(value, shape=target, strides=strides)
+
+
+def _restride(value: View, target: tuple[int, ...]) -> tuple[int, ...] | None:
+    """Strides of the target shape: each run of dimensions that is evenly spaced in memory may be cut anew."""
+    runs: list[tuple[int, int]] = []  # (elements, stride of the last dimension), from the back
+    for size, stride in zip(reversed(value.shape), reversed(value.strides), strict=True):
+        if size == 1:
+            continue
+        if runs and stride == runs[-1][0] * runs[-1][1]:
+            runs[-1] = (runs[-1][0] * size, runs[-1][1])
+        else:
+            runs.append((size, stride))
+    strides = []
+    position, used = 0, 1
+    for size in reversed(target):
+        if size == 1:
+            strides.append(0)
+            continue
+        elements, stride = runs[position]
+        strides.append(stride * used)
+        used *= size
+        if elements % used:
+            return None
+        if used == elements:
+            position, used = position + 1, 1
+    return tuple(reversed(strides))

@@ -1,0 +1,106 @@
+"""Views and creation: operations that compute nothing; they become access maps of whoever reads the result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from pol.arithmetic.primitives import Op
+from pol.graph.lowering.call import Call
+from pol.graph.lowering.emitter import Coordinate
+from pol.graph.lowering.values import (
+    Value,
+    cut,
+    expand,
+    integer_word,
+    permute,
+    scalar,
+    select,
+    squeeze,
+    unsqueeze,
+)
+from pol.graph.types import DType
+
+
+def _identity(call: Call) -> Value:
+    return call.tensor(0)
+
+
+def _transpose(call: Call) -> Value:
+    value = call.tensor(0)
+    axes = list(range(len(value.shape)))
+    if axes:
+        first, second = axes[call.integer(1)], axes[call.integer(2)]
+        axes[first], axes[second] = second, first
+    return permute(value, axes)
+
+
+def _slice(call: Call) -> Value:
+    value = call.tensor(0)
+    axis = call.integer(1, "dim", 0)
+    size = value.shape[axis]
+    bounds = [call.argument(2, "start"), call.argument(3, "end")]
+    defaults = (0, size)
+    start, stop = (
+        default if given is None or type(given) is not int else max(0, min(given + size if given < 0 else given, size))
+        for given, default in zip(bounds, defaults, strict=True)
+    )
+    return cut(value, axis, start, stop, call.integer(4, "step", 1))
+
+
+def _split(call: Call) -> tuple[Value, ...]:
+    value = call.tensor(0)
+    axis = call.integer(2, "dim", 0)
+    parts, start = [], 0
+    for size in call.integers(1):
+        parts.append(cut(value, axis, start, start + size))
+        start += size
+    return tuple(parts)
+
+
+def _full(call: Call) -> Value:
+    return expand(scalar(call.number(1), call.dtype), call.output.shape)
+
+
+def _scalar_tensor(call: Call) -> Value:
+    return scalar(call.number(0), call.dtype)
+
+
+def _arange(call: Call) -> Value:
+    start = call.integer(0) if call.node.operation != "aten.arange.default" else 0
+    step = call.integer(2, "step", 1)
+    if call.dtype is not DType.I32:
+        raise call.unsupported("only integers are counted; use torch.arange(n).float()")
+    return call.emitter.map(
+        call.output.shape,
+        DType.I32,
+        [Coordinate(0)],
+        lambda b, regs: b.emit(
+            Op.ADD, b.emit(Op.MUL, regs[0], b.const(integer_word(step))), b.const(integer_word(start))
+        ),
+    )
+
+
+VIEWS: Mapping[str, Callable[[Call], Value | tuple[Value, ...]]] = {
+    "aten.alias.default": _identity,
+    "aten.clone.default": _identity,
+    "aten.detach.default": _identity,
+    "aten.lift_fresh_copy.default": _identity,
+    "aten.transpose.int": _transpose,
+    "aten.permute.default": lambda call: permute(call.tensor(0), call.integers(1)),
+    "aten.expand.default": lambda call: expand(call.tensor(0), call.integers(1)),
+    "aten.unsqueeze.default": lambda call: unsqueeze(call.tensor(0), call.integer(1)),
+    "aten.squeeze.default": lambda call: squeeze(call.tensor(0), range(len(call.tensor(0).shape))),
+    "aten.squeeze.dim": lambda call: squeeze(call.tensor(0), [call.integer(1)]),
+    "aten.squeeze.dims": lambda call: squeeze(call.tensor(0), call.integers(1)),
+    "aten.view.default": lambda call: call.emitter.reshaped(call.tensor(0), call.integers(1)),
+    "aten._unsafe_view.default": lambda call: call.emitter.reshaped(call.tensor(0), call.integers(1)),
+    "aten.select.int": lambda call: select(call.tensor(0), call.integer(1), call.integer(2)),
+    "aten.slice.Tensor": _slice,
+    "aten.split_with_sizes.default": _split,
+    "aten.full.default": _full,
+    "aten.full_like.default": _full,
+    "aten.scalar_tensor.default": _scalar_tensor,
+    "aten.arange.default": _arange,
+    "aten.arange.start": _arange,
+    "aten.arange.start_step": _arange,
+}
