@@ -1,6 +1,7 @@
 """Scalar programs: straight-line programs over 32-bit words, their bytes, and a builder."""
 
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -128,6 +129,13 @@ class Builder:
         if any(not 0 <= register < len(self._registers) for register in registers):
             raise ValueError(f"{op.name} reads a register of another builder: {registers}")
         return self._register(Instruction(op, *registers))
+
+    def polynomial(self, x: int, words: Sequence[int]) -> int:
+        """Register of a polynomial in x by Horner's scheme, one FFMA for each coefficient word after the highest."""
+        value = self.const(words[0])
+        for word in words[1:]:
+            value = self.emit(Op.FFMA, value, x, self.const(word))
+        return value
 
     def call(self, program: ScalarProgram, *registers: int) -> int:
         """Register of the result of a program on the given inputs, written out in place."""
