@@ -1,0 +1,141 @@
+"""Runs a captured step with torch's own kernels: how a solver trains. Bits may differ between machines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pol.errors import OperationalError, ProtocolError
+from pol.graph.aten import Argument, AtenGraph, AtenInput, AtenNode, AtenType, Ref, TorchDType
+
+_ALLOWED_NAMES = (
+    "alias.default", "clone.default", "detach.default", "lift_fresh_copy.default", "transpose.int", "permute.default",
+    "expand.default", "unsqueeze.default", "squeeze.default", "squeeze.dim", "squeeze.dims", "view.default",
+    "_unsafe_view.default", "select.int", "slice.Tensor", "split_with_sizes.default", "full.default",
+    "full_like.default", "scalar_tensor.default", "arange.default", "arange.start", "arange.start_step",
+    "eq.Scalar", "eq.Tensor", "ne.Scalar", "ne.Tensor", "lt.Scalar", "lt.Tensor", "le.Scalar", "le.Tensor",
+    "gt.Scalar", "gt.Tensor", "ge.Scalar", "ge.Tensor", "add.Tensor", "add.Scalar", "sub.Tensor", "sub.Scalar",
+    "mul.Tensor", "mul.Scalar", "div.Tensor", "div.Scalar", "maximum.default", "minimum.default", "sqrt.default",
+    "abs.default", "neg.default", "exp.default", "log.default", "tanh.default", "sigmoid.default", "rsqrt.default",
+    "reciprocal.default", "relu.default", "threshold_backward.default", "tanh_backward.default",
+    "sigmoid_backward.default", "clamp.default", "clamp_min.default", "where.self", "where.ScalarOther",
+    "where.ScalarSelf", "pow.Tensor_Scalar", "_to_copy.default", "logical_and.default", "bitwise_and.Tensor",
+    "logical_or.default", "bitwise_or.Tensor", "logical_not.default", "bitwise_not.default", "sum.default",
+    "sum.dim_IntList", "mean.default", "mean.dim", "amax.default", "amin.default", "_log_softmax.default",
+    "_softmax.default", "_log_softmax_backward_data.default", "_softmax_backward_data.default", "mm.default",
+    "bmm.default", "addmm.default", "index_select.default", "embedding.default", "gather.default",
+    "embedding_dense_backward.default", "nll_loss_forward.default", "nll_loss_backward.default",
+)  # fmt: skip
+
+
+def _overload(name: str) -> Callable[..., Any]:
+    packet, overload = name.split(".")
+    operation: Callable[..., Any] = getattr(getattr(torch.ops.aten, packet), overload)
+    return operation
+
+
+ALLOWED: Mapping[str, Callable[..., Any]] = {f"aten.{name}": _overload(name) for name in _ALLOWED_NAMES}
+"""The only operations that a graph can run: each is a pure function of tensors and numbers."""
+
+_CREATED = frozenset(
+    f"aten.{name}"
+    for name in ("full.default", "scalar_tensor.default", "arange.default", "arange.start", "arange.start_step")
+)
+_DTYPES = {"float32": torch.float32, "int64": torch.int64, "int32": torch.int32, "bool": torch.bool}
+
+
+class NativeExecutor:
+    """Steps of an ATen graph on a device. A stranger's graph is data: what is not allowed is never looked up.
+
+    Raises ProtocolError for an operation outside the allow-list, a malformed argument, or a result of another type
+    than the graph states.
+    """
+
+    def __init__(self, graph: AtenGraph, device: str = "cpu") -> None:
+        for node in graph.nodes:
+            if node.operation not in ALLOWED:
+                raise ProtocolError(f"{node.name}: the operation {node.operation!r} is not in the allow-list")
+        self._graph = graph
+        self._device = torch.device(device)
+        self._last_use = _last_uses(graph)
+
+    def run(
+        self, state: Sequence[Tensor], constants: Sequence[Tensor], step: int
+    ) -> tuple[list[Tensor], dict[str, Tensor]]:
+        """The next state and the observed tensors; inputs are converted to the types and the device of the graph."""
+        graph = self._graph
+        given = [*state, *constants, torch.tensor(step, dtype=torch.int64)]
+        if len(given) != len(graph.inputs):
+            raise ProtocolError(f"{len(given) - 1} tensors were given for {len(graph.inputs) - 1} state and constants")
+        values: dict[int, tuple[Tensor, ...]] = {}
+        with torch.no_grad():
+            for number, (entry, tensor) in enumerate(zip(graph.inputs, given, strict=True)):
+                values[number] = (self._input(entry, tensor),)
+            for position, node in enumerate(graph.nodes):
+                values[len(graph.inputs) + position] = self._call(node, values)
+                for number in self._last_use.get(position, ()):
+                    del values[number]
+            # Copies where a slot shows another one or an input, so that no two tensors share memory.
+            next_state = [values[ref.value][ref.output].clone() for ref in graph.next_state]
+            observed = {name: values[ref.value][ref.output].clone() for name, ref in graph.observed}
+        return next_state, observed
+
+    def _input(self, entry: AtenInput, tensor: Tensor) -> Tensor:
+        if tuple(tensor.shape) != entry.type.shape:
+            raise ProtocolError(f"{entry.name} has shape {tuple(tensor.shape)}, the graph says {entry.type.shape}")
+        wanted = _DTYPES[entry.type.dtype]
+        if wanted.is_floating_point != tensor.dtype.is_floating_point:
+            raise ProtocolError(f"{entry.name} is {tensor.dtype}, the graph says {entry.type.dtype}")
+        return tensor.detach().to(device=self._device, dtype=wanted)
+
+    def _call(self, node: AtenNode, values: Mapping[int, tuple[Tensor, ...]]) -> tuple[Tensor, ...]:
+        arguments = [_argument(argument, values) for argument in node.arguments]
+        keywords = {name: _argument(argument, values) for name, argument in node.keywords}
+        if node.operation in _CREATED:
+            keywords["device"] = self._device
+        try:
+            result = ALLOWED[node.operation](*arguments, **keywords)
+        except MemoryError as error:
+            raise OperationalError(f"{node.name}: not enough memory") from error
+        except (RuntimeError, TypeError, ValueError, IndexError) as error:
+            if isinstance(error, torch.OutOfMemoryError):
+                raise OperationalError(f"{node.name}: not enough memory on {self._device}") from error
+            raise ProtocolError(f"{node.name}: {node.operation} rejects its arguments: {error}") from error
+        results = tuple(result) if isinstance(result, tuple | list) else (result,)
+        actual = [AtenType(str(tensor.dtype).removeprefix("torch."), tuple(tensor.shape)) for tensor in results]
+        if actual != list(node.outputs):
+            raise ProtocolError(f"{node.name}: {node.operation} gives {actual}, the graph says {list(node.outputs)}")
+        return results
+
+
+def _argument(argument: Argument, values: Mapping[int, tuple[Tensor, ...]]) -> Any:
+    if isinstance(argument, Ref):
+        return values[argument.value][argument.output]
+    if isinstance(argument, TorchDType):
+        if argument.name not in _DTYPES:
+            raise ProtocolError(f"the dtype {argument.name!r} is not in use here")
+        return _DTYPES[argument.name]
+    if isinstance(argument, tuple):
+        return [_argument(item, values) for item in argument]
+    return argument
+
+
+def _last_uses(graph: AtenGraph) -> dict[int, list[int]]:
+    """Which values nothing needs after a node, so that memory is given back early."""
+    last: dict[int, int] = {}
+    for position, node in enumerate(graph.nodes):
+        last[len(graph.inputs) + position] = position
+        for argument in (*node.arguments, *(value for _, value in node.keywords)):
+            if isinstance(argument, Ref):
+                last[argument.value] = position
+            elif isinstance(argument, tuple):
+                last.update((item.value, position) for item in argument if isinstance(item, Ref))
+    for ref in (*graph.next_state, *(ref for _, ref in graph.observed)):
+        last.pop(ref.value, None)
+    uses: dict[int, list[int]] = {}
+    for number, position in last.items():
+        uses.setdefault(position, []).append(number)
+    return uses
