@@ -50,14 +50,17 @@ interface Vm {
     function label(address account, string calldata name) external;
     function lastCallGas() external view returns (Gas memory);
     function load(address account, bytes32 slot) external view returns (bytes32);
+    function parseBytes(string calldata text) external pure returns (bytes memory);
     function parseJson(string calldata json, string calldata key) external pure returns (bytes memory);
     function parseJsonBytes(string calldata json, string calldata key) external pure returns (bytes memory);
     function parseJsonBytes32(string calldata json, string calldata key) external pure returns (bytes32);
     function parseJsonBytes32Array(string calldata json, string calldata key) external pure returns (bytes32[] memory);
     function parseJsonBytesArray(string calldata json, string calldata key) external pure returns (bytes[] memory);
+    function parseJsonKeys(string calldata json, string calldata key) external pure returns (string[] memory);
     function parseJsonUint(string calldata json, string calldata key) external pure returns (uint256);
     function parseJsonUintArray(string calldata json, string calldata key) external pure returns (uint256[] memory);
     function parseJsonString(string calldata json, string calldata key) external pure returns (string memory);
+    function parseJsonStringArray(string calldata json, string calldata key) external pure returns (string[] memory);
     function prank(address sender) external;
     function readFile(string calldata path) external view returns (string memory);
     function readFileBinary(string calldata path) external view returns (bytes memory);

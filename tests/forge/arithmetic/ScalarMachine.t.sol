@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity 0.8.37;
+
+import {ScalarMachine} from "../../../contracts/arithmetic/ScalarMachine.sol";
+import {Base} from "../Base.sol";
+import {ArithmeticHarness} from "./ArithmeticHarness.sol";
+
+contract ScalarMachineTest is Base {
+    ArithmeticHarness private harness;
+
+    /// @dev Result: input * 2 + 1, in integers.
+    bytes private constant TWICE_PLUS_ONE = hex"010102" hex"00000001" hex"20000000" hex"20020100";
+
+    function setUp() public {
+        harness = new ArithmeticHarness();
+    }
+
+    function test_fixture_cases_of_primitives() public view {
+        string memory json = vm.readFile("fixtures/vectors/primitives.json");
+        string[] memory names = vm.parseJsonKeys(json, ".primitives");
+        vm.assertEq(names.length, 31);
+        for (uint256 i = 0; i < names.length; ++i) {
+            string memory key = string.concat(".primitives.", names[i]);
+            uint8 code = uint8(vm.parseJsonUint(json, string.concat(key, ".code")));
+            string[] memory cases = vm.parseJsonStringArray(json, string.concat(key, ".cases"));
+            uint256 operands = ScalarMachine.arity(code);
+            for (uint256 j = 0; j < cases.length; ++j) {
+                uint32[] memory words = parseWords(cases[j]);
+                vm.assertEq(words.length, operands + 1);
+                uint32 result =
+                    ScalarMachine.execute(code, words[0], operands > 1 ? words[1] : 0, operands > 2 ? words[2] : 0);
+                vm.assertEq(result, words[operands], string.concat(names[i], ": ", cases[j]));
+            }
+        }
+    }
+
+    function test_fixture_cases_of_programs() public view {
+        string memory json = vm.readFile("fixtures/vectors/programs.json");
+        string[] memory names = vm.parseJsonKeys(json, ".programs");
+        vm.assertGt(names.length, 0);
+        for (uint256 i = 0; i < names.length; ++i) {
+            string memory key = string.concat(".programs.", names[i]);
+            bytes memory program = vm.parseBytes(vm.parseJsonString(json, string.concat(key, ".program")));
+            string[] memory cases = vm.parseJsonStringArray(json, string.concat(key, ".cases"));
+            for (uint256 j = 0; j < cases.length; ++j) {
+                uint32[] memory words = parseWords(cases[j]);
+                uint32[] memory inputs = new uint32[](words.length - 1);
+                for (uint256 k = 0; k < inputs.length; ++k) {
+                    inputs[k] = words[k];
+                }
+                vm.assertEq(harness.run(program, inputs), words[inputs.length], string.concat(names[i], ": ", cases[j]));
+            }
+        }
+    }
+
+    function testFuzz_integer_primitives(uint32 a, uint32 b, uint8 shift) public pure {
+        uint32 distance = shift % 40;
+        unchecked {
+            vm.assertEq(ScalarMachine.execute(ScalarMachine.ADD, a, b, 0), a + b);
+            vm.assertEq(ScalarMachine.execute(ScalarMachine.SUB, a, b, 0), a - b);
+            vm.assertEq(ScalarMachine.execute(ScalarMachine.MUL, a, b, 0), a * b);
+        }
+        vm.assertEq(ScalarMachine.execute(ScalarMachine.MULHI, a, b, 0), uint256(a) * b / 2 ** 32);
+        vm.assertEq(ScalarMachine.execute(ScalarMachine.AND, a, b, 0), a & b);
+        vm.assertEq(ScalarMachine.execute(ScalarMachine.OR, a, b, 0), a | b);
+        vm.assertEq(ScalarMachine.execute(ScalarMachine.XOR, a, b, 0), a ^ b);
+        vm.assertEq(ScalarMachine.execute(ScalarMachine.SHL, a, distance, 0), a << distance);
+        vm.assertEq(ScalarMachine.execute(ScalarMachine.SHR, a, distance, 0), a >> distance);
+        vm.assertEq(ScalarMachine.execute(ScalarMachine.SAR, a, distance, 0), uint32(int32(a) >> distance));
+        vm.assertEq(ScalarMachine.execute(ScalarMachine.SAR, a, b | 0x80000000, 0), int32(a) < 0 ? type(uint32).max : 0);
+        vm.assertEq(ScalarMachine.execute(ScalarMachine.EQ, a, b, 0), a == b ? 1 : 0);
+        vm.assertEq(ScalarMachine.execute(ScalarMachine.EQ, a, a, 0), 1);
+        vm.assertEq(ScalarMachine.execute(ScalarMachine.LTU, a, b, 0), a < b ? 1 : 0);
+        vm.assertEq(ScalarMachine.execute(ScalarMachine.LTS, a, b, 0), int32(a) < int32(b) ? 1 : 0);
+        vm.assertEq(ScalarMachine.execute(ScalarMachine.SELECT, a, b, distance), a == 0 ? distance : b);
+        vm.assertEq(ScalarMachine.execute(ScalarMachine.SELECT, 0, b, distance), distance);
+        vm.assertEq(ScalarMachine.execute(ScalarMachine.MOV, a, b, 0), a);
+    }
+
+    function testFuzz_run_and_values(uint32 a) public view {
+        uint32[] memory inputs = new uint32[](1);
+        inputs[0] = a;
+        uint32[] memory values = harness.values(TWICE_PLUS_ONE, inputs);
+        unchecked {
+            vm.assertEq(values.length, 2);
+            vm.assertEq(values[0], 2 * a);
+            vm.assertEq(values[1], 2 * a + 1);
+            vm.assertEq(harness.run(TWICE_PLUS_ONE, inputs), 2 * a + 1);
+        }
+    }
+
+    function test_unknown_codes_revert() public {
+        for (uint256 code = 0; code < 256; ++code) {
+            bool known = (code > 0 && code < 0x0f) || code == 0x10 || code == 0x11 || (code >= 0x20 && code < 0x2d)
+                || code == 0x30 || code == 0x31;
+            if (known) continue;
+            vm.expectRevert(abi.encodeWithSelector(ScalarMachine.InvalidInstruction.selector, code));
+            harness.execute(uint8(code), 1, 2, 3);
+        }
+    }
+
+    function test_invalid_programs_revert() public {
+        expectInvalid(hex"", 0);
+        expectInvalid(hex"0101", 0);
+        expectInvalid(hex"010000", 2); // no instruction
+        expectInvalid(hex"01fe02", 2); // 257 registers
+        expectInvalid(
+            hex"010001" // one byte short
+            hex"310000",
+            7
+        );
+        expectInvalid(
+            hex"010001" // one byte too many
+            hex"31000000" hex"00",
+            7
+        );
+        expectInvalid(
+            hex"010001" // reads its own result
+            hex"31010000",
+            4
+        );
+        expectInvalid(hex"010001" hex"20000100", 5);
+        expectInvalid(hex"010001" hex"30000001", 6);
+        expectInvalid(
+            hex"010001" // an operand that MOV does not have
+            hex"31000100",
+            5
+        );
+        expectInvalid(hex"010001" hex"20000001", 6);
+        vm.expectRevert(abi.encodeWithSelector(ScalarMachine.InvalidInstruction.selector, 0x0f));
+        harness.run(hex"010001" hex"0f000000", new uint32[](1));
+        vm.expectRevert(abi.encodeWithSelector(ScalarMachine.WrongInputCount.selector, 1));
+        harness.run(TWICE_PLUS_ONE, new uint32[](2));
+    }
+
+    /// @dev Whatever gas it gets, the machine runs out of it or is right; and with enough it is right.
+    function test_gas_never_changes_a_result() public view {
+        sweep(ScalarMachine.FFMA, 0x3f800001, 0x3f7fffff, 0xbf800000, 0x337ffffe);
+        sweep(ScalarMachine.FFMA, 0x00000001, 0x3f000001, 0x00000000, 0x00000001);
+        sweep(ScalarMachine.FADD, 0x00800000, 0x80000001, 0, 0x007fffff);
+        sweep(ScalarMachine.FDIV, 0x00000001, 0x40400000, 0, 0);
+        sweep(ScalarMachine.FSQRT, 0x00000001, 0, 0, 0x1a3504f3);
+        sweep(ScalarMachine.LTS, 0xffffffff, 0, 0, 1);
+    }
+
+    function test_gas_never_changes_a_programs_result() public view {
+        uint32[] memory inputs = new uint32[](1);
+        inputs[0] = 20;
+        sweepCall(abi.encodeCall(ArithmeticHarness.run, (TWICE_PLUS_ONE, inputs)), 41, 10_000);
+    }
+
+    function sweep(uint8 code, uint32 a, uint32 b, uint32 c, uint32 expected) private view {
+        sweepCall(abi.encodeCall(ArithmeticHarness.execute, (code, a, b, c)), expected, 4_000);
+    }
+
+    function sweepCall(bytes memory input, uint32 expected, uint256 enough) private view {
+        bool succeeded;
+        for (uint256 gas = 0; gas <= enough; ++gas) {
+            (bool success, bytes memory output) = address(harness).staticcall{gas: gas}(input);
+            vm.assertTrue(success || !succeeded); // from the first success on, more gas does no harm
+            succeeded = success;
+            if (success) vm.assertEq(abi.decode(output, (uint32)), expected);
+            else vm.assertEq(output.length, 0);
+        }
+        vm.assertTrue(succeeded);
+    }
+
+    function expectInvalid(bytes memory program, uint256 position) private {
+        vm.expectRevert(abi.encodeWithSelector(ScalarMachine.InvalidProgram.selector, position));
+        harness.run(program, new uint32[](1));
+    }
+
+    /// @dev Hex words of eight digits, separated by single spaces.
+    function parseWords(string memory text) private pure returns (uint32[] memory words) {
+        bytes memory digits = bytes(text);
+        words = new uint32[]((digits.length + 1) / 9);
+        for (uint256 i = 0; i < digits.length; ++i) {
+            if (i % 9 == 8) continue;
+            uint8 digit = uint8(digits[i]);
+            words[i / 9] = words[i / 9] * 16 + (digit > 0x60 ? digit - 0x57 : digit - 0x30);
+        }
+    }
+}
