@@ -2,6 +2,7 @@
 #include "isa.h"
 
 #include "keccak_lanes.h"
+#include "nodes.h"
 
 #define POL_TEXT_(x) #x
 #define POL_TEXT(x) POL_TEXT_(x)
@@ -9,6 +10,8 @@
 namespace pol::POL_ISA {
 
 extern const Isa table;
-const Isa table = {POL_TEXT(POL_ISA), hash_leaves, hash_pairs, keccak256};
+const Isa table = {POL_TEXT(POL_ISA), hash_leaves, hash_pairs, keccak256,
+                    element_tasks, element_scratch, compute_elements,
+                    contraction_tasks, contraction_scratch, contract, program_values};
 
 }  // namespace pol::POL_ISA

@@ -8,6 +8,10 @@
 
 namespace pol {
 
+struct Plan;
+struct PlannedInstruction;
+struct Run;
+
 struct Isa {
     const char* name;
     // out[i] = H(00 || leaf i), a leaf being 256 bytes.
@@ -16,6 +20,17 @@ struct Isa {
     void (*hash_pairs)(const uint8_t* hashes, size_t count, uint8_t* out);
     // keccak-256 of one message.
     void (*keccak256)(const uint8_t* message, size_t size, uint8_t* out);
+
+    // Any node, cut into tasks that may run in any order; scratch is in bytes, aligned to 64.
+    size_t (*element_tasks)(const Plan& plan, size_t threads);
+    size_t (*element_scratch)(const Plan& plan);
+    void (*compute_elements)(const Plan& plan, const Run& run, size_t task, size_t tasks, void* scratch);
+    // Nodes whose plan says `contracts`.
+    size_t (*contraction_tasks)(const Plan& plan, size_t threads);
+    size_t (*contraction_scratch)(const Plan& plan);
+    void (*contract)(const Plan& plan, const Run& run, size_t task, size_t tasks, void* scratch);
+    // The result of every instruction; a register is an array of `lanes` words.
+    void (*program_values)(const PlannedInstruction* instructions, int count, uint32_t* const* registers, size_t lanes);
 };
 
 // The set in use: the best one of this processor, or the one named by the environment variable POL_ISA or by set_isa.

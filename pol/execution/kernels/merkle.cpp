@@ -58,13 +58,12 @@ void hash_range(const uint8_t* data, size_t size, size_t first, size_t count, ui
     isa().hash_leaves(last, 1, out + whole * kHashSize);
 }
 
-// Calls body(first leaf, number of leaves, worker) for every subtree of the data.
+// Calls body(first leaf, number of leaves) for every subtree of the data.
 template <class Body>
 void for_subtrees(size_t leaves, size_t threads, const Body& body) {
     const size_t subtrees = (leaves + kSubtreeLeaves - 1) / kSubtreeLeaves;
-    parallel_for(subtrees, threads, [&](size_t i, size_t worker) {
-        const size_t first = i * kSubtreeLeaves;
-        body(first, std::min(kSubtreeLeaves, leaves - first), worker);
+    parallel_workers(subtrees, threads, [&](TaskQueue& queue) {
+        for (size_t i; queue.take(&i);) body(i * kSubtreeLeaves, std::min(kSubtreeLeaves, leaves - i * kSubtreeLeaves));
     });
 }
 
@@ -80,7 +79,7 @@ std::vector<uint8_t> hash_data_leaves(const uint8_t* data, size_t size, size_t t
     const size_t leaves = leaf_count(size);
     std::vector<uint8_t> out(leaves * kHashSize);
     for_subtrees(leaves, useful_threads(size, threads),
-                 [&](size_t first, size_t count, size_t) { hash_range(data, size, first, count, out.data() + first * kHashSize); });
+                 [&](size_t first, size_t count) { hash_range(data, size, first, count, out.data() + first * kHashSize); });
     return out;
 }
 
@@ -90,11 +89,9 @@ void data_tree(const uint8_t* data, size_t size, size_t threads, uint8_t* root) 
     const unsigned low = std::min(depth, kSubtreeDepth);
     const size_t subtrees = (leaves + kSubtreeLeaves - 1) / kSubtreeLeaves;
     pad_root(0);
-    threads = useful_threads(size, threads);
     std::vector<uint8_t> roots((subtrees + 1) * kHashSize);
-    std::vector<uint8_t> scratch(threads * (std::min(leaves, kSubtreeLeaves) + 1) * kHashSize);
-    for_subtrees(leaves, threads, [&](size_t first, size_t count, size_t worker) {
-        uint8_t* hashes = scratch.data() + worker * (std::min(leaves, kSubtreeLeaves) + 1) * kHashSize;
+    for_subtrees(leaves, useful_threads(size, threads), [&](size_t first, size_t count) {
+        uint8_t hashes[(kSubtreeLeaves + 1) * kHashSize];
         hash_range(data, size, first, count, hashes);
         reduce(hashes, count, 0, low);
         std::memcpy(roots.data() + first / kSubtreeLeaves * kHashSize, hashes, kHashSize);

@@ -1,4 +1,4 @@
-// A loop over independent tasks on several threads. Which thread runs a task never affects a result.
+// Independent tasks on several threads. Which thread runs a task never affects a result.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -8,23 +8,34 @@
 
 namespace pol {
 
-// Calls body(task, worker) for task = 0 .. tasks-1; worker < threads numbers the calling thread. body must not throw.
-template <class Body>
-void parallel_for(size_t tasks, size_t threads, const Body& body) {
-    std::atomic<size_t> next{0};
-    const auto work = [&](size_t worker) {
-        for (size_t task; (task = next.fetch_add(1, std::memory_order_relaxed)) < tasks;) body(task, worker);
-    };
+// Hands out the tasks 0 .. count-1, each once.
+class TaskQueue {
+   public:
+    explicit TaskQueue(size_t count) : count_(count) {}
+    bool take(size_t* task) {
+        *task = next_.fetch_add(1, std::memory_order_relaxed);
+        return *task < count_;
+    }
+
+   private:
+    std::atomic<size_t> next_{0};
+    const size_t count_;
+};
+
+// Runs worker(queue) on up to `threads` threads, the calling one included, until all have returned. It must not throw.
+template <class Worker>
+void parallel_workers(size_t tasks, size_t threads, const Worker& worker) {
+    TaskQueue queue(tasks);
     if (threads > tasks) threads = tasks;
     std::vector<std::thread> others;
-    for (size_t worker = 1; worker < threads; ++worker) {
+    for (size_t i = 1; i < threads; ++i) {
         try {
-            others.emplace_back(work, worker);
+            others.emplace_back([&] { worker(queue); });
         } catch (const std::system_error&) {
-            break;  // no more threads to be had: the ones that run take all tasks
+            break;  // no more threads to be had: those that run take all tasks
         }
     }
-    work(0);
+    worker(queue);
     for (std::thread& other : others) other.join();
 }
 

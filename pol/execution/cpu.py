@@ -1,0 +1,72 @@
+"""Executes step programs with the native kernels: the same bits as the reference at the speed of the processor."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+
+import numpy as np
+
+from pol.arithmetic.primitives import Words
+from pol.arithmetic.program import ScalarProgram
+from pol.errors import OperationalError, ProtocolError
+from pol.execution import _kernels
+from pol.execution.reference import check_tensors
+from pol.graph.node import MAX_STEP
+from pol.graph.step_program import StepProgram
+
+SELF_TEST_DIGEST = bytes.fromhex("985713c1cd524c832f2e990c867e08e4d26e323020df49bb4f0b5362ff2dab93")
+"""keccak-256 of what every primitive and a matrix product make of fixed words (kernels/self_test.cpp)."""
+
+
+class CpuExecutor:
+    """Executes one step at a time; `threads` changes no bit, 0 takes all that the machine has.
+
+    Raises ProtocolError if the program is invalid or the constants are not of its types, OperationalError if this
+    machine's arithmetic is not that of docs/spec/arithmetic.md.
+    """
+
+    def __init__(self, program: StepProgram, constants: Sequence[Words], threads: int = 1) -> None:
+        check_machine(_kernels.isa())
+        program.validate()
+        check_tensors("constant", program.constants, constants)
+        self._state_types = [slot.type for slot in program.slots]
+        self._output_types = [node.type for node in program.nodes]
+        self._constants = list(constants)
+        self._threads = threads
+        descriptors = [node.encode() for node in program.nodes]
+        try:
+            self._step = _kernels.Step(
+                descriptors, [type_.numel for type_ in self._state_types], [type_.numel for type_ in program.constants]
+            )
+        except _kernels.MalformedError as error:
+            raise ProtocolError(f"the step program cannot be executed: {error}") from error
+
+    def run(self, state: Sequence[Words], step: int) -> list[Words]:
+        """Outputs of all nodes at this step; ProtocolError if the state is not of the program's types."""
+        if not 0 <= step <= MAX_STEP:
+            raise ProtocolError(f"step {step} is not in 0 .. 2^32-1")
+        check_tensors("state slot", self._state_types, state)
+        # Fresh memory every time: an output may become the next state, or be kept for a dispute.
+        outputs: list[Words] = [np.empty(type_.shape, np.uint32) for type_ in self._output_types]
+        self._step.run(step, state, self._constants, outputs, self._threads)
+        return outputs
+
+
+def program_values(program: ScalarProgram, inputs: Sequence[Words]) -> Words:
+    """The result of every instruction on equally long input arrays, shape [instructions, lanes]; for tests."""
+    lanes = len(inputs[0]) if inputs else 1
+    results = np.empty((len(program.instructions), lanes), np.uint32)
+    _kernels.program_values(program.encode(), np.array(inputs[: program.inputs], np.uint32), results, lanes)
+    return results
+
+
+@functools.cache
+def check_machine(isa: str) -> None:
+    """OperationalError if the kernels compute other bits here than the specification asks for; once per instruction set."""
+    digest = _kernels.self_test()
+    if digest != SELF_TEST_DIGEST:
+        raise OperationalError(
+            f"the kernels for {isa} give {digest.hex()} in their self-test, not {SELF_TEST_DIGEST.hex()}: this build or "
+            "processor does not follow docs/spec/arithmetic.md. Try POL_ISA=baseline and report the machine."
+        )

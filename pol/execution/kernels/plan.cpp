@@ -1,0 +1,272 @@
+#include "plan.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "floating_point_mode.h"
+#include "isa.h"
+#include "parallel.h"
+
+namespace pol {
+namespace {
+
+constexpr int64_t kWorkPerThread = int64_t{1} << 18;  // word operations; below this a thread costs more than it saves
+constexpr int64_t kBlockBytes = 24 << 10;              // the buffers of a block should stay in the first-level cache
+constexpr int64_t kSmallest = 4;                       // contractions with fewer rows or columns gain nothing from packing
+constexpr int64_t kNarrow = 16;
+
+// Whether coordinates i and i + 1 act as the one coordinate i * size + (i + 1) in every form.
+bool mergeable(const std::vector<Affine>& affines, int outer, int inner, int64_t size) {
+    return std::all_of(affines.begin(), affines.end(), [&](const Affine& affine) {
+        int64_t scaled;
+        return !__builtin_mul_overflow(affine.strides[inner], size, &scaled) && affine.strides[outer] == scaled;
+    });
+}
+
+// A run of merged dimensions: its size and the coordinate whose strides it has.
+struct Merged {
+    int64_t size;
+    int coordinate;
+};
+
+std::vector<Merged> merge(const std::vector<Affine>& affines, const std::vector<int64_t>& dims, int first) {
+    std::vector<Merged> merged;
+    for (size_t i = 0; i < dims.size(); ++i) {
+        const int coordinate = first + static_cast<int>(i);
+        if (dims[i] == 1) continue;
+        if (!merged.empty() && mergeable(affines, merged.back().coordinate, coordinate, dims[i]))
+            merged.back() = {merged.back().size * dims[i], coordinate};
+        else
+            merged.push_back({dims[i], coordinate});
+    }
+    if (merged.empty()) merged.push_back({1, -1});
+    return merged;
+}
+
+void add_axis(Space& space, const Space& all, int axis) {
+    space.dims[space.rank] = all.dims[axis];
+    space.axis[space.rank++] = axis;
+    space.size *= all.dims[axis];
+}
+
+Space empty_space() {
+    Space space{};
+    space.size = 1;
+    return space;
+}
+
+}  // namespace
+
+PlannedNode::PlannedNode(const Descriptor& descriptor) {
+    for (const Operand& operand : descriptor.operands) {
+        affines_.push_back(operand.address);
+        for (const Bound& bound : operand.bounds) affines_.push_back(bound.affine);
+    }
+    // A coordinate is a form too: its own.
+    for (int i = 0; i < 1 + static_cast<int>(descriptor.dims.size() + descriptor.fold.size()); ++i)
+        if (std::any_of(descriptor.inputs.begin(), descriptor.inputs.end(),
+                        [&](const Input& input) { return input.kind == kCoordinate && input.index == i; })) {
+            Affine affine;
+            affine.strides[i] = 1;
+            affines_.push_back(affine);
+        }
+    plan_.terms = descriptor.terms;
+    plan_.folds = !descriptor.fold.empty();
+    plan_.init = descriptor.init;
+    merge_dimensions(descriptor);
+    plan_operands(descriptor);
+    schedule(descriptor);
+    find_contraction();
+}
+
+void PlannedNode::merge_dimensions(const Descriptor& descriptor) {
+    const int first_fold = 1 + static_cast<int>(descriptor.dims.size());
+    const std::vector<Merged> out = merge(affines_, descriptor.dims, 1);
+    const std::vector<Merged> fold = merge(affines_, descriptor.fold, first_fold);
+    plan_.space = empty_space();
+    plan_.space.rank = static_cast<int>(out.size());
+    for (int d = 0; d < plan_.space.rank; ++d) {
+        plan_.space.dims[d] = out[d].size;
+        plan_.space.axis[d] = d;
+        plan_.space.size *= out[d].size;
+    }
+    plan_.fold_rank = static_cast<int>(fold.size());
+    for (int d = 0; d < plan_.fold_rank; ++d) plan_.fold[d] = fold[d].size;
+    for (const Affine& affine : affines_) {
+        Form form{};
+        for (size_t d = 0; d < out.size(); ++d) form.out[d] = out[d].coordinate < 0 ? 0 : affine.strides[out[d].coordinate];
+        for (size_t d = 0; d < fold.size(); ++d) form.fold[d] = fold[d].coordinate < 0 ? 0 : affine.strides[fold[d].coordinate];
+        forms_.push_back(form);
+    }
+    plan_.forms = static_cast<int>(forms_.size());
+    plan_.form = forms_.data();
+}
+
+void PlannedNode::plan_operands(const Descriptor& descriptor) {
+    int form = 0;
+    const auto folds = [&](int f) { return std::any_of(forms_[f].fold, forms_[f].fold + plan_.fold_rank, [](int64_t s) { return s != 0; }); };
+    for (const Operand& operand : descriptor.operands) {
+        PlannedOperand planned{};
+        planned.address = form;
+        planned.bounds = static_cast<int>(operand.bounds.size());
+        for (int i = 0; i < planned.bounds; ++i) planned.limits[i] = operand.bounds[i].limit;
+        planned.numel = operand.numel;
+        planned.fill = operand.fill;
+        planned.gather = operand.gather;
+        planned.gather_stride = operand.gather_stride;
+        planned.gather_limit = operand.gather_limit;
+        if (operand.gather >= 0) {
+            planned.varies = operands_[operand.gather].varies;
+            planned.axes = operands_[operand.gather].axes;
+        }
+        for (int f = form; f <= form + planned.bounds; ++f) {
+            planned.varies = planned.varies || folds(f);
+            for (int d = 0; d < plan_.space.rank; ++d)
+                if (forms_[f].out[d] != 0) planned.axes |= 1u << d;
+        }
+        form += 1 + planned.bounds;
+        operands_.push_back(planned);
+    }
+    for (; form < plan_.forms; ++form) coordinates_.push_back({form, folds(form)});
+    plan_.operands = static_cast<int>(operands_.size());
+    plan_.operand = operands_.data();
+    plan_.coordinates = static_cast<int>(coordinates_.size());
+    plan_.coordinate = coordinates_.data();
+}
+
+void PlannedNode::schedule(const Descriptor& descriptor) {
+    const ScalarProgram& body = descriptor.body;
+    const int first_coordinate = plan_.operands;
+    plan_.accumulator = first_coordinate + plan_.coordinates;
+    const int first_constant = plan_.accumulator + 1;
+    const int first_result = first_constant + static_cast<int>(body.constants.size());
+    plan_.registers = first_result + static_cast<int>(body.instructions.size());
+    constants_ = body.constants;
+    plan_.constants = static_cast<int>(constants_.size());
+    plan_.constant = constants_.data();
+
+    // New numbers of the program's registers, and which of them change within a fold.
+    std::vector<int> number;
+    std::vector<bool> varies(plan_.registers, false);
+    std::vector<int> coordinate_number(kMaxCoordinates, -1);
+    int next = first_coordinate;
+    for (int i = 0; i < kMaxCoordinates; ++i)
+        if (std::any_of(descriptor.inputs.begin(), descriptor.inputs.end(),
+                        [&](const Input& input) { return input.kind == kCoordinate && input.index == i; }))
+            coordinate_number[i] = next++;
+    for (const Input& input : descriptor.inputs)
+        number.push_back(input.kind == kOperand ? input.index : input.kind == kAccumulator ? plan_.accumulator : coordinate_number[input.index]);
+    for (size_t i = 0; i < body.constants.size(); ++i) number.push_back(first_constant + static_cast<int>(i));
+    for (int i = 0; i < plan_.operands; ++i) varies[i] = operands_[i].varies;
+    for (int i = 0; i < plan_.coordinates; ++i) varies[first_coordinate + i] = coordinates_[i].varies;
+    varies[plan_.accumulator] = true;
+    for (size_t i = 0; i < body.instructions.size(); ++i) {
+        const Instruction& in = body.instructions[i];
+        const int operands = arity(in.op);
+        const int result = first_result + static_cast<int>(i);
+        const auto reg = [&](int j, uint8_t r) { return static_cast<uint16_t>(number[j < operands ? r : in.a]); };
+        const PlannedInstruction planned{in.op, static_cast<uint16_t>(result), reg(0, in.a), reg(1, in.b), reg(2, in.c)};
+        number.push_back(result);
+        varies[result] = varies[planned.a] || varies[planned.b] || varies[planned.c];
+        (varies[result] || i + 1 == body.instructions.size() ? each_ : once_).push_back(planned);
+    }
+
+    // Results share buffers as soon as nobody reads the earlier one any more; what a fold reads again and again stays.
+    std::vector<PlannedInstruction> order = once_;
+    order.insert(order.end(), each_.begin(), each_.end());
+    const int forever = static_cast<int>(order.size());
+    std::vector<int> last_use(plan_.registers, -1);
+    for (int i = 0; i < forever; ++i)
+        for (const int r : {order[i].a, order[i].b, order[i].c}) {
+            const bool repeated = plan_.folds && i >= static_cast<int>(once_.size()) && !varies[r];
+            last_use[r] = std::max(last_use[r], repeated ? forever : i);
+        }
+    buffers_.assign(plan_.registers, kOutputBuffer);
+    for (int r = 0; r < first_result; ++r)
+        if (r != plan_.accumulator) buffers_[r] = plan_.buffers++;
+    std::vector<int> idle;
+    for (int i = 0; i < forever; ++i) {
+        for (const int r : {order[i].a, order[i].b, order[i].c})
+            if (r >= first_result && last_use[r] == i) {
+                idle.push_back(buffers_[r]);
+                last_use[r] = -1;
+            }
+        if (i + 1 == forever) break;  // the result goes to the output
+        if (idle.empty()) idle.push_back(plan_.buffers++);
+        buffers_[order[i].result] = idle.back();
+        idle.pop_back();
+        if (last_use[order[i].result] < 0) idle.push_back(buffers_[order[i].result]);  // nobody reads it
+    }
+    plan_.buffer = buffers_.data();
+    plan_.once = once_.data();
+    plan_.once_count = static_cast<int>(once_.size());
+    plan_.each = each_.data();
+    plan_.each_count = static_cast<int>(each_.size());
+    plan_.lanes = kMaxLanes;
+    while (plan_.lanes > 128 && plan_.lanes * 4 * static_cast<int64_t>(plan_.buffers) > kBlockBytes) plan_.lanes /= 2;
+}
+
+void PlannedNode::find_contraction() {
+    if (!plan_.folds || plan_.once_count != 0 || plan_.each_count != 1) return;
+    const PlannedInstruction& body = plan_.each[0];
+    if (body.op != FFMA || body.c != plan_.accumulator || body.a >= plan_.operands || body.b >= plan_.operands) return;
+    const unsigned inner = 1u << (plan_.space.rank - 1);
+    const bool a_inner = operands_[body.a].axes & inner, b_inner = operands_[body.b].axes & inner;
+    if (a_inner == b_inner) return;
+    plan_.x = a_inner ? body.b : body.a;
+    plan_.y = a_inner ? body.a : body.b;
+    const unsigned x_axes = operands_[plan_.x].axes, y_axes = operands_[plan_.y].axes;
+    if (operands_[plan_.x].gather >= 0 || operands_[plan_.y].gather >= 0) return;
+    plan_.batch = plan_.rows = plan_.columns = empty_space();
+    for (int d = 0; d < plan_.space.rank; ++d) {
+        const bool in_x = x_axes >> d & 1, in_y = y_axes >> d & 1;
+        add_axis(in_x == in_y ? plan_.batch : in_x ? plan_.rows : plan_.columns, plan_.space, d);
+    }
+    if (plan_.rows.size < kSmallest || plan_.columns.size < kSmallest) return;
+    if (plan_.columns.size < kNarrow && plan_.columns.size < plan_.rows.size) {
+        std::swap(plan_.x, plan_.y);
+        std::swap(plan_.rows, plan_.columns);
+    }
+    plan_.contracts = true;
+}
+
+bool PlannedNode::is_safe(const PlannedOperand& operand, const int64_t* bases) const {
+    const auto within = [&](int f, int64_t limit) {
+        int64_t low = bases[f], high = bases[f];
+        const auto widen = [&](int64_t stride, int64_t size) { (stride < 0 ? low : high) += stride * (size - 1); };
+        for (int d = 0; d < plan_.space.rank; ++d) widen(forms_[f].out[d], plan_.space.dims[d]);
+        for (int d = 0; d < plan_.fold_rank; ++d) widen(forms_[f].fold[d], plan_.fold[d]);
+        return low >= 0 && high < limit;
+    };
+    if (operand.gather < 0 && !within(operand.address, operand.numel)) return false;
+    for (int i = 0; i < operand.bounds; ++i)
+        if (!within(operand.address + 1 + i, operand.limits[i])) return false;
+    return true;
+}
+
+void PlannedNode::run(uint32_t step, const uint32_t* const* sources, uint32_t* out, size_t threads) const {
+    int64_t bases[kMaxOperands * (1 + kMaxBounds) + kMaxCoordinates];
+    bool safe[kMaxOperands];
+    for (int f = 0; f < plan_.forms; ++f) bases[f] = affines_[f].base + affines_[f].strides[0] * static_cast<int64_t>(step);
+    for (int o = 0; o < plan_.operands; ++o) safe[o] = is_safe(operands_[o], bases);
+    const Run run{bases, safe, sources, out};
+    const Isa& kernels = isa();
+
+    // Work in doubles: it may exceed 64 bits.
+    const double work = static_cast<double>(plan_.space.size) * static_cast<double>(plan_.terms) * (plan_.operands + plan_.each_count);
+    threads = static_cast<size_t>(std::clamp(work / kWorkPerThread, 1.0, static_cast<double>(std::max<size_t>(threads, 1))));
+    const size_t tasks = plan_.contracts ? kernels.contraction_tasks(plan_, threads) : kernels.element_tasks(plan_, threads);
+    const size_t scratch = plan_.contracts ? kernels.contraction_scratch(plan_) : kernels.element_scratch(plan_);
+    const auto body = plan_.contracts ? kernels.contract : kernels.compute_elements;
+    parallel_workers(tasks, threads, [&](TaskQueue& queue) {
+        const FloatingPointMode mode;
+        // Scratch stays with a thread from node to node.
+        thread_local std::vector<uint64_t> memory;
+        const size_t words = scratch / sizeof(uint64_t) + 9;
+        if (memory.size() < words) memory.resize(words);
+        void* aligned = reinterpret_cast<void*>((reinterpret_cast<uintptr_t>(memory.data()) + 63) / 64 * 64);
+        for (size_t task; queue.take(&task);) body(plan_, run, task, tasks, aligned);
+    });
+}
+
+}  // namespace pol

@@ -1,0 +1,117 @@
+// A node made ready to run: plain data, so that the files compiled once per instruction set need no library code (isa.h).
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "descriptor.h"
+
+namespace pol {
+
+constexpr int kMaxLanes = 512;
+
+// An affine form over the merged dimensions; its base stands apart (Run::bases) because it depends on the step.
+struct Form {
+    int64_t out[kMaxRank];
+    int64_t fold[kMaxFoldRank];
+};
+
+// A list of output dimensions, row-major: what the lanes of a block run over.
+struct Space {
+    int rank;
+    int64_t size;
+    int64_t dims[kMaxRank];
+    int axis[kMaxRank];
+};
+
+struct PlannedOperand {
+    int address;      // index of its form; the forms of its bounds follow it
+    int bounds;       // how many
+    int64_t limits[kMaxBounds];
+    int64_t numel;
+    uint32_t fill;
+    int gather;       // operand, or -1
+    int64_t gather_stride;
+    int64_t gather_limit;
+    bool varies;      // with the fold index
+    unsigned axes;    // bit d: varies with merged output dimension d
+};
+
+struct PlannedCoordinate {
+    int form;
+    bool varies;
+};
+
+// Registers are numbered anew: operands, coordinates, accumulator, constants, instructions. Each has a buffer of one block;
+// the accumulator and the result have none of their own: they live in the output.
+struct PlannedInstruction {
+    uint8_t op;
+    uint16_t result, a, b, c;
+};
+constexpr int kOutputBuffer = -1;
+
+struct Plan {
+    Space space;      // all output dimensions
+    int fold_rank;
+    int64_t fold[kMaxFoldRank];
+    int64_t terms;
+    bool folds;
+    uint32_t init;
+    int forms;
+    const Form* form;
+    int operands;
+    const PlannedOperand* operand;
+    int coordinates;
+    const PlannedCoordinate* coordinate;
+    int constants;
+    const uint32_t* constant;
+    int accumulator;  // register; constants follow it
+    int registers;
+    const int* buffer;        // of every register
+    int buffers;
+    int once_count;           // instructions that no fold index changes: run once per block
+    const PlannedInstruction* once;
+    int each_count;           // run for every term; the last of them gives the result
+    const PlannedInstruction* each;
+    int lanes;                // per block
+    // acc = FFMA(x, y, acc) with x and y varying along different output dimensions: a matrix product in disguise.
+    bool contracts;
+    int x, y;                 // operands; y varies along the innermost dimension
+    Space batch, rows, columns;
+};
+
+// One execution of a plan.
+struct Run {
+    const int64_t* bases;          // per form, at this step
+    const bool* safe;              // per operand: no read and no bound can be out of range
+    const uint32_t* const* sources;  // per operand
+    uint32_t* out;
+};
+
+// Owns what a Plan points to.
+class PlannedNode {
+   public:
+    explicit PlannedNode(const Descriptor& descriptor);
+    PlannedNode(const PlannedNode&) = delete;
+    PlannedNode& operator=(const PlannedNode&) = delete;
+    // Computes the output. The caller guarantees sizes; `step` < 2^32. The result does not depend on `threads`.
+    void run(uint32_t step, const uint32_t* const* sources, uint32_t* out, size_t threads) const;
+
+   private:
+    void merge_dimensions(const Descriptor& descriptor);
+    void plan_operands(const Descriptor& descriptor);
+    void schedule(const Descriptor& descriptor);
+    void find_contraction();
+    bool is_safe(const PlannedOperand& operand, const int64_t* bases) const;
+
+    Plan plan_{};
+    std::vector<Affine> affines_;  // with base and step stride, in the order of forms_
+    std::vector<Form> forms_;
+    std::vector<PlannedOperand> operands_;
+    std::vector<PlannedCoordinate> coordinates_;
+    std::vector<uint32_t> constants_;
+    std::vector<int> buffers_;
+    std::vector<PlannedInstruction> once_, each_;
+};
+
+}  // namespace pol

@@ -1,0 +1,42 @@
+// All nodes of a step program, run in order without going back to Python in between.
+#pragma once
+#include <deque>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "plan.h"
+
+namespace pol {
+
+struct Words {
+    uint32_t* data;
+    int64_t size;
+};
+
+class Step {
+   public:
+    // Throws Malformed if a descriptor is invalid or an operand's source does not exist with the size that it names.
+    Step(const std::vector<std::string>& descriptors, std::vector<int64_t> state_sizes, std::vector<int64_t> constant_sizes);
+    Step(const Step&) = delete;
+    Step& operator=(const Step&) = delete;
+    // Computes every node's output. Throws Malformed if a number or size of arrays is wrong or an output overlaps another array.
+    void run(uint32_t step, const std::vector<Words>& state, const std::vector<Words>& constants, const std::vector<Words>& outputs, size_t threads) const;
+
+   private:
+    struct Entry {
+        Entry(const Descriptor& descriptor) : planned(descriptor), numel(descriptor.numel) {
+            for (const Operand& operand : descriptor.operands) sources.emplace_back(operand.source, operand.index);
+        }
+        PlannedNode planned;
+        int64_t numel;
+        std::vector<std::pair<uint8_t, uint32_t>> sources;
+    };
+    std::deque<Entry> nodes_;
+    std::vector<int64_t> state_sizes_, constant_sizes_, output_sizes_;
+};
+
+// Throws Malformed if one of `outputs` overlaps another one or an input.
+void check_disjoint(const std::vector<Words>& outputs, const std::vector<Words>& inputs);
+
+}  // namespace pol

@@ -1,0 +1,364 @@
+"""Native nodes give the bits of the reference on drawn descriptors, at any thread count, in every instruction set."""
+
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from pol.arithmetic.primitives import ARITY, Op, Words
+from pol.arithmetic.program import Instruction, ScalarProgram
+from pol.arithmetic.vectors import SPECIALS
+from pol.errors import ProtocolError
+from pol.execution import _kernels
+from pol.execution.cpu import CpuExecutor
+from pol.execution.reference import ReferenceExecutor, evaluate_node
+from pol.execution.sources import Sources
+from pol.graph.node import Affine, Bound, Gather, Input, InputKind, Node, Operand, Source
+from pol.graph.step_program import Component, Slot, StepProgram
+from pol.graph.types import DType, TensorType
+
+F32, I32 = DType.F32, DType.I32
+ACCUMULATE = Input(InputKind.ACCUMULATOR)
+FFMA = ScalarProgram(3, (), (Instruction(Op.FFMA, 0, 1, 2),))
+
+
+@pytest.fixture(params=_kernels.isas())
+def isa(request: pytest.FixtureRequest) -> Iterator[str]:
+    before = _kernels.isa()
+    _kernels.set_isa(request.param)
+    yield request.param
+    _kernels.set_isa(before)
+
+
+class Draw:
+    """Nodes and tensors from a seed; shapes are small, or long in one dimension so that blocks and tails occur."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.numbers = np.random.default_rng(seed)
+
+    def shape(self, rank: int, most: int) -> tuple[int, ...]:
+        shape = [self.random.choice([1, 2, 3, 4, 5, 8]) for _ in range(rank)]
+        if rank and self.random.random() < 0.4:
+            shape[self.random.randrange(rank)] = self.random.choice([17, 63, 64, 65, 130, 300, 700])
+        while np.prod(shape, dtype=np.int64) > most:
+            shape[shape.index(max(shape))] //= 2
+        return tuple(shape)
+
+    def stride(self, sizes: tuple[int, ...]) -> tuple[int, ...]:
+        if self.random.random() < 0.5:  # dense over some of the coordinates, in some order
+            strides = [0] * len(sizes)
+            stride = self.random.choice([1, 1, 2])
+            for i in self.random.sample(range(len(sizes)), self.random.randrange(len(sizes) + 1)):
+                strides[i] = stride * self.random.choice([1, 1, 1, -1])
+                stride *= sizes[i]
+            return tuple(strides)
+        return tuple(self.random.choice([0, 0, 1, 1, -1, 2, -3, 7]) for _ in sizes)
+
+    def affine(self, sizes: tuple[int, ...]) -> Affine:
+        strides = self.stride(sizes)
+        low = sum(stride * (size - 1) for stride, size in zip(strides, sizes, strict=True) if stride < 0)
+        base = -low + self.random.choice([0, 0, 0, 1, -1, 5, -9])
+        return Affine(base, (self.random.choice([0, 0, 0, 1, -2]), *strides))
+
+    def operand(self, position: int, sizes: tuple[int, ...], earlier: list[Operand]) -> Operand:
+        address = self.affine(sizes)
+        reach = address.base + sum(s * (n - 1) for s, n in zip(address.strides[1:], sizes, strict=True) if s > 0)
+        numel = min(max(reach + self.random.choice([1, 1, 1, 2, 40, -3]), 1), 5_000)
+        bounds = tuple(
+            Bound(self.affine(sizes), self.random.choice([0, 1, 3, 10, 100, 2**62, -1]))
+            for _ in range(self.random.choice([0, 0, 0, 1, 2, 4]))
+        )
+        plain = [i for i, operand in enumerate(earlier) if operand.gather is None]
+        gather = None
+        if plain and self.random.random() < 0.35:
+            limit = self.random.choice([1, 5, 20, 2**40])
+            gather = Gather(self.random.choice(plain), self.random.choice([1, 1, 3, -1, 64]), limit)
+        type_ = TensorType(self.random.choice([F32, I32]), (numel,))
+        return Operand(Source.CONSTANT, position, type_, address, int(self.numbers.choice(SPECIALS)), bounds, gather)
+
+    def body(self, inputs: int) -> ScalarProgram:
+        constants = tuple(int(word) for word in self.numbers.choice(SPECIALS, self.random.randrange(3)))
+        if inputs + len(constants) == 0:
+            constants = (0x3F800000,)
+        instructions = []
+        for i in range(self.random.choice([1, 1, 2, 5, 12])):
+            op = self.random.choice(list(Op))
+            registers = [self.random.randrange(inputs + len(constants) + i) for _ in range(ARITY[op])]
+            instructions.append(Instruction(op, *registers))
+        return ScalarProgram(inputs, constants, tuple(instructions))
+
+    def node(self) -> Node:
+        shape = self.shape(self.random.randrange(5), 3_000)
+        fold = self.shape(self.random.choice([0, 0, 1, 1, 2]), 70)
+        operands: list[Operand] = []
+        for position in range(self.random.choice([0, 1, 2, 2, 3, 5])):
+            operands.append(self.operand(position, shape + fold, operands))
+        inputs = [Input(InputKind.OPERAND, i) for i in range(len(operands)) if self.random.random() < 0.9]
+        inputs += [Input(InputKind.COORDINATE, i) for i in range(1 + len(shape + fold)) if self.random.random() < 0.25]
+        if fold and self.random.random() < 0.9:
+            inputs.append(ACCUMULATE)
+        self.random.shuffle(inputs)
+        init = int(self.numbers.choice(SPECIALS)) if fold else 0
+        return Node(TensorType(F32, shape), tuple(operands), tuple(inputs), self.body(len(inputs)), fold, init)
+
+    def tensor(self, type_: TensorType) -> Words:
+        """Special words, ordinary numbers and small integers mixed: an index must often be in range."""
+        choice = self.numbers.integers(0, 3, type_.shape)
+        number = self.numbers.standard_normal(type_.shape).astype(np.float32).view(np.uint32)
+        small = self.numbers.integers(-2, 25, type_.shape).astype(np.int32).view(np.uint32)
+        return np.select([choice == 0, choice == 1], [number, small], self.numbers.choice(SPECIALS, type_.shape))
+
+
+def native(node: Node, step: int, tensors: list[Words], threads: int = 1) -> Words:
+    out = np.full(node.type.shape, 0xDEADBEEF, np.uint32)
+    _kernels.Node(node.encode()).run(step, out, tensors, threads)
+    return out
+
+
+@pytest.mark.parametrize("seed", range(400))
+def test_drawn_node(seed: int) -> None:
+    draw = Draw(seed)
+    node = draw.node()
+    tensors = [draw.tensor(operand.type) for operand in node.operands]
+    step = draw.random.choice([0, 1, 3])
+    expected = evaluate_node(node, step, Sources([], tensors, []))
+    before = _kernels.isa()
+    try:
+        for isa in _kernels.isas():
+            _kernels.set_isa(isa)
+            for threads in (1, 2):
+                assert np.array_equal(native(node, step, tensors, threads), expected), (isa, threads)
+    finally:
+        _kernels.set_isa(before)
+
+
+def matmul(batch: int, rows: int, columns: int, terms: int, left: str, right: str, init: int = 0) -> Node:
+    """out[b, m, n] = fold over k of FFMA(x[b, m, k], y[b, k, n]); a layout names the order of the stored dimensions."""
+    sizes = {"b": batch, "m": rows, "n": columns, "k": terms}
+
+    def operand(index: int, layout: str) -> Operand:
+        strides = dict.fromkeys("bmnk", 0)
+        stride = 1
+        for name in reversed(layout):
+            strides[name] = stride
+            stride *= sizes[name]
+        type_ = TensorType(F32, tuple(sizes[name] for name in layout))
+        return Operand(Source.CONSTANT, index, type_, Affine(0, (0, *(strides[name] for name in "bmnk"))))
+
+    inputs = (Input(InputKind.OPERAND, 0), Input(InputKind.OPERAND, 1), ACCUMULATE)
+    type_ = TensorType(F32, (batch, rows, columns))
+    return Node(type_, (operand(0, left), operand(1, right)), inputs, FFMA, (terms,), init)
+
+
+@pytest.mark.parametrize(
+    ("batch", "rows", "columns", "terms"),
+    [
+        (1, 5, 4, 3),
+        (1, 32, 64, 64),
+        (3, 15, 33, 20),
+        (1, 113, 70, 300),
+        (1, 13, 600, 9),
+        (2, 64, 5, 257),
+        (1, 4, 4, 600),
+    ],
+)
+@pytest.mark.parametrize(("left", "right"), [("bmk", "bkn"), ("bmk", "bnk"), ("kbm", "kn"), ("mk", "nkb")])
+def test_matrix_product(isa: str, batch: int, rows: int, columns: int, terms: int, left: str, right: str) -> None:
+    node = matmul(batch, rows, columns, terms, left, right, init=0x3F800000)
+    draw = Draw(batch + rows + terms)
+    tensors = []
+    for operand in node.operands:
+        tensor = draw.numbers.standard_normal(operand.type.shape).astype(np.float32).view(np.uint32)
+        where = draw.numbers.integers(0, tensor.size, 3)
+        tensor.reshape(-1)[where] = [0x7F800000, 0x00000003, 0xFFC00001]
+        tensors.append(tensor)
+    expected = evaluate_node(node, 0, Sources([], tensors, []))
+    for threads in (1, 2, 5):
+        assert np.array_equal(native(node, 0, tensors, threads), expected)
+
+
+def convolution(stride: int) -> Node:
+    """3x3 with padding 1: x[2, 5, 9, 8], w[7, 5, 3, 3]; what lies outside reads as -0 so that it would show."""
+    batch, channels, height, width, outputs = 2, 5, 9, 8, 7
+    out = (batch, outputs, -(-height // stride), -(-width // stride))
+    x = Operand(
+        Source.CONSTANT,
+        0,
+        TensorType(F32, (batch, channels, height, width)),
+        Affine(-width - 1, (0, channels * height * width, 0, stride * width, stride, height * width, width, 1)),
+        0x80000000,
+        (
+            Bound(Affine(-1, (0, 0, 0, stride, 0, 0, 1, 0)), height),
+            Bound(Affine(-1, (0, 0, 0, 0, stride, 0, 0, 1)), width),
+        ),
+    )
+    w_type = TensorType(F32, (outputs, channels, 3, 3))
+    w = Operand(Source.CONSTANT, 1, w_type, Affine(0, (0, 0, channels * 9, 0, 0, 9, 3, 1)))
+    inputs = (Input(InputKind.OPERAND, 0), Input(InputKind.OPERAND, 1), ACCUMULATE)
+    return Node(TensorType(F32, out), (x, w), inputs, FFMA, (channels, 3, 3), 0x80000000)
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+def test_convolution(isa: str, stride: int) -> None:
+    node = convolution(stride)
+    numbers = np.random.default_rng(stride)
+    tensors = [numbers.standard_normal(o.type.shape).astype(np.float32).view(np.uint32) for o in node.operands]
+    expected = evaluate_node(node, 0, Sources([], tensors, []))
+    assert np.array_equal(native(node, 0, tensors, 2), expected)
+
+
+def test_extreme_strides_and_limits() -> None:
+    far = 2**61
+    operand = Operand(
+        Source.CONSTANT,
+        0,
+        TensorType(F32, (4,)),
+        Affine(-far, (0, far)),
+        bounds=(Bound(Affine(2**62 - 1, (0, -far)), 2**63 - 1), Bound(Affine(-far, (0, far)), 2**62)),
+    )
+    body = ScalarProgram(1, (), (Instruction(Op.MOV, 0),))
+    tensor = np.arange(1, 5, dtype=np.uint32)
+    for bounds in ((), operand.bounds[:1], operand.bounds):
+        changed = replace(operand, bounds=bounds, fill=77)
+        node = Node(TensorType(F32, (3,)), (changed,), (Input(InputKind.OPERAND, 0),), body)
+        assert np.array_equal(native(node, 0, [tensor]), evaluate_node(node, 0, Sources([], [tensor], [])))
+
+
+def test_flushing_to_zero_elsewhere_changes_nothing() -> None:
+    torch = pytest.importorskip("torch")
+    body = ScalarProgram(2, (), (Instruction(Op.FADD, 0, 1),))
+    type_ = TensorType(F32, (100,))
+    operands = tuple(Operand(Source.CONSTANT, i, type_, Affine(0, (0, 1))) for i in range(2))
+    node = Node(type_, operands, tuple(Input(InputKind.OPERAND, i) for i in range(2)), body)
+    tensors = [np.full(100, 3, np.uint32), np.full(100, 4, np.uint32)]
+    torch.set_flush_denormal(True)
+    try:
+        assert native(node, 0, tensors)[0] == 7
+        assert torch.tensor(1e-40) * 1 == 0  # the mode of this thread is restored
+    finally:
+        torch.set_flush_denormal(False)
+
+
+def valid_descriptor() -> bytes:
+    return convolution(1).encode()
+
+
+def test_a_descriptor_cut_or_extended_is_refused() -> None:
+    descriptor = valid_descriptor()
+    for size in range(len(descriptor)):
+        with pytest.raises(_kernels.MalformedError):
+            _kernels.Node(descriptor[:size])
+    with pytest.raises(_kernels.MalformedError):
+        _kernels.Node(descriptor + b"\0")
+
+
+def test_damaged_descriptors_are_judged_as_python_judges_them() -> None:
+    source = random.Random(9)
+    descriptors = [valid_descriptor(), *(Draw(seed).node().encode() for seed in range(40))]
+    judged = {True: 0, False: 0}
+    for _ in range(4_000):
+        descriptor = bytearray(source.choice(descriptors))
+        descriptor[source.randrange(len(descriptor))] = source.choice([0, 1, 2, 3, 7, 0x7F, 0x80, 0xFF])
+        try:
+            Node.decode(bytes(descriptor))
+            accepted = True
+        except ProtocolError:
+            accepted = False
+        judged[accepted] += 1
+        try:
+            _kernels.Node(bytes(descriptor))
+        except _kernels.MalformedError:
+            assert not accepted, descriptor.hex()
+        else:
+            assert accepted, descriptor.hex()
+    assert min(judged.values()) > 500
+
+
+def test_arrays_of_the_wrong_size_are_refused() -> None:
+    node = matmul(1, 3, 4, 5, "mk", "kn")
+    kernel = _kernels.Node(node.encode())
+    x, y, out = np.zeros(15, np.uint32), np.zeros(20, np.uint32), np.zeros(12, np.uint32)
+    assert (kernel.numel, kernel.operand_sizes) == (12, [15, 20])
+    kernel.run(0, out, [x, y])
+    frozen = np.zeros(12, np.uint32)
+    frozen.flags.writeable = False
+    joined = np.zeros(27, np.uint32)
+    for bad_out, operands in [
+        (out[:11], [x, y]),
+        (out, [x]),
+        (out, [x, y, y]),
+        (out, [x[:14], y]),
+        (out, [y, x]),
+        (frozen, [x, y]),
+        (joined[:12], [joined[11:26], y]),
+        (out, [np.zeros(30, np.uint32)[::2], y]),
+        (out, [np.zeros(15, np.uint64), y]),
+    ]:
+        with pytest.raises((ValueError, BufferError)):
+            kernel.run(0, bad_out, operands)
+
+
+def small_program() -> StepProgram:
+    """w := w - 0.5 * (x[t] @ w), by three nodes of which one gathers a row of the data by the step."""
+    w = TensorType(F32, (3,))
+    data = TensorType(F32, (5, 3))
+    product = Node(
+        TensorType(F32, ()),
+        (
+            Operand(Source.CONSTANT, 1, TensorType(I32, (4,)), Affine(0, (1, 0))),
+            Operand(Source.CONSTANT, 0, data, Affine(0, (0, 1)), gather=Gather(0, 3, 5)),
+            Operand(Source.STATE, 0, w, Affine(0, (0, 1))),
+        ),
+        (Input(InputKind.OPERAND, 1), Input(InputKind.OPERAND, 2), ACCUMULATE),
+        FFMA,
+        (3,),
+    )
+    update = Node(
+        w,
+        (
+            Operand(Source.NODE, 0, product.type, Affine(0, (0, 0))),
+            Operand(Source.STATE, 0, w, Affine(0, (0, 1))),
+        ),
+        (Input(InputKind.OPERAND, 0), Input(InputKind.OPERAND, 1)),
+        ScalarProgram(2, (0xBF000000,), (Instruction(Op.FFMA, 0, 2, 1),)),
+    )
+    return StepProgram((Slot(Component.PARAMETER, w, 1),), (data, TensorType(I32, (4,))), (product, update))
+
+
+def test_executor_agrees_with_the_reference_over_steps() -> None:
+    program = small_program()
+    data = np.random.default_rng(1).standard_normal((5, 3)).astype(np.float32).view(np.uint32)
+    constants = [data, np.array([4, 0, 2, 9], np.uint32)]
+    reference, cpu = ReferenceExecutor(program, constants), CpuExecutor(program, constants, threads=2)
+    state = [np.array([1, 2, 3], np.float32).view(np.uint32)]
+    for step in range(5):
+        expected, outputs = reference.run(state, step), cpu.run(state, step)
+        for ours, theirs in zip(outputs, expected, strict=True):
+            assert np.array_equal(ours, theirs)
+            assert ours.shape == theirs.shape
+        state = [outputs[1]]
+
+
+def test_executor_refuses_what_does_not_fit() -> None:
+    program = small_program()
+    data, order = np.zeros((5, 3), np.uint32), np.zeros(4, np.uint32)
+    with pytest.raises(ProtocolError):
+        CpuExecutor(program, [data])
+    with pytest.raises(ProtocolError):
+        CpuExecutor(program, [data, np.zeros(5, np.uint32)])
+    with pytest.raises(ProtocolError):
+        CpuExecutor(replace(program, slots=(replace(program.slots[0], producer=0),)), [data, order])
+    executor = CpuExecutor(program, [data, order])
+    for state, step in [
+        ([], 0),
+        ([np.zeros((3, 1), np.uint32)], 0),
+        ([np.zeros(3, np.float32)], 0),
+        ([np.zeros(6, np.uint32)[::2]], 0),
+        ([np.zeros(3, np.uint32)], -1),
+        ([np.zeros(3, np.uint32)], 2**32),
+    ]:
+        with pytest.raises(ProtocolError):
+            executor.run(state, step)
