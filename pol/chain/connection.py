@@ -29,7 +29,7 @@ class Connection:
         self.name = name
         with operational(f"reach the node at {name}"):
             self.chain_id = web3.eth.chain_id
-            self._is_test_chain = self._rpc("evm_mine") is not None
+            self.is_test_chain = self._rpc("evm_mine") is not None
 
     @classmethod
     def to(cls, url: str) -> Connection:
@@ -68,7 +68,7 @@ class Connection:
 
     def wait_until(self, timestamp: int) -> None:
         """Return when the chain's time is past ``timestamp``."""
-        if self._is_test_chain and (missing := timestamp + 1 - self.now()) > 0:
+        if self.is_test_chain and (missing := timestamp + 1 - self.now()) > 0:
             self._rpc("evm_increaseTime", missing)
             self._rpc("evm_mine")
         while self.now() <= timestamp:
@@ -77,7 +77,7 @@ class Connection:
     def wait_for_block(self, number: int) -> None:
         """Return when block ``number`` is known."""
         while self.block_number() < number:
-            if self._is_test_chain:
+            if self.is_test_chain:
                 self._rpc("evm_mine")
             else:
                 time.sleep(POLL_SECONDS)

@@ -20,6 +20,7 @@ from pol.commitments.keccak import keccak256
 from pol.errors import OperationalError, ProtocolError
 
 RECEIPT_TIMEOUT = 180
+TRANSFER_GAS = 21_000
 
 
 class Reverted(ProtocolError):
@@ -71,6 +72,14 @@ class Wallet:
         with operational("deploy a contract"):
             transaction = contract.constructor(*arguments).build_transaction(self._parameters(0))
         return self._sign_and_send(transaction, "constructor")
+
+    def transfer(self, to: ChecksumAddress, value: int) -> TxReceipt:
+        """Send plain ether."""
+        with operational("send ether"):
+            web3 = self.connection.web3
+            gas_price = web3.eth.gas_price * 2
+            transaction = self._parameters(value) | {"to": to, "gas": TRANSFER_GAS, "gasPrice": gas_price}
+        return self._sign_and_send(transaction, "transfer")
 
     def _parameters(self, value: int) -> TxParams:
         nonce = self.connection.web3.eth.get_transaction_count(self.address, "pending")

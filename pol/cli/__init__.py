@@ -1,0 +1,1 @@
+"""The command line: one verb per protocol move, plain words or ``--json``."""

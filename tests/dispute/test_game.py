@@ -1,5 +1,6 @@
 """Whole games on the toy program: the honest side wins, whoever lies and wherever."""
 
+import json
 from dataclasses import replace
 from random import Random
 
@@ -23,8 +24,10 @@ from pol.dispute.players import (
     SumChallenger,
 )
 from pol.dispute.position import Level, Position, replay_start, sum_start
+from pol.dispute.record import Record
 from pol.dispute.rules import apply, is_asserters_turn
 from pol.dispute.sums import SumEvidence
+from pol.errors import ProtocolError
 from pol.execution.reference import ReferenceExecutor
 
 FIRST, STEPS = 3, 20
@@ -163,3 +166,17 @@ def test_moves_out_of_turn_and_malformed_moves_are_refused(honest: SegmentTrace,
             with pytest.raises(IllegalMove):
                 apply(position, replace(move, openings=move.openings[:-1]), claim)
     assert {Level.STEPS, Level.TRACE, Level.NODES, Level.NODE, Level.LEAF, Level.TERMS, Level.ONE_STEP} <= seen
+
+
+def test_a_record_replays_and_survives_json(honest: SegmentTrace, claim: Claim) -> None:
+    liar = LyingTrace(honest, draw_lie(honest, [3], Random(9)))
+    ended, moves = play(start_of(honest, liar), ReplayAsserter(liar), ReplayChallenger(honest), claim)
+    record = Record(claim, moves[0][0], tuple(move for _, move in moves))
+    again = Record.from_dict(json.loads(json.dumps(record.to_dict())))
+    assert again == record
+    *_, last = again.walk()
+    assert last[2] == ended
+    damaged = record.to_dict()
+    del damaged["moves"][0]["payload"]
+    with pytest.raises(ProtocolError):
+        Record.from_dict(damaged)

@@ -10,8 +10,8 @@ import {ToyGame} from "./ToyGame.sol";
 
 /// @notice A market with one task of five checkpoints, and one helper per verb that takes the task one stage further.
 abstract contract MarketBase is Base {
-    uint256 internal constant FEE = 10 ether;
-    uint128 internal constant PRICE = 7 ether;
+    uint256 internal _fee = 10 ether;
+    uint128 internal _price = 7 ether;
     uint64 internal constant THRESHOLD = 1 << 40;
     bytes internal constant HEADER = "the header, which only the game reads";
 
@@ -38,18 +38,23 @@ abstract contract MarketBase is Base {
         for (uint256 i = 0; i < accounts.length; ++i) {
             vm.deal(accounts[i], 1_000 ether);
         }
-        for (uint256 i = 0; i < 5; ++i) {
+        delete log;
+        for (uint256 i = 0; i <= _segments(); ++i) {
             log.push(keccak256(abi.encode("state", i)));
         }
         id = market.computeTaskId(submitter, 0, _terms());
     }
 
+    function _segments() internal pure virtual returns (uint32) {
+        return 4;
+    }
+
     function _terms() internal view virtual returns (Terms memory s) {
         s.program = "program";
         s.constants = "constants";
-        s.initialState = log.length == 0 ? bytes32("initial") : log[0];
+        s.initialState = log[0];
         s.document = "document";
-        s.steps = 40;
+        s.steps = 10 * uint64(_segments());
         s.interval = 10;
         s.draws = 2;
         s.workUnits = 1e12;
@@ -67,7 +72,7 @@ abstract contract MarketBase is Base {
 
     function _submit() internal {
         vm.prank(submitter);
-        vm.assertEq(market.submitTask{value: FEE}(_terms()), id);
+        vm.assertEq(market.submitTask{value: _fee}(_terms()), id);
     }
 
     function _join(address who) internal {
@@ -82,7 +87,7 @@ abstract contract MarketBase is Base {
 
     function _accept() internal {
         vm.prank(solver);
-        market.acceptTask{value: _terms().solverStake}(id, PRICE, _thresholds());
+        market.acceptTask{value: _terms().solverStake}(id, _price, _thresholds());
     }
 
     function _progress(uint64 size) internal {
@@ -92,9 +97,11 @@ abstract contract MarketBase is Base {
     }
 
     function _commit() internal {
-        (bytes32 root, bytes32[] memory path, bytes32[] memory first) = (_root(5), _consistency(5), _inclusion(0));
+        uint64 size = uint64(log.length);
+        (bytes32 root, bytes32[] memory path, bytes32[] memory first) =
+            (_root(size), _consistency(size), _inclusion(0));
         vm.prank(solver);
-        market.commitProof(id, 5, root, path, "proof", first);
+        market.commitProof(id, size, root, path, "proof", first);
     }
 
     function _draw() internal {
@@ -157,7 +164,7 @@ abstract contract MarketBase is Base {
     }
 
     function _inclusion(uint256 index) internal view returns (bytes32[] memory) {
-        return NaiveLog.inclusionPath(log, index, 0, 5);
+        return NaiveLog.inclusionPath(log, index, 0, log.length);
     }
 
     function _claim(uint256 index) internal view returns (Claim memory) {

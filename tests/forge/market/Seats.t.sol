@@ -29,7 +29,7 @@ contract SeatsTest is MarketBase {
         _profile();
         vm.prank(verifier);
         vm.expectRevert(abi.encodeWithSelector(ITaskMarket.NotAllowed.selector, verifier));
-        market.acceptTask{value: 5 ether}(id, PRICE, _thresholds());
+        market.acceptTask{value: 5 ether}(id, _price, _thresholds());
     }
 
     function test_one_seat() public {
@@ -52,7 +52,7 @@ contract SeatsTest is MarketBase {
         _profile();
         vm.prank(solver);
         vm.expectRevert(abi.encodeWithSelector(ITaskMarket.WrongPayment.selector, 5 ether + 1, 5 ether));
-        market.acceptTask{value: 5 ether + 1}(id, PRICE, _thresholds());
+        market.acceptTask{value: 5 ether + 1}(id, _price, _thresholds());
     }
 
     function test_a_seat_is_taken_in_open_and_drawn_only() public {
@@ -76,10 +76,10 @@ contract SeatsTest is MarketBase {
         _expectConserved();
         vm.prank(solver);
         vm.expectRevert(ITaskMarket.ProfileMismatch.selector);
-        market.acceptTask{value: 5 ether}(id, PRICE, _thresholds());
+        market.acceptTask{value: 5 ether}(id, _price, _thresholds());
         vm.prank(solver);
         vm.expectRevert(ITaskMarket.ProfileMismatch.selector);
-        market.acceptTask{value: 5 ether}(id, PRICE, [uint64(0), 0, 0]);
+        market.acceptTask{value: 5 ether}(id, _price, [uint64(0), 0, 0]);
         _join(nextVerifier);
         vm.prank(verifier);
         vm.expectRevert(abi.encodeWithSelector(ITaskMarket.NotAllowed.selector, verifier));
@@ -126,7 +126,7 @@ contract SeatsTest is MarketBase {
             other[c] -= 1;
             vm.prank(solver);
             vm.expectRevert(ITaskMarket.ProfileMismatch.selector);
-            market.acceptTask{value: 5 ether}(id, PRICE, other);
+            market.acceptTask{value: 5 ether}(id, _price, other);
         }
         _accept();
         vm.assertEq(market.task(id).solver, solver);
@@ -138,11 +138,11 @@ contract SeatsTest is MarketBase {
         _join(verifier);
         vm.prank(solver);
         vm.expectRevert(ITaskMarket.ProfileMismatch.selector);
-        market.acceptTask{value: 5 ether}(id, PRICE, [uint64(0), 0, 0]);
+        market.acceptTask{value: 5 ether}(id, _price, [uint64(0), 0, 0]);
         vm.prank(verifier);
         market.postProfile(id, [uint64(0), 0, 0], "exact mode");
         vm.prank(solver);
-        market.acceptTask{value: 5 ether}(id, PRICE, [uint64(0), 0, 0]);
+        market.acceptTask{value: 5 ether}(id, _price, [uint64(0), 0, 0]);
     }
 
     function test_the_price_fits_the_escrow() public {
@@ -159,6 +159,6 @@ contract SeatsTest is MarketBase {
         _toTraining();
         vm.prank(challenger);
         vm.expectRevert(abi.encodeWithSelector(ITaskMarket.WrongStatus.selector, id, uint8(Status.Training)));
-        market.acceptTask{value: 5 ether}(id, PRICE, _thresholds());
+        market.acceptTask{value: 5 ether}(id, _price, _thresholds());
     }
 }

@@ -11,7 +11,7 @@ contract SubmissionTest is MarketBase {
     function test_the_id_is_derived_and_never_repeats() public {
         _submit();
         vm.prank(submitter);
-        bytes32 second = market.submitTask{value: FEE}(_terms());
+        bytes32 second = market.submitTask{value: _fee}(_terms());
         vm.assertNotEq(id, second);
         vm.assertEq(second, market.computeTaskId(submitter, 1, _terms()));
         vm.assertEq(id, keccak256(abi.encode(block.chainid, address(market), submitter, uint256(0), _terms())));
@@ -22,7 +22,7 @@ contract SubmissionTest is MarketBase {
 
     function test_emits_everything() public {
         vm.expectEmit(address(market));
-        emit ITaskMarket.TaskSubmitted(id, submitter, 0, _terms(), FEE);
+        emit ITaskMarket.TaskSubmitted(id, submitter, 0, _terms(), _fee);
         _submit();
     }
 
@@ -157,7 +157,7 @@ contract SubmissionTest is MarketBase {
         Terms memory s = _terms();
         vm.prank(submitter);
         vm.expectRevert(ITaskMarket.GameNotSet.selector);
-        fresh.submitTask{value: FEE}(s);
+        fresh.submitTask{value: _fee}(s);
         vm.prank(submitter);
         vm.expectRevert(abi.encodeWithSelector(ITaskMarket.NotAllowed.selector, submitter));
         fresh.setGame(address(game));
@@ -178,11 +178,11 @@ contract SubmissionTest is MarketBase {
     function _expectInvalid(Terms memory s, string memory field) private {
         vm.prank(submitter);
         vm.expectRevert(abi.encodeWithSelector(ITaskMarket.InvalidTerms.selector, field));
-        market.submitTask{value: FEE}(s);
+        market.submitTask{value: _fee}(s);
     }
 
     function _expectValid(Terms memory s) private {
         vm.prank(submitter);
-        market.submitTask{value: FEE}(s);
+        market.submitTask{value: _fee}(s);
     }
 }

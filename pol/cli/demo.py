@@ -1,0 +1,120 @@
+"""``pol demo``: the whole protocol in one story, on real data."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+
+from pol.chain.connection import Connection
+from pol.cli.narrator import ConsoleNarrator, SilentNarrator
+from pol.cli.report import Report, to_json
+from pol.errors import OperationalError, ProtocolError
+
+
+@click.command()
+@click.option("--seed", default=0, show_default=True, help="Moves the data order, the draws, the cheating and the lie.")
+@click.option("--rpc", metavar="URL", help="Use this node instead of the embedded chain.")
+@click.option(
+    "--funder-key", envvar="POL_FUNDER_KEY", metavar="HEX", help="Key that pays, where the node unlocks none."
+)
+@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Keep everything here; replay it later.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of the story.")
+def demo(seed: int, rpc: str | None, funder_key: str | None, out: Path | None, as_json: bool) -> None:
+    """Train, verify, cheat, lie, dispute and settle: the whole protocol on 1,797 handwritten digits."""
+    began = time.monotonic()
+    with output_folder(out) as folder:
+        report = run(seed, rpc, _key(funder_key), folder, as_json)
+        document = to_json(report) | {
+            "seconds": round(time.monotonic() - began, 3),
+            "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+            "seed": seed,
+        }
+        if out is not None:
+            keep(folder, report, document)
+    if as_json:
+        print(json.dumps(document, indent=2))
+        return
+    console = Console()
+    console.print(f"\nDone in {document['seconds']:.0f} seconds, {document['peak_memory_mb']} MB at most.")
+    if out is not None:
+        console.print(f"Everything is in {out}. Replay the dispute move by move: pol replay {out}")
+    else:
+        console.print("Keep everything with: pol demo --out DIR   Another story: pol demo --seed 1")
+
+
+def run(seed: int, rpc: str | None, funder_key: bytes | None, folder: Path, as_json: bool) -> Report:
+    """Run the story with its store in ``folder``.
+
+    Raises:
+        OperationalError: torch isn't installed, or chain or store failed.
+    """
+    try:
+        from pol.cli.story import Story
+    except ImportError as error:
+        raise OperationalError(f"the demo trains with torch: pip install 'pol[train]' ({error})") from error
+    narrator = SilentNarrator() if as_json else ConsoleNarrator(Console())
+    url = f"file://{(folder / 'store').resolve()}"
+    return Story(connector(rpc), url, seed, narrator, funder_key).run()
+
+
+def connector(rpc: str | None) -> Callable[[], Connection]:
+    """Opens a connection for each party; on the embedded chain they all lead to one."""
+    if rpc is not None:
+        return lambda: Connection.to(rpc)
+    embedded = Connection.embedded()
+    return lambda: Connection(embedded.web3, embedded.name)
+
+
+@contextmanager
+def output_folder(out: Path | None) -> Iterator[Path]:
+    """A folder that becomes ``out`` only if everything went well; whatever happens, nothing half-written stays.
+
+    Raises:
+        ProtocolError: ``out`` exists and isn't empty.
+    """
+    if out is not None and out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise ProtocolError(f"{out} exists and isn't empty; name another folder with --out")
+    parent = None if out is None else out.resolve().parent
+    if parent is not None:
+        parent.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix=".pol-demo-", dir=parent))
+    try:
+        yield folder
+        if out is not None:
+            if out.exists():
+                out.rmdir()
+            os.replace(folder, out)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def keep(folder: Path, report: Report, document: dict[str, Any]) -> None:
+    """Write what `pol replay` reads, beside the store."""
+    (folder / "report.json").write_text(json.dumps(document, indent=2) + "\n")
+    (folder / "deployment.json").write_text(report.deployment.to_json())
+    (folder / "task.json").write_text(json.dumps({"document": report.task_document}) + "\n")
+    for name, dispute in (("dispute", report.dispute), ("false_dispute", report.false_dispute)):
+        (folder / f"{name}.json").write_text(json.dumps(dispute.record.to_dict(), indent=1) + "\n")
+
+
+def _key(text: str | None) -> bytes | None:
+    if text is None:
+        return None
+    try:
+        key = bytes.fromhex(text.removeprefix("0x"))
+    except ValueError:
+        key = b""
+    if len(key) != 32:
+        raise click.UsageError("--funder-key needs a private key of 64 hexadecimal digits")
+    return key

@@ -1,0 +1,185 @@
+"""The figures behind ``pol bench``, by area. A ratio is ours over the peer's, both measured in the same run."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pol.errors import OperationalError
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One measured figure."""
+
+    value: float
+    unit: str
+    peer: str | None = None
+    ratio: float | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """As ``--json`` prints it."""
+        return asdict(self)
+
+
+def demo_figures() -> dict[str, Figure]:
+    """Wall time and memory of ``pol demo`` in a process of its own, gas of its dispute."""
+    command = [sys.executable, "-m", "pol.cli.main", "demo", "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise OperationalError(f"pol demo failed: {done.stdout}{done.stderr}")
+    report = json.loads(done.stdout)
+    dispute = report["dispute"]
+    return {
+        "demo_seconds": Figure(report["seconds"], "s"),
+        "demo_peak_memory": Figure(report["peak_memory_mb"], "MB"),
+        "dispute_transactions": Figure(dispute["moves"], "transactions"),
+        "dispute_gas_total": Figure(dispute["gas_total"], "gas"),
+        "dispute_gas_max_move": Figure(dispute["gas_max_move"], "gas"),
+        "one_step_gas": Figure(report["one_step"]["gas"], "gas"),
+        "total_change": Figure(report["total_change_wei"], "wei"),
+    }
+
+
+def bits_figures() -> dict[str, Figure]:
+    """Bytes of state compared between executors over the whole demo training: how many, and how many differ."""
+    from pol.execution.cpu import CpuExecutor
+    from pol.execution.reference import ReferenceExecutor, next_state
+    from pol.training import digits
+
+    captured = digits.captured(0)
+    program, constants = captured.program, captured.constants
+    executors = {
+        "one_thread": CpuExecutor(program, constants, threads=1),
+        "two_threads": CpuExecutor(program, constants, threads=2),
+        "reference": ReferenceExecutor(program, constants),
+    }
+    states = dict.fromkeys(executors, captured.state)
+    compared = differing = 0
+    for step in range(digits.STEPS):
+        states = {name: next_state(program, e.run(states[name], step)) for name, e in executors.items()}
+        for name in ("two_threads", "reference"):
+            for ours, theirs in zip(states["one_thread"], states[name], strict=True):
+                compared += ours.nbytes
+                differing += int(np.count_nonzero(ours != theirs)) * 4
+    return {
+        "state_bytes_compared": Figure(compared, "bytes"),
+        "state_bytes_differing": Figure(differing, "bytes"),
+    }
+
+
+def execution_figures() -> dict[str, Figure]:
+    """Time of a canonical training step of the demo, against the same step on torch's kernels and in eager torch."""
+    import torch
+
+    from pol.execution.cpu import CpuExecutor
+    from pol.execution.reference import ReferenceExecutor
+    from pol.training import digits
+
+    captured = digits.captured(0)
+    cpu = CpuExecutor(captured.program, captured.constants)
+    reference = ReferenceExecutor(captured.program, captured.constants)
+    model = digits.build_model(0)
+    optimizer = digits.build_optimizer(model)
+    images, labels = digits.dataset()
+    order = digits.order(0)
+
+    def eager() -> None:
+        optimizer.zero_grad()
+        digits.loss_function(model(images[order[0]]), labels[order[0]]).backward()  # type: ignore[no-untyped-call]  # torch
+        optimizer.step()
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        ours, peer = side_by_side(lambda: cpu.run(captured.state, 0), eager, 100)
+    finally:
+        torch.set_num_threads(threads)
+    slow = median_seconds(lambda: reference.run(captured.state, 0), 5)
+    return {
+        "canonical_step": Figure(ours * 1e3, "ms", "eager torch, one thread", ours / peer),
+        "reference_step": Figure(slow * 1e3, "ms", "eager torch, one thread", slow / peer),
+    }
+
+
+def commitment_figures() -> dict[str, Figure]:
+    """Throughput of the Merkle tree over tensor data, against one keccak stream of the Python binding."""
+    import sha3  # type: ignore[import-not-found]  # safe-pysha3 has no stubs
+
+    from pol.commitments.tensor import tensor_tree
+
+    words = np.random.default_rng(0).integers(0, 1 << 32, 1 << 22, dtype=np.uint32)
+    data = words.tobytes()
+    ours, peer = side_by_side(lambda: tensor_tree(words), lambda: sha3.keccak_256(data).digest(), 5)
+    return {"merkle_throughput": Figure(words.nbytes / ours / 1e9, "GB/s", "one pysha3 stream", peer / ours)}
+
+
+def code_figures() -> dict[str, Figure]:
+    """Lines of code by language, tests apart. Needs a checkout."""
+    if not (ROOT / "contracts").is_dir():
+        raise OperationalError("lines of code are counted in a checkout; there is none around this package")
+    kinds = {
+        "lines_python": ("pol", ("*.py",)),
+        "lines_cpp": ("pol", ("*.cpp", "*.h")),
+        "lines_solidity": ("contracts", ("*.sol",)),
+        "lines_tests": ("tests", ("*.py", "*.sol")),
+    }
+    return {
+        name: Figure(sum(len(f.read_text().splitlines()) for p in patterns for f in (ROOT / folder).rglob(p)), "lines")
+        for name, (folder, patterns) in kinds.items()
+    }
+
+
+def setup_figures() -> dict[str, Figure]:
+    """Time of the set-up command in a fresh virtual environment. Takes minutes; needs a checkout."""
+    script = ROOT / ".ci" / "setup"
+    if not script.is_file():
+        raise OperationalError("the set-up is timed in a checkout; there is none around this package")
+    figures = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for name, arguments in (("setup_demo", []), ("setup_tests", ["--dev"])):
+            began = time.monotonic()
+            command = [str(script), *arguments, "--venv", f"{folder}/{name}"]
+            done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+            if done.returncode:
+                raise OperationalError(f"{' '.join(command)} failed: {done.stderr[-2000:]}")
+            figures[f"{name}_seconds"] = Figure(time.monotonic() - began, "s")
+    return figures
+
+
+def side_by_side(ours: Callable[[], object], peer: Callable[[], object], rounds: int) -> tuple[float, float]:
+    """Median seconds of two calls, measured alternately."""
+    times: tuple[list[float], list[float]] = ([], [])
+    for _ in range(rounds):
+        for call, seconds in zip((ours, peer), times, strict=True):
+            began = time.perf_counter()
+            call()
+            seconds.append(time.perf_counter() - began)
+    return statistics.median(times[0]), statistics.median(times[1])
+
+
+def median_seconds(call: Callable[[], object], rounds: int) -> float:
+    """Median seconds of one call."""
+    return side_by_side(call, lambda: None, rounds)[0]
+
+
+AREAS: dict[str, Callable[[], dict[str, Figure]]] = {
+    "demo": demo_figures,
+    "bits": bits_figures,
+    "execution": execution_figures,
+    "commitments": commitment_figures,
+    "code": code_figures,
+    "setup": setup_figures,
+}

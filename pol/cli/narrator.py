@@ -1,0 +1,87 @@
+"""How a long command tells what it does: plain words and progress for people, nothing for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Protocol
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+Advance = Callable[[int, int], None]
+"""``advance(done, total)``"""
+
+
+class Narrator(Protocol):
+    """Where a story is told."""
+
+    def chapter(self, title: str) -> None:
+        """A new chapter begins."""
+        ...
+
+    def say(self, text: str) -> None:
+        """Something happened."""
+        ...
+
+    def table(self, title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+        """Numbers that belong side by side."""
+        ...
+
+    @contextmanager
+    def progress(self, label: str) -> Iterator[Advance]:
+        """Something takes a while."""
+        ...
+
+
+class ConsoleNarrator:
+    """Tells a person on a terminal."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._chapters = 0
+
+    def chapter(self, title: str) -> None:
+        """A numbered heading."""
+        self._chapters += 1
+        self._console.print(f"\n[bold]{self._chapters}. {title}[/bold]")
+
+    def say(self, text: str) -> None:
+        """A paragraph."""
+        self._console.print(f"   {text}", highlight=False, soft_wrap=True)
+
+    def table(self, title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+        """A table; the first column is text, the others are numbers."""
+        table = Table(title=title, title_justify="left")
+        for i, column in enumerate(columns):
+            table.add_column(column, justify="right" if i else "left", no_wrap=True)
+        for row in rows:
+            table.add_row(*row)
+        self._console.print(table)
+
+    @contextmanager
+    def progress(self, label: str) -> Iterator[Advance]:
+        """A bar while it runs, nothing afterwards."""
+        columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+        with Progress(*columns, TimeElapsedColumn(), console=self._console, transient=True) as bar:
+            task = bar.add_task(f"   {label}", total=None)
+            yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+class SilentNarrator:
+    """Tells nobody."""
+
+    def chapter(self, title: str) -> None:
+        """Nothing."""
+
+    def say(self, text: str) -> None:
+        """Nothing."""
+
+    def table(self, title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+        """Nothing."""
+
+    @contextmanager
+    def progress(self, label: str) -> Iterator[Advance]:
+        """Nothing."""
+        yield lambda done, total: None

@@ -1,0 +1,80 @@
+"""``pol replay DIR``: a recorded dispute again, move by move, off chain, by the same rules."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+
+from pol.cli.report import describe_position, shown
+from pol.dispute.arbitration import execute_instruction
+from pol.dispute.moves import Ended, ProveStep
+from pol.dispute.position import Level
+from pol.dispute.record import Record
+from pol.errors import OperationalError, ProtocolError
+from pol.graph.names import Names
+from pol.training.store import Store
+from pol.training.task import load
+
+
+@click.command()
+@click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
+@click.option("--false-dispute", is_flag=True, help="Replay the challenge to the honest verdict instead.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def replay(folder: Path, false_dispute: bool, as_json: bool) -> None:
+    """Replay the dispute that `pol demo --out DIR` kept: every rule is checked again, nothing is trusted."""
+    record = Record.from_dict(read_json(folder / ("false_dispute.json" if false_dispute else "dispute.json")))
+    task = load(Store(f"file://{(folder / 'store').resolve()}"), read_json(folder / "task.json")["document"])
+    if record.claim.program != task.document.program_hash or record.claim.constants != task.document.constants_root:
+        raise ProtocolError(f"the dispute in {folder} is about another program than the task beside it")
+    document = walk(record, task.names, None if as_json else Console())
+    if as_json:
+        print(json.dumps(document, indent=2))
+
+
+def walk(record: Record, names: Names, console: Console | None) -> dict[str, Any]:
+    """Apply all moves; returns what happened, and tells it on ``console`` if there is one.
+
+    Raises:
+        ProtocolError: a move is illegal, or the record ends before the dispute does.
+    """
+    moves: list[dict[str, Any]] = []
+    for number, (position, move, after) in enumerate(record.walk(), 1):
+        line = describe_position(position, move)
+        moves.append({"level": position.level.name, "move": type(move).__name__, "says": line})
+        if console is not None:
+            console.print(f"{number:>3}  {line}", highlight=False)
+            if position.level in (Level.NODE, Level.ONE_STEP):
+                node = names.nodes[position.node]
+                console.print(f"     [bold]{node.name}[/bold]  {node.source}", highlight=False)
+        if isinstance(move, ProveStep):
+            instance = execute_instruction(position, move, record.claim)
+            words = ", ".join(shown(word, instance.op.name) for word in instance.operands)
+            text = f"{instance.op.name}({words}) = {shown(instance.computed, instance.op.name)}"
+            moves[-1]["one_step"] = text
+            if console is not None:
+                console.print(f"     {text}; claimed {shown(instance.claimed, instance.op.name)}", highlight=False)
+        if isinstance(after, Ended):
+            winner = "asserter" if after.asserter_won else "challenger"
+            if console is not None:
+                console.print(f"The {winner} wins: {after.detail}.", highlight=False)
+            return {"winner": winner, "detail": after.detail, "moves": moves}
+    raise ProtocolError("the record ends before the dispute does; it was cut off")
+
+
+def read_json(path: Path) -> Any:
+    """The document in a file.
+
+    Raises:
+        OperationalError: it can't be read.
+        ProtocolError: it is no JSON.
+    """
+    try:
+        return json.loads(path.read_text())
+    except OSError as error:
+        raise OperationalError(f"can't read {path}: {error}; make it with: pol demo --out {path.parent}") from error
+    except ValueError as error:
+        raise ProtocolError(f"{path} is not JSON: {error}") from error
