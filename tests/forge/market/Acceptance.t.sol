@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity 0.8.37;
+
+import {Acceptance} from "../../../contracts/market/Acceptance.sol";
+import {Base} from "../Base.sol";
+
+/// @notice Accept if and only if everything is finite and within its threshold.
+contract AcceptanceTest is Base {
+    uint256 private constant INFINITE = type(uint256).max;
+    uint256 private constant LIMIT = 1 << 191;
+
+    function isAccepted(uint64[3] calldata thresholds, uint256[3] calldata distances, uint256[3] calldata references)
+        external
+        pure
+        returns (bool)
+    {
+        return Acceptance.isAccepted(thresholds, distances, references);
+    }
+
+    function test_the_bound_is_included() public view {
+        for (uint256 c = 0; c < 3; ++c) {
+            vm.assertTrue(_one(c, 1 << 40, 1, 1 << 24));
+            vm.assertFalse(_one(c, (1 << 40) - 1, 1, 1 << 24));
+            vm.assertFalse(_one(c, 1 << 40, 1, (1 << 24) - 1));
+            vm.assertFalse(_one(c, 1 << 40, 2, 1 << 24));
+        }
+    }
+
+    function test_infinite_sums_are_rejected_at_any_threshold() public view {
+        for (uint256 c = 0; c < 3; ++c) {
+            vm.assertTrue(_one(c, type(uint64).max, 0, LIMIT - 1));
+            vm.assertTrue(_one(c, type(uint64).max, LIMIT / 2, LIMIT - 1));
+            vm.assertFalse(_one(c, type(uint64).max, LIMIT, LIMIT - 1));
+            vm.assertFalse(_one(c, type(uint64).max, 0, LIMIT));
+            vm.assertFalse(_one(c, type(uint64).max, INFINITE, INFINITE));
+            vm.assertFalse(_one(c, type(uint64).max, 0, INFINITE));
+            vm.assertFalse(_one(c, type(uint64).max, INFINITE, 0));
+            // 2^256 - 1 shifted by 64 would wrap into something small.
+            vm.assertFalse(_one(c, type(uint64).max, 1 << 192, 1));
+        }
+    }
+
+    function test_exact_mode_accepts_equality_only() public view {
+        vm.assertTrue(_one(0, 0, 0, 1 << 100));
+        vm.assertFalse(_one(0, 0, 1, LIMIT - 1));
+    }
+
+    function test_a_component_that_does_not_exist_passes_and_one_that_did_not_move_is_exact() public view {
+        vm.assertTrue(_one(1, 1 << 40, 0, 0));
+        vm.assertFalse(_one(1, type(uint64).max, 1, 0));
+    }
+
+    function testFuzz_never_reverts_and_means_what_it_says(uint64 threshold, uint256 distance, uint256 base, uint8 c)
+        public
+        view
+    {
+        if (distance & 1 == 1) distance %= LIMIT;
+        if (base & 1 == 1) base %= LIMIT;
+        bool finite = distance < LIMIT && base < LIMIT;
+        bool within = finite && distance * (1 << 64) <= uint256(threshold) * base;
+        vm.assertEq(_one(c % 3, threshold, distance, base), within);
+    }
+
+    /// @dev All components but `c` are perfect.
+    function _one(uint256 c, uint64 threshold, uint256 distance, uint256 base) private view returns (bool) {
+        uint64[3] memory thresholds;
+        uint256[3] memory distances;
+        uint256[3] memory references;
+        (thresholds[c], distances[c], references[c]) = (threshold, distance, base);
+        return this.isAccepted(thresholds, distances, references);
+    }
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity 0.8.37;
+
+import {BlockBeacon} from "../../../contracts/market/BlockBeacon.sol";
+import {IBeacon} from "../../../contracts/market/IBeacon.sol";
+import {ITaskMarket} from "../../../contracts/market/ITaskMarket.sol";
+import {SegmentDraw} from "../../../contracts/market/SegmentDraw.sol";
+import {Status} from "../../../contracts/market/TaskTypes.sol";
+import {MarketBase} from "./MarketBase.sol";
+
+contract BlockBeaconTest is MarketBase {
+    function test_a_future_round_has_no_seed() public {
+        uint64 round = beacon.nextRound();
+        vm.assertEq(round, block.number + 2);
+        for (uint256 number = block.number; number <= round; ++number) {
+            vm.roll(number);
+            vm.expectRevert(abi.encodeWithSelector(IBeacon.RoundNotReached.selector, round));
+            beacon.record(round);
+        }
+        vm.expectRevert(abi.encodeWithSelector(IBeacon.RoundNotRecorded.selector, round));
+        beacon.seed(round);
+        vm.assertFalse(beacon.recorded(round));
+    }
+
+    function test_the_seed_is_the_hash_of_the_block_and_stays() public {
+        uint64 round = beacon.nextRound();
+        vm.roll(round + 1);
+        bytes32 expected = blockhash(round);
+        vm.expectEmit(address(beacon));
+        emit IBeacon.Recorded(round, expected);
+        beacon.record(round);
+        vm.assertEq(beacon.seed(round), expected);
+        vm.assertNotEq(expected, 0);
+        vm.roll(round + 600);
+        beacon.record(round);
+        vm.assertEq(beacon.seed(round), expected);
+    }
+
+    function test_a_missed_round_falls_to_the_one_admissible_block() public {
+        uint64 round = beacon.nextRound();
+        vm.roll(round + 256);
+        vm.assertEq(beacon.admissibleBlock(round), round);
+        vm.roll(round + 257);
+        vm.assertEq(beacon.admissibleBlock(round), round + 256);
+        beacon.record(round);
+        vm.assertEq(beacon.seed(round), blockhash(round + 256));
+    }
+
+    function testFuzz_the_admissible_block_is_known_and_does_not_move_within_a_window(uint64 round, uint64 age)
+        public
+    {
+        round = uint64(bound(round, 1, 1 << 40));
+        age = uint64(bound(age, 1, 1 << 40));
+        vm.roll(uint256(round) + age);
+        uint256 admissible = beacon.admissibleBlock(round);
+        vm.assertTrue(admissible < block.number && admissible + 256 >= block.number);
+        vm.assertEq((admissible - round) % 256, 0);
+    }
+}
+
+contract SegmentDrawTest is MarketBase {
+    /// @dev Python's `pol.verification.sampling.draw` wrote the file, see tests/incentives/test_market_vectors.py.
+    function test_vectors() public view {
+        string memory json = vm.readFile("fixtures/vectors/draws.json");
+        bytes32[] memory seeds = vm.parseJsonBytes32Array(json, ".seed");
+        uint256[] memory segments = vm.parseJsonUintArray(json, ".segments");
+        vm.assertGt(seeds.length, 0);
+        for (uint256 i = 0; i < seeds.length; ++i) {
+            uint256[] memory expected =
+                vm.parseJsonUintArray(json, string.concat(".drawn[", vm.toString(i), "]"));
+            uint32[] memory drawn = SegmentDraw.draw(seeds[i], segments[i], expected.length);
+            vm.assertEq(drawn.length, expected.length);
+            for (uint256 k = 0; k < drawn.length; ++k) {
+                vm.assertEq(uint256(drawn[k]), expected[k]);
+            }
+        }
+    }
+
+    function testFuzz_drawn_segments_are_distinct_and_exist(bytes32 seed, uint256 segments, uint256 draws) public pure {
+        segments = bound(segments, 1, type(uint32).max - 1);
+        draws = bound(draws, 1, segments < 32 ? segments : 32);
+        _expectDistinct(SegmentDraw.draw(seed, segments, draws), segments);
+    }
+
+    function testFuzz_every_segment_is_drawn_when_all_are(bytes32 seed, uint256 segments) public pure {
+        segments = bound(segments, 1, 32);
+        _expectDistinct(SegmentDraw.draw(seed, segments, segments), segments);
+    }
+
+    function test_the_market_draws_when_the_beacon_can_and_once() public {
+        _toTraining();
+        _commit();
+        uint64 round = market.task(id).round;
+        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.WrongStatus.selector, id, uint8(Status.Committed)));
+        market.drawnSegments(id);
+        vm.expectRevert(abi.encodeWithSelector(IBeacon.RoundNotReached.selector, round));
+        market.draw(id);
+        vm.roll(round + 1);
+        vm.prank(challenger);
+        market.draw(id);
+        vm.assertEq(market.task(id).seed, blockhash(round));
+        vm.assertEq(market.task(id).deadline, block.timestamp + 30 minutes);
+        _expectDistinct(market.drawnSegments(id), 4);
+        vm.assertEq(market.drawnSegments(id).length, 2);
+        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.WrongStatus.selector, id, uint8(Status.Drawn)));
+        market.draw(id);
+    }
+
+    function test_the_market_takes_a_round_that_somebody_recorded() public {
+        _toTraining();
+        _commit();
+        uint64 round = market.task(id).round;
+        vm.roll(round + 1);
+        beacon.record(round);
+        vm.roll(round + 1_000);
+        market.draw(id);
+        vm.assertEq(market.task(id).seed, beacon.seed(round));
+    }
+
+    function _expectDistinct(uint32[] memory drawn, uint256 segments) private pure {
+        for (uint256 i = 0; i < drawn.length; ++i) {
+            vm.assertLt(drawn[i], segments);
+            for (uint256 k = 0; k < i; ++k) {
+                vm.assertNotEq(uint256(drawn[i]), drawn[k]);
+            }
+        }
+    }
+}

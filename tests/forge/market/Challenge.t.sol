@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity 0.8.37;
+
+import {StartParams} from "../../../contracts/interfaces/IDisputeGame.sol";
+import {ITaskMarket} from "../../../contracts/market/ITaskMarket.sol";
+import {Claim, LogProof, Status, Task} from "../../../contracts/market/TaskTypes.sol";
+import {MarketBase} from "./MarketBase.sol";
+
+contract ChallengeTest is MarketBase {
+    function test_a_replay_goes_to_court_with_the_whole_segment() public {
+        _toVerdict(true);
+        Claim memory claim = _claim(1);
+        vm.prank(challenger);
+        market.challenge{value: 1 ether}(id, 1, claim, 1, 0, HEADER);
+        StartParams memory p = game.started();
+        vm.assertEq(p.asserter, verifier);
+        vm.assertEq(p.challenger, challenger);
+        vm.assertEq(p.program, bytes32("program"));
+        vm.assertEq(p.constants, bytes32("constants"));
+        vm.assertTrue(p.kind == 1 && p.component == 0 && p.clock == 10 minutes);
+        vm.assertEq(p.firstStep, uint256(claim.segment) * 10);
+        vm.assertEq(p.steps, 10);
+        vm.assertEq(p.start, claim.start);
+        vm.assertEq(p.end, claim.replay);
+        vm.assertTrue(p.x == 0 && p.y == 0 && p.sum == 0);
+        vm.assertEq(p.context, id);
+        vm.assertEq(keccak256(game.header()), keccak256(HEADER));
+    }
+
+    function test_a_distance_goes_to_court_between_replay_and_end() public {
+        for (uint8 c = 1; c <= 3; ++c) {
+            setUp();
+            StartParams memory p = _challengeSum(2, c);
+            Claim memory claim = _claim(0);
+            vm.assertTrue(p.x == claim.replay && p.y == claim.end && p.component == c && p.kind == 2);
+            vm.assertEq(p.sum, claim.distances[c - 1]);
+            vm.assertTrue(p.start == 0 && p.end == 0 && p.steps == 0);
+        }
+    }
+
+    function test_a_reference_goes_to_court_between_replay_and_start() public {
+        for (uint8 c = 1; c <= 3; ++c) {
+            setUp();
+            StartParams memory p = _challengeSum(3, c);
+            Claim memory claim = _claim(0);
+            vm.assertTrue(p.x == claim.replay && p.y == claim.start && p.component == c && p.kind == 3);
+            vm.assertEq(p.sum, claim.references[c - 1]);
+        }
+    }
+
+    function test_kinds_and_components_that_do_not_exist() public {
+        _toVerdict(true);
+        Claim memory claim = _claim(0);
+        uint8[2][8] memory wrong = [[0, 0], [1, 1], [1, 3], [2, 0], [2, 4], [3, 0], [3, 4], [4, 1]];
+        for (uint256 i = 0; i < wrong.length; ++i) {
+            vm.prank(challenger);
+            vm.expectRevert(
+                abi.encodeWithSelector(ITaskMarket.InvalidChallenge.selector, wrong[i][0], wrong[i][1])
+            );
+            market.challenge{value: 1 ether}(id, 0, claim, wrong[i][0], wrong[i][1], HEADER);
+        }
+    }
+
+    function test_the_claim_is_the_one_that_was_posted() public {
+        _toVerdict(true);
+        Claim memory claim = _claim(0);
+        vm.startPrank(challenger);
+        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.UnknownClaim.selector, uint32(1)));
+        market.challenge{value: 1 ether}(id, 1, claim, 1, 0, HEADER);
+        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.UnknownClaim.selector, uint32(2)));
+        market.challenge{value: 1 ether}(id, 2, claim, 1, 0, HEADER);
+        claim.references[2] += 1;
+        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.UnknownClaim.selector, uint32(0)));
+        market.challenge{value: 1 ether}(id, 0, claim, 1, 0, HEADER);
+    }
+
+    function test_a_claim_of_a_void_verdict_is_unknown() public {
+        _toDisputed(true);
+        Claim memory old = _claim(0);
+        game.finish(false);
+        _join(nextVerifier);
+        (Claim[] memory claims, LogProof[] memory proofs) = _claims(true);
+        claims[0].replay = "the right one";
+        vm.prank(nextVerifier);
+        market.postVerdict(id, claims, proofs);
+        vm.assertEq(market.task(id).verdicts, 2);
+        vm.prank(challenger);
+        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.UnknownClaim.selector, uint32(0)));
+        market.challenge{value: 1 ether}(id, 0, old, 1, 0, HEADER);
+    }
+
+    function test_the_bond_is_exact_and_the_verifier_does_not_fight_itself() public {
+        _toVerdict(true);
+        Claim memory claim = _claim(0);
+        vm.prank(challenger);
+        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.WrongPayment.selector, 1 ether - 1, 1 ether));
+        market.challenge{value: 1 ether - 1}(id, 0, claim, 1, 0, HEADER);
+        vm.prank(verifier);
+        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.NotAllowed.selector, verifier));
+        market.challenge{value: 1 ether}(id, 0, claim, 1, 0, HEADER);
+        vm.prank(solver);
+        market.challenge{value: 1 ether}(id, 0, claim, 1, 0, HEADER);
+    }
+
+    function test_one_dispute_at_a_time_and_no_settlement_meanwhile() public {
+        _toDisputed(true);
+        Claim memory claim = _claim(1);
+        vm.prank(solver);
+        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.WrongStatus.selector, id, uint8(Status.Disputed)));
+        market.challenge{value: 1 ether}(id, 1, claim, 1, 0, HEADER);
+        _pass(1_000 days);
+        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.WrongStatus.selector, id, uint8(Status.Disputed)));
+        market.settle(id);
+        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.WrongStatus.selector, id, uint8(Status.Disputed)));
+        market.claimVerifierDefault(id);
+        _expectConserved();
+    }
+
+    function test_the_last_second_counts() public {
+        _toVerdict(true);
+        _pass(20 minutes);
+        vm.expectRevert(
+            abi.encodeWithSelector(ITaskMarket.DeadlineNotPassed.selector, uint64(vm.getBlockTimestamp()))
+        );
+        market.settle(id);
+        _challenge();
+    }
+
+    function test_a_second_late_is_late() public {
+        _toVerdict(true);
+        uint64 deadline = market.task(id).deadline;
+        Claim memory claim = _claim(0);
+        _pass(20 minutes + 1);
+        vm.prank(challenger);
+        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.DeadlinePassed.selector, deadline));
+        market.challenge{value: 1 ether}(id, 0, claim, 1, 0, HEADER);
+        market.settle(id);
+        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.WrongStatus.selector, id, uint8(Status.Closed)));
+        market.settle(id);
+    }
+
+    function test_losing_on_purpose_does_not_eat_the_window() public {
+        _toVerdict(true);
+        for (uint256 i = 0; i < 3; ++i) {
+            _pass(20 minutes);
+            _challenge();
+            _pass(5 days);
+            game.finish(true);
+            vm.assertEq(market.task(id).deadline, vm.getBlockTimestamp() + 20 minutes);
+        }
+        vm.assertEq(market.credits(verifier), 1.5 ether);
+        vm.assertEq(market.credits(treasury), 1.5 ether);
+        _challenge();
+        game.finish(false);
+        _expectStatus(Status.Drawn);
+        vm.assertFalse(market.task(id).accepted);
+    }
+
+    function test_only_the_game_reports_and_only_what_it_plays() public {
+        _toDisputed(true);
+        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.NotAllowed.selector, address(this)));
+        market.onResolved(1, id, false);
+        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.NotAllowed.selector, address(game)));
+        game.report(2, id, false);
+        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.NotAllowed.selector, address(game)));
+        game.report(0, id, false);
+        vm.expectRevert(
+            abi.encodeWithSelector(ITaskMarket.WrongStatus.selector, bytes32("other"), uint8(Status.None))
+        );
+        game.report(1, "other", false);
+        game.finish(false);
+        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.WrongStatus.selector, id, uint8(Status.Drawn)));
+        game.finish(false);
+    }
+
+    function test_an_old_dispute_does_not_end_a_new_one() public {
+        _toDisputed(true);
+        game.finish(true);
+        _challenge();
+        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.NotAllowed.selector, address(game)));
+        game.report(1, id, false);
+        vm.expectEmit(address(market));
+        emit ITaskMarket.DisputeResolved(id, 1, 2, false, 0);
+        game.finish(false);
+    }
+
+    function test_nothing_of_a_dispute_is_left_in_the_task() public {
+        _toDisputed(true);
+        game.finish(false);
+        Task memory t = market.task(id);
+        vm.assertEq(t.dispute, 0);
+        vm.assertEq(t.challenger, address(0));
+        vm.assertEq(t.deadline, 0);
+        vm.expectRevert(ITaskMarket.NoVerifier.selector);
+        market.claimVerifierDefault(id);
+    }
+
+    function _challengeSum(uint8 kind, uint8 component) private returns (StartParams memory) {
+        _toVerdict(true);
+        Claim memory claim = _claim(0);
+        vm.prank(challenger);
+        market.challenge{value: 1 ether}(id, 0, claim, kind, component, HEADER);
+        return game.started();
+    }
+}
