@@ -107,6 +107,8 @@ library Descriptor {
         (result.terms, offset) = dimensions(data, result.foldAt, MAX_FOLD_RANK, MAX_TERMS);
         result.coordinates = 1 + u8(data, result.output.begin + 1) + u8(data, result.foldAt);
         result.init = u32(data, offset);
+        // A map has no accumulator.
+        if (result.init != 0 && u8(data, result.foldAt) == 0) revert OutOfRange(offset);
         uint256 operands = u8(data, offset + 4);
         if (operands > MAX_OPERANDS) revert OutOfRange(offset + 4);
         offset += 5;
@@ -136,16 +138,19 @@ library Descriptor {
         offset = result.tensor.end;
         result.fill = u32(data, offset);
         result.affineAt = offset + 4;
-        uint256 affineBytes = 8 + 8 * coordinates;
-        offset += 4 + affineBytes;
-        result.bounds = u8(data, offset);
-        if (result.bounds > MAX_BOUNDS) revert OutOfRange(offset);
-        result.boundAt = offset + 1;
-        offset += 1 + result.bounds * (affineBytes + 8);
-        uint256 gathers = u8(data, offset);
-        if (gathers > 1) revert OutOfRange(offset);
-        if (gathers == 1) result.gatherAt = offset + 1;
-        result.end = offset + (gathers == 1 ? 18 : 1);
+        unchecked {
+            // Ranks and counts are bounded above: an operand is shorter than 1,000 bytes.
+            uint256 affineBytes = 8 + 8 * coordinates;
+            offset += 4 + affineBytes;
+            result.bounds = u8(data, offset);
+            if (result.bounds > MAX_BOUNDS) revert OutOfRange(offset);
+            result.boundAt = offset + 1;
+            offset += 1 + result.bounds * (affineBytes + 8);
+            uint256 gathers = u8(data, offset);
+            if (gathers > 1) revert OutOfRange(offset);
+            if (gathers == 1) result.gatherAt = offset + 1;
+            result.end = offset + (gathers == 1 ? 18 : 1);
+        }
         if (result.end > data.length) revert Truncated(result.end);
     }
 
@@ -167,10 +172,13 @@ library Descriptor {
         if (rank > maxRank) revert OutOfRange(offset);
         end = offset + 1;
         product = 1;
-        for (uint256 i = 0; i < rank; ++i) {
-            product *= u32(data, end);
-            if (product == 0 || product > maxProduct) revert OutOfRange(end);
-            end += 4;
+        unchecked {
+            // Before each multiplication by a u32 the product is at most `maxProduct`, a u32 itself.
+            for (uint256 i = 0; i < rank; ++i) {
+                product *= u32(data, end);
+                if (product == 0 || product > maxProduct) revert OutOfRange(end);
+                end += 4;
+            }
         }
     }
 

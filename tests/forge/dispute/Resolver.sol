@@ -16,10 +16,7 @@ contract Resolver is IDisputeResolver {
     Answer public answer;
     bool public refuses;
 
-    function start(IDisputeGame game, StartParams calldata params, bytes calldata header)
-        external
-        returns (uint256)
-    {
+    function start(IDisputeGame game, StartParams calldata params, bytes calldata header) external returns (uint256) {
         return game.start(params, header);
     }
 
