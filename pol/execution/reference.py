@@ -55,7 +55,7 @@ def evaluate_node(node: Node, step: int, sources: Sources) -> Words:
         coordinates = [np.asarray(step, np.int64), *mesh, *fold]
         readings = read_operands(node, coordinates, sources)
         result = run(node.body, registers(node, coordinates, readings, accumulator))
-        accumulator = np.ascontiguousarray(np.broadcast_to(result, shape))
+        accumulator = np.array(np.broadcast_to(result, shape), order="C")  # ascontiguousarray would make rank 0 rank 1
     return accumulator
 
 

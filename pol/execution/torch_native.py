@@ -20,7 +20,10 @@ _ALLOWED_NAMES = (
     "gt.Scalar", "gt.Tensor", "ge.Scalar", "ge.Tensor", "add.Tensor", "add.Scalar", "sub.Tensor", "sub.Scalar",
     "mul.Tensor", "mul.Scalar", "div.Tensor", "div.Scalar", "maximum.default", "minimum.default", "sqrt.default",
     "abs.default", "neg.default", "exp.default", "log.default", "tanh.default", "sigmoid.default", "rsqrt.default",
-    "reciprocal.default", "relu.default", "threshold_backward.default", "tanh_backward.default",
+    "reciprocal.default", "relu.default",
+    "gelu.default", "gelu_backward.default", "sign.default", "sgn.default",
+    "scatter_add.default",
+    "threshold_backward.default", "tanh_backward.default",
     "sigmoid_backward.default", "clamp.default", "clamp_min.default", "where.self", "where.ScalarOther",
     "where.ScalarSelf", "pow.Tensor_Scalar", "_to_copy.default", "logical_and.default", "bitwise_and.Tensor",
     "logical_or.default", "bitwise_or.Tensor", "logical_not.default", "bitwise_not.default", "sum.default",
@@ -101,7 +104,7 @@ class NativeExecutor:
         except MemoryError as error:
             raise OperationalError(f"{node.name}: not enough memory") from error
         except (RuntimeError, TypeError, ValueError, IndexError) as error:
-            if isinstance(error, torch.OutOfMemoryError):
+            if isinstance(error, torch.OutOfMemoryError) or "not enough memory" in str(error):
                 raise OperationalError(f"{node.name}: not enough memory on {self._device}") from error
             raise ProtocolError(f"{node.name}: {node.operation} rejects its arguments: {error}") from error
         results = tuple(result) if isinstance(result, tuple | list) else (result,)

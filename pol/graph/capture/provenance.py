@@ -29,12 +29,13 @@ class LineRecorder(TorchFunctionMode):
     """While active, marks every traced operation with the innermost user line, or the module it is in.
 
     The line is the innermost frame between the capture and torch; a model without own code (nn.Sequential) has none,
-    and then the innermost running module stands in.
+    and then the innermost running module stands in, or else the loss function.
     """
 
-    def __init__(self, model: nn.Module) -> None:
+    def __init__(self, model: nn.Module, loss: Callable[..., Any]) -> None:
         super().__init__()
-        self._paths = {id(module): path for path, module in model.named_modules()}
+        self._paths = {id(module): f"model.{path}".rstrip(".") for path, module in model.named_modules()}
+        self._loss = getattr(loss, "__name__", type(loss).__name__)
         self._running: list[nn.Module] = []
 
     def __torch_function__(
@@ -59,8 +60,8 @@ class LineRecorder(TorchFunctionMode):
             frame = frame.f_back
         if self._running:
             module = self._running[-1]
-            return f"{self._paths.get(id(module)) or 'model'}: {type(module).__name__}"
-        return ""
+            return f"{self._paths.get(id(module), 'loss')}: {type(module).__name__}"
+        return f"loss: {self._loss}"
 
     @contextmanager
     def modules(self) -> Iterator[None]:

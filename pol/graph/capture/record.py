@@ -30,6 +30,8 @@ VIEWS = frozenset(
 )  # fmt: skip
 """Operations through which a name passes to what they show."""
 
+_SYMBOLS = (torch.SymInt, torch.SymFloat, torch.SymBool)
+
 PLACEMENT = frozenset({"device", "layout", "pin_memory", "memory_format", "non_blocking"})
 """Arguments that say where a tensor lies, never what it is."""
 
@@ -117,9 +119,11 @@ class Recorder:
         value = node.meta.get("val")
         results = list(value) if isinstance(value, tuple | list) else [value]
         tensors = [item for item in results if isinstance(item, Tensor)]
+        if any(isinstance(item, _SYMBOLS) for item in results) or not all(map(_is_static, tensors)):
+            raise data_dependent(source_line, operation)
         if len(tensors) != len(results):
-            raise UnsupportedError(f"{source_line}: the operation {operation} gives something that is not a tensor")
-        outputs = tuple(tensor_type(f"{source_line}: the result of {operation}", tensor) for tensor in tensors)
+            raise UnsupportedError(f"{source_line} -- the operation {operation} has no definition in pol")
+        outputs = tuple(tensor_type(f"{source_line} -- the result of {operation}", tensor) for tensor in tensors)
         keywords = {key: value for key, value in node.kwargs.items() if key not in PLACEMENT}
         pairs = tuple(sorted((key, self._argument(value)) for key, value in keywords.items()))
         self.nodes.append(AtenNode(operation, arguments, pairs, outputs, "", source_line))
@@ -168,6 +172,18 @@ def tensor_type(what: str, tensor: Tensor) -> AtenType:
         return AtenType(str(tensor.dtype).removeprefix("torch."), tuple(int(size) for size in tensor.shape))
     except ProtocolError as error:
         raise UnsupportedError(f"{what}: {error}") from error
+
+
+def data_dependent(line: str, cause: str) -> UnsupportedError:
+    """The error for code whose course or shapes depend on numbers that only the data decides."""
+    return UnsupportedError(
+        f"{line} -- the course of the program depends on the values of tensors ({cause}). A step program is static: "
+        "replace .item(), `if tensor:` and boolean indexing by torch.where or a product with a mask"
+    )
+
+
+def _is_static(tensor: Tensor) -> bool:
+    return all(type(size) is int for size in tensor.shape)
 
 
 def _is_none(value: object) -> bool:

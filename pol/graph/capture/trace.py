@@ -28,6 +28,7 @@ from torch.utils._pytree import tree_flatten
 from pol.errors import UnsupportedError
 from pol.graph.capture.optimizer_state import State, traced_step
 from pol.graph.capture.provenance import PHASE, ROLE, SOURCE, LineRecorder, line_of_error
+from pol.graph.capture.record import data_dependent
 
 DECOMPOSED = (
     "t", "rsub", "addcmul", "addcdiv", "lerp", "zeros_like", "ones_like", "full_like", "new_zeros", "new_ones",
@@ -35,7 +36,7 @@ DECOMPOSED = (
     "huber_loss", "huber_loss_backward", "leaky_relu", "leaky_relu_backward", "silu", "silu_backward", "softplus",
     "softplus_backward", "hardtanh", "hardtanh_backward", "elu", "elu_backward", "baddbmm", "addmv", "mv", "dot",
     "binary_cross_entropy", "binary_cross_entropy_backward", "native_dropout_backward", "stack", "unbind", "square",
-    "select_backward", "slice_backward", "xlogy", "log_sigmoid_forward", "log_sigmoid_backward",
+    "select_backward", "slice_backward", "masked_fill", "xlogy", "log_sigmoid_forward", "log_sigmoid_backward",
 )  # fmt: skip
 """ATen operations that are replaced by torch's own decomposition. The list is part of what pol is: it is frozen."""
 
@@ -85,7 +86,7 @@ def trace_step(
         number: Tensor,
     ) -> Any:
         batch = _batch(dataset, order, number)
-        recorder = LineRecorder(model)
+        recorder = LineRecorder(model, loss)
         with fx_traceback.annotate({PHASE: "forward"}):
             leaves = {name: p.detach().requires_grad_(name in states) for name, p in parameters.items()}
             current = {name: buffer.clone() for name, buffer in buffers.items()}
@@ -167,10 +168,7 @@ def _traced(function: Callable[..., Any], arguments: Sequence[Any], table: Any) 
         graph = maker(*arguments)
     except _DATA_DEPENDENT as error:
         line = line_of_error(error.__traceback__) or "the model or the loss function"
-        raise UnsupportedError(
-            f"{line}: the course of the program depends on the values of tensors ({type(error).__name__}). "
-            "A step program is static: replace .item(), `if tensor:` and boolean indexing by torch.where or masks"
-        ) from error
+        raise data_dependent(line, type(error).__name__) from error
     if not isinstance(graph, GraphModule):
         raise AssertionError("make_fx gave no graph")
     return graph
@@ -187,7 +185,7 @@ def _settle_sources(graph: GraphModule) -> None:
         if mark.get(PHASE) == "forward" and SOURCE in mark:
             lines.setdefault(number, mark[SOURCE])
         elif mark.get(PHASE) == "backward":
-            mark[SOURCE] = lines.get(number, "")
+            mark[SOURCE] = lines.get(number, "backward: sum of gradients")
         node.meta["custom"] = mark
     for node in reversed(list(graph.graph.nodes)):
         if "profiler" in str(node.target):

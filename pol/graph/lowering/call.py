@@ -99,7 +99,7 @@ class Call:
 
     def unsupported(self, what: str) -> UnsupportedError:
         """An error that names the operation and the user's line."""
-        return UnsupportedError(f"{self.node.source or self.node.name}: {self.node.operation}: {what}")
+        return UnsupportedError(f"{self.node.source or self.node.name} -- {self.node.operation}: {what}")
 
 
 def _number(value: Argument) -> float:

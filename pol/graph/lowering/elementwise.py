@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 
 from pol.arithmetic import functions
@@ -11,6 +12,9 @@ from pol.graph.lowering.call import Call
 from pol.graph.lowering.emitter import Formula
 from pol.graph.lowering.values import Value, expand, scalar
 from pol.graph.types import DType
+
+GELU_CUBIC = 0.044715
+GELU_SCALE = math.sqrt(2 / math.pi)
 
 Lowered = Callable[[Call], Value]
 
@@ -146,6 +150,55 @@ def _sigmoid_backward(call: Call) -> Value:
     return elementwise(call, [call.tensor(0), call.tensor(1)], formula)
 
 
+def _sign(call: Call) -> Value:
+    def formula(b: Builder, regs: list[int]) -> int:
+        zero = b.f32(0.0)
+        difference = b.emit(Op.SUB, b.emit(Op.FLT, zero, regs[0]), b.emit(Op.FLT, regs[0], zero))
+        return b.emit(Op.I2F, difference)
+
+    return elementwise(call, [call.tensor(0)], formula, DType.F32)
+
+
+def _gelu_parts(b: Builder, x: int) -> tuple[int, int]:
+    """x^2 and tanh(sqrt(2 / pi) * (x + 0.044715 x^3)); the exact form needs erf, which has no definition."""
+    square = b.emit(Op.FMUL, x, x)
+    inner = b.emit(Op.FFMA, b.emit(Op.FMUL, square, b.f32(GELU_CUBIC)), x, x)
+    return square, b.call(functions.tanh(), b.emit(Op.FMUL, inner, b.f32(GELU_SCALE)))
+
+
+def _gelu_is_tanh(call: Call, position: int) -> None:
+    if call.argument(position, "approximate", "none") != "tanh":
+        raise call.unsupported("the exact GELU has no definition; use approximate='tanh'")
+
+
+def _gelu(call: Call) -> Value:
+    """x / 2 * (1 + tanh(...))."""
+    _gelu_is_tanh(call, 1)
+
+    def formula(b: Builder, regs: list[int]) -> int:
+        _, bend = _gelu_parts(b, regs[0])
+        return b.emit(Op.FMUL, b.emit(Op.FMUL, regs[0], b.f32(0.5)), b.emit(Op.FADD, bend, b.f32(1.0)))
+
+    return elementwise(call, [call.tensor(0)], formula)
+
+
+def _gelu_backward(call: Call) -> Value:
+    """g * ((1 + T) / 2 + x / 2 * (1 - T^2) * sqrt(2 / pi) * (1 + 3 * 0.044715 x^2)), T the hyperbolic tangent."""
+    _gelu_is_tanh(call, 2)
+
+    def formula(b: Builder, regs: list[int]) -> int:
+        gradient, x = regs
+        one, half = b.f32(1.0), b.f32(0.5)
+        square, bend = _gelu_parts(b, x)
+        flat = b.emit(Op.FMUL, b.emit(Op.FADD, bend, one), half)
+        slope = b.emit(Op.FSUB, one, b.emit(Op.FMUL, bend, bend))
+        inner = b.emit(Op.FMUL, b.emit(Op.FFMA, square, b.f32(3 * GELU_CUBIC), one), b.f32(GELU_SCALE))
+        steep = b.emit(Op.FMUL, b.emit(Op.FMUL, b.emit(Op.FMUL, x, half), slope), inner)
+        return b.emit(Op.FMUL, gradient, b.emit(Op.FADD, flat, steep))
+
+    return elementwise(call, [call.tensor(0), call.tensor(1)], formula)
+
+
 def _clamp(call: Call) -> Value:
     if call.dtype is not DType.F32:
         raise call.unsupported("only float32 is defined")
@@ -250,6 +303,10 @@ ELEMENTWISE: Mapping[str, Lowered] = {
     "aten.threshold_backward.default": _threshold_backward,
     "aten.tanh_backward.default": _tanh_backward,
     "aten.sigmoid_backward.default": _sigmoid_backward,
+    "aten.gelu.default": _gelu,
+    "aten.gelu_backward.default": _gelu_backward,
+    "aten.sign.default": _sign,
+    "aten.sgn.default": _sign,
     "aten.clamp.default": _clamp,
     "aten.clamp_min.default": _clamp,
     "aten.where.self": _where,

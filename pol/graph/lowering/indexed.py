@@ -16,8 +16,10 @@ from pol.graph.lowering.values import (
     Value,
     View,
     axis_index,
+    cut,
     expand,
     integer_word,
+    permute,
     select,
     unsqueeze,
 )
@@ -76,6 +78,42 @@ def _gather(call: Call) -> Value:
         raise call.unsupported("the index is larger than the tensor")
     strides = tuple(0 if d == place else stride for d, stride in enumerate(source.strides))
     return _gathered(call, index.shape, index, replace(source, shape=index.shape, strides=strides), source, place)
+
+
+def _scatter_add(call: Call) -> Value:
+    """Position c along the dimension is `self` plus the sum, in order, of the source words whose index is c."""
+    start, axis, source = call.tensor(0), call.integer(1), call.tensor(3)
+    index = call.tensor(2)
+    place = axis_index(axis, len(start.shape))
+    terms = index.shape[place] if index.shape else 1
+    others = [size for position, size in enumerate(start.shape) if position != place]
+    if others != [size for position, size in enumerate(index.shape) if position != place] or not start.shape:
+        raise call.unsupported("an index of another shape than the tensor")
+    shape = call.output.shape
+
+    def over_terms(value: Value) -> Value:
+        """The dimension moved to the end, behind the coordinates of the output."""
+        order = [position for position in range(len(shape)) if position != place]
+        moved = permute(value, [*order, place])
+        return expand(unsqueeze(moved, place), (*shape, terms))
+
+    def formula(b: Builder, accumulator: int, regs: list[int]) -> int:
+        here = b.emit(Op.EQ, regs[0], regs[1])
+        return b.emit(Op.SELECT, here, b.emit(Op.FADD, accumulator, regs[2]), accumulator)
+
+    if source.shape != index.shape:
+        source = _corner(source, index.shape)
+    type_ = TensorType(DType.F32, shape)
+    arguments = (_view(call, over_terms(index)), Coordinate(place), over_terms(source))
+    total = call.emitter.fold(type_, (terms,), 0, arguments, formula, "sum")
+    return elementwise(call, [start, total], lambda b, regs: b.emit(Op.FADD, *regs))
+
+
+def _corner(value: Value, shape: tuple[int, ...]) -> Value:
+    """The first words of a tensor along every dimension."""
+    for axis, size in enumerate(shape):
+        value = cut(value, axis, 0, size)
+    return value
 
 
 def _embedding_backward(call: Call) -> Value:
@@ -192,6 +230,7 @@ INDEXED: Mapping[str, Callable[[Call], Value | tuple[Value, ...]]] = {
     "aten.index_select.default": _index_select,
     "aten.embedding.default": _embedding,
     "aten.gather.default": _gather,
+    "aten.scatter_add.default": _scatter_add,
     "aten.embedding_dense_backward.default": _embedding_backward,
     "aten.nll_loss_forward.default": _nll_forward,
     "aten.nll_loss_backward.default": _nll_backward,

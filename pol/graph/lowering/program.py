@@ -73,8 +73,7 @@ def _lower_node(call: Call) -> tuple[Value, ...]:
     rule = RULES.get(node.operation)
     if rule is None:
         raise UnsupportedError(
-            f"{node.source or node.name}: the operation {node.operation} has no definition in pol; write this line "
-            "with operations that have one (pol.graph.lowering.RULES)"
+            f"{node.source or node.name} -- {node.operation} has no definition in pol: {_advice(node)}"
         )
     if not node.outputs:
         raise ProtocolError(f"{node.name}: an operation has an output")
@@ -87,6 +86,13 @@ def _lower_node(call: Call) -> tuple[Value, ...]:
     if len(results) != len(node.outputs):
         raise ProtocolError(f"{node.name}: {node.operation} has {len(results)} outputs, not {len(node.outputs)}")
     return results
+
+
+def _advice(node: AtenNode) -> str:
+    name = node.operation.split(".")[1]
+    if any(word in name for word in ("rand", "bernoulli", "normal_", "dropout", "empty")):
+        return "random numbers and uninitialised memory cannot be replayed; use p=0 or call model.eval() first"
+    return "write this line with operations that have one (pol.graph.lowering.RULES)"
 
 
 def _check(node: AtenNode, result: Value, type_: AtenType) -> None:
