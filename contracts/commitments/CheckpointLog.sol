@@ -46,7 +46,7 @@ library CheckpointLog {
 
     /// @notice Is the log of `size` entries with root `root` an extension of the one of `oldSize` entries with root `oldRoot`?
     /// (RFC 9162, section 2.1.4.2)
-    /// @dev The RFC leaves the empty and the equal log open: every log extends the empty one, a log extends itself; both with an empty path.
+    /// @dev The RFC leaves two cases open: every log extends the empty one, and a log extends itself; both with an empty path.
     function isConsistent(uint256 oldSize, bytes32 oldRoot, uint256 size, bytes32 root, bytes32[] calldata path)
         internal
         pure

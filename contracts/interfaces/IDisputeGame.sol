@@ -29,7 +29,8 @@ struct StartParams {
 /// @title IDisputeGame
 /// @notice Two players, one claim: the walk ends in one scalar instruction that the chain executes.
 interface IDisputeGame {
-    /// @notice Opens a dispute. The caller is the resolver: `IDisputeResolver.onResolved` is called on it exactly once, never inside `start`.
+    /// @notice Opens a dispute. The caller is the resolver: `IDisputeResolver.onResolved` is called on it exactly once, and never inside
+    /// `start`.
     /// @param params What is disputed, by whom, against whom.
     /// @param header The 112-byte program header, which must hash to `params.program`.
     /// @return id Identifier of the dispute; never zero.

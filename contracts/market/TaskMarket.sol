@@ -183,6 +183,8 @@ contract TaskMarket is ITaskMarket, IDisputeResolver, Ledger {
         for (uint256 i = 0; i < segments.length; ++i) {
             if (claims[i].segment != segments[i]) revert WrongSegment(i, segments[i]);
             _requireInLog(t, claims[i], proofs[i]);
+            // Zero in the solver's log is no state: nothing about it could be disputed, so nothing about it may be accepted.
+            if (claims[i].start == 0 || claims[i].end == 0) accepted = false;
             if (!Acceptance.isAccepted(t.thresholds, claims[i].distances, claims[i].references)) accepted = false;
             _claimHashes[taskId][verdict][i] = keccak256(abi.encode(claims[i]));
             emit ClaimPosted(taskId, verdict, uint32(i), claims[i]);

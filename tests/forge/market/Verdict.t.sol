@@ -100,6 +100,22 @@ contract VerdictTest is MarketBase {
         claims[0].end = end;
     }
 
+    /// @dev The game refuses zero roots, so a claim about one would be beyond challenge: it must not be able to accept.
+    function test_a_zero_state_in_the_log_is_a_rejection() public {
+        for (uint256 entry = 1; entry <= 4; ++entry) {
+            setUp();
+            log[entry] = 0;
+            _toDrawn();
+            uint32[] memory drawn = market.drawnSegments(id);
+            _verdict(verifier, true);
+            bool touched = false;
+            for (uint256 i = 0; i < drawn.length; ++i) {
+                if (drawn[i] == entry || drawn[i] + 1 == entry) touched = true;
+            }
+            vm.assertEq(market.task(id).accepted, !touched);
+        }
+    }
+
     function test_a_replay_is_something() public {
         _toDrawn();
         (Claim[] memory claims, LogProof[] memory proofs) = _claims(true);
