@@ -1,0 +1,603 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity 0.8.37;
+
+import {MerkleBranch} from "../../../contracts/commitments/MerkleBranch.sol";
+import {Descriptor} from "../../../contracts/dispute/Descriptor.sol";
+import {DisputeGame, SlotProof} from "../../../contracts/dispute/DisputeGame.sol";
+import {IOneStep} from "../../../contracts/dispute/IOneStep.sol";
+import {OneStep} from "../../../contracts/dispute/OneStep.sol";
+import {Opening, Openings} from "../../../contracts/dispute/Opening.sol";
+import {Level, Position} from "../../../contracts/dispute/Position.sol";
+import {Walk} from "../../../contracts/dispute/Walk.sol";
+import {KIND_DISTANCE, StartParams} from "../../../contracts/interfaces/IDisputeGame.sol";
+import {NaiveTree} from "../commitments/NaiveTree.sol";
+import {GameTest} from "./GameTest.sol";
+
+/// @notice Moves that break a rule: each reverts with its own error and leaves the dispute where it was.
+contract AttacksTest is GameTest {
+    uint64 private constant STEP = FIRST_STEP + 1;
+
+    // --- start ---
+
+    function test_nobody_but_the_market_starts() public {
+        StartParams memory s = _replay(2);
+        bytes memory header = _header();
+        vm.expectRevert(abi.encodeWithSelector(DisputeGame.NotMarket.selector, address(this)));
+        game.start(s, header);
+    }
+
+    function _refuseStart(StartParams memory s, bytes4 selector) private {
+        bytes memory header = _header();
+        vm.expectPartialRevert(selector);
+        resolver.start(game, s, header);
+    }
+
+    function test_zero_hashes_mean_nothing() public {
+        StartParams memory s = _replay(2);
+        s.start = 0;
+        _refuseStart(s, DisputeGame.ZeroHash.selector);
+        s = _replay(2);
+        s.end = 0;
+        _refuseStart(s, DisputeGame.ZeroHash.selector);
+        s = _replay(2);
+        s.constants = 0;
+        _refuseStart(s, DisputeGame.ZeroHash.selector);
+        s = _replay(2);
+        s.program = 0;
+        _refuseStart(s, Descriptor.WrongHeader.selector);
+        s = _replay(2);
+        s.asserter = address(0);
+        _refuseStart(s, DisputeGame.ZeroHash.selector);
+        s = _replay(2);
+        s.challenger = address(0);
+        _refuseStart(s, DisputeGame.ZeroHash.selector);
+        s = _distance(1, 0);
+        s.x = 0;
+        _refuseStart(s, DisputeGame.ZeroHash.selector);
+        s = _distance(1, 0);
+        s.y = 0;
+        _refuseStart(s, DisputeGame.ZeroHash.selector);
+    }
+
+    function test_numbers_outside_of_their_range_do_not_start() public {
+        StartParams memory s = _replay(2);
+        s.steps = 0;
+        _refuseStart(s, DisputeGame.InvalidStart.selector);
+        s = _replay(2);
+        s.clock = 0;
+        _refuseStart(s, DisputeGame.InvalidStart.selector);
+        s = _replay(2);
+        s.kind = 0;
+        _refuseStart(s, DisputeGame.InvalidStart.selector);
+        s.kind = 4;
+        _refuseStart(s, DisputeGame.InvalidStart.selector);
+        s = _distance(0, 0);
+        _refuseStart(s, DisputeGame.InvalidStart.selector);
+        s = _distance(4, 0);
+        _refuseStart(s, DisputeGame.InvalidStart.selector);
+    }
+
+    function test_header_of_another_program_does_not_start() public {
+        StartParams memory s = _distance(1, 0);
+        bytes memory header = _header();
+        header[11] = 0x01;
+        vm.expectPartialRevert(Descriptor.WrongHeader.selector);
+        resolver.start(game, s, header);
+        header = abi.encodePacked(_header(), uint8(0));
+        s.program = keccak256(abi.encodePacked(uint8(6), header));
+        vm.expectPartialRevert(Descriptor.WrongHeader.selector);
+        resolver.start(game, s, header);
+    }
+
+    function test_zero_addresses_do_not_deploy() public {
+        IOneStep step = game.oneStep();
+        vm.expectRevert(DisputeGame.ZeroHash.selector);
+        new DisputeGame(address(0), step);
+        vm.expectRevert(DisputeGame.ZeroHash.selector);
+        new DisputeGame(address(resolver), IOneStep(address(0)));
+    }
+
+    function test_ids_differ_and_bind_game_and_context() public {
+        StartParams memory s = _replay(2);
+        bytes memory header = _header();
+        uint256 first = resolver.start(game, s, header);
+        vm.assertEq(first, uint256(keccak256(abi.encode(block.chainid, address(game), CONTEXT, uint256(0)))));
+        vm.assertNotEq(first, resolver.start(game, s, header));
+    }
+
+    // --- turns ---
+
+    function test_unknown_dispute() public {
+        _start(_replay(2));
+        bytes memory payload = _payload(p);
+        vm.prank(asserter);
+        vm.expectRevert(abi.encodeWithSelector(DisputeGame.UnknownDispute.selector, id + 1));
+        game.open(id + 1, p, payload);
+        vm.expectRevert(abi.encodeWithSelector(DisputeGame.UnknownDispute.selector, 0));
+        game.timeout(0);
+        vm.expectRevert(abi.encodeWithSelector(DisputeGame.UnknownDispute.selector, 0));
+        game.positionHash(0);
+        vm.expectRevert(abi.encodeWithSelector(DisputeGame.UnknownDispute.selector, 0));
+        game.timeLeft(0);
+    }
+
+    function test_only_the_player_on_turn_moves() public {
+        _start(_replay(2));
+        bytes memory payload = _payload(p);
+        vm.prank(challenger);
+        vm.expectRevert(abi.encodeWithSelector(DisputeGame.NotOnTurn.selector, challenger));
+        game.open(id, p, payload);
+        vm.expectRevert(abi.encodeWithSelector(DisputeGame.NotOnTurn.selector, address(this)));
+        game.open(id, p, payload);
+        vm.prank(challenger);
+        vm.expectRevert(abi.encodeWithSelector(DisputeGame.NotOnTurn.selector, challenger));
+        game.pick(id, p, 0, "");
+        _open();
+        vm.prank(asserter);
+        vm.expectRevert(abi.encodeWithSelector(DisputeGame.NotOnTurn.selector, asserter));
+        game.open(id, p, payload);
+        vm.prank(asserter);
+        vm.expectRevert(abi.encodeWithSelector(DisputeGame.NotOnTurn.selector, asserter));
+        game.pick(id, p, 0, payload);
+        vm.expectRevert(abi.encodeWithSelector(DisputeGame.NotOnTurn.selector, address(this)));
+        game.pick(id, p, 0, payload);
+    }
+
+    function testFuzz_stale_or_forged_position(uint256 field, uint256 bit) public {
+        _start(_replay(2));
+        Position memory other = p;
+        bytes memory payload = _payload(p);
+        // 18 fields after the level, none of which may differ in any of its bits.
+        uint8[19] memory bits = [8, 8, 32, 64, 64, 255, 255, 255, 255, 255, 255, 64, 32, 64, 64, 64, 32, 8, 8];
+        field = bound(field, 1, 18);
+        bit = bound(bit, 0, bits[field] - 1);
+        assembly {
+            let place := add(other, mul(32, field))
+            mstore(place, xor(mload(place), shl(bit, 1)))
+        }
+        vm.prank(asserter);
+        vm.expectRevert(
+            abi.encodeWithSelector(DisputeGame.StalePosition.selector, keccak256(abi.encode(other)))
+        );
+        game.open(id, other, payload);
+    }
+
+    function test_position_of_an_earlier_move() public {
+        _start(_replay(2));
+        Position memory before = p;
+        _open();
+        _pick(1);
+        bytes memory payload = _payload(before);
+        vm.prank(asserter);
+        vm.expectPartialRevert(DisputeGame.StalePosition.selector);
+        game.open(id, before, payload);
+    }
+
+    /// @dev Bits that the ABI would cut off are part of the bytes that are hashed.
+    function test_dirty_upper_bits_of_a_field() public {
+        _start(_replay(2));
+        bytes memory data = abi.encodeCall(DisputeGame.open, (id, p, _payload(p)));
+        data[4 + 32 + 32 + 5] = 0x01;
+        vm.prank(asserter);
+        (bool success, bytes memory reason) = address(game).call(data);
+        vm.assertFalse(success);
+        vm.assertEq(bytes32(bytes4(reason)), bytes32(DisputeGame.StalePosition.selector));
+    }
+
+    // --- after the end ---
+
+    function test_a_finished_dispute_accepts_nothing() public {
+        _start(_replay(2));
+        _toNode(4);
+        _toElement(0);
+        Opening[] memory openings = new Opening[](1);
+        openings[0] = _openState(STEP, 2, 0);
+        _prove("", openings);
+        _expectAnswer(true);
+        bytes memory finished = abi.encodeWithSelector(DisputeGame.Finished.selector, id);
+        bytes32[] memory none = new bytes32[](0);
+        vm.startPrank(asserter);
+        vm.expectRevert(finished);
+        game.proveStep(id, p, nodes[4], "", openings);
+        vm.expectRevert(finished);
+        game.open(id, p, "");
+        vm.expectRevert(finished);
+        game.describe(id, p, "", none, "", 0);
+        vm.expectRevert(finished);
+        game.describeSlot(id, p, "", none, "");
+        vm.expectRevert(finished);
+        game.proveSlot(id, p, SlotProof("", "", none, none));
+        vm.expectRevert(finished);
+        game.proveSum(id, p, "", openings[0], openings[0]);
+        vm.stopPrank();
+        vm.startPrank(challenger);
+        vm.expectRevert(finished);
+        game.pick(id, p, 0, "");
+        vm.expectRevert(finished);
+        game.pickState(id, p);
+        vm.stopPrank();
+        vm.warp(block.timestamp + 100 * CLOCK);
+        vm.expectRevert(finished);
+        game.timeout(id);
+        _expectAnswer(true);
+    }
+
+    /// @dev A resolver that fails takes the move back with it: no end without the resolver knowing.
+    function test_resolver_that_refuses_leaves_the_dispute_open() public {
+        _start(_replay(2));
+        resolver.refuse(true);
+        vm.warp(block.timestamp + CLOCK);
+        vm.expectRevert(bytes("refused"));
+        game.timeout(id);
+        resolver.refuse(false);
+        game.timeout(id);
+        _expectAnswer(false);
+    }
+
+    // --- openings ---
+
+    function _refuseOpen(bytes memory payload, bytes memory reason) private {
+        vm.prank(asserter);
+        vm.expectRevert(reason);
+        game.open(id, p, payload);
+    }
+
+    function _refusePick(uint256 index, bytes memory payload, bytes memory reason) private {
+        vm.prank(challenger);
+        vm.expectRevert(reason);
+        game.pick(id, p, index, payload);
+    }
+
+    function _refuseLengths(uint256 expected) private {
+        _refuseOpen(
+            new bytes(expected + 1), abi.encodeWithSelector(Walk.WrongPayloadLength.selector, expected + 1, expected)
+        );
+        if (expected == 0) return;
+        _refuseOpen(
+            new bytes(expected - 1), abi.encodeWithSelector(Walk.WrongPayloadLength.selector, expected - 1, expected)
+        );
+        _refuseOpen("", abi.encodeWithSelector(Walk.WrongPayloadLength.selector, 0, expected));
+    }
+
+    function test_payload_of_another_length() public {
+        _start(_replay(2));
+        _refuseLengths(32);
+        _open();
+        _pick(1);
+        bytes memory payload = _payload(p);
+        _refuseOpen(
+            abi.encodePacked(payload, uint8(0)), abi.encodeWithSelector(Walk.WrongPayloadLength.selector, 257, 256)
+        );
+        _refuseOpen(new bytes(111), abi.encodeWithSelector(Walk.WrongPayloadLength.selector, 111, 112));
+        _refuseOpen(_header(), abi.encodeWithSelector(Walk.WrongPayloadLength.selector, 0, 256));
+        _open();
+        _pick(3);
+        _describe();
+        _refuseLengths(64);
+        _open();
+        _pick(1);
+        _refuseLengths(256);
+    }
+
+    function test_values_of_another_length() public {
+        _start(_replay(2));
+        _toNode(1);
+        _toElement(0);
+        _refuseLengths(8);
+        setUpAgain();
+        _start(_replay(2));
+        _toNode(2);
+        _toElement(0);
+        _refuseLengths(8);
+    }
+
+    function test_sums_of_another_length() public {
+        _start(_distance(1, 0));
+        _refuseLengths(96);
+    }
+
+    /// @dev The toy is the same; only a fresh dispute is wanted.
+    function setUpAgain() private {
+        game = new DisputeGame(address(resolver), game.oneStep());
+    }
+
+    function test_garbage_in_the_padding_of_a_trace() public {
+        _start(_replay(2));
+        _open();
+        _pick(1);
+        bytes memory payload = _payload(p);
+        for (uint256 child = 5; child < 8; child++) {
+            payload[112 + 32 * child] ^= 0x01;
+            _refuseOpen(payload, abi.encodeWithSelector(MerkleBranch.NotPadding.selector, child));
+            payload[112 + 32 * child] ^= 0x01;
+        }
+        _open();
+        _refusePick(5, opened, abi.encodeWithSelector(MerkleBranch.IndexOutOfRange.selector, 5, 5));
+        _refusePick(8, opened, abi.encodeWithSelector(Walk.NoSuchPart.selector, 8, 8));
+    }
+
+    function test_garbage_in_the_padding_of_a_state() public {
+        bytes32[] memory roots = new bytes32[](4);
+        for (uint256 i = 0; i < 3; i++) {
+            roots[i] = _slotRoots(FIRST_STEP + 2)[i];
+        }
+        roots[3] = keccak256("garbage");
+        StartParams memory s = _replay(2);
+        s.end = keccak256(abi.encodePacked(uint8(3), uint32(3), NaiveTree.tree(roots)));
+        _start(s);
+        _open();
+        _pick(1);
+        _open();
+        Position memory next = walk.pickState(p);
+        vm.prank(challenger);
+        game.pickState(id, p);
+        p = next;
+        _refuseOpen(
+            abi.encodePacked(_header(), roots), abi.encodeWithSelector(MerkleBranch.NotPadding.selector, 3)
+        );
+        // And nothing else hashes to it.
+        _refuseOpen(_payload(p), abi.encodeWithSelector(Walk.WrongOpening.selector));
+    }
+
+    function test_garbage_in_the_padding_of_a_tensor() public {
+        // Node 3 has two leaves and its tree no padding: a tensor of three would have a fourth. The rule is that of the trace.
+        bytes32[] memory leaves = new bytes32[](3);
+        for (uint256 i = 0; i < 3; i++) {
+            leaves[i] = keccak256(abi.encode(i));
+        }
+        bytes memory row = NaiveTree.children(leaves, 0, 2);
+        row[127] ^= 0x01;
+        Position memory q;
+        q.level = Level.LEAVES;
+        q.height = 2;
+        q.count = 3;
+        q.claimed = keccak256(
+            abi.encodePacked(
+                uint8(1),
+                keccak256(abi.encodePacked(uint8(1), leaves[0], leaves[1])),
+                keccak256(abi.encodePacked(uint8(1), leaves[2], NaiveTree.PADDING ^ bytes32(uint256(1))))
+            )
+        );
+        vm.expectRevert(abi.encodeWithSelector(MerkleBranch.NotPadding.selector, 3));
+        walk.open(q, row, 0);
+    }
+
+    function test_garbage_past_the_end_of_a_tensor() public {
+        outputs[STEP][3].push(7);
+        _advance(STEP);
+        _start(_replay(2));
+        _toNode(3);
+        _describe();
+        _open();
+        _pick(1);
+        _refuseOpen(_payload(p), abi.encodeWithSelector(Walk.DirtyLeaf.selector));
+    }
+
+    function test_children_that_hash_to_something_else() public {
+        _start(_replay(2));
+        _toNode(3);
+        _describe();
+        bytes memory payload = _payload(p);
+        payload[0] ^= 0x01;
+        _refuseOpen(payload, abi.encodeWithSelector(Walk.WrongOpening.selector));
+        _open();
+        _pick(0);
+        payload = _payload(p);
+        payload[0] ^= 0x01;
+        _refuseOpen(payload, abi.encodeWithSelector(Walk.WrongOpening.selector));
+    }
+
+    function test_body_that_ends_elsewhere() public {
+        _start(_replay(2));
+        _toNode(2);
+        _toElement(0);
+        bytes memory payload = _payload(p);
+        payload[7] ^= 0x01;
+        _refuseOpen(payload, abi.encodeWithSelector(Walk.WrongOpening.selector));
+    }
+
+    function test_sums_that_add_up_to_something_else() public {
+        _start(_distance(1, 10));
+        _refuseOpen(
+            abi.encodePacked(uint256(5), uint256(4), uint256(0)), abi.encodeWithSelector(Walk.WrongOpening.selector)
+        );
+        // Modulo 2^256 these are 10; saturated they are infinite.
+        _refuseOpen(
+            abi.encodePacked(type(uint256).max, uint256(11), uint256(0)),
+            abi.encodeWithSelector(Walk.WrongOpening.selector)
+        );
+    }
+
+    // --- picks ---
+
+    function test_picks_beyond_the_parts() public {
+        _start(_replay(2));
+        _open();
+        _refusePick(2, opened, abi.encodeWithSelector(Walk.NoSuchPart.selector, 2, 2));
+        _refusePick(type(uint256).max, opened, abi.encodeWithSelector(Walk.NoSuchPart.selector, type(uint256).max, 2));
+        _pick(1);
+        _open();
+        _pick(2);
+        _describe();
+        _open();
+        // Three elements: the fourth word of the leaf is filling.
+        _refusePick(3, opened, abi.encodeWithSelector(Walk.NoSuchPart.selector, 3, 3));
+        _pick(2);
+        _open();
+        _refusePick(2, "", abi.encodeWithSelector(Walk.NoSuchPart.selector, 2, 2));
+        _refusePick(0, opened, abi.encodeWithSelector(Walk.WrongPayloadLength.selector, 8, 0));
+    }
+
+    function test_pick_that_repeats_something_else() public {
+        _start(_replay(2));
+        _open();
+        bytes memory other = bytes.concat(opened);
+        other[0] ^= 0x01;
+        _refusePick(0, other, abi.encodeWithSelector(Walk.NotOpened.selector));
+        _refusePick(0, "", abi.encodeWithSelector(Walk.NotOpened.selector));
+        _refusePick(0, abi.encodePacked(opened, uint8(0)), abi.encodeWithSelector(Walk.NotOpened.selector));
+    }
+
+    function test_state_is_picked_from_a_trace_only() public {
+        _start(_replay(2));
+        _open();
+        vm.prank(challenger);
+        vm.expectRevert(abi.encodeWithSelector(Walk.WrongLevel.selector, Level.STEPS));
+        game.pickState(id, p);
+    }
+
+    // --- descriptors and proofs ---
+
+    function test_moves_of_another_level() public {
+        _start(_replay(2));
+        bytes32[] memory none = new bytes32[](0);
+        Opening[] memory openings = new Opening[](1);
+        bytes memory header = _header();
+        bytes memory wrong = abi.encodeWithSelector(Walk.WrongLevel.selector, Level.STEPS);
+        vm.startPrank(asserter);
+        vm.expectRevert(wrong);
+        game.describe(id, p, header, none, "", 0);
+        vm.expectRevert(wrong);
+        game.describeSlot(id, p, header, none, "");
+        vm.expectRevert(wrong);
+        game.proveStep(id, p, "", "", openings);
+        vm.expectRevert(wrong);
+        game.proveSlot(id, p, SlotProof(header, "", none, none));
+        vm.expectRevert(wrong);
+        game.proveSum(id, p, "", openings[0], openings[0]);
+        vm.stopPrank();
+        _toNode(0);
+        _refuseOpen("", abi.encodeWithSelector(Walk.WrongLevel.selector, Level.NODE));
+        _toElement(0);
+        _refuseOpen("", abi.encodeWithSelector(Walk.WrongLevel.selector, Level.ONE_STEP));
+    }
+
+    function _refuseDescribe(bytes memory header, bytes32[] memory branch, uint256 node, bytes32 tree, bytes memory reason)
+        private
+    {
+        bytes memory descriptor = nodes[node];
+        vm.prank(asserter);
+        vm.expectRevert(reason);
+        game.describe(id, p, header, branch, descriptor, tree);
+    }
+
+    function test_wrong_header_descriptor_branch_or_tree() public {
+        _start(_replay(2));
+        _toNode(2);
+        bytes memory header = _header();
+        bytes32 tree = NaiveTree.tree(NaiveTree.leafHashes(outputs[STEP][2]));
+        bytes32[] memory branch = NaiveTree.branch(_nodeHashes(), 2);
+        bytes32[] memory other = NaiveTree.branch(_nodeHashes(), 3);
+        _refuseDescribe(header, branch, 3, tree, abi.encodeWithSelector(Walk.WrongDescriptor.selector));
+        _refuseDescribe(header, other, 3, tree, abi.encodeWithSelector(Walk.WrongDescriptor.selector));
+        _refuseDescribe(header, other, 2, tree, abi.encodeWithSelector(Walk.WrongDescriptor.selector));
+        _refuseDescribe(header, branch, 2, keccak256("tree"), abi.encodeWithSelector(Walk.WrongOpening.selector));
+        _refuseDescribe(
+            header, new bytes32[](2), 2, tree, abi.encodeWithSelector(MerkleBranch.WrongBranchLength.selector, 2, 3)
+        );
+        header[20] ^= 0x01;
+        _refuseDescribe(header, branch, 2, tree, abi.encodeWithSelector(Descriptor.WrongHeader.selector));
+    }
+
+    function _refuseSlot(SlotProof memory proof, bytes memory reason) private {
+        vm.prank(asserter);
+        vm.expectRevert(reason);
+        game.proveSlot(id, p, proof);
+    }
+
+    function test_wrong_slot_proofs() public {
+        _start(_replay(2));
+        _toSlot(1);
+        SlotProof memory proof = _slotProof(1);
+        proof.descriptor = slots[0];
+        _refuseSlot(proof, abi.encodeWithSelector(Walk.WrongDescriptor.selector));
+        proof = _slotProof(0);
+        _refuseSlot(proof, abi.encodeWithSelector(Walk.WrongDescriptor.selector));
+        proof = _slotProof(1);
+        proof.traceBranch[1] ^= bytes32(uint256(1));
+        _refuseSlot(proof, abi.encodeWithSelector(DisputeGame.WrongSlot.selector));
+        proof = _slotProof(1);
+        proof.traceBranch = new bytes32[](4);
+        _refuseSlot(proof, abi.encodeWithSelector(MerkleBranch.WrongBranchLength.selector, 4, 3));
+        proof = _slotProof(1);
+        proof.header[0] = 0x01;
+        _refuseSlot(proof, abi.encodeWithSelector(Descriptor.WrongHeader.selector));
+    }
+
+    function _refuseStep(bytes memory values, Opening[] memory openings, bytes memory reason) private {
+        bytes memory descriptor = nodes[p.node];
+        vm.prank(asserter);
+        vm.expectRevert(reason);
+        game.proveStep(id, p, descriptor, values, openings);
+    }
+
+    function test_wrong_openings_of_a_step() public {
+        _start(_replay(2));
+        _toNode(3);
+        _toElement(64);
+        Opening[] memory openings = new Opening[](1);
+        openings[0] = _openState(STEP, 1, 0);
+        _refuseStep("", openings, abi.encodeWithSelector(Openings.WrongInclusionProof.selector));
+        openings[0] = _openState(FIRST_STEP, 1, 1);
+        _refuseStep("", openings, abi.encodeWithSelector(Openings.WrongInclusionProof.selector));
+        openings[0] = _openState(STEP, 1, 1);
+        openings[0].leaf[0] ^= 0x01;
+        _refuseStep("", openings, abi.encodeWithSelector(Openings.WrongInclusionProof.selector));
+        openings[0] = _openState(STEP, 1, 1);
+        openings[0].leaf = new bytes(255);
+        _refuseStep("", openings, abi.encodeWithSelector(Openings.WrongLeafLength.selector, 255));
+        openings[0] = _openState(STEP, 1, 1);
+        openings[0].listCount = 1;
+        _refuseStep("", openings, abi.encodeWithSelector(MerkleBranch.IndexOutOfRange.selector, 1, 1));
+        openings[0].listCount = 4;
+        _refuseStep("", openings, abi.encodeWithSelector(Openings.WrongInclusionProof.selector));
+        openings[0].listCount = 5;
+        _refuseStep("", openings, abi.encodeWithSelector(MerkleBranch.WrongBranchLength.selector, 2, 3));
+        _refuseStep("", new Opening[](0), abi.encodeWithSelector(OneStep.WrongNumberOfOpenings.selector, 0, 1));
+        Opening[] memory two = new Opening[](2);
+        two[0] = _openState(STEP, 1, 1);
+        two[1] = two[0];
+        _refuseStep("", two, abi.encodeWithSelector(OneStep.WrongNumberOfOpenings.selector, 2, 1));
+        openings[0] = _openState(STEP, 1, 1);
+        _refuseStep(hex"00000000", openings, abi.encodeWithSelector(OneStep.WrongValues.selector));
+    }
+
+    function test_wrong_values_or_descriptor_of_a_step() public {
+        _start(_replay(2));
+        _toNode(2);
+        _toElement(0);
+        _open();
+        bytes memory values = opened;
+        _pick(0);
+        Opening[] memory openings = new Opening[](1);
+        openings[0] = _openOutput(STEP, 1, 0);
+        _refuseStep("", openings, abi.encodeWithSelector(OneStep.WrongValues.selector));
+        values[7] ^= 0x01;
+        _refuseStep(values, openings, abi.encodeWithSelector(OneStep.WrongValues.selector));
+        values[7] ^= 0x01;
+        bytes memory other = nodes[1];
+        vm.prank(asserter);
+        vm.expectRevert(OneStep.WrongDescriptor.selector);
+        game.proveStep(id, p, other, values, openings);
+    }
+
+    function test_wrong_openings_of_a_sum() public {
+        _start(_distance(1, 0));
+        _open(new bytes(96));
+        _pick(0);
+        _describeSlot();
+        Opening memory x = _openState(FIRST_STEP + 2, 0, 0);
+        Opening memory y = _openState(FIRST_STEP, 0, 0);
+        bytes memory descriptor = slots[0];
+        bytes memory other = slots[1];
+        vm.startPrank(asserter);
+        vm.expectRevert(Openings.WrongInclusionProof.selector);
+        game.proveSum(id, p, descriptor, y, y);
+        vm.expectRevert(Openings.WrongInclusionProof.selector);
+        game.proveSum(id, p, descriptor, x, x);
+        vm.expectRevert(Walk.WrongDescriptor.selector);
+        game.proveSum(id, p, other, x, y);
+        vm.stopPrank();
+        vm.assertEq(uint256(KIND_DISTANCE), 2);
+    }
+}
