@@ -20,6 +20,7 @@ from pol.graph.lowering.values import (
     expand,
     integer_word,
     permute,
+    scalar,
     select,
     unsqueeze,
 )
@@ -153,19 +154,20 @@ def _nll_forward(call: Call) -> tuple[Value, ...]:
     table, target = _labels(call, 0)
     ignored, reduction = call.integer(4), call.integer(3)
     shape = target.shape
-    count = Read(_expanded(select(table, -1, 0), shape), fill=NAN, gather=(0, table.strides[-1], table.shape[-1]))
+    entry = Read(_expanded(select(table, -1, 0), shape), fill=NAN, gather=(0, table.strides[-1], table.shape[-1]))
 
     def picked(b: Builder, regs: list[int]) -> int:
         out = b.emit(Op.EQ, regs[0], b.const(integer_word(ignored)))
         return b.emit(Op.SELECT, out, b.f32(0.0), b.emit(Op.FNEG, regs[1]))
 
     emitter = call.emitter
-    losses = emitter.map(shape, DType.F32, [target, count], picked, "" if reduction not in {MEAN, SUM} else "losses")
+    if reduction not in {MEAN, SUM}:
+        # torch leaves the weight at zero here; nothing reads it.
+        return emitter.map(shape, DType.F32, [target, entry], picked), scalar(0.0, DType.F32)
+    losses = emitter.map(shape, DType.F32, [target, entry], picked, "losses")
     weights = emitter.map(shape, DType.F32, [target], lambda b, regs: _counted(b, regs[0], ignored), "counted")
     axes = range(len(shape))
     total_weight = reduce(emitter, weights, axes, FLOAT_SUM, "total_weight")
-    if reduction not in {MEAN, SUM}:
-        return losses, total_weight
     total = reduce(emitter, losses, axes, FLOAT_SUM, "" if reduction == SUM else "sum")
     if reduction == SUM:
         return total, total_weight
