@@ -12,6 +12,7 @@ from pol.arithmetic.primitives import Words
 from pol.commitments.log import CheckpointLog
 from pol.commitments.tensor import state_root
 from pol.errors import ProtocolError
+from pol.graph import capture
 from pol.graph.aten import AtenType
 from pol.graph.types import DType
 from pol.training import checkpoint, learning_proof
@@ -115,17 +116,12 @@ def to_words(type_: AtenType, tensor: Tensor) -> Words:
     """A copy of a tensor as words.
 
     Raises:
-        ProtocolError: the tensor isn't of the type, or holds an integer that doesn't fit a word.
+        ProtocolError: the tensor isn't of the type.
+        UnsupportedError: it holds an integer that doesn't fit a word.
     """
     if tensor.dtype != _TORCH[type_.dtype] or tuple(tensor.shape) != type_.shape:
         raise ProtocolError(f"a step gave {tensor.dtype} of shape {tuple(tensor.shape)}, expected {type_}")
-    array = tensor.detach().cpu().contiguous().numpy()
-    if type_.words.dtype == DType.I32:
-        narrow = array.astype(np.int32)
-        if not np.array_equal(narrow, array):
-            raise ProtocolError("a step gave an integer beyond 32 bits, which has no word")
-        array = narrow
-    return array.copy().view(np.uint32)
+    return capture.to_words("a state after training", tensor)
 
 
 def _diverged(what: str) -> TrainingDivergedError:

@@ -6,7 +6,7 @@ Loading checks each claim that the document makes, so that what a solver trains 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from pol.arithmetic.primitives import Words
 from pol.commitments.program import program_hash
@@ -17,17 +17,38 @@ from pol.graph.lowering import lower
 from pol.graph.names import Names
 from pol.graph.step_program import StepProgram
 from pol.graph.types import DType, TensorType
-from pol.graph.work import work_units
+from pol.graph.work import step_work
 from pol.training import canonical_json, checkpoint
 from pol.training.store import Store
-
-if TYPE_CHECKING:
-    from pol.graph.capture import Capture
 
 VERSION = 1
 DOCUMENT_LIMIT = 1 << 20
 PROGRAM_LIMIT = 1 << 30
 ORDER = "order"
+
+
+class CapturedStep(Protocol):
+    """What `pol.graph.capture.capture` gives; named here without importing torch."""
+
+    @property
+    def aten(self) -> AtenGraph:
+        """The step for native training."""
+
+    @property
+    def program(self) -> StepProgram:
+        """The step for replay."""
+
+    @property
+    def names(self) -> Names:
+        """What people call its parts."""
+
+    @property
+    def constants(self) -> list[Words]:
+        """Its constant tensors, as words."""
+
+    @property
+    def state(self) -> list[Words]:
+        """The state before step 0, as words."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +142,7 @@ class LoadedTask:
 
 
 def publish(
-    store: Store, capture: Capture, *, steps: int, interval: int, model: str = "", optimizer: str = ""
+    store: Store, capture: CapturedStep, *, steps: int, interval: int, model: str = "", optimizer: str = ""
 ) -> tuple[str, Task]:
     """Store a captured training step as a task; the digest of its document and the document.
 
@@ -143,7 +164,7 @@ def publish(
         initial_state_root=state_root(slot_types, capture.state),
         steps=steps,
         interval=interval,
-        work=work_units(program),
+        work=step_work(program),
         model=model,
         optimizer=optimizer,
     )
@@ -170,7 +191,7 @@ def load(store: Store, digest: str) -> LoadedTask:
     _require(lowered.to_bytes() == data, "its ATen graph doesn't lower to its step program")
     _require(lowered_names.to_dict() == names.to_dict(), "its names aren't those of its ATen graph")
     _require(program_hash(program) == task.program_hash, "its program hash is wrong")
-    _require(work_units(program) == task.work, "its work estimate is wrong")
+    _require(step_work(program) == task.work, "its work estimate is wrong")
     _require_order(program, names, task.steps)
     constants = checkpoint.decode(store.get(task.constants), names.constants, program.constants)
     _require(constants_root(program.constants, constants) == task.constants_root, "the root of its constants is wrong")

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from pol.arithmetic.primitives import Words
 from pol.errors import ProtocolError
 from pol.graph.step_program import Component, StepProgram
 from pol.graph.types import DType
-from pol.verification.distance import Words, require_state
+from pol.verification.distance import require_state
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 import os
 from pathlib import Path
 
-import fsspec
 import pytest
 
 from pol.errors import OperationalError, ProtocolError
@@ -103,7 +102,3 @@ def test_readers_never_see_half_an_object(tmp_path: Path) -> None:
 
     Watching(url).put(DATA)
     assert seen == [[]]
-
-
-def teardown_module() -> None:
-    fsspec.filesystem("memory").store.clear()

@@ -1,0 +1,119 @@
+"""The digits example, trained once per test process: what tests of proofs, verdicts and attacks start from."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import torch
+
+from pol.arithmetic.primitives import Words
+from pol.execution.cpu import CpuExecutor
+from pol.execution.torch_native import NativeExecutor
+from pol.graph.capture import capture
+from pol.training import digits
+from pol.training.hostile import SkippingExecutor
+from pol.training.learning_proof import LearningProof, load_checkpoint
+from pol.training.solver import Recorder, StepExecutor, environment, train
+from pol.training.store import Store
+from pol.training.task import LoadedTask, load, publish
+from pol.verification.profile import Profile, profile
+from pol.verification.verdict import Verdict, relative_distance, verify_segment
+
+SEED = 1
+SEEDS = (1, 2, 3, 4)
+PROFILED = (0, 1, 3)
+
+
+@dataclass(frozen=True)
+class Training:
+    """A task, a solver's proof of it and the store that holds both."""
+
+    store: Store
+    task: LoadedTask
+    digest: str
+    proof: LearningProof
+
+
+@cache
+def published(order_seed: int = SEED, steps: int = digits.STEPS, interval: int = digits.INTERVAL) -> tuple[Store, str]:
+    """A fresh store with the digits task in it, and the digest of its document."""
+    store = Store(f"memory://digits-{order_seed}-{steps}-{interval}")
+    model = digits.build_model(SEED)
+    captured = capture(
+        model, digits.loss_function, digits.build_optimizer(model), digits.dataset(), digits.order(order_seed, steps)
+    )
+    digest, _ = publish(store, captured, steps=steps, interval=interval, model="MLP 64-64-10", optimizer="SGD")
+    return store, digest
+
+
+@cache
+def loaded(order_seed: int = SEED) -> LoadedTask:
+    """The digits task, every claim of its document checked."""
+    return load(*published(order_seed))
+
+
+def solve(skipped: Collection[int] = (), order_seed: int = SEED, threads: int = 1) -> Training:
+    """Native training of the task, leaving out some steps."""
+    task = loaded(order_seed)
+    return solve_with(SkippingExecutor(NativeExecutor(task.aten), skipped), order_seed, threads)
+
+
+def solve_with(executor: StepExecutor, order_seed: int = SEED, threads: int = 1) -> Training:
+    """Training of the task by any executor; one thread, because more only hinder each other in a model this small."""
+    store, _ = published(order_seed)
+    task = loaded(order_seed)
+    recorder = Recorder(store, task)
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        train(task, executor, recorder)
+    finally:
+        torch.set_num_threads(before)
+    digest, proof = recorder.publish(environment())
+    return Training(store, task, digest, proof)
+
+
+@cache
+def honest() -> Training:
+    """The honest solver's training."""
+    return solve()
+
+
+@cache
+def profiled() -> Profile:
+    """The profile of the task."""
+    return profile(loaded(), CpuExecutor, SEEDS, PROFILED)
+
+
+@cache
+def executor() -> CpuExecutor:
+    """Replays the task canonically."""
+    task = loaded()
+    return CpuExecutor(task.program, task.constants)
+
+
+def checkpoints(training: Training) -> list[list[Words]]:
+    """All states of a training."""
+    return [load_checkpoint(training.store, training.task, entry) for entry in training.proof.checkpoints]
+
+
+def proof_over(states: Sequence[list[Words]]) -> Training:
+    """A proof, complete and consistent in itself, over any states."""
+    base = honest()
+    recorder = Recorder(base.store, base.task)
+    for index, state in enumerate(states):
+        recorder(index, state)
+    digest, proof = recorder.publish(environment())
+    return Training(base.store, base.task, digest, proof)
+
+
+def verdict(training: Training, segment: int) -> Verdict:
+    """The honest verifier's verdict on one segment."""
+    return verify_segment(training.store, training.task, training.proof, executor(), segment, profiled().thresholds)
+
+
+def relative(training: Training, segment: int) -> list[float]:
+    """The relative distance of each component of one segment."""
+    claim = verdict(training, segment).claim
+    assert claim is not None
+    return [relative_distance(d, r) for d, r in zip(claim.distances, claim.references, strict=True)]

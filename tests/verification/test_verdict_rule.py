@@ -1,0 +1,108 @@
+"""The acceptance rule: finite and within the threshold, or rejected."""
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pol.errors import OperationalError, ProtocolError
+from pol.training.store import CorruptObjectError
+from pol.verification.distance import INFINITE, SATURATION
+from pol.verification.verdict import Claim, Outcome, Reason, Verdict, decide, gather, is_accepted, relative_distance
+
+ROOTS = (b"\1" * 32, b"\2" * 32, b"\3" * 32)
+DISTANCE = st.one_of(st.integers(0, 2**20), st.integers(0, SATURATION - 1))
+THRESHOLD = st.one_of(st.integers(0, 2**24), st.integers(0, 2**64 - 1))
+
+
+def claim(distances: tuple[int, int, int], references: tuple[int, int, int]) -> Claim:
+    return Claim(4, *ROOTS, distances, references)
+
+
+@given(DISTANCE, DISTANCE, THRESHOLD)
+def test_the_rule_over_rationals(distance: int, reference: int, threshold: int) -> None:
+    within = distance * 2**64 <= threshold * reference
+    assert not reference or within == (Fraction(distance, reference) <= Fraction(threshold, 2**64))
+    expected = within if reference else distance == 0
+    assert is_accepted(distance, reference, threshold) == expected
+
+
+def test_the_rule_at_its_edge() -> None:
+    assert is_accepted(1, 2**64, 1)
+    assert not is_accepted(2, 2**64, 1)
+    assert not is_accepted(1, 2**64 - 1, 1)
+    assert is_accepted(0, 0, 0)
+    assert not is_accepted(1, 0, 2**64 - 1)
+
+
+@pytest.mark.parametrize("bad", [INFINITE, SATURATION, -1])
+def test_what_is_not_finite_is_never_accepted(bad: int) -> None:
+    for distance, reference in ((bad, 1), (1, bad), (bad, bad), (0, bad)):
+        assert not is_accepted(distance, reference, 2**64 - 1)
+
+
+@pytest.mark.parametrize("threshold", [-1, 2**64])
+def test_a_threshold_is_a_uint64(threshold: int) -> None:
+    with pytest.raises(ProtocolError, match="64-bit"):
+        is_accepted(0, 0, threshold)
+
+
+def test_every_component_must_pass() -> None:
+    limits = (2**60, 2**60, 2**60)  # a sixteenth of the squared distance travelled
+    good = decide(claim((1, 0, 6), (16, 0, 100)), limits)
+    assert (good.outcome, good.reasons) == (Outcome.ACCEPTED, (Reason.WITHIN_THRESHOLD,))
+    for bad in range(3):
+        distances, references = [1, 0, 6], [16, 0, 100]
+        distances[bad] = 7
+        verdict = decide(claim((distances[0], distances[1], distances[2]), (16, 0, 100)), limits)
+        assert (verdict.outcome, verdict.reasons) == (Outcome.REJECTED, (Reason.DISTANCE_ABOVE_THRESHOLD,))
+        assert ("parameter", "buffer", "optimizer")[bad] in verdict.detail
+        assert references == [16, 0, 100]
+
+
+def test_reasons_are_told_apart() -> None:
+    limits = (2**60,) * 3
+    assert decide(claim((INFINITE, 0, 0), (1, 0, 0)), limits).reasons == (Reason.DISTANCE_INFINITE,)
+    assert decide(claim((0, 0, 0), (INFINITE, 0, 0)), limits).reasons == (Reason.REFERENCE_INFINITE,)
+    both = decide(claim((INFINITE, 0, 5), (1, 0, 5)), limits)
+    assert both.reasons == (Reason.DISTANCE_INFINITE, Reason.DISTANCE_ABOVE_THRESHOLD)
+    assert both.segment == 4
+
+
+@pytest.mark.parametrize(
+    ("error", "outcome", "reason"),
+    [
+        (ProtocolError("truncated"), Outcome.REJECTED, Reason.BAD_EVIDENCE),
+        (OperationalError("disk"), Outcome.INCONCLUSIVE, Reason.NOT_AVAILABLE),
+        (MemoryError("memory"), Outcome.INCONCLUSIVE, Reason.NOT_AVAILABLE),
+        (CorruptObjectError("mirror"), Outcome.INCONCLUSIVE, Reason.CORRUPT_OBJECT),
+    ],
+)
+def test_bad_evidence_rejects_and_a_failed_look_does_not(error: Exception, outcome: Outcome, reason: Reason) -> None:
+    def fail() -> tuple[list[object], list[object]]:
+        raise error
+
+    verdict = gather(3, fail)  # type: ignore[arg-type]  # it never returns
+    assert isinstance(verdict, Verdict)
+    assert (verdict.outcome, verdict.reasons, verdict.claim) == (outcome, (reason,), None)
+    assert str(error) in verdict.detail
+
+
+def test_a_bug_of_ours_is_not_turned_into_a_verdict() -> None:
+    def fail() -> tuple[list[object], list[object]]:
+        raise TypeError("bug")
+
+    with pytest.raises(TypeError):
+        gather(3, fail)  # type: ignore[arg-type]  # it never returns
+
+
+def test_enums_start_at_one() -> None:
+    assert [outcome.value for outcome in Outcome] == [1, 2, 3]
+
+
+def test_relative_distance_for_people() -> None:
+    assert relative_distance(4, 16) == 0.5
+    assert relative_distance(0, 0) == 0.0
+    assert relative_distance(1, 0) == float("inf")
+    assert relative_distance(INFINITE, 1) == float("inf")
