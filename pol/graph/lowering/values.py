@@ -164,7 +164,7 @@ def reshape(value: Value, shape: Sequence[int]) -> Value | None:
     """The same words in row-major order under another shape, or None where strides cannot say it."""
     target = tuple(shape)
     if -1 in target:
-        known = math.prod(size for size in target if size != -1)
+        known = math.prod(max(size, 1) for size in target)
         target = tuple(math.prod(value.shape) // known if size == -1 else size for size in target)
     if math.prod(target) != math.prod(value.shape) or any(size < 1 for size in target):
         raise ProtocolError(f"{value.shape} cannot become {tuple(shape)}")
