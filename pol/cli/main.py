@@ -1,4 +1,4 @@
-"""The entry point: ``pol VERB``. Errors that pol raises on purpose end in one line and an exit code, not in a traceback."""
+"""The entry point: ``pol VERB``. Errors raised on purpose end in one line and an exit code, not in a traceback."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import sys
 
 import click
 from rich.console import Console
+from rich.markup import escape
 
 from pol import __version__
 from pol.cli.bench import bench
@@ -29,7 +30,7 @@ commands.add_command(replay)
 
 
 def main() -> None:
-    """Run one command; exit code 1 for bad evidence, 2 for bad usage, 3 if something couldn't be looked at, 130 for ^C."""
+    """Run one command; exit code 1: bad evidence, 2: bad usage, 3: something couldn't be looked at, 130: ^C."""
     try:
         commands(standalone_mode=False)
     except click.exceptions.Abort:
@@ -45,7 +46,7 @@ def _fail(message: str, code: int) -> None:
     if "--json" in sys.argv:
         print(json.dumps({"error": message}))
     else:
-        Console(stderr=True).print(f"[bold red]pol:[/bold red] {message}", highlight=False, soft_wrap=True)
+        Console(stderr=True).print(f"[bold red]pol:[/bold red] {escape(message)}", highlight=False, soft_wrap=True)
     sys.exit(code)
 
 

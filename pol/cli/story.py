@@ -8,6 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
+import numpy as np
+import torch
+
 from pol.arithmetic.primitives import Op
 from pol.chain.connection import Connection
 from pol.chain.deployment import Deployment, deploy
@@ -31,7 +34,6 @@ from pol.roles.verifier import Verifier
 from pol.roles.whistleblower import Whistleblower
 from pol.training import digits
 from pol.training.learning_proof import LearningProof, load_checkpoint
-from pol.training.solver import to_tensors
 from pol.verification.profile import Profile
 from pol.verification.verdict import Outcome, Verdict, limit, relative_distance
 
@@ -175,8 +177,8 @@ class Story:
         terms, state = submitter.market.terms(task_id), submitter.market.task(task_id)
         program = captured.program
         self._tell.say(
-            f"Task {task_id.hex()[:12]}: {MODEL}; {OPTIMIZER}. Captured from ordinary PyTorch code into {len(program.nodes)} "
-            f"nodes; program hash {terms.program.hex()[:12]}."
+            f"Task {task_id.hex()[:12]}: {MODEL}; {OPTIMIZER}. Captured from ordinary PyTorch code into "
+            f"{len(program.nodes)} nodes; program hash {terms.program.hex()[:12]}."
         )
         self._tell.say(
             f"{terms.steps} steps are {terms.work_units:,} work units: {ether(state.fee)} are in escrow, "
@@ -189,11 +191,11 @@ class Story:
         role.join(task_id)
         with self._tell.progress("reruns with other reduction orders"):
             profile = role.profile(task_id)
+        spread, threshold = ([f"{limit(x):.1e}" for x in row] for row in (profile.spreads, profile.thresholds))
         self._tell.say(
-            f"{profile.samples} seeded reruns in other reduction orders part by at most "
-            f"{limit(profile.spreads[0]):.1e} (parameters) and {limit(profile.spreads[2]):.1e} (optimizer state) of the "
-            f"distance travelled; thresholds {limit(profile.thresholds[0]):.1e} and {limit(profile.thresholds[2]):.1e}; "
-            f"a fresh rerun stays inside with probability >= {profile.coverage}, before a margin of {profile.margin}."
+            f"{profile.samples} seeded reruns in other reduction orders part by at most {spread[0]} (parameters) and "
+            f"{spread[2]} (optimizer state) of the distance travelled; thresholds {threshold[0]} and {threshold[2]}. A "
+            f"fresh rerun stays inside with probability >= {profile.coverage}, before a margin of {profile.margin}."
         )
         return profile
 
@@ -205,18 +207,17 @@ class Story:
         accuracy = self._accuracy(role, task_id, proof)
         progress = len(role.market.events("ProgressPosted", taskId=task_id))
         self._tell.say(
-            f"The solver trained for {ether(price)}, posted its checkpoint log {progress} times while training and committed "
-            f"{len(proof.checkpoints)} state roots (log root {proof.log_root.hex()[:12]}). The model classifies "
-            f"{accuracy:.1%} of the scans correctly."
+            f"The solver trained for {ether(price)}, posted its checkpoint log {progress} times while training and "
+            f"committed {len(proof.checkpoints)} state roots (log root {proof.log_root.hex()[:12]}). The model "
+            f"classifies {accuracy:.1%} of the scans correctly."
         )
         return accuracy
 
     def _accuracy(self, role: Role, task_id: bytes, proof: LearningProof) -> float:
         task = role.task(task_id)
         words = load_checkpoint(role.store, task, proof.checkpoints[-1])
-        tensors = to_tensors([slot.type for slot in task.program.slots], words)
         model = digits.build_model(self._seed)
-        named = dict(zip(task.names.slots, tensors, strict=True))
+        named = {n: torch.from_numpy(w.view(np.float32).copy()) for n, w in zip(task.names.slots, words, strict=True)}
         model.load_state_dict({name: named[name] for name in model.state_dict()})
         return digits.accuracy(model)
 
@@ -245,7 +246,7 @@ class Story:
         dispute = attacker.challenge(task_id, finding)
         bond = ether(attacker.market.terms(task_id).bond)
         self._tell.say(
-            f"A challenger puts up {bond} against the replay of segment {finding.claim.segment} and the game walks down:"
+            f"A challenger puts up {bond} against the replay of segment {finding.claim.segment}; the game walks down:"
         )
         sides = (defender.defend(task_id, dispute), attacker.attack(task_id, finding, dispute))
         made = self._play(sides, dispute)
