@@ -210,6 +210,44 @@ def test_convolution(isa: str, stride: int) -> None:
     assert np.array_equal(native(node, 0, tensors, 2), expected)
 
 
+def table_gradient(draw: Draw, rows: int, width: int, fold: tuple[int, ...], order: str) -> Node:
+    """out[r, d] = sum over terms with key == r of the gradient, ascending; keys are bounded and filled at the edge."""
+    terms = int(np.prod(fold))
+    steps = (fold[1], 1) if len(fold) == 2 else (1,)
+    key_type = TensorType(I32, (terms,))
+    bounds = (Bound(Affine(-1, (0, 0, 0, *steps)), terms),)
+    key = Operand(Source.CONSTANT, 0, key_type, Affine(0, (0, 0, 0, *steps)), rows - 1, bounds)
+    part_type = TensorType(F32, (terms, width))
+    part = Operand(Source.CONSTANT, 1, part_type, Affine(0, (0, 0, 1, *(width * s for s in steps))))
+    inputs = (Input(InputKind.COORDINATE, 1), Input(InputKind.OPERAND, 0), ACCUMULATE, Input(InputKind.OPERAND, 1))
+    match order:
+        case "plain":
+            instructions = [Instruction(Op.EQ, 1, 0), Instruction(Op.FADD, 2, 3), Instruction(Op.SELECT, 5, 6, 2)]
+        case "ignored":  # row 2 stays as it is
+            instructions = [Instruction(Op.EQ, 0, 1), Instruction(Op.FADD, 2, 3), Instruction(Op.SELECT, 5, 6, 2)]
+            instructions += [Instruction(Op.EQ, 0, 4), Instruction(Op.SELECT, 8, 2, 7)]
+        case "inverted":  # not skippable: it adds where the key differs
+            instructions = [Instruction(Op.EQ, 1, 0), Instruction(Op.FADD, 2, 3), Instruction(Op.SELECT, 5, 2, 6)]
+        case _:  # not skippable: something else happens where the key differs
+            instructions = [Instruction(Op.EQ, 1, 0), Instruction(Op.FADD, 2, 3), Instruction(Op.FMUL, 2, 3)]
+            instructions += [Instruction(Op.SELECT, 5, 6, 7)]
+    body = ScalarProgram(4, (2,), tuple(instructions))
+    return Node(TensorType(F32, (rows, width)), (key, part), inputs, body, fold, draw.random.choice([0, 0x3F800000]))
+
+
+@pytest.mark.parametrize(("rows", "width"), [(5, 1), (7, 3), (4, 64), (3, 700), (300, 2), (1, 9)])
+@pytest.mark.parametrize("fold", [(1,), (40,), (6, 5)])
+@pytest.mark.parametrize("order", ["plain", "ignored", "inverted", "other"])
+def test_gradient_of_a_table_lookup(rows: int, width: int, fold: tuple[int, ...], order: str) -> None:
+    draw = Draw(rows + width)
+    node = table_gradient(draw, rows, width, fold, order)
+    keys = draw.numbers.integers(-2, rows + 2, node.operands[0].type.shape).astype(np.int32).view(np.uint32)
+    parts = draw.numbers.standard_normal(node.operands[1].type.shape).astype(np.float32).view(np.uint32)
+    expected = evaluate_node(node, 0, Sources([], [keys, parts], []))
+    for threads in (1, 3):
+        assert np.array_equal(native(node, 0, [keys, parts], threads), expected)
+
+
 def test_extreme_strides_and_limits() -> None:
     far = 2**61
     operand = Operand(

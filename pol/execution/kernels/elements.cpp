@@ -64,7 +64,8 @@ struct Engine {
         }
     }
 
-    void compute_block(int64_t first, int count) {
+    // What no fold index changes.
+    void begin_block(int64_t first, int count) {
         uint32_t* out = run.out + first;
         locate(plan, plan.space, run.bases, 0, plan.forms, first, count, lanes);
         seek(plan, 0, fold);
@@ -73,18 +74,60 @@ struct Engine {
         compute_coordinates(false);
         execute(plan.once, plan.once_count, out);
         if (plan.folds) fill(out, plan.init, count);
-        for (int64_t k = 0; k < plan.terms; ++k) {
-            if (plan.folds) {
-                read_operands(true);
-                compute_coordinates(true);
-            }
-            execute(plan.each, plan.each_count, out);
-            advance(plan, fold);
+    }
+
+    void compute_term(uint32_t* out) {
+        if (plan.folds) {
+            read_operands(true);
+            compute_coordinates(true);
+        }
+        execute(plan.each, plan.each_count, out);
+    }
+
+    void compute_block(int64_t first, int count) {
+        begin_block(first, count);
+        for (int64_t k = 0; k < plan.terms; ++k, advance(plan, fold)) compute_term(run.out + first);
+    }
+
+    // A block of a keyed plan in which the coordinate has one value: the terms [from, to) in the order of keys.
+    void compute_keyed_block(int64_t first, int count, int64_t from, int64_t to) {
+        if (from == to) {
+            fill(run.out + first, plan.init, count);
+            return;
+        }
+        begin_block(first, count);
+        for (int64_t i = from; i < to; ++i) {
+            seek(plan, run.term[i], fold);
+            compute_term(run.out + first);
         }
     }
 };
 
-size_t blocks(const Plan& plan) { return static_cast<size_t>((plan.space.size + plan.lanes - 1) / plan.lanes); }
+// The first position in the ordered keys that is not below `key`.
+int64_t first_key(const Run& run, uint64_t key) {
+    int64_t low = 0, high = run.keys;
+    while (low < high) {
+        const int64_t middle = (low + high) / 2;
+        if (run.key[middle] < key)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+// Number of neighbouring elements that share the coordinate of a keyed plan.
+int64_t keyed_width(const Plan& plan) {
+    int64_t width = 1;
+    for (int d = plan.key_axis + 1; d < plan.space.rank; ++d) width *= plan.space.dims[d];
+    return width;
+}
+
+// Units of work of about equal cost: groups of elements that share the key, or blocks.
+size_t blocks(const Plan& plan) {
+    if (plan.keyed) return static_cast<size_t>(plan.space.size / keyed_width(plan));
+    return static_cast<size_t>((plan.space.size + plan.lanes - 1) / plan.lanes);
+}
 
 }  // namespace
 
@@ -98,6 +141,19 @@ size_t element_scratch(const Plan& plan) { return size_t(plan.buffers) * plan.la
 void compute_elements(const Plan& plan, const Run& run, size_t task, size_t tasks, void* scratch) {
     Engine engine(plan, run, scratch);
     const size_t count = blocks(plan);
+    if (plan.keyed) {
+        const int64_t width = keyed_width(plan);
+        for (size_t group = count * task / tasks; group < count * (task + 1) / tasks; ++group) {
+            const int64_t at = static_cast<int64_t>(group) % plan.space.dims[plan.key_axis];
+            const uint32_t key = static_cast<uint32_t>(run.bases[plan.key_form] + plan.form[plan.key_form].out[plan.key_axis] * at);
+            const int64_t from = first_key(run, key), to = first_key(run, uint64_t{key} + 1);
+            for (int64_t done = 0; done < width; done += plan.lanes) {
+                const int64_t left = width - done;
+                engine.compute_keyed_block(static_cast<int64_t>(group) * width + done, left < plan.lanes ? static_cast<int>(left) : plan.lanes, from, to);
+            }
+        }
+        return;
+    }
     for (size_t block = count * task / tasks; block < count * (task + 1) / tasks; ++block) {
         const int64_t first = static_cast<int64_t>(block) * plan.lanes;
         const int64_t left = plan.space.size - first;

@@ -14,6 +14,7 @@ constexpr int64_t kWorkPerThread = int64_t{1} << 18;  // word operations; below 
 constexpr int64_t kBlockBytes = 24 << 10;              // the buffers of a block should stay in the first-level cache
 constexpr int64_t kSmallest = 4;                       // contractions with fewer rows or columns gain nothing from packing
 constexpr int64_t kNarrow = 16;
+constexpr int64_t kMostKeys = int64_t{1} << 24;
 
 // Whether coordinates i and i + 1 act as the one coordinate i * size + (i + 1) in every form.
 bool mergeable(const std::vector<Affine>& affines, int outer, int inner, int64_t size) {
@@ -77,6 +78,7 @@ PlannedNode::PlannedNode(const Descriptor& descriptor) {
     plan_operands(descriptor);
     schedule(descriptor);
     find_contraction();
+    find_key();
 }
 
 void PlannedNode::merge_dimensions(const Descriptor& descriptor) {
@@ -230,6 +232,58 @@ void PlannedNode::find_contraction() {
     plan_.contracts = true;
 }
 
+// Whether a register equals the accumulator in every term in which the guard is 0.
+bool PlannedNode::keeps_accumulator(int reg, const PlannedInstruction& guard) const {
+    if (reg == plan_.accumulator) return true;
+    const auto in = std::find_if(each_.begin(), each_.end(), [&](const PlannedInstruction& i) { return i.result == reg; });
+    if (in == each_.end() || in->op != SELECT) return false;
+    return keeps_accumulator(in->c, guard) && (in->a == guard.result || keeps_accumulator(in->b, guard));
+}
+
+void PlannedNode::find_key() {
+    if (!plan_.folds || plan_.terms > kMostKeys || each_.empty()) return;
+    for (const PlannedInstruction& guard : each_) {
+        if (guard.op != EQ) continue;
+        const bool swapped = guard.a >= plan_.operands;
+        const int key = swapped ? guard.b : guard.a, coordinate = (swapped ? guard.a : guard.b) - plan_.operands;
+        if (key >= plan_.operands || coordinate < 0 || coordinate >= plan_.coordinates) continue;
+        if (operands_[key].axes != 0 || operands_[key].gather >= 0 || coordinates_[coordinate].varies) continue;
+        const Form& form = forms_[coordinates_[coordinate].form];
+        const auto axis = std::find_if(form.out, form.out + plan_.space.rank, [](int64_t stride) { return stride != 0; });
+        if (axis == form.out + plan_.space.rank || !keeps_accumulator(each_.back().result, guard)) continue;
+        plan_.keyed = true;
+        plan_.key = key;
+        plan_.key_form = coordinates_[coordinate].form;
+        plan_.key_axis = static_cast<int>(axis - form.out);
+        return;
+    }
+}
+
+// (key, fold index) of every term, in order.
+std::vector<std::pair<uint32_t, uint32_t>> PlannedNode::keyed_terms(const int64_t* bases, const uint32_t* source) const {
+    const PlannedOperand& operand = operands_[plan_.key];
+    std::vector<std::pair<uint32_t, uint32_t>> terms;
+    for (int64_t k = 0; k < plan_.terms; ++k) {
+        const auto value = [&](int f) {
+            int64_t result = bases[f], rest = k;
+            for (int d = plan_.fold_rank - 1; d >= 0; --d) {
+                result += forms_[f].fold[d] * (rest % plan_.fold[d]);
+                rest /= plan_.fold[d];
+            }
+            return result;
+        };
+        const int64_t address = value(operand.address);
+        bool valid = address >= 0 && address < operand.numel;
+        for (int i = 0; i < operand.bounds; ++i) {
+            const int64_t x = value(operand.address + 1 + i);
+            valid = valid && x >= 0 && x < operand.limits[i];
+        }
+        terms.emplace_back(valid ? source[address] : operand.fill, static_cast<uint32_t>(k));
+    }
+    std::sort(terms.begin(), terms.end());
+    return terms;
+}
+
 bool PlannedNode::is_safe(const PlannedOperand& operand, const int64_t* bases) const {
     const auto within = [&](int f, int64_t limit) {
         int64_t low = bases[f], high = bases[f];
@@ -249,11 +303,18 @@ void PlannedNode::run(uint32_t step, const uint32_t* const* sources, uint32_t* o
     bool safe[kMaxOperands];
     for (int f = 0; f < plan_.forms; ++f) bases[f] = affines_[f].base + affines_[f].strides[0] * static_cast<int64_t>(step);
     for (int o = 0; o < plan_.operands; ++o) safe[o] = is_safe(operands_[o], bases);
-    const Run run{bases, safe, sources, out};
+    std::vector<uint32_t> keys, terms;
+    if (plan_.keyed)
+        for (const auto& [key, term] : keyed_terms(bases, sources[plan_.key])) {
+            keys.push_back(key);
+            terms.push_back(term);
+        }
+    const Run run{bases, safe, sources, out, static_cast<int64_t>(keys.size()), keys.data(), terms.data()};
     const Isa& kernels = isa();
 
     // Work in doubles: it may exceed 64 bits.
-    const double work = static_cast<double>(plan_.space.size) * static_cast<double>(plan_.terms) * (plan_.operands + plan_.each_count);
+    const double terms_per_element = plan_.keyed ? 1.0 : static_cast<double>(plan_.terms);
+    const double work = static_cast<double>(plan_.space.size) * terms_per_element * (plan_.operands + plan_.each_count);
     threads = static_cast<size_t>(std::clamp(work / kWorkPerThread, 1.0, static_cast<double>(std::max<size_t>(threads, 1))));
     const size_t tasks = plan_.contracts ? kernels.contraction_tasks(plan_, threads) : kernels.element_tasks(plan_, threads);
     const size_t scratch = plan_.contracts ? kernels.contraction_scratch(plan_) : kernels.element_scratch(plan_);

@@ -1,7 +1,7 @@
 // A node made ready to run: plain data, so that the files compiled once per instruction set need no library code (isa.h).
 #pragma once
 #include <cstdint>
-#include <memory>
+#include <utility>
 #include <vector>
 
 #include "descriptor.h"
@@ -78,6 +78,12 @@ struct Plan {
     bool contracts;
     int x, y;                 // operands; y varies along the innermost dimension
     Space batch, rows, columns;
+    // A fold whose term leaves the accumulator as it is unless an operand's word (the key) equals a coordinate, as in the
+    // gradient of a table lookup: only the terms with that key are run.
+    bool keyed;
+    int key;                  // operand; it varies with the fold index only
+    int key_form;             // of the coordinate
+    int key_axis;             // merged output dimension that the coordinate is
 };
 
 // One execution of a plan.
@@ -86,6 +92,9 @@ struct Run {
     const bool* safe;              // per operand: no read and no bound can be out of range
     const uint32_t* const* sources;  // per operand
     uint32_t* out;
+    int64_t keys;                  // keyed plans: the fold indices ordered by key, and within a key ascending
+    const uint32_t* key;
+    const uint32_t* term;
 };
 
 // Owns what a Plan points to.
@@ -102,6 +111,9 @@ class PlannedNode {
     void plan_operands(const Descriptor& descriptor);
     void schedule(const Descriptor& descriptor);
     void find_contraction();
+    void find_key();
+    bool keeps_accumulator(int reg, const PlannedInstruction& guard) const;
+    std::vector<std::pair<uint32_t, uint32_t>> keyed_terms(const int64_t* bases, const uint32_t* source) const;
     bool is_safe(const PlannedOperand& operand, const int64_t* bases) const;
 
     Plan plan_{};
