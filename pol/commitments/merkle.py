@@ -64,7 +64,7 @@ def branch_from_levels(levels_: Sequence[bytes], position: int) -> list[bytes]:
 
 
 def climb(leaf: bytes, position: int, siblings: Sequence[bytes]) -> bytes:
-    """The root that follows from a leaf at a position and its branch; ProtocolError if the position is past the tree."""
+    """The root that follows from a leaf, its position and its branch; ProtocolError if the position is too great."""
     if not 0 <= position < 1 << len(siblings):
         raise ProtocolError(f"position {position} does not exist in a tree of depth {len(siblings)}")
     for sibling in (leaf, *siblings):

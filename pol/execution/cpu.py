@@ -63,10 +63,10 @@ def program_values(program: ScalarProgram, inputs: Sequence[Words]) -> Words:
 
 @functools.cache
 def check_machine(isa: str) -> None:
-    """OperationalError if the kernels compute other bits here than the specification asks for; once per instruction set."""
+    """OperationalError if the kernels compute other bits here than the specification asks for (looks once per set)."""
     digest = _kernels.self_test()
     if digest != SELF_TEST_DIGEST:
         raise OperationalError(
-            f"the kernels for {isa} give {digest.hex()} in their self-test, not {SELF_TEST_DIGEST.hex()}: this build or "
-            "processor does not follow docs/spec/arithmetic.md. Try POL_ISA=baseline and report the machine."
+            f"the kernels for {isa} give {digest.hex()} in their self-test, not {SELF_TEST_DIGEST.hex()}: this build "
+            "or processor does not follow docs/spec/arithmetic.md. Try POL_ISA=baseline and report the machine."
         )

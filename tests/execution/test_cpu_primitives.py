@@ -66,8 +66,10 @@ def test_self_test_digest_is_that_of_the_reference(isa: str) -> None:
 
 def reference_self_test() -> Words:
     special = np.array(
-        [0x00000000, 0x80000000, 0x3F800000, 0xBF800000, 0x00000001, 0x807FFFFF, 0x00800000, 0x7F7FFFFF]
-        + [0x7F800000, 0xFF800000, 0x7FC00000, 0xFFA00001, 0x4B000001, 0x3F000000, 0x0000001F, 0xCF000000],
+        [
+            *(0x00000000, 0x80000000, 0x3F800000, 0xBF800000, 0x00000001, 0x807FFFFF, 0x00800000, 0x7F7FFFFF),
+            *(0x7F800000, 0xFF800000, 0x7FC00000, 0xFFA00001, 0x4B000001, 0x3F000000, 0x0000001F, 0xCF000000),
+        ],
         np.uint32,
     )
     i = np.arange(4096, dtype=np.uint32)
