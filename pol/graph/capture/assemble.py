@@ -52,8 +52,8 @@ def capture(
     the program. Raises UnsupportedError, with the user's line, for what has no definition.
     """
     inputs = _inputs(model, optimizer, dataset, order)
-    traced = trace_step(model, loss, optimizer, inputs)
     entries = _entries(inputs)
+    traced = trace_step(model, loss, optimizer, inputs)
     recorder = Recorder(entries)
     outputs = recorder.record(traced.graph)
     slots = [entry.name for entry in entries if entry.role is InputRole.STATE]
