@@ -41,9 +41,10 @@ def test_honest_native_training_is_accepted_with_a_wide_margin() -> None:
         for distance, reference, threshold in zip(
             claim.distances, claim.references, profiled().thresholds, strict=True
         ):
-            assert is_accepted(16 * distance, reference, threshold)  # four times as far would still pass
+            assert is_accepted(64 * distance, reference, threshold)  # eight times as far would still pass
 
 
+@pytest.mark.slow  # two threads hinder each other in so small a model
 def test_honest_training_on_more_threads_is_accepted() -> None:
     training = solve(threads=2)
     assert all(verdict(training, segment).outcome is Outcome.ACCEPTED for segment in SEGMENTS)
@@ -56,8 +57,8 @@ def test_skipping_a_tenth_of_the_steps_is_rejected_everywhere() -> None:
         assert result.outcome is Outcome.REJECTED
         assert result.reasons == (Reason.DISTANCE_ABOVE_THRESHOLD,)
         parameter, _, optimizer = relative(training, segment)
-        assert parameter > 10 * limit(profiled().thresholds[0])
-        assert optimizer > 10 * limit(profiled().thresholds[2])
+        assert parameter > 500 * limit(profiled().thresholds[0])
+        assert optimizer > 500 * limit(profiled().thresholds[2])
 
 
 @pytest.mark.parametrize("step", [75, 87, 99])
