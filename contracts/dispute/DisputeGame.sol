@@ -9,7 +9,7 @@ import {Descriptor, Header, SlotView} from "./Descriptor.sol";
 import {Distance} from "./Distance.sol";
 import {IOneStep, Outcome} from "./IOneStep.sol";
 import {Opening, Openings, Place} from "./Opening.sol";
-import {hashPosition, Level, Position, POSITION_BYTES} from "./Position.sol";
+import {copyPosition, hashPosition, Level, Position} from "./Position.sol";
 import {Walk} from "./Walk.sol";
 
 /// @notice Why a dispute ended.
@@ -318,10 +318,7 @@ contract DisputeGame is IDisputeGame {
         (d, clock) = _running(id);
         address player = side == Side.ASSERTER ? d.asserter : d.challenger;
         if (clock.turn != side || msg.sender != player) revert NotOnTurn(msg.sender);
-        assembly ("memory-safe") {
-            // The stored hash vouches for the bytes, so none of the 19 fields has to be decoded.
-            calldatacopy(p, position, POSITION_BYTES)
-        }
+        copyPosition(position, p);
         bytes32 hash = hashPosition(p);
         if (hash != d.position) revert StalePosition(hash);
     }

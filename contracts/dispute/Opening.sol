@@ -49,8 +49,13 @@ library Openings {
 
     /// @notice Word `index % 64` of a leaf (little-endian); the caller has checked that the leaf has 256 bytes.
     function word(bytes calldata leaf, uint256 index) internal pure returns (uint32 w) {
+        uint256 offset;
+        unchecked {
+            // At most 252.
+            offset = 4 * (index % LEAF_WORDS);
+        }
         assembly ("memory-safe") {
-            w := shr(224, calldataload(add(leaf.offset, mul(4, mod(index, LEAF_WORDS)))))
+            w := shr(224, calldataload(add(leaf.offset, offset)))
         }
         w = ((w & 0x00ff00ff) << 8) | ((w >> 8) & 0x00ff00ff);
         return (w << 16) | (w >> 16);

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity 0.8.37;
+
+import {ScalarMachine} from "../../../contracts/arithmetic/ScalarMachine.sol";
+import {Descriptor, Header, NodeView, OperandView, SlotView} from "../../../contracts/dispute/Descriptor.sol";
+import {Toy} from "./Toy.sol";
+
+contract DescriptorHarness {
+    function header(bytes calldata data, bytes32 program) external pure returns (Header memory) {
+        return Descriptor.header(data, program);
+    }
+
+    function slot(bytes calldata data) external pure returns (SlotView memory) {
+        return Descriptor.slot(data);
+    }
+
+    function node(bytes calldata data) external pure returns (NodeView memory) {
+        return Descriptor.node(data);
+    }
+
+    function operand(bytes calldata data, uint256 offset, uint256 coordinates)
+        external
+        pure
+        returns (OperandView memory)
+    {
+        return Descriptor.operand(data, offset, coordinates);
+    }
+
+    function affine(bytes calldata data, uint256[] memory coordinates) external pure returns (int256) {
+        return Descriptor.affine(data, 0, coordinates);
+    }
+}
+
+/// @notice Descriptors are read as written, or not at all.
+contract DescriptorTest is Toy {
+    DescriptorHarness private harness = new DescriptorHarness();
+
+    function setUp() public {
+        _buildToy(1);
+    }
+
+    function test_header() public view {
+        Header memory header = harness.header(_header(), _program());
+        vm.assertEq(uint256(header.nodes), 5);
+        vm.assertEq(uint256(header.slots), 3);
+    }
+
+    function _hash(bytes memory header) private pure returns (bytes32) {
+        return keccak256(abi.encodePacked(uint8(6), header));
+    }
+
+    function test_header_of_another_version_or_without_nodes_or_slots() public {
+        for (uint256 i = 3; i < 12; i += 4) {
+            bytes memory header = _header();
+            header[i] = i == 3 ? bytes1(0x02) : bytes1(0);
+            vm.expectPartialRevert(Descriptor.OutOfRange.selector);
+            harness.header(header, _hash(header));
+        }
+    }
+
+    function test_slot() public view {
+        SlotView memory slot = harness.slot(slots[1]);
+        vm.assertEq(uint256(slot.component), 3);
+        vm.assertEq(slot.tensor.elements, 66);
+        vm.assertEq(slot.tensor.dtype, 1);
+        vm.assertEq(uint256(slot.producer), 3);
+    }
+
+    function test_slot_of_another_length() public {
+        bytes memory slot = slots[1];
+        vm.expectPartialRevert(Descriptor.TrailingBytes.selector);
+        harness.slot(abi.encodePacked(slot, uint8(0)));
+        for (uint256 length = 0; length < slot.length; length++) {
+            vm.expectPartialRevert(Descriptor.Truncated.selector);
+            harness.slot(_cut(slot, length));
+        }
+    }
+
+    function test_slot_out_of_range() public {
+        // Component 0 and 4; dtype 0 and 3; rank 9; dimension 0 and 2^31.
+        bytes[7] memory wrong = [
+            abi.encodePacked(uint8(0), _type(1, 3), uint32(2)),
+            abi.encodePacked(uint8(4), _type(1, 3), uint32(2)),
+            abi.encodePacked(uint8(1), _type(0, 3), uint32(2)),
+            abi.encodePacked(uint8(1), _type(3, 3), uint32(2)),
+            abi.encodePacked(uint8(1), uint8(1), uint8(9), new bytes(36), uint32(2)),
+            abi.encodePacked(uint8(1), _type(1, 0), uint32(2)),
+            abi.encodePacked(uint8(1), _type(1, 2 ** 31), uint32(2))
+        ];
+        for (uint256 i = 0; i < wrong.length; i++) {
+            vm.expectPartialRevert(Descriptor.OutOfRange.selector);
+            harness.slot(wrong[i]);
+        }
+    }
+
+    function test_node() public view {
+        NodeView memory node = harness.node(nodes[1]);
+        vm.assertEq(node.output.elements, 1);
+        vm.assertEq(node.terms, 3);
+        vm.assertEq(node.coordinates, 2);
+        vm.assertEq(node.operandAt.length, 2);
+        vm.assertEq(node.body.inputs, 3);
+        vm.assertEq(node.body.instructions, 1);
+        OperandView memory gathered = harness.operand(nodes[1], node.operandAt[1], 2);
+        vm.assertEq(gathered.source, 3);
+        vm.assertEq(gathered.index, 0);
+        vm.assertEq(uint256(gathered.fill), ONE);
+        vm.assertEq(gathered.tensor.elements, 2);
+        vm.assertEq(gathered.gatherAt, 0);
+    }
+
+    function test_bounds_and_gather_are_found() public view {
+        NodeView memory node = harness.node(nodes[3]);
+        vm.assertEq(harness.operand(nodes[3], node.operandAt[0], 2).bounds, 1);
+        node = harness.node(nodes[0]);
+        vm.assertNotEq(harness.operand(nodes[0], node.operandAt[1], 2).gatherAt, 0);
+    }
+
+    /// @dev Every proper prefix of every descriptor, and every descriptor with a byte more.
+    function test_node_of_another_length() public {
+        for (uint256 n = 0; n < 5; n++) {
+            bytes memory node = nodes[n];
+            harness.node(node);
+            vm.expectPartialRevert(ScalarMachine.InvalidProgram.selector);
+            harness.node(abi.encodePacked(node, uint8(0)));
+            for (uint256 length = 0; length < node.length; length++) {
+                vm.expectRevert();
+                harness.node(_cut(node, length));
+            }
+        }
+    }
+
+    function _refuse(uint256 n, uint256 offset, bytes1 value) private {
+        bytes memory node = nodes[n];
+        node[offset] = value;
+        vm.expectRevert();
+        harness.node(node);
+    }
+
+    function test_node_out_of_range() public {
+        _refuse(0, 0, 0x02); // version
+        _refuse(0, 1, 0x03); // dtype
+        _refuse(0, 2, 0x09); // rank
+        _refuse(0, 3, 0x80); // elements
+        _refuse(0, 6, 0x00); // no elements
+        _refuse(0, 7, 0x05); // fold rank
+        _refuse(0, 11, 0x01); // a map with an initial accumulator
+        _refuse(0, 12, 0x11); // operands
+        _refuse(0, 13, 0x00); // source
+        _refuse(0, 13, 0x04); // source
+        _refuse(1, 7, 0x00); // no terms
+        NodeView memory node = harness.node(nodes[0]);
+        OperandView memory index = harness.operand(nodes[0], node.operandAt[0], 2);
+        _refuse(0, index.boundAt - 1, 0x05); // bounds
+        _refuse(0, index.end - 1, 0x02); // gather
+        _refuse(0, node.inputAt - 1, 0x02); // inputs that the body does not have
+    }
+
+    function testFuzz_affine(int64 base, int64[13] memory strides, uint64[13] memory coordinates) public view {
+        bytes memory form = abi.encodePacked(base);
+        uint256[] memory at_ = new uint256[](13);
+        int256 expected = base;
+        for (uint256 i = 0; i < 13; i++) {
+            form = abi.encodePacked(form, strides[i]);
+            at_[i] = coordinates[i];
+            expected += int256(strides[i]) * int256(uint256(coordinates[i]));
+        }
+        vm.assertEq(harness.affine(form, at_), expected);
+    }
+
+    function _cut(bytes memory data, uint256 length) private pure returns (bytes memory cut) {
+        cut = new bytes(length);
+        for (uint256 i = 0; i < length; i++) {
+            cut[i] = data[i];
+        }
+    }
+}
