@@ -25,8 +25,8 @@ from pol.verification.verdict import THRESHOLD_BITS, Three
 
 VERSION = 1
 DOCUMENT_LIMIT = 1 << 20
-# Profiles usually cover early segments and reduction orders only. Measured on the digits example: late segments part four
-# times as far as early ones, torch on other instruction sets as far as reorderings, and the mildest cheats (float16
+# Profiles usually cover early segments and reduction orders only. Measured on the digits example: late segments part
+# four times as far as early ones, torch on other instruction sets as far as reorderings, and the mildest cheats (float16
 # weights, 1 % off the learning rate) a thousand times as far. 64 lies in the middle.
 MARGIN = 64
 # 2^-20 of the distance travelled, a few roundings of a binary32: nobody can be asked to do better than the format.
@@ -191,7 +191,8 @@ def squared_ratio_up(distance: int, reference: int) -> int:
     """
     if distance >= SATURATION or reference >= SATURATION:
         raise UnsupportedError(
-            "a profiled segment has values that aren't finite or exceed 2^23; scale the task's state"
+            "a profiled segment has state that isn't finite, exceeds 2^23, or is an integer that changes: it has no"
+            " distance (docs/spec/verdict.md), so no solver could be accepted"
         )
     if distance == 0:
         return 0
