@@ -26,8 +26,8 @@ from pol.verification.verdict import THRESHOLD_BITS, Three
 VERSION = 1
 DOCUMENT_LIMIT = 1 << 20
 # Profiles usually cover early segments and reduction orders only. Measured on the digits example: late segments part
-# four times as far as early ones, torch on other instruction sets as far as reorderings, and the mildest cheats (float16
-# weights, 1 % off the learning rate) a thousand times as far. 64 lies in the middle.
+# four times as far as early ones, torch on other instruction sets as far as reorderings, and the mildest cheats
+# (float16 weights, 1 % off the learning rate) a thousand times as far. 64 lies in the middle.
 MARGIN = 64
 # 2^-20 of the distance travelled, a few roundings of a binary32: nobody can be asked to do better than the format.
 FLOOR = 1 << (THRESHOLD_BITS - 40)
