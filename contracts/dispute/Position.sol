@@ -56,7 +56,8 @@ function hashPosition(Position memory position) pure returns (bytes32 result) {
     }
 }
 
-/// @notice Fills `copy` with the position as it came, bit by bit: its fields mean something only if it hashes to what is stored, which vouches for them.
+/// @notice Fills `copy` with the position as it came, bit by bit.
+/// @dev Its fields mean something only if it hashes to what is stored: that vouches for them, and none has to be decoded.
 function copyPosition(Position calldata position, Position memory copy) pure {
     assembly ("memory-safe") {
         calldatacopy(copy, position, POSITION_BYTES)
