@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -237,7 +238,7 @@ def test_every_node_knows_its_line() -> None:
         "fc1.weight.grad": "hidden = self.fc1(x)",
         "fc2.bias.grad": "return self.fc2(hidden)",
     }
-    own = open(__file__).read().splitlines()  # noqa: SIM115 - the file of this test
+    own = Path(__file__).read_text().splitlines()
     for name, code in lines.items():
         file, number, shown = sources[name].split(":", 2)
         assert (file, shown.strip()) == ("test_capture.py", code)
