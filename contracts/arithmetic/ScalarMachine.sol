@@ -53,6 +53,7 @@ library ScalarMachine {
     uint8 internal constant SELECT = 0x30;
     uint8 internal constant MOV = 0x31;
 
+    uint256 private constant SIGN = 0x80000000;
     uint256 private constant MAX_REGISTERS = 256;
     uint256 private constant CONSTANT_AT = 3;
     uint256 private constant WORD_BYTES = 4;
@@ -177,15 +178,11 @@ library ScalarMachine {
                 if (code == MOV) return a;
                 if (code == EQ) return _flag(a == b);
                 if (code == LTU) return _flag(a < b);
-                if (code == LTS) return _flag(_signed(a) < _signed(b));
-                if (code == SAR) return uint256(_signed(a) >> b);
+                if (code == LTS) return _flag((a ^ SIGN) < (b ^ SIGN)); // flipped, the sign bit orders like the others
+                if (code == SAR) return uint256(int256(int32(uint32(a))) >> b);
             }
             revert InvalidInstruction(uint8(code));
         }
-    }
-
-    function _signed(uint256 a) private pure returns (int256) {
-        return int32(uint32(a));
     }
 
     function _flag(bool condition) private pure returns (uint256 flag) {

@@ -172,6 +172,45 @@ contract Float32Test is Base {
         vm.assertTrue(Float32.eq(0, SIGN) && Float32.le(0, SIGN) && !Float32.lt(SIGN, 0));
     }
 
+    /// @dev Powers of two, and what is just below them, put a leading bit into every place that rounding has to find.
+    function test_every_leading_bit() public pure {
+        for (uint256 i = 0; i < 23; ++i) {
+            for (uint256 field = 1; field < 255; field += 11) {
+                (uint256 a, uint256 b) = (2 ** i, field * 2 ** 23);
+                SlowFloat.Number memory product = SlowFloat.decode(a).multiply(SlowFloat.decode(b));
+                vm.assertEq(Float32.mul(a, b), product.encode(false));
+                vm.assertEq(Float32.div(b, a), SlowFloat.decode(b).divide(SlowFloat.decode(a)));
+                vm.assertEq(Float32.fma(a, b, LEAST), SlowFloat.add(product, SlowFloat.decode(LEAST)));
+                vm.assertEq(Float32.fma(a, b, LEAST | SIGN), SlowFloat.add(product, SlowFloat.decode(LEAST | SIGN)));
+            }
+        }
+    }
+
+    /// @dev The fast paths end where results leave the normal range, operands are 26 places apart, or much cancels.
+    function test_the_ends_of_the_fast_paths() public pure {
+        uint256[4] memory fractions = [uint256(0), 1, 0x400000, 0x7fffff];
+        uint256[8] memory fields = [uint256(0), 1, 2, 127, 128, 252, 253, 254];
+        for (uint256 i = 0; i < 32; ++i) {
+            uint256 a = fields[i / 4] * 2 ** 23 + fractions[i % 4];
+            for (uint256 j = 0; j < 32; ++j) {
+                uint256 b = fields[j / 4] * 2 ** 23 + fractions[j % 4];
+                SlowFloat.Number memory product = SlowFloat.decode(a).multiply(SlowFloat.decode(b));
+                vm.assertEq(Float32.mul(a, b), product.encode(false));
+                if (b != 0) vm.assertEq(Float32.div(a, b), SlowFloat.decode(a).divide(SlowFloat.decode(b)));
+                vm.assertEq(Float32.sub(a, b), SlowFloat.add(SlowFloat.decode(a), SlowFloat.decode(b | SIGN)));
+            }
+            for (uint256 apart = 0; apart < 80; ++apart) {
+                uint256 b = ONE + fractions[apart % 4];
+                uint256 c = (153 - apart) * 2 ** 23 + fractions[i % 4];
+                SlowFloat.Number memory product =
+                    SlowFloat.decode(ONE + fractions[i / 4 % 4]).multiply(SlowFloat.decode(b));
+                if (i > 15) c |= SIGN;
+                vm.assertEq(Float32.fma(ONE + fractions[i / 4 % 4], b, c), SlowFloat.add(product, SlowFloat.decode(c)));
+                vm.assertEq(Float32.add(b, c), SlowFloat.add(SlowFloat.decode(b), SlowFloat.decode(c)));
+            }
+        }
+    }
+
     /// @dev Numbers worked out by hand, so that a mistake shared with the slow implementation would show.
     function test_rounding_by_hand() public pure {
         vm.assertEq(Float32.add(ONE, 0x33800000), ONE); // 1 + 2^-24: a tie, to even

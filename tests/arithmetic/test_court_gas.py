@@ -1,0 +1,71 @@
+"""What a primitive costs in the court: typical operands and the worst of many adversarial ones."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from anvil_node import anvil_node
+from solidity import deploy
+from web3.contract import Contract
+
+from pol.arithmetic.fixtures import SEED
+from pol.arithmetic.primitives import Op, Words
+from pol.arithmetic.vectors import cases
+
+UNLIMITED = 10**12
+TYPICAL_CASES = 2_000
+WORST_CASES = 50_000
+
+CEILINGS = {
+    Op.FADD: (500, 1_500),
+    Op.FSUB: (550, 1_550),
+    Op.FMUL: (370, 1_250),
+    Op.FDIV: (410, 1_350),
+    Op.FFMA: (640, 1_800),
+    Op.FSQRT: (390, 1_000),
+    Op.FRINT: (240, 260),
+    Op.F2I: (220, 220),
+    Op.I2F: (500, 500),
+}
+"""Median over normal deviates and maximum over adversarial words, of the functions of Float32 with their call."""
+
+DISPATCH_CEILING = 430
+"""`ScalarMachine.execute` on an integer primitive: finding it costs more than running it."""
+
+
+@pytest.fixture(scope="module")
+def court() -> Iterator[Contract]:
+    with anvil_node("--gas-limit", str(UNLIMITED), "--no-request-size-limit") as url:
+        yield deploy(url, "tests/forge/arithmetic/ArithmeticHarness.sol", "ArithmeticHarness")
+
+
+def gas(court: Contract, function: str, op: Op, operands: tuple[Words, ...]) -> Words:
+    packed = np.stack(operands, axis=1).astype(">u4").tobytes()
+    used = court.functions[function](int(op), packed).call({"gas": UNLIMITED})
+    return np.frombuffer(used, ">u4").astype(np.uint32)
+
+
+def typical_operands(op: Op) -> tuple[Words, ...]:
+    generator = np.random.default_rng(SEED)
+    a, b, c = (generator.standard_normal(TYPICAL_CASES).astype(np.float32) for _ in range(3))
+    if op == Op.FSQRT:
+        a = np.abs(a)
+    if op == Op.I2F:
+        return (generator.integers(0, 1_000, TYPICAL_CASES).astype(np.uint32), b.view(np.uint32), c.view(np.uint32))
+    return a.view(np.uint32), b.view(np.uint32), c.view(np.uint32)
+
+
+@pytest.mark.parametrize("op", CEILINGS, ids=lambda op: op.name)
+def test_float_primitives_stay_below_their_ceilings(court: Contract, op: Op) -> None:
+    typical = int(np.median(gas(court, "floatGasBatch", op, typical_operands(op))))
+    worst = int(gas(court, "floatGasBatch", op, cases(op, WORST_CASES, SEED)).max())
+    print(op.name, typical, worst)
+    assert typical <= CEILINGS[op][0]
+    assert worst <= CEILINGS[op][1]
+
+
+@pytest.mark.parametrize("op", [op for op in Op if op >= Op.ADD], ids=lambda op: op.name)
+def test_integer_primitives_cost_little_more_than_their_dispatch(court: Contract, op: Op) -> None:
+    worst = int(gas(court, "gasBatch", op, cases(op, TYPICAL_CASES, SEED)).max())
+    print(op.name, worst)
+    assert worst <= DISPATCH_CEILING
