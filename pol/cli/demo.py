@@ -60,9 +60,13 @@ def run(seed: int, rpc: str | None, funder_key: bytes | None, folder: Path, as_j
         OperationalError: torch isn't installed, or chain or store failed.
     """
     try:
+        import torch
+
         from pol.cli.story import Story
     except ImportError as error:
         raise OperationalError(f"the demo trains with torch: pip install 'pol[train]' ({error})") from error
+    # So small a step takes longest where threads wait for each other.
+    torch.set_num_threads(1)
     narrator = SilentNarrator() if as_json else ConsoleNarrator(Console())
     url = f"file://{(folder / 'store').resolve()}"
     return Story(connector(rpc), url, seed, narrator, funder_key).run()

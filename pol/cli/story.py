@@ -23,7 +23,7 @@ from pol.cli.report import DisputeReport, OneStep, Report, describe_move, ether,
 from pol.dispute.arbitration import execute_instruction
 from pol.dispute.moves import ProveStep
 from pol.dispute.record import Record
-from pol.graph.capture import Capture, capture
+from pol.graph.capture import Capture
 from pol.graph.names import Names
 from pol.roles.duel import Duel, MoveMade
 from pol.roles.hostile import BaselessWhistleblower, LyingVerifier, SkippingSolver
@@ -37,7 +37,7 @@ from pol.training.learning_proof import LearningProof, load_checkpoint
 from pol.verification.profile import Profile
 from pol.verification.verdict import Outcome, Verdict, limit, relative_distance
 
-MODEL = "MLP 64-64-10 with ReLU on the UCI handwritten digits, cross-entropy"
+MODEL = "MLP 64-64-10 on the UCI handwritten digits, cross-entropy"
 OPTIMIZER = "torch.optim.SGD(lr=0.05, momentum=0.9)"
 LIVE_WINDOW, LIVE_CLOCK = 60, 600
 """Seconds of a challenge window and of a clock on a chain whose time can't be moved."""
@@ -74,7 +74,7 @@ class Story:
 
     def run(self) -> Report:
         """The whole story."""
-        captured = self._capture()
+        captured = digits.captured(self._seed)
         deployer, deployment = self._deploy()
         roles = self._roles(deployment)
         submitter, whistleblower = roles["submitter"], roles["whistleblower"]
@@ -139,16 +139,8 @@ class Story:
 
     # --- preparations -------------------------------------------------------------------------------------------------
 
-    def _capture(self) -> Capture:
-        model = digits.build_model(self._seed)
-        images, labels = digits.dataset()
-        order = digits.order(self._seed)
-        return capture(model, digits.loss_function, digits.build_optimizer(model), (images, labels), order)
-
     def _deploy(self) -> tuple[Wallet, Deployment]:
-        self._tell.say(
-            f"Chain: {self._connection.name}. Contracts are deployed, every party gets 100 ether of test money."
-        )
+        self._tell.say(f"Chain: {self._connection.name}. Contracts are deployed; every party gets 100 test ether.")
         fund(self._connection, self._seed, 100 * ETHER, self._funder_key)
         deployer = Wallet.create(self._connect(), key_of(self._seed, "deployer"))
         return deployer, deploy(deployer, deployer.address)

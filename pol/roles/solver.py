@@ -51,7 +51,7 @@ class Solver(Role):
             if index % progress_every == progress_every - 1 and index < segments:
                 size, log = index + 1, recorder.log
                 consistency = log.consistency(posted) if posted else []
-                self.market.post_progress(self.wallet, task_id, size, log.root, consistency)
+                self.market.post_progress(self.wallet, task_id, size, log.root(), consistency)
                 posted = size
             if on_checkpoint is not None:
                 on_checkpoint(index, segments)
@@ -60,6 +60,6 @@ class Solver(Role):
         digest, proof = recorder.publish(environment())
         log = recorder.log
         consistency = log.consistency(posted) if posted else []
-        arguments = (segments + 1, log.root, consistency, bytes.fromhex(digest), log.inclusion(0))
+        arguments = (segments + 1, log.root(), consistency, bytes.fromhex(digest), log.inclusion(0))
         self.market.commit_proof(self.wallet, task_id, *arguments)
         return proof

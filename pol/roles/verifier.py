@@ -60,9 +60,7 @@ class Verifier(Role):
         if len(claims) < len(verdicts):
             failed = next(verdict for verdict in verdicts if verdict.claim is None)
             raise OperationalError(f"segment {failed.segment} can't be replayed: {failed.detail}")
-        log = CheckpointLog()
-        for entry in proof.checkpoints:
-            log.append(entry.state_root)
+        log = CheckpointLog([entry.state_root for entry in proof.checkpoints])
         paths = [(log.inclusion(c.segment), log.inclusion(c.segment + 1)) for c in claims]
         self.market.post_verdict(self.wallet, task_id, claims, paths)
         return verdicts

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 import pol
 from pol.commitments.keccak import keccak256
 from pol.errors import OperationalError, ProtocolError
+from pol.graph.capture import Capture, capture
 
 FILE = Path("fixtures", "digits", "digits.csv.gz")
 DIGEST = "762941069406b4182b250d8df0b06bf4c9feb5f2bac0ca40e805684cf5a4e223"
@@ -68,11 +69,26 @@ def order(seed: int, steps: int = STEPS, batch: int = BATCH, samples: int = SAMP
     return torch.from_numpy(np.concatenate(batches)[:steps].astype(np.int64))
 
 
-def build_model(seed: int, hidden: int = HIDDEN) -> nn.Module:
-    """The perceptron 64 - ``hidden`` - 10, initialised from ``seed`` without touching torch's global generator."""
+class DigitClassifier(nn.Module):
+    """A perceptron with one hidden layer: 64 pixels in, 10 scores out."""
+
+    def __init__(self, hidden: int = HIDDEN) -> None:
+        super().__init__()
+        self.hidden = nn.Linear(PIXELS, hidden)
+        self.output = nn.Linear(hidden, CLASSES)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Scores (batch, 10) of images (batch, 64)."""
+        features = torch.relu(self.hidden(images))
+        scores: Tensor = self.output(features)
+        return scores
+
+
+def build_model(seed: int, hidden: int = HIDDEN) -> DigitClassifier:
+    """The classifier, initialised from ``seed`` without touching torch's global generator."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return nn.Sequential(nn.Linear(PIXELS, hidden), nn.ReLU(), nn.Linear(hidden, CLASSES))
+        return DigitClassifier(hidden)
 
 
 def build_optimizer(model: nn.Module) -> torch.optim.Optimizer:
@@ -90,3 +106,9 @@ def accuracy(model: nn.Module) -> float:
     images, labels = dataset()
     with torch.no_grad():
         return float((model(images).argmax(dim=1) == labels).float().mean())
+
+
+def captured(seed: int) -> Capture:
+    """The training step of the example as a step program, with its data and its initial state."""
+    model = build_model(seed)
+    return capture(model, loss_function, build_optimizer(model), dataset(), order(seed))
