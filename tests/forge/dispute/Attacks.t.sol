@@ -153,6 +153,36 @@ contract AttacksTest is GameTest {
         _refuseOpen(_payload(p), abi.encodeWithSelector(Walk.DirtyLeaf.selector));
     }
 
+    function testFuzz_garbage_anywhere_past_the_end_of_a_tensor(uint256 words, uint256 spoiled) public {
+        words = bound(words, 1, 63);
+        spoiled = bound(spoiled, 4 * words, 255);
+        bytes memory leaf = new bytes(256);
+        leaf[spoiled] = 0x80;
+        Position memory q;
+        q.level = Level.LEAF;
+        q.hi = uint64(words);
+        q.claimed = keccak256(abi.encodePacked(uint8(0), leaf));
+        vm.expectRevert(Walk.DirtyLeaf.selector);
+        walk.open(q, leaf, 0);
+        // The same byte is data if the tensor reaches so far.
+        q.hi = uint64(spoiled / 4 + 1);
+        walk.open(q, leaf, 0);
+    }
+
+    function test_levels_that_cannot_be_entered_are_skipped() public view {
+        Position memory q;
+        q.level = Level.LEAF;
+        q.hi = 1;
+        q.terms = 2;
+        q.instructions = 1;
+        q.opening = keccak256(new bytes(256));
+        vm.assertTrue(walk.pick(q, 0, new bytes(256)).level == Level.TERMS);
+        q.terms = 1;
+        vm.assertTrue(walk.pick(q, 0, new bytes(256)).level == Level.ONE_STEP);
+        q.instructions = 2;
+        vm.assertTrue(walk.pick(q, 0, new bytes(256)).level == Level.BODY);
+    }
+
     function test_children_that_hash_to_something_else() public {
         _start(_replay(2));
         _toNode(3);

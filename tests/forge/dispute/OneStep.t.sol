@@ -173,6 +173,28 @@ contract OneStepTest is Toy {
         _refuse(descriptor, OneStep.WrongNumberOfOpenings.selector);
     }
 
+    /// @dev fma(a, b, c) of two inputs, the accumulator 2.0 and the step (as a word, a tiny number): which register goes where shows.
+    function test_equal_registers_get_equal_words() public view {
+        uint32 two = 0x40000000;
+        uint8[3][5] memory registers = [[0, 0, 1], [0, 1, 0], [1, 0, 0], [0, 0, 0], [0, 1, 1]];
+        for (uint256 i = 0; i < 5; i++) {
+            bytes memory descriptor = _node(hex"01000300", 0, hex"0001");
+            uint256 last = descriptor.length - 4;
+            descriptor[last] = 0x05;
+            uint32[3] memory expected;
+            for (uint256 j = 0; j < 3; j++) {
+                descriptor[last + 1 + j] = bytes1(registers[i][j]);
+                expected[j] = registers[i][j] == 0 ? two : uint32(FIRST_STEP);
+            }
+            Position memory p = _position(descriptor, 0, 0);
+            p.agreed = bytes32(uint256(two));
+            Outcome memory o = oneStep.execute(p, 0, descriptor, "", openings);
+            vm.assertEq(uint256(o.a), expected[0]);
+            vm.assertEq(uint256(o.b), expected[1]);
+            vm.assertEq(uint256(o.c), expected[2]);
+        }
+    }
+
     /// @dev The state's root where the trace is meant, and everything else fits: the domain keeps the lists apart.
     function test_state_is_no_trace() public {
         bytes memory descriptor = _reader(3, 2, abi.encodePacked(hex"0100", int64(0), int64(41)));
