@@ -380,6 +380,28 @@ def test_executor_agrees_with_the_reference_over_steps() -> None:
         state = [outputs[1]]
 
 
+def test_outputs_that_are_kept_are_not_overwritten() -> None:
+    program = small_program()
+    data = np.random.default_rng(1).standard_normal((5, 3)).astype(np.float32).view(np.uint32)
+    cpu = CpuExecutor(program, [data, np.array([4, 0, 2, 9], np.uint32)])
+    state = [np.array([1, 2, 3], np.float32).view(np.uint32)]
+    first = cpu.run(state, 0)
+    kept, address = first[1][1:], first[0].ctypes.data  # a view keeps its array alive
+    copy = kept.copy()
+    second = cpu.run(state, 1)
+    assert not any(np.shares_memory(a, b) for a in first for b in second)
+    del first
+    third = cpu.run([second[1]], 2)
+    assert third[0].ctypes.data == address  # used again
+    del third
+    assert cpu.run([second[1]], 3)[0].ctypes.data == address  # and again at once
+    for _ in range(3):
+        for outputs in (cpu.run(state, 0), cpu.run(state, 1)):
+            assert not any(np.shares_memory(a, b) for a in second for b in outputs)
+            assert not np.shares_memory(outputs[1], kept)
+    assert np.array_equal(kept, copy)
+
+
 def test_executor_refuses_what_does_not_fit() -> None:
     program = small_program()
     data, order = np.zeros((5, 3), np.uint32), np.zeros(4, np.uint32)
