@@ -158,6 +158,22 @@ def _product_against_addend(draws: _Draws, count: int) -> Operands:
     return a, draws.floats(_exponents(c) + draws.integers(-54, 27, count) - _exponents(a)), c
 
 
+def _product_beside_tie(draws: _Draws, count: int) -> Operands:
+    """The product misses half a unit of the addend by so little that it shows in no sum of 53 bits.
+
+    (1 + x)(1 - x) = 1 - x^2 with x in units of 2^-23, and (1 + x)(1 - x + x^2) = 1 + x^3 with x in units of 2^-12.
+    """
+    c = draws.floats(draws.integers(-149, 127, count))
+    half = np.maximum(_exponents(c), -126) - 24
+    shift = half // 2 + draws.integers(-20, 20, count)
+    m = draws.integers(1, 8, count)
+    below = draws.integers(0, 1, count) == 1
+    x = np.where(below, np.ldexp(m, -23), np.ldexp(m, -12))
+    other = np.where(below, 1 - x, 1 - x + x * x)
+    a, b = _narrow(np.ldexp(1 + x, shift)), _narrow(np.ldexp(other, half - shift))
+    return a ^ (draws.words(count) & SIGN), b, c
+
+
 def _product_cancellation(draws: _Draws, count: int) -> Operands:
     """The addend is the rounded product, up to two units: what is left is the rounding error of the product."""
     a = draws.floats(draws.integers(-70, 60, count))
@@ -235,7 +251,7 @@ _FURTHER: Mapping[Op, Sequence[Recipe]] = {
     Op.FSUB: (_sum_ties,),
     Op.FMUL: (_product_range, _product_ties),
     Op.FDIV: (_quotient_range, _quotient_near_ties),
-    Op.FFMA: (_product_range, _product_ties, _product_against_addend, _product_cancellation),
+    Op.FFMA: (_product_range, _product_ties, _product_against_addend, _product_beside_tie, _product_cancellation),
     Op.FSQRT: (_root_near_ties,),
     Op.FRINT: (_near_integers,),
     Op.F2I: (_near_integers,),
