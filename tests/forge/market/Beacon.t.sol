@@ -46,9 +46,7 @@ contract BlockBeaconTest is MarketBase {
         vm.assertEq(beacon.seed(round), blockhash(round + 256));
     }
 
-    function testFuzz_the_admissible_block_is_known_and_does_not_move_within_a_window(uint64 round, uint64 age)
-        public
-    {
+    function testFuzz_the_admissible_block_is_known_and_does_not_move_within_a_window(uint64 round, uint64 age) public {
         round = uint64(bound(round, 1, 1 << 40));
         age = uint64(bound(age, 1, 1 << 40));
         vm.roll(uint256(round) + age);
@@ -66,8 +64,7 @@ contract SegmentDrawTest is MarketBase {
         uint256[] memory segments = vm.parseJsonUintArray(json, ".segments");
         vm.assertGt(seeds.length, 0);
         for (uint256 i = 0; i < seeds.length; ++i) {
-            uint256[] memory expected =
-                vm.parseJsonUintArray(json, string.concat(".drawn[", vm.toString(i), "]"));
+            uint256[] memory expected = vm.parseJsonUintArray(json, string.concat(".drawn[", vm.toString(i), "]"));
             uint32[] memory drawn = SegmentDraw.draw(seeds[i], segments[i], expected.length);
             vm.assertEq(drawn.length, expected.length);
             for (uint256 k = 0; k < drawn.length; ++k) {

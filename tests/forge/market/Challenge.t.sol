@@ -54,9 +54,7 @@ contract ChallengeTest is MarketBase {
         uint8[2][8] memory wrong = [[0, 0], [1, 1], [1, 3], [2, 0], [2, 4], [3, 0], [3, 4], [4, 1]];
         for (uint256 i = 0; i < wrong.length; ++i) {
             vm.prank(challenger);
-            vm.expectRevert(
-                abi.encodeWithSelector(ITaskMarket.InvalidChallenge.selector, wrong[i][0], wrong[i][1])
-            );
+            vm.expectRevert(abi.encodeWithSelector(ITaskMarket.InvalidChallenge.selector, wrong[i][0], wrong[i][1]));
             market.challenge{value: 1 ether}(id, 0, claim, wrong[i][0], wrong[i][1], HEADER);
         }
     }
@@ -119,9 +117,7 @@ contract ChallengeTest is MarketBase {
     function test_the_last_second_counts() public {
         _toVerdict(true);
         _pass(20 minutes);
-        vm.expectRevert(
-            abi.encodeWithSelector(ITaskMarket.DeadlineNotPassed.selector, uint64(vm.getBlockTimestamp()))
-        );
+        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.DeadlineNotPassed.selector, uint64(vm.getBlockTimestamp())));
         market.settle(id);
         _challenge();
     }
@@ -164,9 +160,7 @@ contract ChallengeTest is MarketBase {
         game.report(2, id, false);
         vm.expectRevert(abi.encodeWithSelector(ITaskMarket.NotAllowed.selector, address(game)));
         game.report(0, id, false);
-        vm.expectRevert(
-            abi.encodeWithSelector(ITaskMarket.WrongStatus.selector, bytes32("other"), uint8(Status.None))
-        );
+        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.WrongStatus.selector, bytes32("other"), uint8(Status.None)));
         game.report(1, "other", false);
         game.finish(false);
         vm.expectRevert(abi.encodeWithSelector(ITaskMarket.WrongStatus.selector, id, uint8(Status.Drawn)));

@@ -121,9 +121,7 @@ contract LearningProofTest is MarketBase {
     function test_the_last_second_counts() public {
         _toTraining();
         _pass(1 hours);
-        vm.expectRevert(
-            abi.encodeWithSelector(ITaskMarket.DeadlineNotPassed.selector, uint64(vm.getBlockTimestamp()))
-        );
+        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.DeadlineNotPassed.selector, uint64(vm.getBlockTimestamp())));
         market.claimSolverDefault(id);
         _progress(2);
         _commit();

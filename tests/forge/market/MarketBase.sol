@@ -98,8 +98,7 @@ abstract contract MarketBase is Base {
 
     function _commit() internal {
         uint64 size = uint64(log.length);
-        (bytes32 root, bytes32[] memory path, bytes32[] memory first) =
-            (_root(size), _consistency(size), _inclusion(0));
+        (bytes32 root, bytes32[] memory path, bytes32[] memory first) = (_root(size), _consistency(size), _inclusion(0));
         vm.prank(solver);
         market.commitProof(id, size, root, path, "proof", first);
     }

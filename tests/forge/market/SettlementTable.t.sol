@@ -52,9 +52,7 @@ contract SettlementTableTest is MarketBase {
         _toDisputed(true);
         game.finish(true);
         _expectStatus(Status.Verdict);
-        _expectCredits({
-            toSubmitter: 0, toSolver: 0, toVerifier: 0.5 ether, toChallenger: 0, toTreasury: 0.5 ether
-        });
+        _expectCredits({toSubmitter: 0, toSolver: 0, toVerifier: 0.5 ether, toChallenger: 0, toTreasury: 0.5 ether});
         _pass(20 minutes + 1);
         market.settle(id);
         _expectClosed(Outcome.Accepted);
@@ -78,9 +76,7 @@ contract SettlementTableTest is MarketBase {
         _pass(30 minutes + 1);
         market.claimVerifierDefault(id);
         _expectStatus(Status.Drawn);
-        _expectCredits({
-            toSubmitter: 1.5 ether, toSolver: 0, toVerifier: 0, toChallenger: 0, toTreasury: 1.5 ether
-        });
+        _expectCredits({toSubmitter: 1.5 ether, toSolver: 0, toVerifier: 0, toChallenger: 0, toTreasury: 1.5 ether});
         _pass(300 days);
         _join(nextVerifier);
         _verdict(nextVerifier, true);

@@ -128,9 +128,7 @@ contract VerdictTest is MarketBase {
     function test_the_last_second_counts() public {
         _toDrawn();
         _pass(30 minutes);
-        vm.expectRevert(
-            abi.encodeWithSelector(ITaskMarket.DeadlineNotPassed.selector, uint64(vm.getBlockTimestamp()))
-        );
+        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.DeadlineNotPassed.selector, uint64(vm.getBlockTimestamp())));
         market.claimVerifierDefault(id);
         _verdict(verifier, true);
     }

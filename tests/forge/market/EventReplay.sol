@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity 0.8.37;
+
+import {ITaskMarket} from "../../../contracts/market/ITaskMarket.sol";
+import {Ledger} from "../../../contracts/market/Ledger.sol";
+import {Outcome, Status, Task, Terms} from "../../../contracts/market/TaskTypes.sol";
+import {Vm} from "../Base.sol";
+
+/// @notice A bot that lost its disk: rebuilds tasks, terms and credits from nothing but the market's events.
+contract EventReplay {
+    mapping(address account => uint256) public credits;
+    address public game;
+    mapping(bytes32 taskId => Task) private _tasks;
+    mapping(bytes32 taskId => Terms) private _terms;
+
+    function task(bytes32 taskId) external view returns (Task memory) {
+        return _tasks[taskId];
+    }
+
+    function terms(bytes32 taskId) external view returns (Terms memory) {
+        return _terms[taskId];
+    }
+
+    function replay(Vm.Log calldata log) external {
+        bytes32 topic = log.topics[0];
+        if (topic == ITaskMarket.GameSet.selector) {
+            game = abi.decode(log.data, (address));
+        } else if (topic == Ledger.Withdrawn.selector) {
+            credits[_address(log.topics[1])] -= abi.decode(log.data, (uint256));
+        } else if (topic == Ledger.Credited.selector) {
+            credits[_address(log.topics[2])] += abi.decode(log.data, (uint256));
+        } else if (log.topics.length > 1) {
+            if (!_opening(log, _tasks[log.topics[1]])) _closing(log, _tasks[log.topics[1]]);
+        }
+    }
+
+    /// @dev Up to the draw.
+    function _opening(Vm.Log calldata log, Task storage t) private returns (bool known) {
+        bytes32 topic = log.topics[0];
+        if (topic == ITaskMarket.TaskSubmitted.selector) {
+            uint256 fee;
+            (, _terms[log.topics[1]], fee) = abi.decode(log.data, (uint256, Terms, uint256));
+            (t.submitter, t.fee, t.status) = (_address(log.topics[2]), uint128(fee), Status.Open);
+        } else if (topic == ITaskMarket.VerifierJoined.selector) {
+            (t.verifier, t.deadline) = (_address(log.topics[2]), abi.decode(log.data, (uint64)));
+        } else if (topic == ITaskMarket.VerifierLeft.selector) {
+            (t.verifier, t.profiled) = (address(0), false);
+            delete t.thresholds;
+        } else if (topic == ITaskMarket.ProfilePosted.selector) {
+            (t.thresholds,) = abi.decode(log.data, (uint64[3], bytes32));
+            t.profiled = true;
+        } else if (topic == ITaskMarket.TaskAccepted.selector) {
+            (t.price, t.deadline) = abi.decode(log.data, (uint128, uint64));
+            (t.solver, t.status) = (_address(log.topics[2]), Status.Training);
+        } else if (topic == ITaskMarket.ProgressPosted.selector) {
+            (t.logSize, t.logRoot) = abi.decode(log.data, (uint64, bytes32));
+        } else if (topic == ITaskMarket.ProofCommitted.selector) {
+            (t.logSize, t.logRoot,, t.round) = abi.decode(log.data, (uint64, bytes32, bytes32, uint64));
+            (t.status, t.deadline) = (Status.Committed, 0);
+        } else {
+            return false;
+        }
+        return true;
+    }
+
+    /// @dev From the draw on.
+    function _closing(Vm.Log calldata log, Task storage t) private {
+        bytes32 topic = log.topics[0];
+        if (topic == ITaskMarket.SegmentsDrawn.selector) {
+            (t.seed,, t.deadline) = abi.decode(log.data, (bytes32, uint32[], uint64));
+            t.status = Status.Drawn;
+        } else if (topic == ITaskMarket.VerdictPosted.selector) {
+            (t.accepted, t.deadline) = abi.decode(log.data, (bool, uint64));
+            (t.verdicts, t.status) = (uint32(uint256(log.topics[2])), Status.Verdict);
+        } else if (topic == ITaskMarket.Challenged.selector) {
+            (t.dispute,,,) = abi.decode(log.data, (uint256, uint32, uint8, uint8));
+            (t.challenger, t.status, t.deadline) = (_address(log.topics[3]), Status.Disputed, 0);
+        } else if (topic == ITaskMarket.DisputeResolved.selector) {
+            bool stood;
+            (, stood, t.deadline) = abi.decode(log.data, (uint256, bool, uint64));
+            (t.challenger, t.dispute, t.status) = (address(0), 0, stood ? Status.Verdict : Status.Drawn);
+            if (!stood) (t.verifier, t.accepted) = (address(0), false);
+        } else if (topic == ITaskMarket.VerifierDefaulted.selector) {
+            (t.verifier, t.deadline) = (address(0), 0);
+        } else if (topic == ITaskMarket.TaskClosed.selector) {
+            (t.outcome, t.status, t.deadline) = (abi.decode(log.data, (Outcome)), Status.Closed, 0);
+        }
+    }
+
+    function _address(bytes32 topic) private pure returns (address) {
+        return address(uint160(uint256(topic)));
+    }
+}
