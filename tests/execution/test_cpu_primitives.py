@@ -1,5 +1,8 @@
 """The native primitives give the reference's bits in every instruction set of this machine."""
 
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import numpy as np
@@ -10,8 +13,9 @@ from pol.arithmetic.primitives import ARITY, Op, Words, apply
 from pol.arithmetic.program import Instruction, ScalarProgram
 from pol.arithmetic.vectors import cases
 from pol.commitments.keccak import keccak256
+from pol.errors import OperationalError
 from pol.execution import _kernels
-from pol.execution.cpu import SELF_TEST_DIGEST, program_values
+from pol.execution.cpu import SELF_TEST_DIGEST, check_machine, program_values
 
 CASES = 100_000
 
@@ -90,3 +94,29 @@ def mix(x: Words) -> Words:
     x = (x ^ x >> np.uint32(16)) * np.uint32(0x85EBCA6B)
     x = (x ^ x >> np.uint32(13)) * np.uint32(0xC2B2AE35)
     return x ^ x >> np.uint32(16)
+
+
+@pytest.mark.parametrize("isa", _kernels.isas())
+def test_the_environment_chooses_the_instruction_set(isa: str) -> None:
+    assert loaded_with(isa).stdout.strip() == isa
+
+
+def test_an_unknown_instruction_set_is_refused() -> None:
+    failed = loaded_with("v9")
+    assert failed.returncode != 0
+    assert "POL_ISA" in failed.stderr
+    with pytest.raises(ValueError, match="v9"):
+        _kernels.set_isa("v9")
+
+
+def loaded_with(isa: str) -> "subprocess.CompletedProcess[str]":
+    code = "from pol.execution import _kernels; print(_kernels.isa())"
+    environment = {**os.environ, "POL_ISA": isa}
+    return subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+
+
+def test_a_machine_with_other_bits_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    check_machine("this one")
+    monkeypatch.setattr("pol.execution.cpu.SELF_TEST_DIGEST", bytes(32))
+    with pytest.raises(OperationalError, match="self-test"):
+        check_machine("another one")
