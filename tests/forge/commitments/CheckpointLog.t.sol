@@ -37,7 +37,9 @@ contract CheckpointLogTest is Base {
     }
 
     function test_leaf_and_node_hashes_follow_the_rfc() public pure {
-        vm.assertEq(CheckpointLog.leafHash(bytes32(uint256(7))), sha256(abi.encodePacked(uint8(0), bytes32(uint256(7)))));
+        vm.assertEq(
+            CheckpointLog.leafHash(bytes32(uint256(7))), sha256(abi.encodePacked(uint8(0), bytes32(uint256(7))))
+        );
         vm.assertEq(CheckpointLog.nodeHash("l", "r"), sha256(abi.encodePacked(uint8(1), bytes32("l"), bytes32("r"))));
     }
 
@@ -50,7 +52,9 @@ contract CheckpointLogTest is Base {
             string memory position = string.concat("[", vm.toString(i), "]");
             uint256 size = vm.parseJsonUint(json, string.concat(".inclusion_size", position));
             bytes32[] memory path = vm.parseJsonBytes32Array(json, string.concat(".inclusion_path", position));
-            vm.assertTrue(verifier.isIncluded(_entry(json, indices[i]), indices[i], size, _root(json, size), path), position);
+            vm.assertTrue(
+                verifier.isIncluded(_entry(json, indices[i]), indices[i], size, _root(json, size), path), position
+            );
         }
     }
 
@@ -161,6 +165,19 @@ contract CheckpointLogTest is Base {
         vm.assertFalse(verifier.isIncluded(entry, index, size, root, path));
         vm.assume(index != 0 && index != size);
         vm.assertFalse(verifier.isConsistent(index, entry, size, root, path));
+    }
+
+    /// @dev A root of a deeper tree than the size allows: every hash fits, only the length of the path is wrong.
+    function testFuzz_a_tree_has_the_depth_of_its_size(uint256 size, uint256 oldSize, bytes32 top) public view {
+        size = bound(size, 2, MAX);
+        oldSize = bound(oldSize, 1, size - 1);
+        bytes32[] memory entries = log;
+        bytes32 oldRoot = CheckpointLog.nodeHash(top, NaiveLog.root(entries, 0, oldSize));
+        bytes32 root = CheckpointLog.nodeHash(top, NaiveLog.root(entries, 0, size));
+        bytes32[] memory path = NaiveLog.append(NaiveLog.inclusionPath(entries, oldSize, 0, size), top);
+        vm.assertFalse(verifier.isIncluded(entries[oldSize], oldSize, size, root, path));
+        path = NaiveLog.append(NaiveLog.consistencyPath(entries, oldSize, size), top);
+        vm.assertFalse(verifier.isConsistent(oldSize, oldRoot, size, root, path));
     }
 
     function test_empty_and_equal_logs() public view {
