@@ -133,7 +133,7 @@ class DisputeGame(Binding):
         commitment = ProgramCommitment.of(program)
         params, slots = self.params(dispute)
         position, opened, moves = params.first_position(slots), b"", list[Move]()
-        for name, event in self.history(MOVES, id=dispute):
+        for name, event in self.log.read(MOVES, id=dispute):
             move = _move(name, event, position, opened, program, commitment)
             after = apply(position, move, params.claim)
             if isinstance(after, Ended):

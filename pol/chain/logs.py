@@ -1,0 +1,55 @@
+"""A contract's events, read once: a cache that follows the chain and can be thrown away at any time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from eth_typing import BlockNumber
+from hexbytes import HexBytes
+from web3.contract import Contract
+from web3.types import LogReceipt
+
+from pol.chain.connection import Connection, operational
+
+CHUNK = 5_000
+"""Blocks asked for at once; public nodes refuse more."""
+
+
+class EventLog:
+    """All events of one contract in the order in which they happened."""
+
+    def __init__(self, connection: Connection, contract: Contract) -> None:
+        self._connection = connection
+        self._contract = contract
+        self._names = {bytes(HexBytes(event().topic)): event().event_name for event in contract.events}
+        self._events: list[tuple[str, dict[str, Any]]] = []
+        self._head = (-1, HexBytes(b""))
+
+    def read(self, names: tuple[str, ...], **arguments: Any) -> list[tuple[str, dict[str, Any]]]:
+        """Name and arguments of the events of these names whose arguments have these values.
+
+        Raises:
+            OperationalError: the node fails.
+        """
+        self._follow()
+        wanted = arguments.items()
+        return [(n, dict(e)) for n, e in self._events if n in names and all(e[k] == v for k, v in wanted)]
+
+    def _follow(self) -> None:
+        eth = self._connection.web3.eth
+        with operational("read events"):
+            number, known = self._head
+            if number >= 0 and eth.get_block(BlockNumber(number))["hash"] != known:
+                # A reorganisation: what was read may not have happened.
+                self._events, number = [], -1
+            latest = eth.get_block("latest")
+            for low in range(number + 1, latest["number"] + 1, CHUNK):
+                high = min(low + CHUNK - 1, latest["number"])
+                logs = eth.get_logs({"address": self._contract.address, "fromBlock": low, "toBlock": high})  # type: ignore[typeddict-item]  # plain ints
+                self._events += [self._decoded(log) for log in logs]
+        self._head = (latest["number"], latest["hash"])
+
+    def _decoded(self, log: LogReceipt) -> tuple[str, dict[str, Any]]:
+        name = self._names[bytes(log["topics"][0])]
+        data = getattr(self._contract.events, name)().process_log(log)
+        return name, dict(data["args"]) | {"transaction": bytes(log["transactionHash"])}

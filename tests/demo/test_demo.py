@@ -1,0 +1,123 @@
+"""`pol demo` as a person runs it: on the embedded chain, on a node, interrupted, with bad input."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from anvil_node import anvil_node
+
+POL = Path(sys.executable).parent / "pol"
+
+
+def pol(*arguments: str | Path, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    command = [str(POL), *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=cwd)
+
+
+def story(*arguments: str | Path) -> dict[str, Any]:
+    done = pol("demo", "--json", *arguments)
+    assert done.returncode == 0, done.stdout + done.stderr
+    report: dict[str, Any] = json.loads(done.stdout)
+    return report
+
+
+def check(report: dict[str, Any]) -> None:
+    assert report["accepted"]
+    assert report["cheating_solver_rejected"]
+    assert report["lying_verifier_slashed"]
+    assert report["false_challenger_slashed"]
+    assert report["settled"] == ["accepted", "rejected", "accepted"]
+    assert report["total_change_wei"] == 0
+    assert report["dispute"]["winner"] == "challenger"
+    assert report["false_dispute"]["winner"] == "asserter"
+    one = report["one_step"]
+    assert one["claimed"] != one["computed"]
+    assert one["source"]
+    assert len(one["operands"]) >= 1
+    assert report["dispute"]["gas_max_move"] <= 60_000
+    assert one["gas"] <= 200_000
+    assert report["false_dispute"]["gas_max_move"] <= 60_000
+
+
+def test_the_story_and_its_replay(tmp_path: Path) -> None:
+    out = tmp_path / "story"
+    report = story("--out", out)
+    check(report)
+    assert sorted(f.name for f in tmp_path.iterdir()) == ["story"]
+    assert json.loads((out / "report.json").read_text())["dispute"] == report["dispute"]
+    done = pol("replay", out, "--json")
+    assert done.returncode == 0, done.stderr
+    again = json.loads(done.stdout)
+    assert again["winner"] == "challenger"
+    assert len(again["moves"]) == report["dispute"]["moves"]
+    assert report["one_step"]["computed"] in again["moves"][-1]["one_step"]
+    words = pol("replay", out)
+    assert report["one_step"]["node"] in words.stdout
+    occupied = pol("demo", "--out", out)
+    assert occupied.returncode == 1
+    assert "isn't empty" in occupied.stderr
+    damage(out)
+
+
+def damage(out: Path) -> None:
+    """A record that was tampered with, and a store that lost its bytes, are both noticed."""
+    record = out / "dispute.json"
+    original = record.read_text()
+    document = json.loads(original)
+    document["moves"][0]["payload"] = "00" + document["moves"][0]["payload"][2:]
+    record.write_text(json.dumps(document))
+    done = pol("replay", out)
+    assert done.returncode == 1
+    assert "repeat exactly" in done.stderr
+    record.write_text(original[: len(original) // 2])
+    assert pol("replay", out).returncode == 1
+    record.write_text(original)
+    digest = json.loads((out / "task.json").read_text())["document"]
+    (out / "store" / digest[:2] / digest).write_bytes(b"{}")
+    done = pol("replay", out)
+    assert done.returncode == 1
+    assert "corrupt" in done.stderr
+
+
+def test_on_a_real_node() -> None:
+    with anvil_node() as url:
+        check(story("--rpc", url, "--seed", "3"))
+        check(story("--rpc", url, "--seed", "4"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(25))
+def test_every_seed_works(seed: int) -> None:
+    check(story("--seed", str(seed)))
+
+
+def test_a_node_that_is_down() -> None:
+    done = pol("demo", "--rpc", "http://127.0.0.1:9")
+    assert done.returncode == 3
+    assert "Is the node running" in done.stderr
+
+
+def test_bad_usage() -> None:
+    assert pol("demo", "--funder-key", "xyz").returncode == 2
+    assert pol("replay", "nowhere").returncode == 3
+    assert pol("bench", "nothing").returncode == 1
+
+
+@pytest.mark.parametrize("seconds", [1.0, 6.0])
+def test_interrupted(tmp_path: Path, seconds: float) -> None:
+    """^C at any time: one line, exit code 130, nothing half-written."""
+    command = [str(POL), "demo", "--out", "story"]
+    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        time.sleep(seconds)
+        os.kill(process.pid, signal.SIGINT)
+        _, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "interrupted" in stderr
+    assert "Traceback" not in stderr
+    assert list(tmp_path.iterdir()) == []

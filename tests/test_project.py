@@ -1,0 +1,78 @@
+"""The project's own rules: style, types, layers, contracts, artefacts, documentation that runs."""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+BIN = Path(sys.executable).parent
+GUIDES = sorted((ROOT / "docs" / "guides").glob("*.md"))
+
+
+def run(*command: str | Path, cwd: Path = ROOT) -> str:
+    done = subprocess.run([str(c) for c in command], cwd=cwd, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+def test_style() -> None:
+    run(BIN / "ruff", "check")
+    run(BIN / "ruff", "format", "--check")
+
+
+def test_types() -> None:
+    run(BIN / "mypy")
+
+
+def test_layers() -> None:
+    run(BIN / "lint-imports")
+
+
+def test_contracts() -> None:
+    """Unit, fuzz and invariant tests; their number is not zero."""
+    out = run("node_modules/.bin/forge", "test")
+    assert int(re.findall(r"(\d+) tests passed", out)[-1]) > 100
+
+
+def test_contract_artefacts_are_those_of_the_sources() -> None:
+    run(sys.executable, ".ci/artifacts.py", "--check")
+
+
+def test_no_module_is_too_long() -> None:
+    files = [*ROOT.glob("pol/**/*.py"), *ROOT.glob("contracts/**/*.sol"), *ROOT.glob("pol/**/*.cpp")]
+    assert len(files) > 100
+    assert [f for f in files if len(f.read_text().splitlines()) > 800] == []
+
+
+def test_a_bot_operator_needs_no_torch() -> None:
+    """Importing what a bot runs loads neither torch nor an embedded chain."""
+    modules = "pol.chain.deployment, pol.roles.verifier, pol.roles.whistleblower, pol.cli.replay"
+    check = f"import sys, {modules}; sys.exit(any(m in sys.modules for m in ('torch', 'eth_tester')))"
+    run(sys.executable, "-c", check)
+
+
+@pytest.mark.parametrize("guide", GUIDES, ids=lambda path: path.stem)
+def test_guides_run(guide: Path, tmp_path: Path) -> None:
+    """All Python of a guide as one program, all shell lines in order."""
+    text = guide.read_text()
+    program = "\n".join(re.findall(r"```python\n(.*?)```", text, re.S))
+    if program:
+        run(sys.executable, "-W", "error", "-c", program, cwd=tmp_path)
+    for line in "".join(re.findall(r"```sh\n(.*?)```", text, re.S)).splitlines():
+        name, *arguments = line.split("#")[0].split()
+        assert name == "pol", f"{guide}: only pol commands are run here, not {name}"
+        run(BIN / "pol", *arguments, cwd=tmp_path)
+    shutil.rmtree(tmp_path / "build", ignore_errors=True)
+
+
+def test_links_in_documents_lead_somewhere() -> None:
+    broken = []
+    for document in [ROOT / "README.md", *ROOT.glob("docs/**/*.md")]:
+        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", document.read_text()):
+            if not (document.parent / target).exists():
+                broken.append(f"{document.name}: {target}")
+    assert broken == []
