@@ -41,15 +41,15 @@ class Connection:
         return cls(Web3(HTTPProvider(url, request_kwargs={"timeout": 30})), url)
 
     @classmethod
-    def embedded(cls) -> Connection:
-        """A fresh chain inside this process (py-evm); it ends with the process.
+    def embedded(cls, seed: int = 0) -> Connection:
+        """A fresh chain inside this process (py-evm); it ends with the process. The seed moves its block hashes.
 
         Raises:
             OperationalError: the extra ``pol[embedded]`` isn't installed.
         """
         from pol.chain.embedded import embedded_web3
 
-        return cls(embedded_web3(), "embedded chain")
+        return cls(embedded_web3(seed), "embedded chain")
 
     def block_number(self) -> int:
         """Number of the latest block."""

@@ -1,17 +1,26 @@
 """An EVM in this process: eth-tester over py-evm, with the clock and the mining methods that the roles need."""
 
-from typing import Any
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 from web3 import Web3
 from web3.types import RPCEndpoint
 
+from pol.commitments.keccak import keccak256
 from pol.errors import OperationalError
 
+if TYPE_CHECKING:
+    from eth_tester import EthereumTester
+
 ENOUGH_GAS = 8_000_000
+BLOCK_SECONDS = 12
+GENESIS_TIME = 1_767_225_600
+"""2026-01-01: a chain that starts at the same time for everyone can be repeated."""
 
 
-def embedded_web3() -> Web3:
-    """A fresh Prague chain with funded, unlocked accounts.
+def embedded_web3(seed: int) -> Web3:
+    """A fresh Prague chain with funded, unlocked accounts; equal seeds and transactions give equal block hashes.
 
     Raises:
         OperationalError: the extra ``pol[embedded]`` isn't installed.
@@ -22,11 +31,31 @@ def embedded_web3() -> Web3:
     except ImportError as error:
         raise OperationalError("the embedded chain needs the extra: pip install 'pol[embedded]'") from error
 
+    class Backend(PyEVMBackend):  # type: ignore[misc]  # eth_tester is untyped
+        """Takes randomness from the seed and time from the last block; the original asks the operating system."""
+
+        def reset_to_genesis(self, *arguments: Any, **named: Any) -> None:
+            super().reset_to_genesis(*arguments, **named)
+            self._date_pending_block(GENESIS_TIME)
+
+        def mine_blocks(self, num_blocks: int = 1, coinbase: bytes = bytes(20)) -> list[bytes]:
+            hashes = []
+            for _ in range(num_blocks):
+                number = self.chain.get_block().number
+                mix = keccak256(f"pol embedded chain {seed} {number}".encode())
+                block = self.chain.mine_block(coinbase=coinbase, mix_hash=mix, blob_gas_used=0)
+                hashes.append(block.hash)
+                self._date_pending_block(block.header.timestamp)
+            return hashes
+
+        def _date_pending_block(self, last: int) -> None:
+            self.chain.header = self.chain.header.copy(timestamp=last + BLOCK_SECONDS)
+
     class Provider(EthereumTesterProvider):
         """Adds the time methods under the names that anvil uses."""
 
-        def make_request(self, method: Any, params: Any) -> Any:
-            tester = self.ethereum_tester
+        def make_request(self, method: RPCEndpoint, params: Any) -> Any:
+            tester: EthereumTester = self.ethereum_tester
             if method == "evm_mine":
                 tester.mine_blocks(1)
                 return _result("0x0")
@@ -40,7 +69,8 @@ def embedded_web3() -> Web3:
                 return called if "error" in called else _result(ENOUGH_GAS)
             return super().make_request(method, params)
 
-    return Web3(Provider(EthereumTester(PyEVMBackend())))
+    genesis = PyEVMBackend.generate_genesis_params({"timestamp": GENESIS_TIME})
+    return Web3(Provider(EthereumTester(Backend(genesis_parameters=genesis))))
 
 
 def _result(value: Any) -> Any:

@@ -13,6 +13,7 @@ from pol.chain.binding import Binding
 from pol.chain.connection import Connection
 from pol.chain.wallet import Wallet
 from pol.commitments.program import HEADER_SIZE, ProgramCommitment
+from pol.dispute.header import Header
 from pol.dispute.moves import (
     Claim,
     Describe,
@@ -66,11 +67,13 @@ class StartParams:
         """What stays fixed through the dispute."""
         return Claim(self.program, self.constants)
 
-    def first_position(self, slots: int) -> Position:
-        """Where the dispute begins."""
+    def first_position(self, header: Header) -> Position:
+        """Where the dispute begins; ``header`` is that of the program."""
         if self.kind is Kind.REPLAY:
-            return replay_start(self.first_step, self.steps, self.start, self.end)
-        return sum_start(slots, self.component, self.x, self.y, self.sum)
+            return replay_start(
+                header.nodes, header.nodes_tree, self.first_step, self.steps, self.start, self.end
+            )
+        return sum_start(header.slots, self.component, self.x, self.y, self.sum)
 
 
 @dataclass(frozen=True)
@@ -93,8 +96,8 @@ class DisputeGame(Binding):
     def __init__(self, connection: Connection, address: ChecksumAddress) -> None:
         super().__init__(connection, "DisputeGame", address)
 
-    def params(self, dispute: int) -> tuple[StartParams, int]:
-        """What a dispute is about, and how many slots its program has.
+    def params(self, dispute: int) -> tuple[StartParams, Header]:
+        """What a dispute is about, and the header of its program.
 
         Raises:
             OperationalError: the node has no record of it.
@@ -106,7 +109,8 @@ class DisputeGame(Binding):
         names = {"firstStep": "first_step"}
         values = {names.get(name, name): value for name, value in fields.items()}
         values["kind"] = Kind(values["kind"])
-        return StartParams(**values), int(started[0]["slots"])
+        params = StartParams(**values)
+        return params, Header.decode(bytes(started[0]["header"]), params.program)
 
     def winner(self, dispute: int) -> Side:
         """Who won, or NONE while the dispute runs."""
@@ -131,8 +135,8 @@ class DisputeGame(Binding):
 
     def _rebuild(self, dispute: int, program: StepProgram) -> tuple[StartParams, Position, bytes, list[Move]]:
         commitment = ProgramCommitment.of(program)
-        params, slots = self.params(dispute)
-        position, opened, moves = params.first_position(slots), b"", list[Move]()
+        params, header = self.params(dispute)
+        position, opened, moves = params.first_position(header), b"", list[Move]()
         for name, event in self.log.read(MOVES, id=dispute):
             move = _move(name, event, position, opened, program, commitment)
             after = apply(position, move, params.claim)
@@ -180,8 +184,8 @@ def _arguments(move: Move) -> tuple[Any, ...]:
             return (index, payload)
         case PickState():
             return ()
-        case Describe(header, branch, descriptor, tree):
-            return (header, list(branch), descriptor, tree)
+        case Describe(branch, descriptor, tree):
+            return (list(branch), descriptor, tree)
         case DescribeSlot(header, branch, descriptor):
             return (header, list(branch), descriptor)
         case ProveStep(descriptor, values, openings):
@@ -209,13 +213,13 @@ def _move(
         case "Opened":
             return Open(bytes(event["payload"]))
         case "Picked":
-            payload = opened[HEADER_SIZE:] if position.level in (Level.TRACE, Level.STATE) else opened
+            payload = opened[HEADER_SIZE:] if position.level is Level.STATE else opened
             return Pick(int(event["index"]), b"" if position.level is Level.BODY else payload)
         case "StatePicked":
             return PickState()
         case "Described":
             node, branch = program.nodes[position.node], tuple(commitment.node_branch(position.node))
-            return Describe(commitment.header, branch, node.encode(), bytes(event["tree"]))
+            return Describe(branch, node.encode(), bytes(event["tree"]))
         case _:
             slot, branch = program.slots[position.lo], tuple(commitment.slot_branch(position.lo))
             return DescribeSlot(commitment.header, branch, slot.encode())

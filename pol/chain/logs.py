@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from eth_typing import BlockNumber
+from eth_utils.abi import event_abi_to_log_topic
 from hexbytes import HexBytes
 from web3.contract import Contract
 from web3.types import LogReceipt
@@ -21,7 +22,7 @@ class EventLog:
     def __init__(self, connection: Connection, contract: Contract) -> None:
         self._connection = connection
         self._contract = contract
-        self._names = {bytes(HexBytes(event().topic)): event().event_name for event in contract.events}
+        self._names = {event_abi_to_log_topic(item): item["name"] for item in contract.abi if item["type"] == "event"}
         self._events: list[tuple[str, dict[str, Any]]] = []
         self._head = (-1, HexBytes(b""))
 
@@ -45,7 +46,7 @@ class EventLog:
             latest = eth.get_block("latest")
             for low in range(number + 1, latest["number"] + 1, CHUNK):
                 high = min(low + CHUNK - 1, latest["number"])
-                logs = eth.get_logs({"address": self._contract.address, "fromBlock": low, "toBlock": high})  # type: ignore[typeddict-item]  # plain ints
+                logs = eth.get_logs({"address": self._contract.address, "fromBlock": low, "toBlock": high})
                 self._events += [self._decoded(log) for log in logs]
         self._head = (latest["number"], latest["hash"])
 

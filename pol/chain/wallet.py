@@ -12,7 +12,7 @@ from hexbytes import HexBytes
 from web3.contract import Contract
 from web3.contract.contract import ContractFunction
 from web3.exceptions import ContractCustomError, ContractLogicError
-from web3.types import TxParams, TxReceipt
+from web3.types import TxParams, TxReceipt, Wei
 
 from pol.chain.artifacts import artifact, contracts
 from pol.chain.connection import Connection, operational
@@ -78,7 +78,8 @@ class Wallet:
         with operational("send ether"):
             web3 = self.connection.web3
             gas_price = web3.eth.gas_price * 2
-            transaction = self._parameters(value) | {"to": to, "gas": TRANSFER_GAS, "gasPrice": gas_price}
+            transaction = self._parameters(value)
+            transaction.update({"to": to, "gas": TRANSFER_GAS, "gasPrice": Wei(gas_price)})
         return self._sign_and_send(transaction, "transfer")
 
     def _parameters(self, value: int) -> TxParams:

@@ -69,14 +69,14 @@ def run(seed: int, rpc: str | None, funder_key: bytes | None, folder: Path, as_j
     torch.set_num_threads(1)
     narrator = SilentNarrator() if as_json else ConsoleNarrator(Console())
     url = f"file://{(folder / 'store').resolve()}"
-    return Story(connector(rpc), url, seed, narrator, funder_key).run()
+    return Story(connector(rpc, seed), url, seed, narrator, funder_key).run()
 
 
-def connector(rpc: str | None) -> Callable[[], Connection]:
+def connector(rpc: str | None, seed: int) -> Callable[[], Connection]:
     """Opens a connection for each party; on the embedded chain they all lead to one."""
     if rpc is not None:
         return lambda: Connection.to(rpc)
-    embedded = Connection.embedded()
+    embedded = Connection.embedded(seed)
     return lambda: Connection(embedded.web3, embedded.name)
 
 

@@ -58,10 +58,11 @@ def bits_figures() -> dict[str, Figure]:
     from pol.execution.cpu import CpuExecutor
     from pol.execution.reference import ReferenceExecutor, next_state
     from pol.training import digits
+    from pol.verification.replay import Executor
 
     captured = digits.captured(0)
     program, constants = captured.program, captured.constants
-    executors = {
+    executors: dict[str, Executor] = {
         "one_thread": CpuExecutor(program, constants, threads=1),
         "two_threads": CpuExecutor(program, constants, threads=2),
         "reference": ReferenceExecutor(program, constants),
@@ -98,7 +99,7 @@ def execution_figures() -> dict[str, Figure]:
 
     def eager() -> None:
         optimizer.zero_grad()
-        digits.loss_function(model(images[order[0]]), labels[order[0]]).backward()  # type: ignore[no-untyped-call]  # torch
+        digits.loss_function(model(images[order[0]]), labels[order[0]]).backward()  # type: ignore[no-untyped-call]  # torch declares no types
         optimizer.step()
 
     threads = torch.get_num_threads()
@@ -116,7 +117,7 @@ def execution_figures() -> dict[str, Figure]:
 
 def commitment_figures() -> dict[str, Figure]:
     """Throughput of the Merkle tree over tensor data, against one keccak stream of the Python binding."""
-    import sha3  # type: ignore[import-not-found]  # safe-pysha3 has no stubs
+    import sha3
 
     from pol.commitments.tensor import tensor_tree
 
