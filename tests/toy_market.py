@@ -74,14 +74,14 @@ def segment_traces() -> list[SegmentTrace]:
     return [first, second]
 
 
-def terms_of(trace: SegmentTrace) -> Terms:
+def terms_of(trace: SegmentTrace, steps: int = INTERVAL * SEGMENTS) -> Terms:
     """Terms of the toy task: every segment that is drawn is one of two."""
     return Terms(
         program=program_hash(trace.program),
         constants=constants_root(trace.program.constants, trace.constants),
         initial_state=trace.state_root(0),
         document=b"\x01" * 32,
-        steps=INTERVAL * SEGMENTS,
+        steps=steps,
         interval=INTERVAL,
         draws=1,
         work_units=1000,

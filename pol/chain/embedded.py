@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from typing import TYPE_CHECKING, Any
 
 from web3 import Web3
@@ -27,6 +29,7 @@ def embedded_web3(seed: int) -> Web3:
     """
     try:
         from eth_tester import EthereumTester, PyEVMBackend
+        from eth_tester.exceptions import TransactionFailed
         from web3.providers.eth_tester import EthereumTesterProvider
     except ImportError as error:
         raise OperationalError("the embedded chain needs the extra: pip install 'pol[embedded]'") from error
@@ -52,9 +55,15 @@ def embedded_web3(seed: int) -> Web3:
             self.chain.header = self.chain.header.copy(timestamp=last + BLOCK_SECONDS)
 
     class Provider(EthereumTesterProvider):
-        """Adds the time methods under the names that anvil uses."""
+        """Adds the time methods under the names that anvil uses, and answers reverts as nodes do."""
 
         def make_request(self, method: RPCEndpoint, params: Any) -> Any:
+            try:
+                return self._answer(method, params)
+            except TransactionFailed as error:
+                return _reverted(error)
+
+        def _answer(self, method: RPCEndpoint, params: Any) -> Any:
             tester: EthereumTester = self.ethereum_tester
             if method == "evm_mine":
                 tester.mine_blocks(1)
@@ -71,6 +80,17 @@ def embedded_web3(seed: int) -> Web3:
 
     genesis = PyEVMBackend.generate_genesis_params({"timestamp": GENESIS_TIME})
     return Web3(Provider(EthereumTester(Backend(genesis_parameters=genesis))))
+
+
+def _reverted(error: Exception) -> Any:
+    """A JSON-RPC error with the revert's data, which web3 prints into the text of its exception."""
+    printed = re.search(r"b'.*'|b\".*\"", str(error), re.DOTALL)
+    data = ast.literal_eval(printed[0]) if printed else b""
+    return {
+        "jsonrpc": "2.0",
+        "id": 0,
+        "error": {"code": 3, "message": "execution reverted", "data": "0x" + data.hex()},
+    }
 
 
 def _result(value: Any) -> Any:

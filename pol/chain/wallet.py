@@ -63,7 +63,7 @@ class Wallet:
             Reverted: the contract refuses it (found out before anything is sent).
             OperationalError: the node fails.
         """
-        with reverting(call), operational(f"send {call.fn_name}"):
+        with operational(f"send {call.fn_name}"), reverting(call):
             transaction = call.build_transaction(self._parameters(value))
         return self._sign_and_send(transaction, call.fn_name)
 

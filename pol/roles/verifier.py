@@ -42,28 +42,40 @@ class Verifier(Role):
         return result
 
     def verify(self, task_id: bytes) -> list[Verdict]:
-        """Let the beacon draw if it hasn't, replay the drawn segments and post the verdict.
+        """Replay the drawn segments and post the verdict.
 
         Raises:
             OperationalError: a segment couldn't be looked at; nothing is posted, and it can be tried again.
         """
+        verdicts = self.replay(task_id)
+        self.post(task_id, verdicts)
+        return verdicts
+
+    def replay(self, task_id: bytes) -> list[Verdict]:
+        """Let the beacon draw if it hasn't, and replay the drawn segments."""
         task, proof = self.task(task_id), self.proof(task_id)
         state = self.market.task(task_id)
         if not any(state.seed):
             self.connection.wait_for_block(state.round + 1)
             self.market.draw(self.wallet, task_id)
-        verdicts = [
+        return [
             verify_segment(self.store, task, proof, self.executor(task, proof, segment), segment, state.thresholds)
             for segment in self.market.drawn_segments(task_id)
         ]
+
+    def post(self, task_id: bytes, verdicts: Sequence[Verdict]) -> None:
+        """Answer on chain for every drawn segment.
+
+        Raises:
+            OperationalError: a segment couldn't be looked at; nothing is posted, and it can be tried again.
+        """
         claims = [verdict.claim for verdict in verdicts if verdict.claim is not None]
         if len(claims) < len(verdicts):
             failed = next(verdict for verdict in verdicts if verdict.claim is None)
             raise OperationalError(f"segment {failed.segment} can't be replayed: {failed.detail}")
-        log = CheckpointLog([entry.state_root for entry in proof.checkpoints])
-        paths = [(log.inclusion(c.segment), log.inclusion(c.segment + 1)) for c in claims]
+        log = CheckpointLog([entry.state_root for entry in self.proof(task_id).checkpoints])
+        paths = [(log.inclusion(claim.segment), log.inclusion(claim.segment + 1)) for claim in claims]
         self.market.post_verdict(self.wallet, task_id, claims, paths)
-        return verdicts
 
     def executor(self, task: LoadedTask, proof: LearningProof, segment: int) -> Executor:
         """What replays a segment: the canonical kernels."""

@@ -1,0 +1,83 @@
+"""Connections, wallets, the log cache, deployments."""
+
+import pytest
+import toy_market
+from anvil_node import anvil_node
+
+from pol.chain.binding import Binding
+from pol.chain.connection import Connection
+from pol.chain.deployment import Deployment, deploy
+from pol.chain.market import TaskMarket
+from pol.chain.wallet import Reverted, Wallet
+from pol.errors import OperationalError, ProtocolError
+
+
+def market_on(connection: Connection) -> tuple[TaskMarket, Wallet, Deployment]:
+    wallet = Wallet.create(connection, b"\x05" * 32)
+    toy_market.fund(connection, wallet.address)
+    deployment = deploy(wallet, wallet.address)
+    return deployment.contracts(connection)[0], wallet, deployment
+
+
+def test_nothing_listens() -> None:
+    with pytest.raises(OperationalError, match="Is the node running"):
+        Connection.to("http://127.0.0.1:9")
+
+
+def test_embedded_chains_repeat_themselves() -> None:
+    def head(seed: int) -> bytes:
+        connection = Connection.embedded(seed)
+        market_on(connection)
+        connection.wait_until(connection.now() + 1000)
+        return bytes(connection.web3.eth.get_block("latest")["hash"])
+
+    assert head(1) == head(1)
+    assert head(1) != head(2)
+
+
+def test_time_and_blocks() -> None:
+    connection = Connection.embedded()
+    now, number = connection.now(), connection.block_number()
+    connection.wait_until(now + 500)
+    assert connection.now() > now + 500
+    connection.wait_for_block(number + 7)
+    assert connection.block_number() >= number + 7
+
+
+def test_a_revert_is_told_before_anything_is_sent() -> None:
+    market, wallet, _ = market_on(Connection.embedded())
+    sent = len(wallet.receipts)
+    with pytest.raises(Reverted, match="InvalidTerms") as caught:
+        market.submit(wallet, toy_market.terms_of(toy_market.segment_traces()[0], steps=41), toy_market.ETHER)
+    assert caught.value.error == "InvalidTerms"
+    assert caught.value.arguments
+    assert len(wallet.receipts) == sent
+
+
+def test_a_deployment_document() -> None:
+    connection = Connection.embedded()
+    _, _, deployment = market_on(connection)
+    assert Deployment.from_json(deployment.to_json()) == deployment
+    for text in ("{}", "[]", "x", '{"chain_id": 1}'):
+        with pytest.raises(ProtocolError):
+            Deployment.from_json(text)
+    with anvil_node() as url, pytest.raises(OperationalError, match="is chain"):
+        deployment.contracts(Connection.to(url))
+
+
+def test_the_log_cache_follows_a_reorganisation() -> None:
+    """Events that didn't happen are forgotten."""
+    with anvil_node() as url:
+        connection = Connection.to(url)
+        market, wallet, _ = market_on(connection)
+        snapshot = connection.web3.provider.make_request("evm_snapshot", [])["result"]  # type: ignore[arg-type]  # anvil's
+        terms = toy_market.terms_of(toy_market.segment_traces()[0])
+        market.submit(wallet, terms, toy_market.ETHER)
+        assert len(market.events("TaskSubmitted")) == 1
+        connection.web3.provider.make_request("evm_revert", [snapshot])  # type: ignore[arg-type]  # anvil's
+        connection.wait_for_block(connection.block_number() + 3)
+        assert market.events("TaskSubmitted") == []
+        assert len(Binding.events(market, "GameSet")) == 1
+        market.submit(wallet, terms, toy_market.ETHER)
+        assert len(market.events("TaskSubmitted", submitter=wallet.address)) == 1
+        assert market.events("TaskSubmitted", submitter="0x" + "00" * 20) == []

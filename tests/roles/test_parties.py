@@ -1,0 +1,156 @@
+"""Parties on an embedded chain, with the digits: lies about distances, defaults, tasks that aren't what they seem."""
+
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+from typing import TypeVar
+
+import pytest
+from toy_market import fund
+
+from pol.chain.connection import Connection
+from pol.chain.deployment import Deployment, deploy
+from pol.chain.game import Side
+from pol.chain.market import Status, TaskOutcome
+from pol.chain.wallet import Reverted, Wallet
+from pol.commitments.keccak import keccak256
+from pol.commitments.program import program_header
+from pol.dispute.hostile import BaselessChallenger
+from pol.dispute.position import Kind
+from pol.errors import OperationalError, ProtocolError
+from pol.roles.duel import Duel
+from pol.roles.role import Role
+from pol.roles.solver import Solver
+from pol.roles.submitter import Offer, Submitter
+from pol.roles.verifier import Verifier
+from pol.roles.whistleblower import Whistleblower
+from pol.training import digits
+
+R = TypeVar("R", bound=Role)
+OFFER = Offer(digits.STEPS, digits.INTERVAL, draws=1)
+
+
+class Town:
+    """A deployment, a store and parties that know nothing else of each other."""
+
+    def __init__(self, folder: Path) -> None:
+        self.connection = Connection.embedded()
+        self.store_url = f"file://{folder}"
+        deployer = self._key("deployer")
+        wallet = Wallet.create(self.connection, deployer)
+        fund(self.connection, wallet.address)
+        self.deployment: Deployment = deploy(wallet, wallet.address)
+
+    @staticmethod
+    def _key(name: str) -> bytes:
+        return keccak256(name.encode())
+
+    def join(self, kind: type[R], name: str) -> R:
+        connection = Connection(self.connection.web3, self.connection.name)
+        role = kind(connection, self.deployment, self._key(name), self.store_url)
+        fund(connection, role.wallet.address)
+        return role
+
+
+@pytest.fixture
+def town(tmp_path: Path) -> Town:
+    return Town(tmp_path)
+
+
+def until_proof(town: Town) -> tuple[bytes, Submitter, Verifier, Solver]:
+    submitter, verifier, solver = town.join(Submitter, "s"), town.join(Verifier, "v"), town.join(Solver, "t")
+    task_id = submitter.submit(digits.captured(2), OFFER)
+    verifier.join(task_id)
+    verifier.profile(task_id, seeds=(1, 2))
+    solver.accept(task_id)
+    solver.train(task_id)
+    return task_id, submitter, verifier, solver
+
+
+@pytest.mark.parametrize("kind", [Kind.DISTANCE, Kind.REFERENCE])
+def test_a_verifier_that_lies_about_a_distance_is_slashed(town: Town, kind: Kind) -> None:
+    """A right replay and a wrong sum: the game goes down to a leaf, or the liar finds no parts that add up."""
+    task_id, _, verifier, _ = until_proof(town)
+    (verdict,) = verifier.replay(task_id)
+    claim = verdict.claim
+    assert claim is not None
+    field = "distances" if kind is Kind.DISTANCE else "references"
+    honest = getattr(claim, field)
+    lie = replace(claim, **{field: (honest[0], honest[1], honest[2] + 1)})
+    verifier.post(task_id, [replace(verdict, claim=lie)])
+    whistleblower = town.join(Whistleblower, "w")
+    (finding,) = whistleblower.check(task_id)
+    assert (finding.kind, finding.component) == (kind, 3)
+    dispute = whistleblower.challenge(task_id, finding)
+    with pytest.raises(Reverted):
+        verifier.defend(task_id, dispute).advance()
+    deadline = whistleblower.game.deadline(dispute)
+    town.connection.wait_until(deadline)
+    whistleblower.game.timeout(whistleblower.wallet, dispute)
+    assert whistleblower.game.winner(dispute) is Side.CHALLENGER
+    state = whistleblower.market.task(task_id)
+    assert state.status is Status.DRAWN
+    assert int(state.verifier, 16) == 0
+
+
+@pytest.mark.parametrize("kind", [Kind.DISTANCE, Kind.REFERENCE])
+def test_an_honest_distance_is_defended_from_chain_and_store_alone(town: Town, kind: Kind) -> None:
+    """The defending process is a new one: it has the key, the chain and the store."""
+    task_id, _, verifier, _ = until_proof(town)
+    verifier.verify(task_id)
+    whistleblower = town.join(Whistleblower, "w")
+    assert whistleblower.check(task_id) == []
+    claim = whistleblower.market.claims(task_id, 1)[0]
+    header_of = whistleblower.task(task_id).program
+    dispute = whistleblower.market.challenge(
+        whistleblower.wallet, task_id, 0, claim, kind, 1, program_header(header_of)
+    )
+    again = Verifier(town.connection, town.deployment, keccak256(b"v"), town.store_url)
+    defence = again.defend(task_id, dispute)
+    attack = Duel(whistleblower.game, whistleblower.wallet, header_of, dispute, BaselessChallenger(Random(1)))
+    while whistleblower.game.winner(dispute) is Side.NONE:
+        defence.advance() or attack.advance()
+    assert whistleblower.game.winner(dispute) is Side.ASSERTER
+
+
+def test_an_honest_verdict_settles_and_pays_to_the_wei(town: Town) -> None:
+    task_id, submitter, verifier, solver = until_proof(town)
+    terms, state = submitter.market.terms(task_id), submitter.market.task(task_id)
+    verifier.verify(task_id)
+    with pytest.raises(Reverted, match="DeadlineNotPassed"):
+        submitter.market.settle(submitter.wallet, task_id)
+    town.connection.wait_until(submitter.market.task(task_id).deadline)
+    submitter.market.settle(submitter.wallet, task_id)
+    credit = submitter.market.credit
+    assert credit(solver.wallet.address) == state.price + terms.solver_stake
+    assert credit(verifier.wallet.address) == terms.verifier_fee + terms.verifier_stake
+    assert credit(submitter.wallet.address) == state.fee - state.price - terms.verifier_fee
+    before = solver.wallet.balance() + solver.wallet.gas_paid
+    solver.withdraw()
+    assert solver.wallet.balance() + solver.wallet.gas_paid == before + state.price + terms.solver_stake
+    solver.withdraw()  # nothing left: no transaction, no error
+    assert submitter.market.task(task_id).outcome is TaskOutcome.ACCEPTED
+
+
+def test_a_solver_that_vanishes_defaults(town: Town) -> None:
+    submitter, verifier, solver = town.join(Submitter, "s"), town.join(Verifier, "v"), town.join(Solver, "t")
+    task_id = submitter.submit(digits.captured(2), OFFER)
+    verifier.join(task_id)
+    verifier.profile(task_id, seeds=(1,))
+    solver.accept(task_id)
+    with pytest.raises(OperationalError, match="hasn't committed"):
+        verifier.proof(task_id)
+    town.connection.wait_until(submitter.market.task(task_id).deadline)
+    submitter.market.claim_solver_default(submitter.wallet, task_id)
+    assert submitter.market.task(task_id).outcome is TaskOutcome.SOLVER_DEFAULTED
+
+
+def test_a_published_task_that_is_not_the_one_on_chain_is_refused(town: Town) -> None:
+    """The document's digest is on chain: another document under other terms is noticed before anybody stakes."""
+    submitter, verifier = town.join(Submitter, "s"), town.join(Verifier, "v")
+    task_id = submitter.submit(digits.captured(2), OFFER)
+    terms = submitter.market.terms(task_id)
+    forged = replace(terms, program=b"\x07" * 32)
+    other = submitter.market.submit(submitter.wallet, forged, submitter.market.task(task_id).fee)
+    with pytest.raises(ProtocolError, match="another program"):
+        verifier.join(other)
