@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import click
 from rich.console import Console
@@ -15,7 +16,8 @@ from pol.errors import ProtocolError
 @click.command()
 @click.argument("areas", nargs=-1, metavar="[AREA]...")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def bench(areas: tuple[str, ...], as_json: bool) -> None:
+@click.option("--markdown", is_flag=True, help="Print docs/benchmarks.md.")
+def bench(areas: tuple[str, ...], as_json: bool, markdown: bool) -> None:
     """Measure the figures of some areas (all, if none is named) now, on this machine."""
     unknown = [area for area in areas if area not in AREAS]
     if unknown:
@@ -26,8 +28,33 @@ def bench(areas: tuple[str, ...], as_json: bool) -> None:
     if as_json:
         print(json.dumps({"figures": {name: figure.to_dict() for name, figure in figures.items()}}, indent=2))
         return
+    if markdown:
+        print(as_markdown(figures))
+        return
     table = Table("figure", "value", "unit", "peer", "ratio")
     for name, figure in figures.items():
         ratio = "" if figure.ratio is None else f"{figure.ratio:.3g}"
-        table.add_row(name, f"{figure.value:,.6g}", figure.unit, figure.peer or "", ratio)
+        table.add_row(name, shown(figure.value), figure.unit, figure.peer or "", ratio)
     Console().print(table)
+
+
+def as_markdown(figures: dict[str, Figure]) -> str:
+    """The figures as a document."""
+    lines = [
+        "# Figures",
+        "",
+        f"Measured by `pol bench --markdown` with {os.cpu_count()} cores; timings vary from run to run.",
+        "Ratio: ours over the peer's, side by side in one run. One area, for programs: `pol bench AREA --json`.",
+        "",
+        "| figure | value | unit | peer | ratio |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    for name, figure in figures.items():
+        ratio = "" if figure.ratio is None else f"{figure.ratio:.3g}"
+        lines.append(f"| {name} | {shown(figure.value)} | {figure.unit} | {figure.peer or ''} | {ratio} |")
+    return "\n".join(lines)
+
+
+def shown(value: float) -> str:
+    """A figure in as many digits as it deserves."""
+    return f"{value:,.0f}" if value == int(value) or value >= 1000 else f"{value:.4g}"

@@ -327,7 +327,10 @@ class Story:
         self._tell.say(f"the EVM computes     {shown(one.computed, one.op)}   ({one.gas:,} gas)")
 
     def _tell_balances(self, report: Report) -> None:
-        rows = [(b.party, ether(b.before), ether(b.after), ether(b.change), ether(b.gas)) for b in report.balances]
-        total = ether(report.total_change_wei)
-        rows.append(("together", "", "", total, ether(sum(b.gas for b in report.balances))))
-        self._tell.table("Balances", ("party", "before", "after", "change without gas", "gas paid"), rows)
+        def amounts(*wei: int) -> tuple[str, ...]:
+            return tuple(f"{amount / ETHER:,.6f}" for amount in wei)
+
+        rows = [(b.party, *amounts(b.before, b.after, b.change, b.gas)) for b in report.balances]
+        rows.append(("together", "", "", *amounts(report.total_change_wei, sum(b.gas for b in report.balances))))
+        columns = ("party", "before", "after", "change without gas", "gas paid")
+        self._tell.table("Balances in ETH", columns, rows)

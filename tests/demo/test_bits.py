@@ -1,0 +1,9 @@
+"""The whole training of the demo, executed by everything that can: the same bytes."""
+
+from pol.cli.figures import bits_figures
+
+
+def test_one_thread_two_threads_and_the_reference_agree_on_every_state() -> None:
+    figures = bits_figures()
+    assert figures["state_bytes_compared"].value > 20e6
+    assert figures["state_bytes_differing"].value == 0
