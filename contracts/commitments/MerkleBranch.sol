@@ -26,8 +26,6 @@ library MerkleBranch {
     error WrongBranchLength(uint256 actual, uint256 expected);
     /// @notice Index `index` does not exist in a list of `count`.
     error IndexOutOfRange(uint256 index, uint256 count);
-    /// @notice Child `child` lies past the end of the tree and is not padding.
-    error NotPadding(uint256 child);
 
     /// @notice The smallest `d` with `2^d >= count`.
     function depth(uint256 count) internal pure returns (uint256 d) {
@@ -77,18 +75,29 @@ library MerkleBranch {
         return climb(leaf, index, branch);
     }
 
-    /// @notice Root over a row of `2^n` hashes of 32 bytes each; the caller has checked their number.
-    function root(bytes calldata row) internal pure returns (bytes32 result) {
+    /// @notice Root over `2^depth_` adjacent subtrees of height `height`: those in `row`, and padding after them.
+    /// @param row Their roots, 32 bytes each; the caller has checked that there are at least one and at most `2^depth_`.
+    function root(bytes calldata row, uint256 depth_, uint256 height) internal pure returns (bytes32 result) {
+        uint256 size = 32 << depth_;
+        bytes32 missing = row.length < size ? padding(height) : bytes32(0);
         assembly ("memory-safe") {
             // Free memory: 65 bytes to hash, then the row, which shrinks to half its width in place.
             let hashed := mload(0x40)
             mstore8(hashed, TAG_INNER)
             let hashes := add(hashed, 96)
             calldatacopy(hashes, row.offset, row.length)
-            for { let width := shr(1, row.length) } gt(width, 31) { width := shr(1, width) } {
-                for { let i := 0 } lt(i, width) { i := add(i, 32) } {
-                    mcopy(add(hashed, 1), add(hashes, mul(2, i)), 64)
-                    mstore(add(hashes, i), keccak256(hashed, 65))
+            for { let i := row.length } lt(i, size) { i := add(i, 32) } {
+                mstore(add(hashes, i), missing)
+            }
+            for { let width := shr(1, size) } gt(width, 31) { width := shr(1, width) } {
+                let pair := hashes
+                for {
+                    let end := add(hashes, width)
+                    let parent := hashes
+                } lt(parent, end) { parent := add(parent, 32) } {
+                    mcopy(add(hashed, 1), pair, 64)
+                    mstore(parent, keccak256(hashed, 65))
+                    pair := add(pair, 64)
                 }
             }
             result := mload(hashes)
@@ -100,21 +109,6 @@ library MerkleBranch {
         result = PAD;
         for (uint256 i = 0; i < height; ++i) {
             result = inner(result, result);
-        }
-    }
-
-    /// @notice Reverts unless every child that begins at or past `count` is padding.
-    /// @param row Children of 32 bytes each, the roots of adjacent subtrees.
-    /// @param first Position of the first leaf under the first child.
-    /// @param height Height of each child.
-    /// @param count Leaves that exist.
-    function requirePadding(bytes calldata row, uint256 first, uint256 height, uint256 count) internal pure {
-        uint256 children = row.length / 32;
-        uint256 existing = first >= count ? 0 : (count - first + (uint256(1) << height) - 1) >> height;
-        if (existing >= children) return;
-        bytes32 expected = padding(height);
-        for (uint256 i = existing; i < children; ++i) {
-            if (bytes32(row[32 * i:]) != expected) revert NotPadding(i);
         }
     }
 

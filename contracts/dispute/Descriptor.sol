@@ -20,19 +20,6 @@ struct TypeView {
     uint256 elements;
 }
 
-/// @notice Where the parts of a node descriptor begin. Its numbers are read when they are needed.
-struct NodeView {
-    TypeView output;
-    uint256 foldAt; // u8 foldRank || u32 foldDims
-    uint256 terms;
-    uint32 init;
-    uint256 coordinates; // 1 + rank + foldRank
-    uint256[] operandAt;
-    uint256 inputAt; // u8 kind || u8 index for each input
-    uint256 bodyAt; // the scalar program, to the end of the descriptor
-    ProgramLayout body;
-}
-
 /// @notice An operand of a node; `affineAt` and `boundAt` are offsets of affine forms.
 struct OperandView {
     uint256 source;
@@ -46,6 +33,27 @@ struct OperandView {
     uint256 end;
 }
 
+/// @notice Where the parts of a node descriptor begin. Its numbers are read when they are needed.
+struct NodeView {
+    TypeView output;
+    uint256 foldAt; // u8 foldRank || u32 foldDims
+    uint256 terms;
+    uint32 init;
+    uint256 coordinates; // 1 + rank + foldRank
+    OperandView[] operands;
+    uint256 inputAt; // u8 kind || u8 index for each input
+    uint256 bodyAt; // the scalar program, to the end of the descriptor
+    ProgramLayout body;
+}
+
+/// @notice What a walk needs of a node descriptor.
+struct NodeOutline {
+    TypeView output;
+    uint256 terms;
+    uint32 init;
+    uint256 instructions;
+}
+
 /// @notice A slot of the state.
 struct SlotView {
     uint8 component;
@@ -54,8 +62,8 @@ struct SlotView {
 }
 
 /// @title Descriptor
-/// @notice Reads program headers, node and slot descriptors (docs/spec/program.md). Nothing is read leniently: bytes that are
-/// missing, too many or out of range revert.
+/// @notice Reads program headers, node and slot descriptors (docs/spec/program.md). Nothing is read leniently, but for outlines:
+/// bytes that are missing, too many or out of range revert.
 library Descriptor {
     /// @notice The descriptor ends before byte `end`.
     error Truncated(uint256 end);
@@ -112,10 +120,10 @@ library Descriptor {
         uint256 operands = u8(data, offset + 4);
         if (operands > MAX_OPERANDS) revert OutOfRange(offset + 4);
         offset += 5;
-        result.operandAt = new uint256[](operands);
+        result.operands = new OperandView[](operands);
         for (uint256 i = 0; i < operands; ++i) {
-            result.operandAt[i] = offset;
-            offset = operand(data, offset, result.coordinates).end;
+            result.operands[i] = operand(data, offset, result.coordinates);
+            offset = result.operands[i].end;
         }
         uint256 inputs = u8(data, offset);
         result.inputAt = offset + 1;
@@ -123,6 +131,31 @@ library Descriptor {
         if (result.bodyAt > data.length) revert Truncated(result.bodyAt);
         result.body = ScalarMachine.decode(data[result.bodyAt:]);
         if (result.body.inputs != inputs) revert OutOfRange(offset);
+    }
+
+    /// @notice The outline of a node descriptor that stands in the program.
+    /// @dev Operands are walked over, not looked at: the program is one that both sides have accepted, so its descriptors keep
+    /// the rules. One that breaks them is still read inside of its bytes only, and its last step reverts in `node`.
+    function outline(bytes calldata data) internal pure returns (NodeOutline memory result) {
+        result.output = tensorType(data, 1);
+        uint256 foldAt = result.output.end;
+        uint256 offset;
+        (result.terms, offset) = dimensions(data, foldAt, MAX_FOLD_RANK, MAX_TERMS);
+        result.init = u32(data, offset);
+        uint256 operands = u8(data, offset + 4);
+        offset += 5;
+        unchecked {
+            // Bytes of an affine form: a base, and strides for the step, for each dimension and for each fold dimension.
+            uint256 affineBytes = 16 + 8 * (uint256(u8(data, 2)) + u8(data, foldAt));
+            for (uint256 i = 0; i < operands; ++i) {
+                // source, index, dtype; rank, dimensions; fill, address
+                offset += 11 + 4 * uint256(u8(data, offset + 6)) + affineBytes;
+                offset += 1 + u8(data, offset) * (affineBytes + 8);
+                offset += 1 + 17 * uint256(u8(data, offset));
+            }
+            // Inputs, then the counts of inputs, constants and instructions of the body.
+            result.instructions = u8(data, offset + 1 + 2 * uint256(u8(data, offset)) + 2);
+        }
     }
 
     /// @notice The operand at byte `offset` of the descriptor of a node with so many `coordinates`.
@@ -203,27 +236,33 @@ library Descriptor {
     }
 
     /// @notice The byte at `offset`.
-    function u8(bytes calldata data, uint256 offset) internal pure returns (uint8) {
-        return uint8(_read(data, offset, 1));
+    function u8(bytes calldata data, uint256 offset) internal pure returns (uint8 value) {
+        _require(data, offset, 1);
+        assembly ("memory-safe") {
+            value := shr(248, calldataload(add(data.offset, offset)))
+        }
     }
 
     /// @notice Four bytes at `offset`, big-endian.
-    function u32(bytes calldata data, uint256 offset) internal pure returns (uint32) {
-        return uint32(_read(data, offset, 4));
+    function u32(bytes calldata data, uint256 offset) internal pure returns (uint32 value) {
+        _require(data, offset, 4);
+        assembly ("memory-safe") {
+            value := shr(224, calldataload(add(data.offset, offset)))
+        }
     }
 
     /// @notice Eight bytes at `offset`, big-endian two's complement.
-    function i64(bytes calldata data, uint256 offset) internal pure returns (int64) {
-        return int64(uint64(_read(data, offset, 8)));
+    function i64(bytes calldata data, uint256 offset) internal pure returns (int64 value) {
+        _require(data, offset, 8);
+        assembly ("memory-safe") {
+            value := sar(192, calldataload(add(data.offset, offset)))
+        }
     }
 
-    /// @dev `size` bytes at `offset`, big-endian. Offsets are sums of lengths that are bounded by the format: they never wrap.
-    function _read(bytes calldata data, uint256 offset, uint256 size) private pure returns (uint256 value) {
+    /// @dev That there are `size` bytes at `offset`. Offsets are sums of lengths that are bounded by the format: they never wrap.
+    function _require(bytes calldata data, uint256 offset, uint256 size) private pure {
         unchecked {
             if (offset + size > data.length) revert Truncated(offset + size);
-        }
-        assembly ("memory-safe") {
-            value := shr(sub(256, mul(8, size)), calldataload(add(data.offset, offset)))
         }
     }
 }

@@ -4,7 +4,7 @@ pragma solidity 0.8.37;
 import {LEAF_WORDS, MerkleBranch, TAG_STATE, TAG_TRACE} from "../commitments/MerkleBranch.sol";
 import {IDisputeGame, KIND_DISTANCE, KIND_REFERENCE, KIND_REPLAY, StartParams} from "../interfaces/IDisputeGame.sol";
 import {IDisputeResolver} from "../interfaces/IDisputeResolver.sol";
-import {Clock, Clocks, Side} from "./Clock.sol";
+import {Clock, Clocks, PackedClock, Side} from "./Clock.sol";
 import {Descriptor, Header, SlotView} from "./Descriptor.sol";
 import {Distance} from "./Distance.sol";
 import {IOneStep, Outcome} from "./IOneStep.sol";
@@ -33,7 +33,7 @@ struct SlotProof {
 /// @notice What the chain knows about a dispute.
 struct Dispute {
     bytes32 position; // hash of the position
-    uint256 clock; // a packed `Clock`
+    PackedClock clock;
     address asserter;
     address challenger;
     bytes32 program;
@@ -46,12 +46,11 @@ struct Dispute {
 /// @dev Every move carries the position as it stands; storage keeps its hash. Events carry the moves. All rules that are broken
 /// revert, and the clock of the side that cannot move runs out.
 contract DisputeGame is IDisputeGame {
-    using Clocks for Clock;
     using Openings for Opening;
 
     /// @notice A dispute begins; together with the moves this is all that is needed to rebuild the position.
     event Started(
-        uint256 indexed id, address indexed asserter, address indexed challenger, uint32 slots, StartParams params
+        uint256 indexed id, address indexed asserter, address indexed challenger, bytes header, StartParams params
     );
     /// @notice The asserter opened.
     event Opened(uint256 indexed id, bytes payload);
@@ -59,18 +58,10 @@ contract DisputeGame is IDisputeGame {
     event Picked(uint256 indexed id, uint256 index);
     /// @notice The challenger agrees with the trace and disagrees with the state after it.
     event StatePicked(uint256 indexed id);
-    /// @notice The asserter described the disputed node.
-    event Described(
-        uint256 indexed id,
-        bytes32 descriptor,
-        bytes32 tree,
-        uint64 elements,
-        uint64 terms,
-        uint32 init,
-        uint8 instructions
-    );
-    /// @notice The asserter described the disputed slot.
-    event SlotDescribed(uint256 indexed id, bytes32 descriptor, uint64 leaves);
+    /// @notice The asserter described the disputed node, whose output has this tree. All else follows from the program.
+    event Described(uint256 indexed id, bytes32 tree);
+    /// @notice The asserter described the disputed slot. All follows from the program.
+    event SlotDescribed(uint256 indexed id);
     /// @notice The chain executed the disputed instruction.
     event StepProved(uint256 indexed id, uint8 op, uint32 a, uint32 b, uint32 c, uint32 claimed, uint32 computed);
     /// @notice The chain added up the disputed leaf.
@@ -103,7 +94,7 @@ contract DisputeGame is IDisputeGame {
     address public immutable market;
     /// @notice Executes single instructions.
     IOneStep public immutable oneStep;
-    /// @notice Disputes started.
+    /// @notice Disputes started; their ids count from 1.
     uint256 public count;
 
     mapping(uint256 id => Dispute) private _disputes;
@@ -120,7 +111,7 @@ contract DisputeGame is IDisputeGame {
     function start(StartParams calldata params, bytes calldata header) external returns (uint256 id) {
         if (msg.sender != market) revert NotMarket(msg.sender);
         Position memory p = _first(params, Descriptor.header(header, params.program));
-        id = uint256(keccak256(abi.encode(block.chainid, address(this), params.context, count++)));
+        id = ++count;
         Dispute storage d = _disputes[id];
         d.position = hashPosition(p);
         d.clock = Clocks.pack(Clock(Side.ASSERTER, Side.NONE, params.clock, params.clock, uint64(block.timestamp)));
@@ -129,7 +120,7 @@ contract DisputeGame is IDisputeGame {
         d.program = params.program;
         d.constants = params.constants;
         d.context = params.context;
-        emit Started(id, params.asserter, params.challenger, uint32(bytes4(header[8:])), params);
+        emit Started(id, params.asserter, params.challenger, header, params);
     }
 
     /// @notice The asserter shows what lies under the disputed commitment.
@@ -137,9 +128,8 @@ contract DisputeGame is IDisputeGame {
     /// @param position Where it stands.
     /// @param payload Hashes, sums, words or bytes, as the level asks for.
     function open(uint256 id, Position calldata position, bytes calldata payload) external {
-        (Dispute storage d, Clock memory clock, Position memory p) = _enter(id, position, Side.ASSERTER);
-        bool usesProgram = p.level == Level.TRACE || p.level == Level.STATE;
-        Walk.open(p, payload, usesProgram ? d.program : bytes32(0));
+        (Dispute storage d, PackedClock clock, Position memory p) = _enter(id, position, Side.ASSERTER);
+        Walk.open(p, payload, p.level == Level.STATE ? d.program : bytes32(0));
         _leave(d, clock, p, Side.CHALLENGER);
         emit Opened(id, payload);
     }
@@ -148,9 +138,9 @@ contract DisputeGame is IDisputeGame {
     /// @param id The dispute.
     /// @param position Where it stands.
     /// @param index The part.
-    /// @param payload What was opened (without the header on TRACE and STATE); empty on BODY.
+    /// @param payload What was opened (without the header on STATE); empty on BODY.
     function pick(uint256 id, Position calldata position, uint256 index, bytes calldata payload) external {
-        (Dispute storage d, Clock memory clock, Position memory p) = _enter(id, position, Side.CHALLENGER);
+        (Dispute storage d, PackedClock clock, Position memory p) = _enter(id, position, Side.CHALLENGER);
         Walk.pick(p, index, payload);
         _leave(d, clock, p, Side.ASSERTER);
         emit Picked(id, index);
@@ -160,7 +150,7 @@ contract DisputeGame is IDisputeGame {
     /// @param id The dispute.
     /// @param position Where it stands.
     function pickState(uint256 id, Position calldata position) external {
-        (Dispute storage d, Clock memory clock, Position memory p) = _enter(id, position, Side.CHALLENGER);
+        (Dispute storage d, PackedClock clock, Position memory p) = _enter(id, position, Side.CHALLENGER);
         Walk.pickState(p);
         _leave(d, clock, p, Side.ASSERTER);
         emit StatePicked(id);
@@ -169,22 +159,20 @@ contract DisputeGame is IDisputeGame {
     /// @notice The asserter shows the disputed node's descriptor and the tree of its output; it stays on turn.
     /// @param id The dispute.
     /// @param position Where it stands.
-    /// @param header The program's header.
     /// @param branch Of the descriptor, in the program's tree of nodes.
     /// @param descriptor The node's.
     /// @param tree Root over the leaves of the claimed tensor.
     function describe(
         uint256 id,
         Position calldata position,
-        bytes calldata header,
         bytes32[] calldata branch,
         bytes calldata descriptor,
         bytes32 tree
     ) external {
-        (Dispute storage d, Clock memory clock, Position memory p) = _enter(id, position, Side.ASSERTER);
-        Walk.describe(p, Descriptor.header(header, d.program), branch, descriptor, tree);
+        (Dispute storage d, PackedClock clock, Position memory p) = _enter(id, position, Side.ASSERTER);
+        Walk.describe(p, branch, descriptor, tree);
         _leave(d, clock, p, Side.ASSERTER);
-        emit Described(id, p.descriptor, tree, p.hi, p.terms, p.init, p.instructions);
+        emit Described(id, tree);
     }
 
     /// @notice The asserter shows which slot a disputed sum belongs to; it stays on turn, or the dispute ends.
@@ -200,10 +188,10 @@ contract DisputeGame is IDisputeGame {
         bytes32[] calldata branch,
         bytes calldata descriptor
     ) external {
-        (Dispute storage d, Clock memory clock, Position memory p) = _enter(id, position, Side.ASSERTER);
+        (Dispute storage d, PackedClock clock, Position memory p) = _enter(id, position, Side.ASSERTER);
         if (Walk.describeSlot(p, Descriptor.header(header, d.program), branch, descriptor)) {
             _leave(d, clock, p, Side.ASSERTER);
-            emit SlotDescribed(id, p.descriptor, p.hi);
+            emit SlotDescribed(id);
         } else {
             _resolve(id, d, clock, p.claimed == 0, Reason.OTHER_COMPONENT);
         }
@@ -222,7 +210,7 @@ contract DisputeGame is IDisputeGame {
         bytes calldata values,
         Opening[] calldata openings
     ) external {
-        (Dispute storage d, Clock memory clock, Position memory p) = _enter(id, position, Side.ASSERTER);
+        (Dispute storage d, PackedClock clock, Position memory p) = _enter(id, position, Side.ASSERTER);
         if (p.level != Level.ONE_STEP) revert Walk.WrongLevel(p.level);
         // No try: a call that runs out of gas must not be taken for a result.
         Outcome memory o = oneStep.execute(position, d.constants, descriptor, values, openings);
@@ -235,7 +223,7 @@ contract DisputeGame is IDisputeGame {
     /// @param position Where it stands.
     /// @param proof What does not open reverts.
     function proveSlot(uint256 id, Position calldata position, SlotProof calldata proof) external {
-        (Dispute storage d, Clock memory clock, Position memory p) = _enter(id, position, Side.ASSERTER);
+        (Dispute storage d, PackedClock clock, Position memory p) = _enter(id, position, Side.ASSERTER);
         if (p.level != Level.SLOT) revert Walk.WrongLevel(p.level);
         Header memory header = Descriptor.header(proof.header, d.program);
         SlotView memory slot = Walk.slotAt(header, p.element, proof.descriptorBranch, proof.descriptor);
@@ -257,7 +245,7 @@ contract DisputeGame is IDisputeGame {
         Opening calldata x,
         Opening calldata y
     ) external {
-        (Dispute storage d, Clock memory clock, Position memory p) = _enter(id, position, Side.ASSERTER);
+        (Dispute storage d, PackedClock clock, Position memory p) = _enter(id, position, Side.ASSERTER);
         if (p.level != Level.SUM_LEAF) revert Walk.WrongLevel(p.level);
         uint256 computed = _sum(p, descriptor, x, y);
         emit SumProved(id, uint256(p.claimed), computed);
@@ -267,20 +255,21 @@ contract DisputeGame is IDisputeGame {
     /// @notice Ends a dispute whose side on turn has no time left. Anybody may call it.
     /// @param id The dispute.
     function timeout(uint256 id) external {
-        (Dispute storage d, Clock memory clock) = _running(id);
+        (Dispute storage d, PackedClock clock) = _running(id);
         if (block.timestamp < clock.deadline()) revert NotExpired(clock.deadline());
-        _end(id, d, clock, clock.turn == Side.CHALLENGER, Reason.TIMEOUT);
+        _end(id, d, clock, clock.turn() == Side.CHALLENGER, Reason.TIMEOUT);
     }
 
     /// @notice Hash of the position at which a dispute stands.
     function positionHash(uint256 id) external view returns (bytes32) {
-        return _existing(id).position;
+        (Dispute storage d,) = _existing(id);
+        return d.position;
     }
 
     /// @notice What the chain knows about a dispute, and its clock.
     function dispute(uint256 id) external view returns (Dispute memory, Clock memory) {
-        Dispute storage d = _existing(id);
-        return (d, Clocks.unpack(d.clock));
+        (Dispute storage d,) = _existing(id);
+        return (d, d.clock.unpack());
     }
 
     /// @notice Seconds in which the side on turn can still move; 0 if none are left or the dispute is finished.
@@ -291,8 +280,8 @@ contract DisputeGame is IDisputeGame {
 
     /// @notice First second in which `timeout` is possible; 0 if the dispute is finished.
     function deadline(uint256 id) public view returns (uint256) {
-        Clock memory clock = Clocks.unpack(_existing(id).clock);
-        return clock.winner == Side.NONE ? clock.deadline() : 0;
+        (, PackedClock clock) = _existing(id);
+        return clock.winner() == Side.NONE ? clock.deadline() : 0;
     }
 
     function _first(StartParams calldata params, Header memory header) private pure returns (Position memory) {
@@ -301,7 +290,7 @@ contract DisputeGame is IDisputeGame {
         if (params.kind == KIND_REPLAY) {
             if (params.constants == 0 || params.start == 0 || params.end == 0) revert ZeroHash();
             if (params.steps == 0) revert InvalidStart();
-            return Walk.startReplay(params.firstStep, params.steps, params.start, params.end);
+            return Walk.startReplay(header, params.firstStep, params.steps, params.start, params.end);
         }
         if (params.kind != KIND_DISTANCE && params.kind != KIND_REFERENCE) revert InvalidStart();
         if (params.component == 0 || params.component > COMPONENTS) revert InvalidStart();
@@ -313,34 +302,31 @@ contract DisputeGame is IDisputeGame {
     function _enter(uint256 id, Position calldata position, Side side)
         private
         view
-        returns (Dispute storage d, Clock memory clock, Position memory p)
+        returns (Dispute storage d, PackedClock clock, Position memory p)
     {
         (d, clock) = _running(id);
         address player = side == Side.ASSERTER ? d.asserter : d.challenger;
-        if (clock.turn != side || msg.sender != player) revert NotOnTurn(msg.sender);
+        if (clock.turn() != side || msg.sender != player) revert NotOnTurn(msg.sender);
         copyPosition(position, p);
         bytes32 hash = hashPosition(p);
         if (hash != d.position) revert StalePosition(hash);
     }
 
     /// @dev Two storage writes: the position and the clock.
-    function _leave(Dispute storage d, Clock memory clock, Position memory p, Side next) private {
-        clock.press(next, block.timestamp);
-        d.clock = Clocks.pack(clock);
+    function _leave(Dispute storage d, PackedClock clock, Position memory p, Side next) private {
+        d.clock = clock.press(next, block.timestamp);
         d.position = hashPosition(p);
     }
 
     /// @dev A last move has to be in time as any other.
-    function _resolve(uint256 id, Dispute storage d, Clock memory clock, bool asserterWon, Reason reason) private {
-        clock.press(Side.NONE, block.timestamp);
-        _end(id, d, clock, asserterWon, reason);
+    function _resolve(uint256 id, Dispute storage d, PackedClock clock, bool asserterWon, Reason reason) private {
+        _end(id, d, clock.press(Side.NONE, block.timestamp), asserterWon, reason);
     }
 
-    function _end(uint256 id, Dispute storage d, Clock memory clock, bool asserterWon, Reason reason) private {
-        clock.turn = Side.NONE;
-        clock.winner = asserterWon ? Side.ASSERTER : Side.CHALLENGER;
-        d.clock = Clocks.pack(clock);
-        emit Resolved(id, clock.winner, reason);
+    function _end(uint256 id, Dispute storage d, PackedClock clock, bool asserterWon, Reason reason) private {
+        Side winner = asserterWon ? Side.ASSERTER : Side.CHALLENGER;
+        d.clock = clock.finish(winner);
+        emit Resolved(id, winner, reason);
         IDisputeResolver(market).onResolved(id, d.context, asserterWon);
     }
 
@@ -357,15 +343,15 @@ contract DisputeGame is IDisputeGame {
         return Distance.ofLeaves(x.leaf, y.leaf, rest < LEAF_WORDS ? rest : LEAF_WORDS, slot.tensor.dtype);
     }
 
-    function _running(uint256 id) private view returns (Dispute storage d, Clock memory clock) {
-        d = _existing(id);
-        clock = Clocks.unpack(d.clock);
-        if (clock.winner != Side.NONE) revert Finished(id);
+    function _running(uint256 id) private view returns (Dispute storage d, PackedClock clock) {
+        (d, clock) = _existing(id);
+        if (clock.winner() != Side.NONE) revert Finished(id);
     }
 
-    function _existing(uint256 id) private view returns (Dispute storage d) {
+    function _existing(uint256 id) private view returns (Dispute storage d, PackedClock clock) {
         d = _disputes[id];
+        clock = d.clock;
         // A clock always has a turn or a winner.
-        if (d.clock == 0) revert UnknownDispute(id);
+        if (PackedClock.unwrap(clock) == 0) revert UnknownDispute(id);
     }
 }

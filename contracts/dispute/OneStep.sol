@@ -147,7 +147,7 @@ contract OneStep is IOneStep {
     {
         uint8 kind = Descriptor.u8(descriptor, run.node.inputAt + 2 * register);
         uint256 index = Descriptor.u8(descriptor, run.node.inputAt + 2 * register + 1);
-        if (kind == INPUT_OPERAND && index < run.node.operandAt.length) {
+        if (kind == INPUT_OPERAND && index < run.node.operands.length) {
             return _read(run, index, descriptor, openings);
         }
         if (kind == INPUT_COORDINATE && index < run.coordinates.length) return uint32(run.coordinates[index]);
@@ -162,11 +162,11 @@ contract OneStep is IOneStep {
         pure
         returns (uint32)
     {
-        OperandView memory operand = Descriptor.operand(descriptor, run.node.operandAt[index], run.node.coordinates);
+        OperandView memory operand = run.node.operands[index];
         int256 address_ = Descriptor.affine(descriptor, operand.affineAt, run.coordinates);
         if (operand.gatherAt != 0) {
             uint256 through = Descriptor.u8(descriptor, operand.gatherAt);
-            if (through >= index || _gathers(run, through, descriptor)) revert InvalidOperand(index);
+            if (through >= index || run.node.operands[through].gatherAt != 0) revert InvalidOperand(index);
             int256 value = int32(_read(run, through, descriptor, openings));
             if (value < 0 || value >= Descriptor.i64(descriptor, operand.gatherAt + 9)) return operand.fill;
             address_ += Descriptor.i64(descriptor, operand.gatherAt + 1) * value;
@@ -189,10 +189,6 @@ contract OneStep is IOneStep {
             offset += 8;
         }
         return false;
-    }
-
-    function _gathers(Run memory run, uint256 index, bytes calldata descriptor) private pure returns (bool) {
-        return Descriptor.operand(descriptor, run.node.operandAt[index], run.node.coordinates).gatherAt != 0;
     }
 
     function _open(

@@ -27,7 +27,7 @@ enum Level {
 struct Position {
     Level level;
     uint8 height; // of the disputed subtree
-    uint32 count; // leaves of the tree that the subtree belongs to
+    uint32 count; // leaves of the tree that the subtree belongs to; of the trace's from the start on
     uint64 lo; // disputed range, or first leaf of the disputed subtree
     uint64 hi; // end of the range; from LEAVES on the elements of the tensor
     bytes32 agreed; // state root or accumulator before the disputed range
@@ -35,7 +35,7 @@ struct Position {
     bytes32 opening; // keccak256 of what the asserter opened
     bytes32 pre; // state root before the step; X of a sum
     bytes32 trace; // trace root of the step; Y of a sum
-    bytes32 descriptor; // keccak256 of the descriptor of the disputed node or slot
+    bytes32 descriptor; // keccak256 of the descriptor of the disputed node or slot; before, the program's tree of nodes
     uint64 step;
     uint32 node; // disputed node; component of a sum
     uint64 element; // disputed element of the node's output, or slot

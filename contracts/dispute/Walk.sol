@@ -11,7 +11,7 @@ import {
     TAG_STATE,
     TAG_TRACE
 } from "../commitments/MerkleBranch.sol";
-import {Descriptor, Header, NodeView, SlotView} from "./Descriptor.sol";
+import {Descriptor, Header, NodeOutline, SlotView} from "./Descriptor.sol";
 import {Distance} from "./Distance.sol";
 import {Openings} from "./Opening.sol";
 import {Level, Position} from "./Position.sol";
@@ -45,12 +45,15 @@ library Walk {
     uint256 private constant HEADER_BYTES = 112;
 
     /// @notice The first position of a challenge to a replay.
-    function startReplay(uint64 firstStep, uint64 steps, bytes32 start, bytes32 end)
+    /// @param header Of the program: later moves know the number of nodes and the tree of their descriptors from the position.
+    function startReplay(Header memory header, uint64 firstStep, uint64 steps, bytes32 start, bytes32 end)
         internal
         pure
         returns (Position memory p)
     {
         p.level = Level.STEPS;
+        p.count = header.nodes;
+        p.descriptor = header.nodesTree;
         p.lo = firstStep;
         p.hi = firstStep + steps;
         p.agreed = start;
@@ -73,17 +76,19 @@ library Walk {
     }
 
     /// @notice The asserter shows what lies under the disputed commitment.
-    /// @param program Hash of the step program; looked at on TRACE and STATE only.
+    /// @param program Hash of the step program; looked at on STATE only.
     function open(Position memory p, bytes calldata payload, bytes32 program) internal pure {
         Level level = p.level;
         bytes calldata opened = payload;
-        if (level == Level.TRACE || level == Level.STATE) {
+        if (level == Level.TRACE) {
+            p.trace = _openRoot(p, opened, TAG_TRACE);
+        } else if (level == Level.STATE) {
             if (payload.length < HEADER_BYTES) revert WrongPayloadLength(payload.length, HEADER_BYTES);
             opened = payload[HEADER_BYTES:];
-            _openRoot(p, Descriptor.header(payload[:HEADER_BYTES], program), opened);
+            p.count = Descriptor.header(payload[:HEADER_BYTES], program).slots;
+            if (_openRoot(p, opened, TAG_STATE) != p.claimed) revert WrongOpening();
         } else if (level == Level.NODES || level == Level.LEAVES || level == Level.SLOTS) {
-            _requireChildren(p, opened);
-            if (MerkleBranch.root(opened) != p.claimed) revert WrongOpening();
+            if (_childrenRoot(p, opened) != p.claimed) revert WrongOpening();
         } else if (level == Level.STEPS || level == Level.TERMS) {
             _requireLength(opened, (_parts(p) - 1) * (level == Level.STEPS ? HASH_BYTES : WORD_BYTES));
         } else if (level == Level.LEAF) {
@@ -101,7 +106,7 @@ library Walk {
     }
 
     /// @notice The challenger names the first part of an opening that it disagrees with.
-    /// @param payload What the asserter opened (children only on TRACE and STATE); empty on BODY.
+    /// @param payload What the asserter opened (children only on STATE); empty on BODY.
     function pick(Position memory p, uint256 index, bytes calldata payload) internal pure {
         Level level = p.level;
         if (level == Level.BODY) {
@@ -127,22 +132,19 @@ library Walk {
     }
 
     /// @notice The asserter shows the disputed node's descriptor and the tree of its output.
-    function describe(
-        Position memory p,
-        Header memory header,
-        bytes32[] calldata branch,
-        bytes calldata descriptor,
-        bytes32 tree
-    ) internal pure {
+    function describe(Position memory p, bytes32[] calldata branch, bytes calldata descriptor, bytes32 tree)
+        internal
+        pure
+    {
         if (p.level != Level.NODE) revert WrongLevel(p.level);
-        bytes32 root = MerkleBranch.climbIn(MerkleBranch.tagged(TAG_NODE, descriptor), p.node, branch, header.nodes);
-        if (root != header.nodesTree) revert WrongDescriptor();
-        NodeView memory node = Descriptor.node(descriptor);
+        bytes32 root = MerkleBranch.climbIn(MerkleBranch.tagged(TAG_NODE, descriptor), p.node, branch, p.count);
+        if (root != p.descriptor) revert WrongDescriptor();
+        NodeOutline memory node = Descriptor.outline(descriptor);
         if (MerkleBranch.tensorRoot(descriptor[node.output.begin:node.output.end], tree) != p.claimed) {
             revert WrongOpening();
         }
         uint256 leaves = Descriptor.leaves(node.output.elements);
-        // The casts below fit: the descriptor has been checked against the limits of the specification.
+        // The casts below fit: see `outline`.
         p.level = leaves == 1 ? Level.LEAF : Level.LEAVES;
         p.claimed = tree;
         p.count = uint32(leaves);
@@ -152,7 +154,7 @@ library Walk {
         p.descriptor = keccak256(descriptor);
         p.terms = uint64(node.terms);
         p.init = node.init;
-        p.instructions = uint8(node.body.instructions);
+        p.instructions = uint8(node.instructions);
     }
 
     /// @notice The asserter shows the descriptor of the slot that a disputed sum belongs to.
@@ -186,22 +188,20 @@ library Walk {
         return Descriptor.slot(descriptor);
     }
 
-    /// @dev The top of the trace's tree, which fixes the trace, or of the claimed state's.
-    function _openRoot(Position memory p, Header memory header, bytes calldata children) private pure {
-        bool isTrace = p.level == Level.TRACE;
-        p.count = isTrace ? header.nodes : header.slots;
+    /// @dev The top of a whole tree over `count` tensors, and the commitment that it fixes.
+    function _openRoot(Position memory p, bytes calldata children, uint8 tag) private pure returns (bytes32) {
         p.height = uint8(MerkleBranch.depth(p.count));
-        _requireChildren(p, children);
-        bytes32 root = MerkleBranch.listRoot(isTrace ? TAG_TRACE : TAG_STATE, p.count, MerkleBranch.root(children));
-        if (isTrace) p.trace = root;
-        else if (root != p.claimed) revert WrongOpening();
+        return MerkleBranch.listRoot(tag, p.count, _childrenRoot(p, children));
     }
 
-    /// @dev As many children as the height asks for, and padding past the end.
-    function _requireChildren(Position memory p, bytes calldata children) private pure {
+    /// @dev The root over the children that begin before the end of the tree, exactly, and padding after them.
+    function _childrenRoot(Position memory p, bytes calldata children) private pure returns (bytes32) {
         uint256 opened = _opened(p);
-        _requireLength(children, HASH_BYTES << opened);
-        MerkleBranch.requirePadding(children, _base(p), p.height - opened, p.count);
+        uint256 height = p.height - opened;
+        uint256 existing = (p.count - _base(p) + (uint256(1) << height) - 1) >> height;
+        uint256 shown = uint256(1) << opened;
+        _requireLength(children, HASH_BYTES * (existing < shown ? existing : shown));
+        return MerkleBranch.root(children, opened, height);
     }
 
     function _openLeaf(Position memory p, bytes calldata leaf) private pure {
@@ -227,7 +227,6 @@ library Walk {
         if (index >= children.length / HASH_BYTES) revert NoSuchPart(index, children.length / HASH_BYTES);
         uint256 height = p.height - _opened(p);
         uint256 lo = _base(p) + (index << height);
-        if (lo >= p.count) revert MerkleBranch.IndexOutOfRange(lo, p.count);
         p.height = uint8(height);
         p.lo = uint64(lo);
         p.claimed = _hashAt(children, index);
@@ -292,6 +291,7 @@ library Walk {
         p.level = Level.TRACE;
         p.step = p.lo;
         p.pre = p.agreed;
+        p.agreed = 0;
     }
 
     function _enterBody(Position memory p) private pure {

@@ -70,9 +70,7 @@ class StartParams:
     def first_position(self, header: Header) -> Position:
         """Where the dispute begins; ``header`` is that of the program."""
         if self.kind is Kind.REPLAY:
-            return replay_start(
-                header.nodes, header.nodes_tree, self.first_step, self.steps, self.start, self.end
-            )
+            return replay_start(header.nodes, header.nodes_tree, self.first_step, self.steps, self.start, self.end)
         return sum_start(header.slots, self.component, self.x, self.y, self.sum)
 
 
@@ -105,7 +103,7 @@ class DisputeGame(Binding):
         started = self.events("Started", id=dispute)
         if not started:
             raise OperationalError(f"the node knows no dispute {dispute}; is it in sync, and is this the right chain?")
-        fields = dict(started[0]["params"])
+        fields: dict[str, Any] = dict(started[0]["params"])
         names = {"firstStep": "first_step"}
         values = {names.get(name, name): value for name, value in fields.items()}
         values["kind"] = Kind(values["kind"])

@@ -22,11 +22,12 @@ OPENED_HEIGHT = 4
 
 
 def subtree(leaves: Hashes, lo: int, height: int) -> bytes:
-    """The (at most 16) roots that an opening shows under the subtree of ``height`` that begins at leaf ``lo``."""
+    """What an opening shows under the subtree of ``height`` that begins at leaf ``lo``: up to 16 roots, no padding."""
     opened = min(OPENED_HEIGHT, height)
-    row = levels(leaves)[height - opened]
-    first = lo >> (height - opened)
-    return row[HASH * first : HASH * (first + (1 << opened))]
+    child = height - opened
+    count = len(leaves) // HASH if isinstance(leaves, bytes) else len(leaves)
+    end = min(lo + (1 << height), count)
+    return levels(leaves)[child][HASH * (lo >> child) : HASH * -(-end >> child)]
 
 
 def leaf_bytes(words: Words, index: int) -> bytes:

@@ -153,7 +153,7 @@ class BaselessChallenger:
         if position.level is Level.TRACE and self.random.random() < 0.1:
             return PickState()
         payload = b"" if position.level is Level.BODY else opened
-        if position.level in (Level.TRACE, Level.STATE):
+        if position.level is Level.STATE:
             payload = opened[HEADER_SIZE:]
         return Pick(self.random.randrange(choices(position)), payload)
 

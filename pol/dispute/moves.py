@@ -43,7 +43,6 @@ class PickState:
 class Describe:
     """The asserter shows the disputed node's descriptor and the tree of its output tensor."""
 
-    header: bytes
     branch: tuple[bytes, ...]
     descriptor: bytes
     tree: bytes

@@ -74,7 +74,6 @@ class ReplayAsserter:
     def _describe(self, p: Position) -> Describe:
         program = self.trace.program
         return Describe(
-            header=program_header(program),
             branch=tuple(node_branch(program, p.node)),
             descriptor=program.nodes[p.node].encode(),
             tree=self.trace.output_tree(p.step, p.node),
@@ -117,7 +116,7 @@ class ReplayChallenger:
         """
         own = opened_by(self.trace, position)
         size = 4 if position.level in (Level.LEAF, Level.TERMS, Level.BODY) else 32
-        if position.level in (Level.TRACE, Level.STATE):
+        if position.level is Level.STATE:
             own, opened = own[HEADER_SIZE:], opened[HEADER_SIZE:]
         index = first_difference(own, opened, size)
         match position.level:
@@ -141,7 +140,7 @@ def opened_by(trace: SegmentTrace, p: Position) -> bytes:
             return b"".join(trace.state_root(s) for s in parts(p.lo, p.hi, HASH_ARITY)[1:-1])
         case Level.TRACE:
             roots = trace.node_roots(p.step)
-            return program_header(program) + subtree(roots, 0, _height(roots))
+            return subtree(roots, 0, _height(roots))
         case Level.STATE:
             roots = trace.slot_roots(p.step + 1)
             return program_header(program) + subtree(roots, 0, _height(roots))

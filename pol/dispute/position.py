@@ -92,9 +92,15 @@ def parts(lo: int, hi: int, arity: int) -> list[int]:
     return [lo + i * n // c for i in range(c + 1)]
 
 
-def replay_start(first_step: int, steps: int, start: bytes, end: bytes) -> Position:
-    """The first position of a challenge to a replay: ``start`` leads to ``end`` in ``steps`` steps."""
-    position = Position(Level.STEPS, lo=first_step, hi=first_step + steps, agreed=start, claimed=end)
+def replay_start(nodes: int, nodes_tree: bytes, first_step: int, steps: int, start: bytes, end: bytes) -> Position:
+    """The first position of a challenge to a replay: ``start`` leads to ``end`` in ``steps`` steps.
+
+    Later moves know the program's number of nodes and the tree of their descriptors from the position.
+    """
+    last = first_step + steps
+    position = Position(
+        Level.STEPS, count=nodes, lo=first_step, hi=last, agreed=start, claimed=end, descriptor=nodes_tree
+    )
     return enter_trace(position) if steps == 1 else position
 
 
@@ -106,4 +112,4 @@ def sum_start(slots: int, component: int, x: bytes, y: bytes, claimed: int) -> P
 
 def enter_trace(position: Position) -> Position:
     """One step is left: what is before it is agreed."""
-    return replace(position, level=Level.TRACE, step=position.lo, pre=position.agreed)
+    return replace(position, level=Level.TRACE, step=position.lo, pre=position.agreed, agreed=ZERO)

@@ -62,7 +62,7 @@ def apply(position: Position, move: Move, claim: Claim) -> Position | Ended:
             _require_level(position, Level.TRACE)
             return replace(position, level=Level.STATE, opening=ZERO)
         case Describe():
-            return _describe(position, move, claim)
+            return _describe(position, move)
         case DescribeSlot():
             return _describe_slot(position, move, claim)
         case ProveStep():
@@ -105,30 +105,24 @@ def _open(position: Position, payload: bytes, claim: Claim) -> Position:
                 raise IllegalMove("the parts do not add up to the claimed sum")
         case Level.LEAF:
             _check_leaf(position, payload)
-        case Level.TRACE | Level.STATE:
-            return _open_root(position, payload, claim)
+        case Level.TRACE:
+            return _open_root(position, payload, ListTag.TRACE)
+        case Level.STATE:
+            count = Header.decode(payload[:HEADER_SIZE], claim.program).slots
+            return _open_root(replace(position, count=count), payload[HEADER_SIZE:], ListTag.STATE)
         case Level.NODES | Level.LEAVES | Level.SLOTS:
-            children = _chunks(payload, 32, 1 << min(OPENED_HEIGHT, position.height))
-            if tree(children) != position.claimed:
+            if _children_root(position, position.lo, payload) != position.claimed:
                 raise IllegalMove("the children do not hash to what is disputed")
-            _check_padding(children, position.lo, position.height - min(OPENED_HEIGHT, position.height), position.count)
         case _:
             raise IllegalMove(f"nothing is opened at {position.level.name}")
     return replace(position, opening=keccak256(payload))
 
 
-def _open_root(position: Position, payload: bytes, claim: Claim) -> Position:
+def _open_root(position: Position, payload: bytes, tag: ListTag) -> Position:
     """The top of the trace's tree, which fixes the trace, or of the claimed state's."""
-    header = Header.decode(payload[:HEADER_SIZE], claim.program)
-    is_trace = position.level is Level.TRACE
-    count, tag = (header.nodes, ListTag.TRACE) if is_trace else (header.slots, ListTag.STATE)
-    height = depth(count)
-    opened = min(OPENED_HEIGHT, height)
-    children = _chunks(payload[HEADER_SIZE:], 32, 1 << opened)
-    _check_padding(children, 0, height - opened, count)
-    root = list_root_over_tree(tag, count, tree(children))
-    position = replace(position, count=count, height=height, opening=keccak256(payload[HEADER_SIZE:]))
-    if is_trace:
+    position = replace(position, height=depth(position.count), opening=keccak256(payload))
+    root = list_root_over_tree(tag, position.count, _children_root(position, 0, payload))
+    if tag is ListTag.TRACE:
         return replace(position, trace=root)
     if root != position.claimed:
         raise IllegalMove("the children do not hash to the disputed state")
@@ -143,12 +137,12 @@ def _check_leaf(position: Position, leaf: bytes) -> None:
         raise IllegalMove("the leaf has bytes other than zero past the end of its tensor")
 
 
-def _check_padding(children: list[bytes], first: int, height: int, count: int) -> None:
-    """Padding is a constant: a difference in it would be one that nobody could look into."""
-    pad = pad_root(height)
-    for i, child in enumerate(children):
-        if first + (i << height) >= count and child != pad:
-            raise IllegalMove(f"child {i} lies past the end and is not padding")
+def _children_root(position: Position, first: int, payload: bytes) -> bytes:
+    """The root over the children that begin before the end of the tree, exactly, and padding after them."""
+    shown = 1 << min(OPENED_HEIGHT, position.height)
+    height = position.height - min(OPENED_HEIGHT, position.height)
+    existing = min(shown, -(-(position.count - first) // (1 << height)))
+    return tree(_chunks(payload, 32, existing) + [pad_root(height)] * (shown - existing))
 
 
 # --- what the challenger picks ----------------------------------------------------------------------------------------
@@ -172,8 +166,8 @@ def _pick(position: Position, index: int, payload: bytes) -> Position:
 def _pick_child(position: Position, index: int, payload: bytes) -> Position:
     height = position.height - min(OPENED_HEIGHT, position.height)
     lo = (0 if position.level in ROOTS else position.lo) + (index << height)
-    if not 0 <= index < len(payload) // 32 or lo >= position.count:
-        raise IllegalMove(f"child {index} does not exist or lies past the end")
+    if not 0 <= index < len(payload) // 32:
+        raise IllegalMove(f"child {index} does not exist")
     position = replace(position, height=height, lo=lo, claimed=payload[32 * index : 32 * index + 32])
     match position.level:
         case Level.LEAVES:
@@ -228,11 +222,10 @@ def _enter_body(position: Position) -> Position:
 # --- what the asserter describes --------------------------------------------------------------------------------------
 
 
-def _describe(position: Position, move: Describe, claim: Claim) -> Position:
+def _describe(position: Position, move: Describe) -> Position:
     _require_level(position, Level.NODE)
-    header = Header.decode(move.header, claim.program)
     leaf = keccak256(NODE_TAG + move.descriptor)
-    require_branch(leaf, position.node, move.branch, header.nodes, header.nodes_tree, f"node {position.node}")
+    require_branch(leaf, position.node, move.branch, position.count, position.descriptor, f"node {position.node}")
     node = Node.decode(move.descriptor)
     if root_over_tree(node.type, move.tree) != position.claimed:
         raise IllegalMove("the tree does not belong to the disputed tensor")

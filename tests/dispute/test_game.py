@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 import toy
 
-from pol.commitments.program import ProgramCommitment
+from pol.commitments.program import ProgramCommitment, program_hash, program_header
 from pol.commitments.tensor import constants_root
 from pol.dispute.evidence import SegmentTrace
+from pol.dispute.header import Header
 from pol.dispute.hostile import BaselessChallenger, LyingSums, LyingTrace, draw_lie
 from pol.dispute.moves import Claim, Ended, IllegalMove, Move, Open, Pick, ProveStep
 from pol.dispute.openings import WrongInclusionProof
@@ -64,7 +65,9 @@ def play(
 
 
 def start_of(trace: SegmentTrace, claimed: SegmentTrace) -> Position:
-    return replay_start(FIRST, STEPS, trace.state_root(FIRST), claimed.state_root(FIRST + STEPS))
+    header = Header.decode(program_header(trace.program), program_hash(trace.program))
+    ends = trace.state_root(FIRST), claimed.state_root(FIRST + STEPS)
+    return replay_start(header.nodes, header.nodes_tree, FIRST, STEPS, *ends)
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -38,7 +38,7 @@ library NaiveTree {
     function children(bytes32[] memory leaves, uint256 lo, uint256 height) internal pure returns (bytes memory row) {
         bytes32[][] memory rows = levels(leaves);
         uint256 opened = height < 4 ? height : 4;
-        for (uint256 i = 0; i < 2 ** opened; i++) {
+        for (uint256 i = 0; i < 2 ** opened && lo + (i << (height - opened)) < leaves.length; i++) {
             row = abi.encodePacked(row, rows[height - opened][(lo >> (height - opened)) + i]);
         }
     }

@@ -46,12 +46,7 @@ contract AttacksTest is GameTest {
         _refuseLengths(32);
         _open();
         _pick(1);
-        bytes memory payload = _payload(p);
-        _refuseOpen(
-            abi.encodePacked(payload, uint8(0)), abi.encodeWithSelector(Walk.WrongPayloadLength.selector, 257, 256)
-        );
-        _refuseOpen(new bytes(111), abi.encodeWithSelector(Walk.WrongPayloadLength.selector, 111, 112));
-        _refuseOpen(_header(), abi.encodeWithSelector(Walk.WrongPayloadLength.selector, 0, 256));
+        _refuseLengths(160);
         _open();
         _pick(3);
         _describe();
@@ -83,19 +78,18 @@ contract AttacksTest is GameTest {
         game = new DisputeGame(address(resolver), game.oneStep());
     }
 
-    function test_garbage_in_the_padding_of_a_trace() public {
+    function test_padding_is_not_shown() public {
         _start(_replay(2));
         _open();
         _pick(1);
         bytes memory payload = _payload(p);
-        for (uint256 child = 5; child < 8; child++) {
-            payload[112 + 32 * child] ^= 0x01;
-            _refuseOpen(payload, abi.encodeWithSelector(MerkleBranch.NotPadding.selector, child));
-            payload[112 + 32 * child] ^= 0x01;
-        }
+        vm.assertEq(payload.length, 160);
+        _refuseOpen(
+            abi.encodePacked(payload, NaiveTree.PADDING),
+            abi.encodeWithSelector(Walk.WrongPayloadLength.selector, 192, 160)
+        );
         _open();
-        _refusePick(5, opened, abi.encodeWithSelector(MerkleBranch.IndexOutOfRange.selector, 5, 5));
-        _refusePick(8, opened, abi.encodeWithSelector(Walk.NoSuchPart.selector, 8, 8));
+        _refusePick(5, opened, abi.encodeWithSelector(Walk.NoSuchPart.selector, 5, 5));
     }
 
     function test_garbage_in_the_padding_of_a_state() public {
@@ -114,23 +108,29 @@ contract AttacksTest is GameTest {
         vm.prank(challenger);
         game.pickState(id, p);
         p = next;
-        _refuseOpen(abi.encodePacked(_header(), roots), abi.encodeWithSelector(MerkleBranch.NotPadding.selector, 3));
+        _refuseOpen(
+            abi.encodePacked(_header(), roots), abi.encodeWithSelector(Walk.WrongPayloadLength.selector, 128, 96)
+        );
         // And nothing else hashes to it.
         _refuseOpen(_payload(p), abi.encodeWithSelector(Walk.WrongOpening.selector));
     }
 
+    /// @dev A subtree of a tensor of 19 leaves that holds the last three: its fourth leaf is padding.
     function test_garbage_in_the_padding_of_a_tensor() public {
-        // Node 3 has two leaves and its tree no padding: a tensor of three would have a fourth. The rule is that of the trace.
         bytes32[] memory leaves = new bytes32[](3);
         for (uint256 i = 0; i < 3; i++) {
             leaves[i] = keccak256(abi.encode(i));
         }
-        bytes memory row = NaiveTree.children(leaves, 0, 2);
-        row[127] ^= 0x01;
+        bytes memory row = abi.encodePacked(leaves);
         Position memory q;
         q.level = Level.LEAVES;
         q.height = 2;
-        q.count = 3;
+        q.count = 19;
+        q.lo = 16;
+        q.claimed = NaiveTree.tree(leaves);
+        walk.open(q, row, 0);
+        vm.expectRevert(abi.encodeWithSelector(Walk.WrongPayloadLength.selector, 128, 96));
+        walk.open(q, abi.encodePacked(row, NaiveTree.PADDING), 0);
         q.claimed = keccak256(
             abi.encodePacked(
                 uint8(1),
@@ -138,7 +138,7 @@ contract AttacksTest is GameTest {
                 keccak256(abi.encodePacked(uint8(1), leaves[2], NaiveTree.PADDING ^ bytes32(uint256(1))))
             )
         );
-        vm.expectRevert(abi.encodeWithSelector(MerkleBranch.NotPadding.selector, 3));
+        vm.expectRevert(Walk.WrongOpening.selector);
         walk.open(q, row, 0);
     }
 
@@ -266,7 +266,7 @@ contract AttacksTest is GameTest {
         bytes memory wrong = abi.encodeWithSelector(Walk.WrongLevel.selector, Level.STEPS);
         vm.startPrank(asserter);
         vm.expectRevert(wrong);
-        game.describe(id, p, header, none, "", 0);
+        game.describe(id, p, none, "", 0);
         vm.expectRevert(wrong);
         game.describeSlot(id, p, header, none, "");
         vm.expectRevert(wrong);
@@ -282,35 +282,26 @@ contract AttacksTest is GameTest {
         _refuseOpen("", abi.encodeWithSelector(Walk.WrongLevel.selector, Level.ONE_STEP));
     }
 
-    function _refuseDescribe(
-        bytes memory header,
-        bytes32[] memory branch,
-        uint256 node,
-        bytes32 tree,
-        bytes memory reason
-    ) private {
+    function _refuseDescribe(bytes32[] memory branch, uint256 node, bytes32 tree, bytes memory reason) private {
         bytes memory descriptor = nodes[node];
         vm.prank(asserter);
         vm.expectRevert(reason);
-        game.describe(id, p, header, branch, descriptor, tree);
+        game.describe(id, p, branch, descriptor, tree);
     }
 
-    function test_wrong_header_descriptor_branch_or_tree() public {
+    function test_wrong_descriptor_branch_or_tree() public {
         _start(_replay(2));
         _toNode(2);
-        bytes memory header = _header();
         bytes32 tree = NaiveTree.tree(NaiveTree.leafHashes(outputs[STEP][2]));
         bytes32[] memory branch = NaiveTree.branch(_nodeHashes(), 2);
         bytes32[] memory other = NaiveTree.branch(_nodeHashes(), 3);
-        _refuseDescribe(header, branch, 3, tree, abi.encodeWithSelector(Walk.WrongDescriptor.selector));
-        _refuseDescribe(header, other, 3, tree, abi.encodeWithSelector(Walk.WrongDescriptor.selector));
-        _refuseDescribe(header, other, 2, tree, abi.encodeWithSelector(Walk.WrongDescriptor.selector));
-        _refuseDescribe(header, branch, 2, keccak256("tree"), abi.encodeWithSelector(Walk.WrongOpening.selector));
+        _refuseDescribe(branch, 3, tree, abi.encodeWithSelector(Walk.WrongDescriptor.selector));
+        _refuseDescribe(other, 3, tree, abi.encodeWithSelector(Walk.WrongDescriptor.selector));
+        _refuseDescribe(other, 2, tree, abi.encodeWithSelector(Walk.WrongDescriptor.selector));
+        _refuseDescribe(branch, 2, keccak256("tree"), abi.encodeWithSelector(Walk.WrongOpening.selector));
         _refuseDescribe(
-            header, new bytes32[](2), 2, tree, abi.encodeWithSelector(MerkleBranch.WrongBranchLength.selector, 2, 3)
+            new bytes32[](2), 2, tree, abi.encodeWithSelector(MerkleBranch.WrongBranchLength.selector, 2, 3)
         );
-        header[20] ^= 0x01;
-        _refuseDescribe(header, branch, 2, tree, abi.encodeWithSelector(Descriptor.WrongHeader.selector));
     }
 
     function _refuseSlot(SlotProof memory proof, bytes memory reason) private {

@@ -2,7 +2,14 @@
 pragma solidity 0.8.37;
 
 import {ScalarMachine} from "../../../contracts/arithmetic/ScalarMachine.sol";
-import {Descriptor, Header, NodeView, OperandView, SlotView} from "../../../contracts/dispute/Descriptor.sol";
+import {
+    Descriptor,
+    Header,
+    NodeOutline,
+    NodeView,
+    OperandView,
+    SlotView
+} from "../../../contracts/dispute/Descriptor.sol";
 import {Toy} from "./Toy.sol";
 
 contract DescriptorHarness {
@@ -18,12 +25,8 @@ contract DescriptorHarness {
         return Descriptor.node(data);
     }
 
-    function operand(bytes calldata data, uint256 offset, uint256 coordinates)
-        external
-        pure
-        returns (OperandView memory)
-    {
-        return Descriptor.operand(data, offset, coordinates);
+    function outline(bytes calldata data) external pure returns (NodeOutline memory) {
+        return Descriptor.outline(data);
     }
 
     function affine(bytes calldata data, uint256[] memory coordinates) external pure returns (int256) {
@@ -98,10 +101,10 @@ contract DescriptorTest is Toy {
         vm.assertEq(node.output.elements, 1);
         vm.assertEq(node.terms, 3);
         vm.assertEq(node.coordinates, 2);
-        vm.assertEq(node.operandAt.length, 2);
+        vm.assertEq(node.operands.length, 2);
         vm.assertEq(node.body.inputs, 3);
         vm.assertEq(node.body.instructions, 1);
-        OperandView memory gathered = harness.operand(nodes[1], node.operandAt[1], 2);
+        OperandView memory gathered = node.operands[1];
         vm.assertEq(gathered.source, 3);
         vm.assertEq(gathered.index, 0);
         vm.assertEq(uint256(gathered.fill), ONE);
@@ -111,9 +114,31 @@ contract DescriptorTest is Toy {
 
     function test_bounds_and_gather_are_found() public view {
         NodeView memory node = harness.node(nodes[3]);
-        vm.assertEq(harness.operand(nodes[3], node.operandAt[0], 2).bounds, 1);
+        vm.assertEq(node.operands[0].bounds, 1);
         node = harness.node(nodes[0]);
-        vm.assertNotEq(harness.operand(nodes[0], node.operandAt[1], 2).gatherAt, 0);
+        vm.assertNotEq(node.operands[1].gatherAt, 0);
+    }
+
+    function test_outline_says_what_the_node_says() public view {
+        for (uint256 n = 0; n < 5; n++) {
+            NodeView memory node = harness.node(nodes[n]);
+            NodeOutline memory outline = harness.outline(nodes[n]);
+            vm.assertEq(keccak256(abi.encode(outline.output)), keccak256(abi.encode(node.output)));
+            vm.assertEq(outline.terms, node.terms);
+            vm.assertEq(uint256(outline.init), uint256(node.init));
+            vm.assertEq(outline.instructions, node.body.instructions);
+        }
+    }
+
+    /// @dev However long its counts claim it to be, an outline ends with the descriptor.
+    function test_outline_of_a_cut_descriptor() public {
+        for (uint256 n = 0; n < 5; n++) {
+            uint256 body = harness.node(nodes[n]).bodyAt;
+            for (uint256 length = 0; length < body + 3; length++) {
+                vm.expectPartialRevert(Descriptor.Truncated.selector);
+                harness.outline(_cut(nodes[n], length));
+            }
+        }
     }
 
     /// @dev Every proper prefix of every descriptor, and every descriptor with a byte more.
@@ -150,7 +175,7 @@ contract DescriptorTest is Toy {
         _refuse(0, 13, 0x04); // source
         _refuse(1, 7, 0x00); // no terms
         NodeView memory node = harness.node(nodes[0]);
-        OperandView memory index = harness.operand(nodes[0], node.operandAt[0], 2);
+        OperandView memory index = node.operands[0];
         _refuse(0, index.boundAt - 1, 0x05); // bounds
         _refuse(0, index.end - 1, 0x02); // gather
         _refuse(0, node.inputAt - 1, 0x02); // inputs that the body does not have

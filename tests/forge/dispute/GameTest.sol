@@ -62,7 +62,7 @@ abstract contract GameTest is Toy {
     function _start(StartParams memory s) internal {
         id = resolver.start(game, s, _header());
         p = s.kind == KIND_REPLAY
-            ? walk.startReplay(s.firstStep, s.steps, s.start, s.end)
+            ? walk.startReplay(_header(), s.program, s.firstStep, s.steps, s.start, s.end)
             : walk.startSum(3, s.component, s.x, s.y, s.sum);
         _agree();
     }
@@ -73,7 +73,7 @@ abstract contract GameTest is Toy {
     }
 
     function _open(bytes memory payload) internal {
-        bytes32 program = p.level == Level.TRACE || p.level == Level.STATE ? _program() : bytes32(0);
+        bytes32 program = p.level == Level.STATE ? _program() : bytes32(0);
         Position memory next = walk.open(p, payload, program);
         vm.prank(asserter);
         game.open(id, p, payload);
@@ -100,9 +100,9 @@ abstract contract GameTest is Toy {
     function _describe() internal {
         bytes32 tree = NaiveTree.tree(NaiveTree.leafHashes(outputs[p.step][p.node]));
         bytes32[] memory branch = NaiveTree.branch(_nodeHashes(), p.node);
-        Position memory next = walk.describe(p, _header(), _program(), branch, nodes[p.node], tree);
+        Position memory next = walk.describe(p, branch, nodes[p.node], tree);
         vm.prank(asserter);
-        game.describe(id, p, _header(), branch, nodes[p.node], tree);
+        game.describe(id, p, branch, nodes[p.node], tree);
         p = next;
         _agree();
     }

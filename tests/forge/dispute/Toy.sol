@@ -249,7 +249,7 @@ abstract contract Toy is Base {
         if (p.level == Level.STEPS) {
             return abi.encodePacked(_stateRoot(FIRST_STEP + 1));
         } else if (p.level == Level.TRACE) {
-            return abi.encodePacked(_header(), NaiveTree.children(_outputRoots(p.step), 0, 3));
+            return NaiveTree.children(_outputRoots(p.step), 0, 3);
         } else if (p.level == Level.STATE) {
             return abi.encodePacked(_header(), NaiveTree.children(_slotRoots(p.step + 1), 0, 2));
         } else if (p.level == Level.LEAVES) {

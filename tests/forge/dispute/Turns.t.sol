@@ -93,12 +93,13 @@ contract TurnsTest is GameTest {
         new DisputeGame(address(resolver), IOneStep(address(0)));
     }
 
-    function test_ids_differ_and_bind_game_and_context() public {
+    function test_ids_count_from_one() public {
         StartParams memory s = _replay(2);
         bytes memory header = _header();
-        uint256 first = resolver.start(game, s, header);
-        vm.assertEq(first, uint256(keccak256(abi.encode(block.chainid, address(game), CONTEXT, uint256(0)))));
-        vm.assertNotEq(first, resolver.start(game, s, header));
+        for (uint256 expected = 1; expected < 4; expected++) {
+            vm.assertEq(resolver.start(game, s, header), expected);
+            vm.assertEq(game.count(), expected);
+        }
     }
 
     // --- turns ---
@@ -196,7 +197,7 @@ contract TurnsTest is GameTest {
         vm.expectRevert(finished);
         game.open(id, p, "");
         vm.expectRevert(finished);
-        game.describe(id, p, "", none, "", 0);
+        game.describe(id, p, none, "", 0);
         vm.expectRevert(finished);
         game.describeSlot(id, p, "", none, "");
         vm.expectRevert(finished);

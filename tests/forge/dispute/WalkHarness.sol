@@ -8,12 +8,15 @@ import {Walk} from "../../../contracts/dispute/Walk.sol";
 
 /// @notice The rules without players, clocks and storage.
 contract WalkHarness {
-    function startReplay(uint64 firstStep, uint64 steps, bytes32 start, bytes32 end)
-        external
-        pure
-        returns (Position memory)
-    {
-        return Walk.startReplay(firstStep, steps, start, end);
+    function startReplay(
+        bytes calldata header,
+        bytes32 program,
+        uint64 firstStep,
+        uint64 steps,
+        bytes32 start,
+        bytes32 end
+    ) external pure returns (Position memory) {
+        return Walk.startReplay(Descriptor.header(header, program), firstStep, steps, start, end);
     }
 
     function startSum(uint32 slots, uint8 component, bytes32 x, bytes32 y, uint256 sum)
@@ -39,15 +42,12 @@ contract WalkHarness {
         return p;
     }
 
-    function describe(
-        Position memory p,
-        bytes calldata header,
-        bytes32 program,
-        bytes32[] calldata branch,
-        bytes calldata descriptor,
-        bytes32 tree
-    ) external pure returns (Position memory) {
-        Walk.describe(p, Descriptor.header(header, program), branch, descriptor, tree);
+    function describe(Position memory p, bytes32[] calldata branch, bytes calldata descriptor, bytes32 tree)
+        external
+        pure
+        returns (Position memory)
+    {
+        Walk.describe(p, branch, descriptor, tree);
         return p;
     }
 
