@@ -11,8 +11,12 @@ library Distance {
 
     /// @dev Sums that would reach this are INFINITE.
     uint256 private constant SATURATION = 2 ** 191;
+    /// @dev Of two i32 words that differ: above what 2^32 pairs of f32 words can add up to, so that a sum counts both kinds.
+    uint256 private constant UNEQUAL = 2 ** 160;
     uint256 private constant F32 = 1;
-    uint256 private constant HIDDEN_BIT = 1 << 23;
+    uint256 private constant SIGN = 0x80000000;
+    uint256 private constant MANTISSA = 0x007fffff;
+    uint256 private constant HIDDEN_BIT = 0x00800000;
     /// @dev Biased exponent of 2^23, from which on (infinities and NaN too) a word has no fixed-point value.
     uint256 private constant EXPONENT_LIMIT = 150;
     /// @dev A word with biased exponent e is mantissa * 2^(e - 150), and its fixed point mantissa * 2^(e - 110).
@@ -31,42 +35,33 @@ library Distance {
         returns (uint256 sum)
     {
         unchecked {
-            // At most 64 distances below 2^128.
+            // At most 64 distances of at most 2^160.
+            uint256 a;
+            uint256 b;
             for (uint256 i = 0; i < words; ++i) {
-                uint256 distance = ofWords(Openings.word(x, i), Openings.word(y, i), dtype);
+                if (i % 8 == 0) (a, b) = (Openings.eightWords(x, i / 8), Openings.eightWords(y, i / 8));
+                uint256 distance = ofWords(a >> 224, b >> 224, dtype);
                 if (distance == INFINITE) return INFINITE;
                 sum += distance;
+                (a, b) = (a << 32, b << 32);
             }
         }
     }
 
     /// @notice Distance of two words.
-    function ofWords(uint32 x, uint32 y, uint256 dtype) internal pure returns (uint256) {
-        if (dtype != F32) return x == y ? 0 : INFINITE;
-        (bool xFinite, int256 xFixed) = toFixed(x);
-        (bool yFinite, int256 yFixed) = toFixed(y);
-        if (!xFinite || !yFinite) return INFINITE;
+    function ofWords(uint256 x, uint256 y, uint256 dtype) internal pure returns (uint256) {
+        if (dtype != F32) return x == y ? 0 : UNEQUAL;
+        uint256 xExponent = (x >> 23) & 0xff;
+        uint256 yExponent = (y >> 23) & 0xff;
+        if (xExponent >= EXPONENT_LIMIT || yExponent >= EXPONENT_LIMIT) return INFINITE;
         unchecked {
-            // Fixed-point values are below 2^63 in magnitude.
-            int256 difference = xFixed - yFixed;
-            return uint256(difference * difference);
-        }
-    }
-
-    /// @notice `trunc(x * 2^40)` for finite |x| < 2^23; `finite` is false for all other words.
-    function toFixed(uint32 x) internal pure returns (bool finite, int256 value) {
-        uint256 exponent = (x >> 23) & 0xff;
-        if (exponent >= EXPONENT_LIMIT) return (false, 0);
-        uint256 magnitude = x & (HIDDEN_BIT - 1);
-        // Subnormal numbers are far below 2^-40.
-        if (exponent == 0) return (true, 0);
-        magnitude |= HIDDEN_BIT;
-        unchecked {
-            // The branch is chosen by what is to be subtracted; the magnitude stays below 2^63.
-            magnitude = exponent >= EXPONENT_UNIT
-                ? magnitude << (exponent - EXPONENT_UNIT)
-                : magnitude >> (EXPONENT_UNIT - exponent);
-            return (true, x >> 31 == 0 ? int256(magnitude) : -int256(magnitude));
+            // `trunc(|x| * 2^40)`, below 2^63, and below 2^174 before it is cut. Zero and subnormal numbers have no hidden bit,
+            // but with or without it they are far below 2^-40.
+            uint256 i = (((x & MANTISSA) | HIDDEN_BIT) << xExponent) >> EXPONENT_UNIT;
+            uint256 j = (((y & MANTISSA) | HIDDEN_BIT) << yExponent) >> EXPONENT_UNIT;
+            // Below zero the difference wraps, and its square is right again.
+            uint256 difference = (x ^ y) & SIGN == 0 ? i - j : i + j;
+            return difference * difference;
         }
     }
 }

@@ -24,6 +24,9 @@ struct Place {
 /// @title Openings
 /// @notice Checks openings and reads words from them.
 library Openings {
+    uint256 private constant ODD_BYTES = 0x00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff;
+    uint256 private constant ODD_PAIRS = 0x0000ffff0000ffff0000ffff0000ffff0000ffff0000ffff0000ffff0000ffff;
+
     /// @notice A leaf has `actual` bytes instead of 256.
     error WrongLeafLength(uint256 actual);
     /// @notice The opening does not lead to the commitment.
@@ -45,6 +48,17 @@ library Openings {
         hash = MerkleBranch.tensorRoot(descriptor[tensor.begin:tensor.end], hash);
         hash = MerkleBranch.climbIn(hash, place.index, opening.listBranch, opening.listCount);
         if (MerkleBranch.listRoot(place.tag, opening.listCount, hash) != place.root) revert WrongInclusionProof();
+    }
+
+    /// @notice Eight words of a leaf, from word `8 * row` on, the first one in the highest 32 bits. The caller has checked that
+    /// the leaf has 256 bytes and that `row < 8`.
+    function eightWords(bytes calldata leaf, uint256 row) internal pure returns (uint256 words) {
+        assembly ("memory-safe") {
+            words := calldataload(add(leaf.offset, mul(32, row)))
+        }
+        // Leaves are little-endian: this turns round the bytes of all eight at once.
+        words = ((words & ODD_BYTES) << 8) | ((words >> 8) & ODD_BYTES);
+        return ((words & ODD_PAIRS) << 16) | ((words >> 16) & ODD_PAIRS);
     }
 
     /// @notice Word `index % 64` of a leaf (little-endian); the caller has checked that the leaf has 256 bytes.

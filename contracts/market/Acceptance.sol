@@ -4,18 +4,22 @@ pragma solidity 0.8.37;
 /// @title Acceptance
 /// @notice The rule by which the chain accepts a segment, see docs/spec/verdict.md.
 library Acceptance {
-    /// @notice Sums at or above this bound are infinite. With 64-bit thresholds neither side of the comparison can overflow.
+    /// @notice Sums at or above this bound are infinite.
     uint256 internal constant FINITE = 1 << 191;
+    /// @notice What two i32 words that differ count. Below it is the part of a sum that comes from f32 words; with 64-bit
+    /// thresholds neither side of the comparison can overflow.
+    uint256 internal constant UNEQUAL = 1 << 160;
 
-    /// @notice Accept if and only if in every component both sums are finite and `distance * 2^64 <= threshold * reference`.
+    /// @notice Accept if and only if in every component no integer differs, the reference is finite and
+    /// `distance * 2^64 <= threshold * (reference mod 2^160)`.
     function isAccepted(uint64[3] memory thresholds, uint256[3] calldata distances, uint256[3] calldata references)
         internal
         pure
         returns (bool)
     {
         for (uint256 c = 0; c < 3; ++c) {
-            if (distances[c] >= FINITE || references[c] >= FINITE) return false;
-            if (distances[c] << 64 > thresholds[c] * references[c]) return false;
+            if (distances[c] >= UNEQUAL || references[c] >= FINITE) return false;
+            if (distances[c] << 64 > thresholds[c] * (references[c] % UNEQUAL)) return false;
         }
         return true;
     }

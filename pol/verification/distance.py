@@ -1,6 +1,6 @@
 """Exact integer distances between states: what the chain compares (docs/spec/verdict.md, "Distance").
 
-Tensors are arrays of 32-bit words. All sums are exact; above 2^191 they are INFINITE.
+Tensors are arrays of 32-bit words. All sums are exact; from 2^191 on they are INFINITE.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,6 +15,8 @@ from pol.graph.types import DType, TensorType
 
 INFINITE = (1 << 256) - 1
 SATURATION = 1 << 191
+UNEQUAL = 1 << 160
+"""The distance of two integers that differ; what f32 words add up to stays below it."""
 LEAF_WORDS = 64
 _FRACTION_BITS = 40
 _RANGE_BITS = 23
@@ -116,10 +118,8 @@ def _require_equal_shapes(x: Words, y: Words) -> None:
         raise ProtocolError(f"no distance between {x.dtype} {x.shape} and {y.dtype} {y.shape}")
 
 
-def _differences(dtype: DType, x: Words, y: Words) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
-    """``|fix(x) - fix(y)|`` per word, and which pairs are infinitely far apart."""
-    if dtype != DType.F32:
-        return np.zeros(x.shape, np.uint64), x != y
+def _differences(x: Words, y: Words) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
+    """``|fix(x) - fix(y)|`` per f32 word, and which pairs are infinitely far apart."""
     with np.errstate(invalid="ignore"):
         a, b = x.view(np.float32).astype(np.float64), y.view(np.float32).astype(np.float64)
         bound = float(1 << _RANGE_BITS)
@@ -141,15 +141,19 @@ def _squares(d: NDArray[np.uint64]) -> list[NDArray[np.uint64]]:
 
 
 def _block_sum(dtype: DType, x: Words, y: Words) -> int:
-    d, infinite = _differences(dtype, x, y)
+    if dtype != DType.F32:
+        return UNEQUAL * int(np.count_nonzero(x != y))
+    d, infinite = _differences(x, y)
     if bool(infinite.any()):
         return INFINITE
     return sum(int(column.sum(dtype=np.uint64)) << 32 * i for i, column in enumerate(_squares(d)))
 
 
 def _leaf_sums(dtype: DType, x: Words, y: Words) -> list[int]:
-    d, infinite = _differences(dtype, x, y)
     starts = np.arange(0, x.size, LEAF_WORDS)
+    if dtype != DType.F32:
+        return [UNEQUAL * unequal for unequal in np.add.reduceat(x != y, starts, dtype=np.int64).tolist()]
+    d, infinite = _differences(x, y)
     columns = [np.add.reduceat(column, starts).tolist() for column in _squares(d)]
     is_infinite = np.logical_or.reduceat(infinite, starts).tolist()
     return [

@@ -19,9 +19,9 @@ from pol.graph.step_program import Component
 from pol.training import canonical_json
 from pol.training.store import Store
 from pol.training.task import LoadedTask
-from pol.verification.distance import SATURATION, component_distances
+from pol.verification.distance import SATURATION, UNEQUAL, component_distances
 from pol.verification.replay import ExecutorFactory, replay_end
-from pol.verification.verdict import THRESHOLD_BITS, Three
+from pol.verification.verdict import THRESHOLD_BITS, Three, travelled
 
 VERSION = 1
 DOCUMENT_LIMIT = 1 << 20
@@ -191,14 +191,16 @@ def squared_ratio_up(distance: int, reference: int) -> int:
     """
     if distance >= SATURATION or reference >= SATURATION:
         raise UnsupportedError(
-            "a profiled segment has state that isn't finite, exceeds 2^23, or is an integer that changes: it has no"
-            " distance (docs/spec/verdict.md), so no solver could be accepted"
+            "a profiled segment has state that isn't finite or exceeds 2^23: it has no distance (docs/spec/verdict.md),"
+            " so no solver could be accepted"
         )
+    if distance >= UNEQUAL:
+        raise UnsupportedError("honest executions of this task part in an integer, so no solver could be accepted")
     if distance == 0:
         return 0
-    if reference == 0:
+    if travelled(reference) == 0:
         raise UnsupportedError("a profiled segment doesn't move, but a rerun of it does; use a longer interval")
-    return -(-(distance << THRESHOLD_BITS) // reference)
+    return -(-(distance << THRESHOLD_BITS) // travelled(reference))
 
 
 def compute_threshold_up(spread: int, margin: int) -> int:

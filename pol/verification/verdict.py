@@ -13,7 +13,7 @@ from pol.graph.step_program import Component, StepProgram
 from pol.training.learning_proof import LearningProof, load_checkpoint
 from pol.training.store import CorruptObjectError, Store
 from pol.training.task import LoadedTask
-from pol.verification.distance import SATURATION, component_distances
+from pol.verification.distance import SATURATION, UNEQUAL, component_distances
 from pol.verification.replay import Executor, replay_end
 
 THRESHOLD_BITS = 64
@@ -33,6 +33,7 @@ class Reason(StrEnum):
 
     WITHIN_THRESHOLD = "within-threshold"
     DISTANCE_ABOVE_THRESHOLD = "distance-above-threshold"
+    INTEGERS_DIFFER = "integers-differ"
     DISTANCE_INFINITE = "distance-infinite"
     REFERENCE_INFINITE = "reference-infinite"
     BAD_EVIDENCE = "bad-evidence"
@@ -64,17 +65,24 @@ class Verdict:
 
 
 def is_accepted(distance: int, reference: int, threshold: int) -> bool:
-    """The acceptance rule for one component: finite, and ``distance * 2^64 <= threshold * reference``.
+    """The acceptance rule for one component.
 
-    With a reference of zero (nothing moved, or the program has no such slots) only a distance of zero is accepted.
+    No integer differs, and ``distance * 2^64 <= threshold * travelled(reference)``. If no number moved (or the program
+    has no such slots) only a distance of zero is accepted.
 
     Raises:
         ProtocolError: the threshold isn't a uint64.
     """
     if not 0 <= threshold < 1 << THRESHOLD_BITS:
         raise ProtocolError(f"threshold {threshold} isn't an unsigned 64-bit integer")
-    is_finite = 0 <= distance < SATURATION and 0 <= reference < SATURATION
-    return is_finite and distance << THRESHOLD_BITS <= threshold * reference
+    if not 0 <= distance < UNEQUAL or not 0 <= reference < SATURATION:
+        return False
+    return distance << THRESHOLD_BITS <= threshold * travelled(reference)
+
+
+def travelled(reference: int) -> int:
+    """The part of a finite reference that comes from f32 words: integers have to be equal, whatever way they went."""
+    return reference % UNEQUAL
 
 
 def measure(
@@ -112,6 +120,8 @@ def decide(claim: Claim, thresholds: Three) -> Verdict:
             continue
         if distance >= SATURATION:
             reason = Reason.DISTANCE_INFINITE
+        elif distance >= UNEQUAL:
+            reason = Reason.INTEGERS_DIFFER
         elif reference >= SATURATION:
             reason = Reason.REFERENCE_INFINITE
         else:
@@ -171,12 +181,15 @@ def gather(
 
 
 def relative_distance(distance: int, reference: int) -> float:
-    """``|replay - end| / |replay - start|`` for people; infinite if either is, or if only the reference is zero."""
-    if distance >= SATURATION or reference >= SATURATION:
+    """``|replay - end| / |replay - start|`` over f32 words, for people.
+
+    Infinite if either is, if integers differ, or if only the reference is zero.
+    """
+    if distance >= UNEQUAL or reference >= SATURATION:
         return float("inf")
-    if reference == 0:
-        return 0.0 if distance == 0 else float("inf")
-    return float((distance / reference) ** 0.5)
+    if distance == 0:
+        return 0.0
+    return float((distance / travelled(reference)) ** 0.5) if travelled(reference) else float("inf")
 
 
 def limit(threshold: int) -> float:

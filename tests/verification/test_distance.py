@@ -14,6 +14,7 @@ from pol.graph.types import DType
 from pol.verification.distance import (
     INFINITE,
     SATURATION,
+    UNEQUAL,
     leaf_distances,
     saturating_sum,
     tensor_distance,
@@ -68,9 +69,22 @@ def test_two_floats(x: int, y: int) -> None:
 
 
 @given(WORD, WORD)
-def test_two_integers_are_equal_or_infinitely_far_apart(x: int, y: int) -> None:
+def test_two_integers_are_equal_or_not(x: int, y: int) -> None:
     assert word_distance(DType.I32, x, x) == 0
-    assert word_distance(DType.I32, x, y) == (0 if x == y else INFINITE)
+    assert word_distance(DType.I32, x, y) == (0 if x == y else 2**160)
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=1, max_size=300))
+def test_integers_that_differ_are_counted(pairs: list[tuple[int, int]]) -> None:
+    x, y = (np.array(words, np.uint32) for words in zip(*pairs, strict=True))
+    counts = [sum(a != b for a, b in pairs[low : low + 64]) for low in range(0, len(pairs), 64)]
+    assert leaf_distances(DType.I32, x, y) == [count * UNEQUAL for count in counts]
+    assert tensor_distance(DType.I32, x, y) == sum(counts) * UNEQUAL
+
+
+def test_the_farthest_floats_of_a_component_are_less_than_one_integer() -> None:
+    """2^32 words, each as far apart as two words with a distance can be."""
+    assert 2**32 * word_distance(DType.F32, 0x4AFFFFFF, 0xCAFFFFFF) < UNEQUAL
 
 
 @given(st.lists(st.tuples(F32_WORD, F32_WORD), min_size=1, max_size=300))

@@ -9,12 +9,12 @@ import pytest
 import rfc8785
 from hypothesis import given
 from hypothesis import strategies as st
-from pol.execution.cpu import CpuExecutor
 from trained import loaded, profiled, published
 
 from pol.commitments.keccak import keccak256
 from pol.errors import ProtocolError, UnsupportedError
-from pol.verification.distance import INFINITE
+from pol.execution.cpu import CpuExecutor
+from pol.verification.distance import INFINITE, UNEQUAL
 from pol.verification.profile import FLOOR, Profile, compute_threshold_up, load, profile, squared_ratio_up
 
 
@@ -44,16 +44,18 @@ def test_more_samples_never_lower_a_spread() -> None:
     assert all(a <= b for a, b in zip(few.spreads, more.spreads, strict=True))
 
 
-@given(st.integers(1, 2**190), st.integers(1, 2**190))
-def test_ratios_are_rounded_up(distance: int, reference: int) -> None:
-    ratio = squared_ratio_up(distance, reference)
+@given(st.integers(1, UNEQUAL - 1), st.integers(1, UNEQUAL - 1), st.integers(0, 2**31 - 1))
+def test_ratios_are_rounded_up(distance: int, reference: int, integers: int) -> None:
+    """However many integers move."""
+    ratio = squared_ratio_up(distance, reference + integers * UNEQUAL)
     exact = Fraction(distance * 2**64, reference)
     assert exact <= ratio < exact + 1
 
 
 def test_ratios_that_do_not_exist() -> None:
     assert squared_ratio_up(0, 0) == 0
-    for distance, reference in ((1, 0), (INFINITE, 1), (0, INFINITE)):
+    assert squared_ratio_up(0, UNEQUAL) == 0
+    for distance, reference in ((1, 0), (1, UNEQUAL), (UNEQUAL, 1), (INFINITE, 1), (0, INFINITE)):
         with pytest.raises(UnsupportedError):
             squared_ratio_up(distance, reference)
 

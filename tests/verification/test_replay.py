@@ -8,10 +8,10 @@ from pol.commitments.tensor import state_root
 from pol.errors import ProtocolError
 from pol.execution.reference import ReferenceExecutor, next_state
 from pol.graph.step_program import Component
-from pol.verification.distance import INFINITE, component_distances, slot_distances
+from pol.verification.distance import UNEQUAL, component_distances, slot_distances
 from pol.verification.metrics import measure as metrics
 from pol.verification.replay import replay, replay_end, replay_roots
-from pol.verification.verdict import measure
+from pol.verification.verdict import Outcome, Reason, decide, measure
 
 PROGRAM = toy.build()
 EXECUTOR = ReferenceExecutor(PROGRAM, toy.constants())
@@ -52,7 +52,23 @@ def test_a_claim_holds_what_was_measured() -> None:
     before, after = (s[0].view(np.float32).flat[17] for s in (replayed, end))
     assert claim.distances == ((int(before * 2.0**40) - int(after * 2.0**40)) ** 2, 0, 0)
     assert claim.references == component_distances(PROGRAM, replayed, start)
-    assert claim.references[1] == INFINITE  # an integer buffer that moved
+    assert claim.references[1] == UNEQUAL  # one integer moved
+
+
+def test_a_counter_has_to_be_right() -> None:
+    """Honest work moves it, and other roundings don't excuse a wrong one."""
+    start = toy.initial_state()
+    end = [words.copy() for words in replay_end(PROGRAM, EXECUTOR, start, 10, 5)]
+    end[0].flat[17] ^= 1
+    limits = (1 << 24, 1 << 24, 1 << 24)
+    honest = decide(measure(PROGRAM, EXECUTOR, start, end, segment=2, interval=5), limits)
+    assert honest.claim is not None
+    assert honest.claim.distances[0] > 0
+    assert (honest.outcome, honest.reasons) == (Outcome.ACCEPTED, (Reason.WITHIN_THRESHOLD,))
+    for wrong in (start[2], end[2] + np.uint32(1), end[2] ^ np.uint32(1 << 31)):
+        forged = [end[0], end[1], wrong]
+        verdict = decide(measure(PROGRAM, EXECUTOR, start, forged, segment=2, interval=5), limits)
+        assert (verdict.outcome, verdict.reasons) == (Outcome.REJECTED, (Reason.INTEGERS_DIFFER,))
 
 
 def test_distances_keep_components_apart() -> None:

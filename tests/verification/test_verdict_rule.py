@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from pol.errors import OperationalError, ProtocolError
 from pol.training.store import CorruptObjectError
-from pol.verification.distance import INFINITE, SATURATION
+from pol.verification.distance import INFINITE, SATURATION, UNEQUAL
 from pol.verification.verdict import Claim, Outcome, Reason, Verdict, decide, gather, is_accepted, relative_distance
 
 ROOTS = (b"\1" * 32, b"\2" * 32, b"\3" * 32)
-DISTANCE = st.one_of(st.integers(0, 2**20), st.integers(0, SATURATION - 1))
+DISTANCE = st.one_of(st.integers(0, 2**20), st.integers(0, UNEQUAL - 1))
 THRESHOLD = st.one_of(st.integers(0, 2**24), st.integers(0, 2**64 - 1))
 
 
@@ -28,12 +28,28 @@ def test_the_rule_over_rationals(distance: int, reference: int, threshold: int) 
     assert is_accepted(distance, reference, threshold) == expected
 
 
+@given(DISTANCE, DISTANCE, st.integers(1, 2**31 - 1), THRESHOLD)
+def test_integers_have_to_be_equal_whatever_way_they_went(
+    distance: int, reference: int, integers: int, threshold: int
+) -> None:
+    moved = reference + integers * UNEQUAL
+    assert is_accepted(distance, moved, threshold) == is_accepted(distance, reference, threshold)
+    assert not is_accepted(distance + integers * UNEQUAL, moved, threshold)
+
+
 def test_the_rule_at_its_edge() -> None:
     assert is_accepted(1, 2**64, 1)
     assert not is_accepted(2, 2**64, 1)
     assert not is_accepted(1, 2**64 - 1, 1)
     assert is_accepted(0, 0, 0)
     assert not is_accepted(1, 0, 2**64 - 1)
+
+
+def test_one_integer_is_a_rejection() -> None:
+    assert is_accepted(UNEQUAL - 1, UNEQUAL - 1, 2**64 - 1) is False  # above the threshold, by one part in 2^64
+    assert is_accepted(UNEQUAL // 2, UNEQUAL - 1, 2**64 - 1)
+    assert not is_accepted(UNEQUAL, UNEQUAL - 1, 2**64 - 1)
+    assert is_accepted(0, SATURATION - 1, 0)
 
 
 @pytest.mark.parametrize("bad", [INFINITE, SATURATION, -1])
@@ -65,6 +81,7 @@ def test_reasons_are_told_apart() -> None:
     limits = (2**60,) * 3
     assert decide(claim((INFINITE, 0, 0), (1, 0, 0)), limits).reasons == (Reason.DISTANCE_INFINITE,)
     assert decide(claim((0, 0, 0), (INFINITE, 0, 0)), limits).reasons == (Reason.REFERENCE_INFINITE,)
+    assert decide(claim((UNEQUAL, 0, 0), (UNEQUAL, 0, 0)), limits).reasons == (Reason.INTEGERS_DIFFER,)
     both = decide(claim((INFINITE, 0, 5), (1, 0, 5)), limits)
     assert both.reasons == (Reason.DISTANCE_INFINITE, Reason.DISTANCE_ABOVE_THRESHOLD)
     assert both.segment == 4
@@ -106,3 +123,7 @@ def test_relative_distance_for_people() -> None:
     assert relative_distance(0, 0) == 0.0
     assert relative_distance(1, 0) == float("inf")
     assert relative_distance(INFINITE, 1) == float("inf")
+    assert relative_distance(4, UNEQUAL + 16) == 0.5
+    assert relative_distance(0, UNEQUAL) == 0.0
+    assert relative_distance(1, UNEQUAL) == float("inf")
+    assert relative_distance(UNEQUAL, 16) == float("inf")

@@ -258,16 +258,29 @@ contract DisputeGameTest is GameTest {
         _expectAnswer(false);
     }
 
-    /// @dev Integers that differ are infinitely far apart, and an infinite part makes an infinite sum.
-    function test_sum_may_be_infinite() public {
+    function test_sum_counts_an_integer() public {
         (bytes memory row, uint256 total) = _sums(2);
-        vm.assertEq(total, type(uint256).max);
+        vm.assertEq(total, 2 ** 160);
         _start(_distance(2, total));
         _open(row);
         _pick(2);
         _describeSlot();
         vm.prank(asserter);
         game.proveSum(id, p, slots[2], _openState(FIRST_STEP + 2, 2, 0), _openState(FIRST_STEP, 2, 0));
+        _expectAnswer(true);
+    }
+
+    /// @dev A number without a distance is infinitely far from every other, and an infinite part makes an infinite sum.
+    function test_sum_may_be_infinite() public {
+        states[FIRST_STEP + 2][0][1] = 0x7fc00000;
+        (bytes memory row, uint256 total) = _sums(1);
+        vm.assertEq(total, type(uint256).max);
+        _start(_distance(1, total));
+        _open(row);
+        _pick(0);
+        _describeSlot();
+        vm.prank(asserter);
+        game.proveSum(id, p, slots[0], _openState(FIRST_STEP + 2, 0, 0), _openState(FIRST_STEP, 0, 0));
         _expectAnswer(true);
     }
 

@@ -78,9 +78,20 @@ contract DistanceTest is Base {
         vm.assertEq(Distance.ofWords(0x3f800000, 0, 1), 2 ** 80);
     }
 
-    function testFuzz_integers_are_equal_or_infinitely_far(uint32 x, uint32 y) public pure {
-        vm.assertEq(Distance.ofWords(x, y, 2), x == y ? 0 : INFINITE);
+    function testFuzz_integers_are_equal_or_not(uint32 x, uint32 y) public pure {
+        vm.assertEq(Distance.ofWords(x, y, 2), x == y ? 0 : 2 ** 160);
         vm.assertEq(Distance.ofWords(x, x, 2), 0);
+    }
+
+    function testFuzz_integers_that_differ_are_counted(uint256 seed, uint256 words) public view {
+        words = bound(words, 1, 64);
+        (uint32[] memory x, uint32[] memory y) = (new uint32[](64), new uint32[](64));
+        uint256 unequal = 0;
+        for (uint256 i = 0; i < 64; i++) {
+            (x[i], y[i]) = (uint32(seed >> i) & 1, uint32(seed >> (64 + i)) & 1);
+            if (i < words && x[i] != y[i]) unequal++;
+        }
+        vm.assertEq(harness.ofLeaves(NaiveTree.leaf(x, 0), NaiveTree.leaf(y, 0), words, 2), unequal * 2 ** 160);
     }
 
     function testFuzz_leaf_is_the_sum_of_its_words(uint256 seed, uint256 words) public view {

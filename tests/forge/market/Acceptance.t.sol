@@ -8,6 +8,7 @@ import {Base} from "../Base.sol";
 contract AcceptanceTest is Base {
     uint256 private constant INFINITE = type(uint256).max;
     uint256 private constant LIMIT = 1 << 191;
+    uint256 private constant UNEQUAL = 1 << 160;
 
     function isAccepted(uint64[3] calldata thresholds, uint256[3] calldata distances, uint256[3] calldata references)
         external
@@ -29,7 +30,7 @@ contract AcceptanceTest is Base {
     function test_infinite_sums_are_rejected_at_any_threshold() public view {
         for (uint256 c = 0; c < 3; ++c) {
             vm.assertTrue(_one(c, type(uint64).max, 0, LIMIT - 1));
-            vm.assertTrue(_one(c, type(uint64).max, LIMIT / 2, LIMIT - 1));
+            vm.assertTrue(_one(c, type(uint64).max, UNEQUAL / 2, LIMIT - 1));
             vm.assertFalse(_one(c, type(uint64).max, LIMIT, LIMIT - 1));
             vm.assertFalse(_one(c, type(uint64).max, 0, LIMIT));
             vm.assertFalse(_one(c, type(uint64).max, INFINITE, INFINITE));
@@ -37,6 +38,17 @@ contract AcceptanceTest is Base {
             vm.assertFalse(_one(c, type(uint64).max, INFINITE, 0));
             // 2^256 - 1 shifted by 64 would wrap into something small.
             vm.assertFalse(_one(c, type(uint64).max, 1 << 192, 1));
+        }
+    }
+
+    function test_integers_have_to_be_equal_whatever_way_they_went() public view {
+        for (uint256 c = 0; c < 3; ++c) {
+            vm.assertTrue(_one(c, 1 << 40, 0, 7 * UNEQUAL));
+            vm.assertTrue(_one(c, 1 << 40, 1, 7 * UNEQUAL + (1 << 24)));
+            vm.assertFalse(_one(c, 1 << 40, 1, 7 * UNEQUAL + (1 << 24) - 1));
+            vm.assertFalse(_one(c, type(uint64).max, UNEQUAL, LIMIT - 1));
+            vm.assertFalse(_one(c, type(uint64).max, UNEQUAL, UNEQUAL));
+            vm.assertFalse(_one(c, type(uint64).max, UNEQUAL, 0));
         }
     }
 
@@ -54,10 +66,10 @@ contract AcceptanceTest is Base {
         public
         view
     {
-        if (distance & 1 == 1) distance %= LIMIT;
+        if (distance & 1 == 1) distance %= UNEQUAL;
         if (base & 1 == 1) base %= LIMIT;
-        bool finite = distance < LIMIT && base < LIMIT;
-        bool within = finite && distance * (1 << 64) <= uint256(threshold) * base;
+        bool finite = distance < UNEQUAL && base < LIMIT;
+        bool within = finite && distance * (1 << 64) <= uint256(threshold) * uint160(base);
         vm.assertEq(_one(c % 3, threshold, distance, base), within);
     }
 
