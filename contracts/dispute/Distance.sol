@@ -24,8 +24,12 @@ library Distance {
 
     /// @notice `a + b`, INFINITE if it would reach 2^191.
     function add(uint256 a, uint256 b) internal pure returns (uint256) {
-        if (a >= SATURATION || b >= SATURATION || a + b >= SATURATION) return INFINITE;
-        return a + b;
+        if (a >= SATURATION || b >= SATURATION) return INFINITE;
+        unchecked {
+            // Two numbers below 2^191.
+            uint256 sum = a + b;
+            return sum < SATURATION ? sum : INFINITE;
+        }
     }
 
     /// @notice Distance of the first `words` words of two leaves of a tensor with that dtype.

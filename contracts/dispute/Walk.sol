@@ -322,8 +322,11 @@ library Walk {
         return rest < LEAF_WORDS ? rest : LEAF_WORDS;
     }
 
-    function _hashAt(bytes calldata row, uint256 index) private pure returns (bytes32) {
-        return bytes32(row[HASH_BYTES * index:]);
+    /// @dev The row has been opened, so its length is right, and the index has been compared with it.
+    function _hashAt(bytes calldata row, uint256 index) private pure returns (bytes32 hash) {
+        assembly ("memory-safe") {
+            hash := calldataload(add(row.offset, mul(HASH_BYTES, index)))
+        }
     }
 
     function _wordAt(bytes calldata row, uint256 index) private pure returns (bytes32) {
