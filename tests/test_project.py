@@ -79,3 +79,30 @@ def test_links_in_documents_lead_somewhere() -> None:
             if not (document.parent / target).exists():
                 broken.append(f"{document.name}: {target}")
     assert broken == []
+
+
+@pytest.mark.slow
+def test_web3_7_and_no_torch(tmp_path: Path) -> None:
+    """The chain's tests in an environment of a bot operator: the other supported web3, no torch."""
+    run(sys.executable, "-m", "venv", tmp_path / "venv")
+    python = tmp_path / "venv" / "bin" / "python"
+    tools = ("pytest", "pytest-timeout", "hypothesis")
+    run(
+        python,
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "web3==7.16.0",
+        "eth-tester[py-evm]==0.13.0b1",
+        *tools,
+        f"{ROOT}[embedded]",
+    )
+    for part in ("tests", "fixtures", "node_modules", "pyproject.toml"):
+        (tmp_path / part).symlink_to(ROOT / part)
+    run(
+        python,
+        "-c",
+        "import sys, web3, pol.chain.market; sys.exit('torch' in sys.modules or web3.__version__ != '7.16.0')",
+    )
+    run(python, "-m", "pytest", "-q", "tests/chain", cwd=tmp_path)

@@ -16,6 +16,8 @@ from web3.types import RPCEndpoint
 from pol.errors import OperationalError
 
 POLL_SECONDS = 0.5
+TEST_CLIENTS = ("anvil", "hardhat", "ethereumtester")
+"""Nodes whose clock obeys ``evm_increaseTime`` and ``evm_mine``."""
 
 
 class Connection:
@@ -28,8 +30,12 @@ class Connection:
         self.web3 = web3
         self.name = name
         with operational(f"reach the node at {name}"):
-            self.chain_id = web3.eth.chain_id
-            self.is_test_chain = self._rpc("evm_mine") is not None
+            try:
+                self.chain_id = web3.eth.chain_id
+                client = str(web3.client_version).lower()
+            except (TypeError, ValueError) as error:
+                raise OperationalError(f"what answers at {name} isn't an Ethereum node: {error}") from error
+        self.is_test_chain = any(test in client for test in TEST_CLIENTS)
 
     @classmethod
     def to(cls, url: str) -> Connection:
@@ -69,8 +75,8 @@ class Connection:
     def wait_until(self, timestamp: int) -> None:
         """Return when the chain's time is past ``timestamp``."""
         if self.is_test_chain and (missing := timestamp + 1 - self.now()) > 0:
-            self._rpc("evm_increaseTime", missing)
-            self._rpc("evm_mine")
+            self._order("evm_increaseTime", missing)
+            self._order("evm_mine")
         while self.now() <= timestamp:
             time.sleep(POLL_SECONDS)
 
@@ -78,14 +84,15 @@ class Connection:
         """Return when block ``number`` is known."""
         while self.block_number() < number:
             if self.is_test_chain:
-                self._rpc("evm_mine")
+                self._order("evm_mine")
             else:
                 time.sleep(POLL_SECONDS)
 
-    def _rpc(self, method: str, *arguments: Any) -> Any:
-        """The result of a method that only test chains have, or None where it doesn't exist."""
-        response = self.web3.provider.make_request(RPCEndpoint(method), list(arguments))
-        return None if "error" in response else (response.get("result") or 0)
+    def _order(self, method: str, *arguments: Any) -> None:
+        with operational(f"call {method} on {self.name}"):
+            response = self.web3.provider.make_request(RPCEndpoint(method), list(arguments))
+        if "error" in response:
+            raise OperationalError(f"{self.name} calls itself a test node and refuses {method}: {response['error']}")
 
 
 @contextmanager

@@ -26,6 +26,8 @@ class Deployment:
     one_step: ChecksumAddress
     game: ChecksumAddress
     treasury: ChecksumAddress
+    block: int
+    """The first of the contracts was deployed in this block: no event is older."""
 
     def to_json(self) -> str:
         """The addresses as a document for the other roles."""
@@ -40,8 +42,8 @@ class Deployment:
         """
         try:
             document = json.loads(text)
-            addresses = {k: Web3.to_checksum_address(v) for k, v in document.items() if k != "chain_id"}
-            return cls(chain_id=int(document["chain_id"]), **addresses)
+            numbers = {k: int(document.pop(k)) for k in ("chain_id", "block")}
+            return cls(**numbers, **{k: Web3.to_checksum_address(v) for k, v in document.items()})
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise ProtocolError(f"not a deployment document: {error}") from error
 
@@ -55,18 +57,22 @@ class Deployment:
             raise OperationalError(
                 f"{connection.name} is chain {connection.chain_id}, the contracts are on {self.chain_id}"
             )
-        return TaskMarket(connection, self.market), DisputeGame(connection, self.game)
+        market, game = TaskMarket(connection, self.market), DisputeGame(connection, self.game)
+        market.log.start_at(self.block)
+        game.log.start_at(self.block)
+        return market, game
 
 
 def deploy(wallet: Wallet, treasury: ChecksumAddress) -> Deployment:
     """Deploy the protocol; ``treasury`` is credited what no party gets."""
+    block = wallet.connection.block_number()
     beacon = _deploy(wallet, "BlockBeacon")
     market = _deploy(wallet, "TaskMarket", beacon, treasury)
     one_step = _deploy(wallet, "OneStep")
     game = _deploy(wallet, "DisputeGame", market, one_step)
     binding = TaskMarket(wallet.connection, market)
     wallet.send(binding.function("setGame", game))
-    return Deployment(wallet.connection.chain_id, beacon, market, one_step, game, treasury)
+    return Deployment(wallet.connection.chain_id, beacon, market, one_step, game, treasury, block)
 
 
 def _deploy(wallet: Wallet, name: str, *arguments: str) -> ChecksumAddress:

@@ -24,7 +24,12 @@ class EventLog:
         self._contract = contract
         self._names = {event_abi_to_log_topic(item): item["name"] for item in contract.abi if item["type"] == "event"}
         self._events: list[tuple[str, dict[str, Any]]] = []
+        self._first = 0
         self._head = (-1, HexBytes(b""))
+
+    def start_at(self, block: int) -> None:
+        """Look at no block before this one, in which the contract was deployed."""
+        self._first, self._events, self._head = block, [], (block - 1, HexBytes(b""))
 
     def read(self, names: tuple[str, ...], **arguments: Any) -> list[tuple[str, dict[str, Any]]]:
         """Name and arguments of the events of these names whose arguments have these values.
@@ -40,15 +45,17 @@ class EventLog:
         eth = self._connection.web3.eth
         with operational("read events"):
             number, known = self._head
-            if number >= 0 and eth.get_block(BlockNumber(number))["hash"] != known:
+            events = list(self._events)
+            if number >= self._first and eth.get_block(BlockNumber(number))["hash"] != known:
                 # A reorganisation: what was read may not have happened.
-                self._events, number = [], -1
+                events, number = [], self._first - 1
             latest = eth.get_block("latest")
             for low in range(number + 1, latest["number"] + 1, CHUNK):
                 high = min(low + CHUNK - 1, latest["number"])
                 logs = eth.get_logs({"address": self._contract.address, "fromBlock": low, "toBlock": high})
-                self._events += [self._decoded(log) for log in logs]
-        self._head = (latest["number"], latest["hash"])
+                events += [self._decoded(log) for log in logs]
+        # Only now, together: after a failure in between, the next reading starts from where this one did.
+        self._events, self._head = events, (latest["number"], latest["hash"])
 
     def _decoded(self, log: LogReceipt) -> tuple[str, dict[str, Any]]:
         name = self._names[bytes(log["topics"][0])]

@@ -64,7 +64,10 @@ class Wallet:
             OperationalError: the node fails.
         """
         with operational(f"send {call.fn_name}"), reverting(call):
-            transaction = call.build_transaction(self._parameters(value))
+            parameters = self._parameters(value)
+            # An estimate holds for the state that it was made on; the next block may need a little more.
+            parameters["gas"] = call.estimate_gas(parameters) * 5 // 4
+            transaction = call.build_transaction(parameters)
         return self._sign_and_send(transaction, call.fn_name)
 
     def deploy(self, contract: type[Contract], *arguments: Any) -> TxReceipt:

@@ -11,7 +11,11 @@ from pol.errors import ProtocolError
 
 Document: TypeAlias = dict[str, Any]
 
+MAX_DEPTH = 64
+
 _HASH = re.compile(r"[0-9a-f]{64}")
+_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_BRACKET = re.compile(rb"[\[\]{}]")
 
 
 def encode(document: Document) -> bytes:
@@ -25,14 +29,34 @@ def decode(data: bytes, what: str) -> Document:
     Raises:
         ProtocolError: not JSON, not an object, or not the canonical encoding (order, spaces, repeated keys, numbers).
     """
+    document = parse(data, what)
     try:
-        document = json.loads(data)
         encoded = rfc8785.dumps(document)
-    except (ValueError, RecursionError, rfc8785.CanonicalizationError) as error:
+    except (ValueError, rfc8785.CanonicalizationError) as error:
         raise ProtocolError(f"{what} isn't valid JSON: {error}") from error
     if not isinstance(document, dict) or encoded != data:
         raise ProtocolError(f"{what} isn't a canonical JSON object (RFC 8785)")
     return document
+
+
+def parse(data: bytes, what: str) -> Any:
+    """What ``data`` says in any encoding of JSON.
+
+    Depth is counted before the parser sees the bytes: it recurses in C, and a stranger's document must not be able to
+    crash a process in which some library has raised the recursion limit.
+
+    Raises:
+        ProtocolError: not JSON, or nested deeper than `MAX_DEPTH`.
+    """
+    depth = 0
+    for bracket in _BRACKET.finditer(_STRING.sub(b"", data)):
+        depth += 1 if bracket[0] in b"[{" else -1
+        if depth > MAX_DEPTH:
+            raise ProtocolError(f"{what} isn't valid JSON: nested deeper than {MAX_DEPTH}")
+    try:
+        return json.loads(data)
+    except ValueError as error:
+        raise ProtocolError(f"{what} isn't valid JSON: {error}") from error
 
 
 class Fields:

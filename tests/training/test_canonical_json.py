@@ -1,5 +1,7 @@
 """One document has one encoding."""
 
+import sys
+
 import pytest
 
 from pol.errors import ProtocolError
@@ -25,12 +27,25 @@ def test_round_trip() -> None:
         b'{"a":9007199254740993}',
         b'{"a":"\xff"}',
         b"[" * 100_000,
+        b'{"a":' * 65 + b"1" + b"}" * 65,
         b'{"a":1}\n',
     ],
 )
 def test_anything_but_the_canonical_bytes_is_refused(data: bytes) -> None:
     with pytest.raises(ProtocolError, match=r"^it isn't"):
         decode(data, "it")
+
+
+def test_depth_is_refused_before_the_parser_recurses() -> None:
+    """Some libraries raise the recursion limit so far that the C parser would run off its stack."""
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(1 << 30)
+    try:
+        with pytest.raises(ProtocolError, match="nested"):
+            decode(b"[" * 1_000_000, "it")
+    finally:
+        sys.setrecursionlimit(limit)
+    assert decode(b'{"a":"[[[[\\"[[[["}', "it") == {"a": '[[[["[[[['}
 
 
 def test_fields_are_typed() -> None:
