@@ -72,6 +72,11 @@ class Connection:
         with operational(f"read a balance on {self.name}"):
             return int(self.web3.eth.get_balance(address))
 
+    def gas_price(self) -> int:
+        """What a unit of gas costs at present, in wei."""
+        with operational(f"read the gas price of {self.name}"):
+            return int(self.web3.eth.gas_price)
+
     def wait_until(self, timestamp: int) -> None:
         """Return when the chain's time is past ``timestamp``."""
         if self.is_test_chain and (missing := timestamp + 1 - self.now()) > 0:

@@ -42,8 +42,9 @@ class Deployment:
         """
         try:
             document = json.loads(text)
-            numbers = {k: int(document.pop(k)) for k in ("chain_id", "block")}
-            return cls(**numbers, **{k: Web3.to_checksum_address(v) for k, v in document.items()})
+            numbers = {name: int(document.pop(name)) for name in ("chain_id", "block")}
+            addresses = {name: Web3.to_checksum_address(value) for name, value in document.items()}
+            return cls(chain_id=numbers["chain_id"], block=numbers["block"], **addresses)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise ProtocolError(f"not a deployment document: {error}") from error
 

@@ -85,6 +85,13 @@ class Wallet:
             transaction.update({"to": to, "gas": TRANSFER_GAS, "gasPrice": Wei(gas_price)})
         return self._sign_and_send(transaction, "transfer")
 
+    def transfer_all(self, to: ChecksumAddress) -> None:
+        """Send everything but the fee; nothing happens if there is no more than the fee."""
+        with operational("read the gas price"):
+            value = self.balance() - TRANSFER_GAS * self.connection.web3.eth.gas_price * 2
+        if value > 0:
+            self.transfer(to, value)
+
     def _parameters(self, value: int) -> TxParams:
         nonce = self.connection.web3.eth.get_transaction_count(self.address, "pending")
         return {"from": self.address, "value": value, "nonce": nonce, "chainId": self.connection.chain_id}  # type: ignore[typeddict-item]  # plain ints are Wei

@@ -10,7 +10,6 @@ from rich.console import Console
 from rich.table import Table
 
 from pol.cli.figures import AREAS, Figure
-from pol.errors import ProtocolError
 
 
 @click.command()
@@ -21,7 +20,7 @@ def bench(areas: tuple[str, ...], as_json: bool, markdown: bool) -> None:
     """Measure the figures of some areas (all, if none is named) now, on this machine."""
     unknown = [area for area in areas if area not in AREAS]
     if unknown:
-        raise ProtocolError(f"no area {', '.join(unknown)}; there are: {', '.join(AREAS)}")
+        raise click.UsageError(f"no area {', '.join(unknown)}; there are: {', '.join(AREAS)}")
     figures: dict[str, Figure] = {}
     for area in areas or AREAS:
         figures |= AREAS[area]()

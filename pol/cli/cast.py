@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from eth_account import Account
 from eth_typing import ChecksumAddress
+from web3.types import Wei
 
 from pol.chain.connection import Connection, operational
 from pol.chain.wallet import Wallet
 from pol.commitments.keccak import keccak256
 from pol.errors import OperationalError
-from pol.roles.role import Role
 
 ETHER = 10**18
 PARTIES = (
@@ -41,44 +42,61 @@ class Balance:
         return self.after - self.before + self.gas
 
 
-def key_of(seed: int, party: str) -> bytes:
-    """The party's private key: test money only."""
-    return keccak256(f"pol demo {seed} {party}".encode())
+@dataclass(frozen=True)
+class Purse:
+    """Where the parties' keys and money come from.
 
-
-def address_of(seed: int, party: str) -> ChecksumAddress:
-    """The party's address."""
-    return Account.from_key(key_of(seed, party)).address  # type: ignore[no-any-return]  # eth_account is untyped here
-
-
-def fund(connection: Connection, seed: int, each: int, funder_key: bytes | None) -> None:
-    """Give every party ``each`` wei, from a key or from an account that the node unlocks.
-
-    Raises:
-        OperationalError: there is no money to be had.
+    On a test chain money is free and keys follow from the seed, so that a story can be repeated. With a funder's key
+    the parties' keys follow from it, so that nobody else can take what they hold, and it gets back what is left.
     """
-    addresses = [address_of(seed, party) for party in PARTIES]
-    web3 = connection.web3
-    with operational(f"fund the parties on {connection.name}"):
-        if funder_key is None:
+
+    seed: int
+    each: int
+    funder_key: bytes | None = None
+
+    def key(self, party: str) -> bytes:
+        """The party's private key."""
+        return keccak256((self.funder_key or b"") + f"pol demo {self.seed} {party}".encode())
+
+    def address(self, party: str) -> ChecksumAddress:
+        """The party's address."""
+        return Account.from_key(self.key(party)).address  # type: ignore[no-any-return]  # eth_account is untyped here
+
+    def fund(self, connection: Connection) -> None:
+        """Give every party its share, from the funder or from an account that the node unlocks.
+
+        Raises:
+            OperationalError: there is no money to be had.
+        """
+        addresses = [self.address(party) for party in PARTIES]
+        if self.funder_key is not None:
+            funder = Wallet.create(connection, self.funder_key)
+            if funder.balance() < self.each * len(addresses):
+                needed = self.each * len(addresses) / ETHER
+                raise OperationalError(f"the funder {funder.address} needs {needed:g} ether on {connection.name}")
+            for address in addresses:
+                funder.transfer(address, self.each)
+            return
+        web3 = connection.web3
+        with operational(f"fund the parties on {connection.name}"):
             unlocked = web3.eth.accounts
             if not unlocked:
                 raise OperationalError(
                     f"{connection.name} has no unlocked account to fund the demo: give a funded key with --funder-key"
                 )
-            sent = [web3.eth.send_transaction({"from": unlocked[0], "to": a, "value": each}) for a in addresses]  # type: ignore[typeddict-item]  # plain int
-            for digest in sent:
-                web3.eth.wait_for_transaction_receipt(digest, timeout=180)
-        else:
-            funder = Wallet.create(connection, funder_key)
             for address in addresses:
-                funder.transfer(address, each)
+                digest = web3.eth.send_transaction({"from": unlocked[0], "to": address, "value": Wei(self.each)})
+                web3.eth.wait_for_transaction_receipt(digest, timeout=180)
+
+    def collect(self, wallets: Iterable[Wallet]) -> None:
+        """Send what is left back to the funder, if there is one."""
+        if self.funder_key is None:
+            return
+        funder = Account.from_key(self.funder_key).address
+        for wallet in wallets:
+            wallet.transfer_all(funder)
 
 
-def balances(roles: dict[str, Role | Wallet], before: dict[str, int]) -> list[Balance]:
+def balances(wallets: dict[str, Wallet], before: dict[str, int]) -> list[Balance]:
     """The settlement table."""
-    rows = []
-    for party, role in roles.items():
-        wallet = role if isinstance(role, Wallet) else role.wallet
-        rows.append(Balance(party, before[party], wallet.balance(), wallet.gas_paid))
-    return rows
+    return [Balance(party, before[party], wallet.balance(), wallet.gas_paid) for party, wallet in wallets.items()]

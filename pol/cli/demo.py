@@ -19,18 +19,18 @@ from rich.console import Console
 from pol.chain.connection import Connection
 from pol.cli.narrator import ConsoleNarrator, SilentNarrator
 from pol.cli.report import Report, to_json
-from pol.errors import OperationalError, ProtocolError
+from pol.errors import OperationalError
+
+EXIT_UNEXPECTED = 1
 
 
 @click.command()
-@click.option("--seed", default=0, show_default=True, help="Moves the data order, the draws, the cheating and the lie.")
+@click.option("--seed", type=click.IntRange(0, 2**53), default=0, show_default=True, help="Moves everything elsewhere.")
 @click.option("--rpc", metavar="URL", help="Use this node instead of the embedded chain.")
-@click.option(
-    "--funder-key", envvar="POL_FUNDER_KEY", metavar="HEX", help="Key that pays, where the node unlocks none."
-)
+@click.option("--funder-key", envvar="POL_FUNDER_KEY", metavar="HEX", help="Pays where the node unlocks no account.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Keep everything here; replay it later.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of the story.")
-def demo(seed: int, rpc: str | None, funder_key: str | None, out: Path | None, as_json: bool) -> None:
+def demo(seed: int, rpc: str | None, funder_key: str | None, out: Path | None, as_json: bool) -> int:
     """Train, verify, cheat, lie, dispute and settle: the whole protocol on 1,797 handwritten digits."""
     began = time.monotonic()
     with output_folder(out) as folder:
@@ -44,13 +44,15 @@ def demo(seed: int, rpc: str | None, funder_key: str | None, out: Path | None, a
             keep(folder, report, document)
     if as_json:
         print(json.dumps(document, indent=2))
-        return
-    console = Console()
-    console.print(f"\nDone in {document['seconds']:.0f} seconds, {document['peak_memory_mb']} MB at most.")
-    if out is not None:
-        console.print(f"Everything is in {out}. Replay the dispute move by move: pol replay {out}")
     else:
-        console.print("Keep everything with: pol demo --out DIR   Another story: pol demo --seed 1")
+        console = Console()
+        console.print(f"\nDone in {document['seconds']:.0f} seconds, {document['peak_memory_mb']} MB at most.")
+        if out is not None:
+            text = f"Everything is in {out}. Replay the dispute move by move: pol replay {out}"
+        else:
+            text = "Keep everything with: pol demo --out DIR   Another story: pol demo --seed 1"
+        console.print(text, markup=False, highlight=False, soft_wrap=True)
+    return 0 if report.kept_its_promises else EXIT_UNEXPECTED
 
 
 def run(seed: int, rpc: str | None, funder_key: bytes | None, folder: Path, as_json: bool) -> Report:
@@ -85,20 +87,25 @@ def output_folder(out: Path | None) -> Iterator[Path]:
     """A folder that becomes ``out`` only if everything went well; whatever happens, nothing half-written stays.
 
     Raises:
-        ProtocolError: ``out`` exists and isn't empty.
+        UsageError: ``out`` exists and isn't empty.
+        OperationalError: there can be no folder there.
     """
     if out is not None and out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise ProtocolError(f"{out} exists and isn't empty; name another folder with --out")
-    parent = None if out is None else out.resolve().parent
-    if parent is not None:
-        parent.mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix=".pol-demo-", dir=parent))
+        raise click.UsageError(f"{out} exists and isn't empty; name another folder with --out")
+    try:
+        parent = None if out is None else out.resolve().parent
+        if parent is not None:
+            parent.mkdir(parents=True, exist_ok=True)
+        folder = Path(tempfile.mkdtemp(prefix=".pol-demo-", dir=parent))
+    except OSError as error:
+        raise OperationalError(f"can't write beside {out}: {error}; name another folder with --out") from error
     try:
         yield folder
         if out is not None:
             if out.exists():
                 out.rmdir()
             os.replace(folder, out)
+            out.chmod(0o777 & ~_umask())
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -107,9 +114,15 @@ def keep(folder: Path, report: Report, document: dict[str, Any]) -> None:
     """Write what `pol replay` reads, beside the store."""
     (folder / "report.json").write_text(json.dumps(document, indent=2) + "\n")
     (folder / "deployment.json").write_text(report.deployment.to_json())
-    (folder / "task.json").write_text(json.dumps({"document": report.task_document}) + "\n")
+    (folder / "task.json").write_text(json.dumps({"document": report.task_document, "proofs": report.proofs}) + "\n")
     for name, dispute in (("dispute", report.dispute), ("false_dispute", report.false_dispute)):
         (folder / f"{name}.json").write_text(json.dumps(dispute.record.to_dict(), indent=1) + "\n")
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
 
 
 def _key(text: str | None) -> bytes | None:
@@ -119,6 +132,6 @@ def _key(text: str | None) -> bytes | None:
         key = bytes.fromhex(text.removeprefix("0x"))
     except ValueError:
         key = b""
-    if len(key) != 32:
+    if len(key) != 32 or not any(key):
         raise click.UsageError("--funder-key needs a private key of 64 hexadecimal digits")
     return key

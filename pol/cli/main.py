@@ -3,51 +3,60 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
+from types import FrameType
 
-import click
-from rich.console import Console
-from rich.markup import escape
-
-from pol import __version__
-from pol.cli.bench import bench
-from pol.cli.demo import demo
-from pol.cli.replay import replay
-from pol.errors import OperationalError, PolError
-
-EXIT_PROTOCOL, EXIT_OPERATIONAL, EXIT_INTERRUPTED = 1, 3, 130
-
-
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, prog_name="pol")
-def commands() -> None:
-    """Proof of learning: pay strangers to train a neural network and know that the training was done."""
-
-
-commands.add_command(bench)
-commands.add_command(demo)
-commands.add_command(replay)
+EXIT_PROTOCOL, EXIT_USAGE, EXIT_OPERATIONAL, EXIT_BUG, EXIT_INTERRUPTED = 1, 2, 3, 70, 130
 
 
 def main() -> None:
-    """Run one command; exit code 1: bad evidence, 2: bad usage, 3: something couldn't be looked at, 130: ^C."""
+    """Run one command.
+
+    Exit codes: 1 bad evidence, 2 bad usage, 3 something couldn't be looked at, 70 a bug of pol, 130 interrupted.
+    """
+    signal.signal(signal.SIGTERM, _interrupt)
     try:
-        commands(standalone_mode=False)
+        # Imported here, so that an interrupt during the seconds that this takes is met as well.
+        code = _run()
+    except KeyboardInterrupt:
+        code = _fail("interrupted; nothing was left half-written", EXIT_INTERRUPTED)
+    sys.exit(code)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def _run() -> int:
+    import click
+
+    from pol.errors import OperationalError, PolError
+
+    try:
+        from pol.cli.commands import commands
+
+        result = commands(standalone_mode=False)
+        return result if isinstance(result, int) else 0
     except click.exceptions.Abort:
-        _fail("interrupted; nothing was left half-written", EXIT_INTERRUPTED)
+        return _fail("interrupted; nothing was left half-written", EXIT_INTERRUPTED)
     except click.ClickException as error:
-        error.show()
-        sys.exit(error.exit_code)
+        return _fail(error.format_message(), EXIT_USAGE)
     except PolError as error:
-        _fail(str(error), EXIT_OPERATIONAL if isinstance(error, OperationalError) else EXIT_PROTOCOL)
+        return _fail(str(error), EXIT_OPERATIONAL if isinstance(error, OperationalError) else EXIT_PROTOCOL)
+    except Exception as error:  # noqa: BLE001  # the last resort: say whose fault it is, and keep the evidence
+        import traceback
+
+        traceback.print_exc()
+        return _fail(f"this is a bug of pol, please report it with the lines above: {error!r}", EXIT_BUG)
 
 
-def _fail(message: str, code: int) -> None:
+def _fail(message: str, code: int) -> int:
     if "--json" in sys.argv:
         print(json.dumps({"error": message}))
     else:
-        Console(stderr=True).print(f"[bold red]pol:[/bold red] {escape(message)}", highlight=False, soft_wrap=True)
-    sys.exit(code)
+        print(f"pol: {message}", file=sys.stderr)
+    return code
 
 
 if __name__ == "__main__":

@@ -10,14 +10,19 @@ import click
 from rich.console import Console
 
 from pol.cli.report import describe_position, shown
+from pol.commitments.program import ProgramCommitment
 from pol.dispute.arbitration import execute_instruction
+from pol.dispute.header import Header
 from pol.dispute.moves import Ended, ProveStep
-from pol.dispute.position import Level
+from pol.dispute.position import Level, replay_start
 from pol.dispute.record import Record
 from pol.errors import OperationalError, ProtocolError
 from pol.graph.names import Names
+from pol.training.canonical_json import parse
+from pol.training.learning_proof import LearningProof
+from pol.training.learning_proof import load as load_proof
 from pol.training.store import Store
-from pol.training.task import load
+from pol.training.task import LoadedTask, load
 
 
 @click.command()
@@ -25,14 +30,40 @@ from pol.training.task import load
 @click.option("--false-dispute", is_flag=True, help="Replay the challenge to the honest verdict instead.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def replay(folder: Path, false_dispute: bool, as_json: bool) -> None:
-    """Replay the dispute that `pol demo --out DIR` kept: every rule is checked again, nothing is trusted."""
+    """Replay the dispute that `pol demo --out DIR` kept: its claim is held against task and proof, every rule checked."""
     record = Record.from_dict(read_json(folder / ("false_dispute.json" if false_dispute else "dispute.json")))
-    task = load(Store(f"file://{(folder / 'store').resolve()}"), read_json(folder / "task.json")["document"])
-    if record.claim.program != task.document.program_hash or record.claim.constants != task.document.constants_root:
-        raise ProtocolError(f"the dispute in {folder} is about another program than the task beside it")
+    kept = read_json(folder / "task.json")
+    store = Store(f"file://{(folder / 'store').resolve()}")
+    try:
+        task = load(store, kept["document"])
+        proof = load_proof(store, kept["proofs"][1 if false_dispute else 0], task)
+    except (KeyError, TypeError, IndexError) as error:
+        raise ProtocolError(f"{folder / 'task.json'} doesn't name a task and its proofs: {error!r}") from error
+    require_about(record, task, proof)
     document = walk(record, task.names, None if as_json else Console())
     if as_json:
         print(json.dumps(document, indent=2))
+
+
+def require_about(record: Record, task: LoadedTask, proof: LearningProof) -> None:
+    """Check that a dispute is about a segment of this task that begins where the learning proof says.
+
+    Raises:
+        ProtocolError: it isn't.
+    """
+    start, interval = record.start, task.document.interval
+    expected = (task.document.program_hash, task.document.constants_root)
+    if (record.claim.program, record.claim.constants) != expected:
+        raise ProtocolError("the recorded dispute is about another program or other data than the task beside it")
+    commitment = ProgramCommitment.of(task.program)
+    header = Header.decode(commitment.header, commitment.hash)
+    segment = start.lo // interval
+    if not 0 <= segment < task.document.segments:
+        raise ProtocolError("the recorded dispute is about steps that the task doesn't have")
+    begins = proof.checkpoints[segment].state_root
+    replay = replay_start(header.nodes, header.nodes_tree, segment * interval, interval, begins, start.claimed)
+    if start != replay:
+        raise ProtocolError("the recorded dispute doesn't begin at a checkpoint of the learning proof beside it")
 
 
 def walk(record: Record, names: Names, console: Console | None) -> dict[str, Any]:
@@ -46,10 +77,10 @@ def walk(record: Record, names: Names, console: Console | None) -> dict[str, Any
         line = describe_position(position, move)
         moves.append({"level": position.level.name, "move": type(move).__name__, "says": line})
         if console is not None:
-            console.print(f"{number:>3}  {line}", highlight=False)
+            console.print(f"{number:>3}  {line}", highlight=False, markup=False)
             if position.level in (Level.NODE, Level.ONE_STEP):
                 node = names.nodes[position.node]
-                console.print(f"     [bold]{node.name}[/bold]  {node.source}", highlight=False)
+                console.print(f"     {node.name}  {node.source}", highlight=False, markup=False)
         if isinstance(move, ProveStep):
             instance = execute_instruction(position, move, record.claim)
             words = ", ".join(shown(word, instance.op.name) for word in instance.operands)
@@ -73,8 +104,7 @@ def read_json(path: Path) -> Any:
         ProtocolError: it is no JSON.
     """
     try:
-        return json.loads(path.read_text())
+        data = path.read_bytes()
     except OSError as error:
         raise OperationalError(f"can't read {path}: {error}; make it with: pol demo --out {path.parent}") from error
-    except ValueError as error:
-        raise ProtocolError(f"{path} is not JSON: {error}") from error
+    return parse(data, str(path))

@@ -37,7 +37,7 @@ class DisputeReport:
     task_id: bytes
     dispute: int
     winner: str
-    gas: tuple[tuple[str, int], ...]
+    gas: tuple[tuple[Level, int], ...]
     """Level and gas of every move, in order."""
     record: Record
     one_step: OneStep | None
@@ -59,6 +59,14 @@ class Report:
     accuracy: float
     deployment: Deployment
     task_document: str
+    proofs: tuple[str, str]
+    """Digests of the learning proofs that the dispute and the false dispute were about."""
+
+    @property
+    def kept_its_promises(self) -> bool:
+        """Whether everybody got what the protocol promises."""
+        outcomes = (self.accepted, self.cheating_solver_rejected, self.lying_verifier_slashed)
+        return all(outcomes) and self.false_challenger_slashed and self.total_change_wei == 0
 
     @property
     def total_change_wei(self) -> int:
@@ -66,6 +74,8 @@ class Report:
         return sum(b.change for b in self.balances) + self.left_in_market
 
 
+PROVING = (Level.ONE_STEP, Level.SLOT, Level.SUM_LEAF)
+"""Levels at which the last move proves instead of walking on: it carries Merkle proofs and settles the claim."""
 WHERE = {
     Level.STEPS: "steps {lo} to {hi}",
     Level.TRACE: "step {step}",
@@ -132,13 +142,14 @@ def to_json(report: Report) -> dict[str, Any]:
 
 def _dispute_json(dispute: DisputeReport) -> dict[str, Any]:
     gas = [used for _, used in dispute.gas]
-    moves = [used for level, used in dispute.gas if level != "ONE_STEP"]
+    moves = [used for level, used in dispute.gas if level not in PROVING]
     return {
         "winner": dispute.winner,
         "moves": len(gas),
         "gas_total": sum(gas),
         "gas_max_move": max(moves),
-        "gas_by_move": [{"level": level, "gas": used} for level, used in dispute.gas],
+        "gas_proof": gas[-1],
+        "gas_by_move": [{"level": level.name, "gas": used} for level, used in dispute.gas],
     }
 
 

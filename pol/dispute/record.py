@@ -53,9 +53,7 @@ class Record:
         """
         try:
             claim, start = _read(Claim, document["claim"]), _read(Position, document["start"])
-            moves = tuple(
-                _read(MOVE_TYPES[m["move"]], {k: v for k, v in m.items() if k != "move"}) for m in document["moves"]
-            )
+            moves = tuple(_read_move(move) for move in document["moves"])
         except (KeyError, TypeError, ValueError) as error:
             raise ProtocolError(f"not a record of a dispute: {error!r}") from error
         return cls(claim, start, moves)

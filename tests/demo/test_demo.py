@@ -6,11 +6,16 @@ import signal
 import subprocess
 import sys
 import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
 from anvil_node import anvil_node
+
+from pol.chain.connection import Connection
+from pol.chain.wallet import Wallet
 
 POL = Path(sys.executable).parent / "pol"
 
@@ -42,7 +47,9 @@ def check(report: dict[str, Any]) -> None:
     assert len(one["operands"]) >= 1
     assert report["dispute"]["gas_max_move"] <= 60_000
     assert one["gas"] <= 200_000
+    assert report["dispute"]["gas_proof"] <= 200_000
     assert report["false_dispute"]["gas_max_move"] <= 60_000
+    assert report["false_dispute"]["gas_proof"] <= 200_000
 
 
 def test_the_story_and_its_replay(tmp_path: Path) -> None:
@@ -60,7 +67,7 @@ def test_the_story_and_its_replay(tmp_path: Path) -> None:
     words = pol("replay", out)
     assert report["one_step"]["node"] in words.stdout
     occupied = pol("demo", "--out", out)
-    assert occupied.returncode == 1
+    assert occupied.returncode == 2
     assert "isn't empty" in occupied.stderr
     damage(out)
 
@@ -106,16 +113,65 @@ def test_a_node_that_is_down() -> None:
 def test_bad_usage() -> None:
     assert pol("demo", "--funder-key", "xyz").returncode == 2
     assert pol("replay", "nowhere").returncode == 3
-    assert pol("bench", "nothing").returncode == 1
+    assert pol("bench", "nothing").returncode == 2
+    assert pol("demo", "--seed", "-1").returncode == 2
+    assert pol("demo", "--funder-key", "00" * 32).returncode == 2
+    under_a_file = pol("demo", "--out", Path(__file__) / "story", "--json")
+    assert under_a_file.returncode == 3
+    assert "another folder" in json.loads(under_a_file.stdout)["error"]
 
 
-@pytest.mark.parametrize("seconds", [1.0, 6.0])
-def test_interrupted(tmp_path: Path, seconds: float) -> None:
+def test_a_server_that_is_no_node() -> None:
+    """It answers, with a web page."""
+
+    class Page(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b"<html>hello</html>")
+
+        def log_message(self, *arguments: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Page) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        done = pol("demo", "--rpc", f"http://127.0.0.1:{server.server_port}")
+        server.shutdown()
+    assert done.returncode == 3
+    assert "Traceback" not in done.stderr
+
+
+def test_a_node_that_dies_in_the_middle(tmp_path: Path) -> None:
+    with anvil_node() as url:
+        command = [str(POL), "demo", "--rpc", url, "--out", "story"]
+        process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        time.sleep(5)
+    _, stderr = process.communicate(timeout=300)
+    assert process.returncode == 3
+    assert "Is the node running" in stderr
+    assert "Traceback" not in stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_funder_gets_back_what_is_left() -> None:
+    """The parties' keys follow from the funder's: nobody else can have them."""
+    key = "ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80"  # anvil's first, known to everyone
+    with anvil_node() as url:
+        check(story("--rpc", url, "--funder-key", key))
+        connection = Connection.to(url)
+        left = Wallet.create(connection, bytes.fromhex(key)).balance()
+        assert left > 9_999 * 10**18
+
+
+@pytest.mark.parametrize(
+    ("seconds", "number"), [(0.3, signal.SIGINT), (1.0, signal.SIGINT), (4.5, signal.SIGINT), (4.5, signal.SIGTERM)]
+)
+def test_interrupted(tmp_path: Path, seconds: float, number: int) -> None:
     """^C at any time: one line, exit code 130, nothing half-written."""
     command = [str(POL), "demo", "--out", "story"]
     with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         time.sleep(seconds)
-        os.kill(process.pid, signal.SIGINT)
+        os.kill(process.pid, number)
         _, stderr = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "interrupted" in stderr
