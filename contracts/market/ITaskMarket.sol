@@ -22,13 +22,21 @@ import {Claim, LogProof, Outcome, Task, Terms} from "./TaskTypes.sol";
 /// - Nobody administers this contract. The deployer names the game once and the beacon and treasury for ever; a task can't begin before.
 /// - Times are block timestamps in whole seconds; what a deadline allows is allowed in its last second too.
 /// - A program, constants or document that nobody can fetch makes a task that nobody should join. The contract knows hashes only.
+/// - `TermsRules` bounds windows, clock and bond so that no terms are a trap for everybody. Whether they leave a party the time that its
+///   own machines need is for that party to judge before it stakes.
 /// - First come, first served: one verifier seat and one solver seat. Whoever has many addresses can take both and lie; only a
 ///   whistleblower stops it. Sortition among staked verifiers, a profile that can be challenged and auctions replace these seats later.
 /// - A seat in Drawn may stay empty for ever if the fee attracts nobody; the escrow waits.
-/// - A solver that withholds a checkpoint can't be replayed: a verifier then loses its stake by default. The availability challenge,
-///   forced errors and the jackpot (fed by the treasury's share) come later behind the same seams.
-/// - A failed challenge restarts the challenge window in full, so a loser on purpose can delay settlement, at the price of a bond each
-///   time, but never use up the time of an honest challenger.
+/// - There is no availability challenge yet. A solver that withholds a checkpoint, or publishes a file that is not what its log
+///   commits to, can't be replayed; nobody leaves the seat after Open, so its verifier loses its stake by default. Stake only where that
+///   is bearable. The availability challenge, forced errors and the jackpot (fed by the treasury's share) come later behind the same
+///   seams.
+/// - A segment that begins or ends in a zero state is rejected whatever its claim says, so that claim can't be challenged.
+/// - One dispute at a time, first come, first served: a verifier that lied and a challenger of its own can take the place again in the
+///   transaction in which they leave it. Each time keeps everybody else out for up to two clocks, and loses to the treasury half of a
+///   bond that has doubled: n times cost bond * (2^n - 1) / 2. Then the challenge window starts again in full. They can also raise the
+///   bond beyond what a watcher can pay, and lose half of it, so whoever guards a task holds more than lying in it can earn.
+/// - A verdict that falls, or is not posted, costs its verifier a stake and everybody else time; the next verifier starts afresh.
 interface ITaskMarket {
     // Events: together they rebuild every field of every task.
 
@@ -56,7 +64,7 @@ interface ITaskMarket {
     event VerdictPosted(
         bytes32 indexed taskId, uint32 indexed verdict, address indexed verifier, bool accepted, uint64 deadline
     );
-    /// @notice Claim `claimIndex` of verdict `verdict` is in dispute.
+    /// @notice Claim `claimIndex` of verdict `verdict` is in dispute; `bond` wei are in escrow.
     event Challenged(
         bytes32 indexed taskId,
         uint32 indexed verdict,
@@ -64,9 +72,10 @@ interface ITaskMarket {
         uint256 dispute,
         uint32 claimIndex,
         uint8 kind,
-        uint8 component
+        uint8 component,
+        uint256 bond
     );
-    /// @notice The claim stood (challengeable again until `deadline`), or the verdict is void and its verifier gone (`deadline` is zero).
+    /// @notice The claim stood (challengeable again until `deadline`, for twice the bond), or the verdict is void and its verifier gone (`deadline` is zero).
     event DisputeResolved(
         bytes32 indexed taskId, uint32 indexed verdict, uint256 dispute, bool asserterWon, uint64 deadline
     );
@@ -115,7 +124,7 @@ interface ITaskMarket {
     error WrongSegment(uint256 index, uint32 expected);
     /// @notice The current verdict has no such claim at this index.
     error UnknownClaim(uint32 index);
-    /// @notice The kind does not exist or does not go with the component.
+    /// @notice The kind does not exist or does not go with the component, or the claim is about a zero state and so rejects anyhow.
     error InvalidChallenge(uint8 kind, uint8 component);
     /// @notice A hash is zero, which means nothing.
     error ZeroHash();
@@ -167,7 +176,7 @@ interface ITaskMarket {
     /// @notice The verifier answers for every drawn segment, in the order of the draw. The chain compares; the challenge window starts.
     function postVerdict(bytes32 taskId, Claim[] calldata claims, LogProof[] calldata proofs) external;
 
-    /// @notice Disputes one claim of the current verdict, with exactly `bond`. One dispute at a time.
+    /// @notice Disputes one claim of the current verdict, with exactly `bondOf(taskId)`. One dispute at a time.
     /// @param claimIndex Position of the claim in the verdict.
     /// @param claim The claim itself: one posted meanwhile by somebody else does not bind the challenger.
     /// @param kind 1 replay, 2 distance, 3 reference.
@@ -201,6 +210,10 @@ interface ITaskMarket {
 
     /// @notice The terms of a task.
     function terms(bytes32 taskId) external view returns (Terms memory);
+
+    /// @notice What a challenger of the current verdict puts up, or has put up while it is in dispute: the bond of the terms, doubled for
+    /// every failed challenge of the same verdict.
+    function bondOf(bytes32 taskId) external view returns (uint256);
 
     /// @notice The drawn segments of a task in the order of the draw. Reverts before the draw.
     function drawnSegments(bytes32 taskId) external view returns (uint32[] memory);

@@ -16,8 +16,17 @@ library Settlement {
     /// @notice Of the bond of a challenger that lost a dispute, to the verifier.
     uint256 internal constant VERIFIER_OF_BOND = 5_000;
 
+    /// @notice Failed challenges that double the bond. The last doubling leaves it below 2^192, so a share of it can't overflow; long
+    /// before, it is more than anybody pays for a delay.
+    uint8 internal constant MAX_DOUBLINGS = 64;
+
+    /// @notice What a challenger of a verdict that withstood `failures` challenges puts up: each doubles it.
+    function bondAfter(uint128 bond, uint8 failures) internal pure returns (uint256) {
+        return uint256(bond) << failures;
+    }
+
     /// @notice `amount * points / 10000`, rounded down; the treasury gets what rounding leaves.
-    function shareDown(uint128 amount, uint256 points) internal pure returns (uint256) {
-        return uint256(amount) * points / WHOLE;
+    function shareDown(uint256 amount, uint256 points) internal pure returns (uint256) {
+        return amount * points / WHOLE;
     }
 }

@@ -210,7 +210,8 @@ contract TaskMarket is ITaskMarket, IDisputeResolver, Ledger {
         if (_claimHashes[taskId][t.verdicts][claimIndex] != keccak256(abi.encode(claim))) {
             revert UnknownClaim(claimIndex);
         }
-        _expectPayment(_terms[taskId].bond);
+        if (claim.start == 0 || claim.end == 0) revert InvalidChallenge(kind, component);
+        _expectPayment(bondOf(taskId));
         StartParams memory params = _startParams(taskId, t.verifier, claim, kind, component);
         t.status = Status.Disputed;
         t.deadline = 0;
@@ -218,7 +219,7 @@ contract TaskMarket is ITaskMarket, IDisputeResolver, Ledger {
         // The game is fixed, gives an id that is never zero and does not call back here: nothing can move the task in between.
         uint256 dispute = game.start(params, header);
         t.dispute = dispute;
-        emit Challenged(taskId, t.verdicts, msg.sender, dispute, claimIndex, kind, component);
+        emit Challenged(taskId, t.verdicts, msg.sender, dispute, claimIndex, kind, component, msg.value);
     }
 
     /// @inheritdoc IDisputeResolver
@@ -227,22 +228,24 @@ contract TaskMarket is ITaskMarket, IDisputeResolver, Ledger {
         Task storage t = _expect(taskId, Status.Disputed);
         if (id == 0 || id != t.dispute) revert NotAllowed(msg.sender);
         Terms storage s = _terms[taskId];
-        (address verifier, address challenger) = (t.verifier, t.challenger);
+        (address verifier, address challenger, uint256 bond) = (t.verifier, t.challenger, bondOf(taskId));
         t.dispute = 0;
         t.challenger = address(0);
         if (asserterWon) {
             t.status = Status.Verdict;
             t.deadline = _from(s.challengeWindow);
+            if (t.failures < Settlement.MAX_DOUBLINGS) ++t.failures;
         } else {
             t.status = Status.Drawn;
+            t.failures = 0;
             t.verifier = address(0);
             t.accepted = false;
         }
         emit DisputeResolved(taskId, t.verdicts, id, asserterWon, t.deadline);
         if (asserterWon) {
-            _slash(taskId, s.bond, verifier, Settlement.VERIFIER_OF_BOND);
+            _slash(taskId, bond, verifier, Settlement.VERIFIER_OF_BOND);
         } else {
-            _credit(taskId, challenger, s.bond);
+            _credit(taskId, challenger, bond);
             _slash(taskId, s.verifierStake, challenger, Settlement.CHALLENGER_OF_VERIFIER_STAKE);
         }
     }
@@ -298,6 +301,11 @@ contract TaskMarket is ITaskMarket, IDisputeResolver, Ledger {
     /// @inheritdoc ITaskMarket
     function terms(bytes32 taskId) external view returns (Terms memory) {
         return _terms[taskId];
+    }
+
+    /// @inheritdoc ITaskMarket
+    function bondOf(bytes32 taskId) public view returns (uint256) {
+        return Settlement.bondAfter(_terms[taskId].bond, _tasks[taskId].failures);
     }
 
     /// @inheritdoc ITaskMarket
@@ -371,7 +379,7 @@ contract TaskMarket is ITaskMarket, IDisputeResolver, Ledger {
     }
 
     /// @dev Splits lost money between one party and the treasury.
-    function _slash(bytes32 taskId, uint128 amount, address party, uint256 points) private {
+    function _slash(bytes32 taskId, uint256 amount, address party, uint256 points) private {
         uint256 share = Settlement.shareDown(amount, points);
         _credit(taskId, party, share);
         _credit(taskId, treasury, amount - share);

@@ -14,7 +14,7 @@ struct Terms {
     uint128 workUnits; // weighted operations of the whole training
     uint128 solverStake;
     uint128 verifierStake;
-    uint128 bond; // what a challenger puts up
+    uint128 bond; // what the first challenger of a verdict puts up; every failed challenge doubles it for the next
     uint128 verifierFee;
     uint32 trainingWindow; // from acceptance to the committed learning proof
     uint32 verificationWindow; // from the draw, or from joining after it, to the verdict
@@ -51,6 +51,7 @@ struct Task {
     bool profiled; // thresholds are set
     bool accepted; // what the current verdict says
     uint32 verdicts; // number of the current verdict; the first is 1
+    uint8 failures; // failed challenges of the current verdict, counted up to 64
     address verifier;
     uint64 deadline; // last second of what the status allows; zero while no clock runs
     address solver;

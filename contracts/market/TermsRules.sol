@@ -8,7 +8,26 @@ import {Terms} from "./TaskTypes.sol";
 
 /// @title TermsRules
 /// @notice What terms must satisfy, whatever their values mean to the parties.
+/// @dev The bounds keep out what nobody honest can live with, and still let a test network be quick. How much time a party wants for
+/// its work is its own policy: it reads the terms before it stakes.
 library TermsRules {
+    /// @notice Five blocks of 12 seconds: what is sent at once is heard.
+    uint32 internal constant MIN_WINDOW = 60 seconds;
+    /// @notice Longest that one missing verdict or one challenge window holds everybody's stakes.
+    uint32 internal constant MAX_WINDOW = 90 days;
+    /// @notice Trainings are long; the verifier's stake waits for them.
+    uint32 internal constant MAX_TRAINING_WINDOW = 365 days;
+    /// @notice Fifty blocks of 12 seconds. The longest walk through a segment that a machine can replay takes either side about 40
+    /// moves: with less, the side that is right loses by the pace of the chain.
+    uint32 internal constant MIN_CLOCK = 10 minutes;
+    /// @notice A dispute lasts at most two clocks, and all stakes wait for it.
+    uint32 internal constant MAX_CLOCK = 14 days;
+    /// @notice The first bond is at least the verifier's stake divided by this: a delay costs something.
+    uint256 internal constant MAX_STAKE_PER_BOND = 16;
+    /// @notice The first bond is at most the verifier's stake divided by this: who is right wins half of that stake
+    /// (`Settlement`), so it wins no less than it puts at risk.
+    uint256 internal constant MIN_STAKE_PER_BOND = 2;
+
     /// @notice Reverts with the name of the first field that breaks a rule.
     function check(Terms calldata s) internal pure {
         _require(s.program != 0, "program");
@@ -23,17 +42,19 @@ library TermsRules {
         _require(s.draws > 0 && s.draws <= segments && s.draws <= SegmentDraw.MAX_DRAWS, "draws");
         _require(s.workUnits > 0, "workUnits");
         _require(s.verifierStake > 0, "verifierStake");
-        _require(s.bond > 0, "bond");
+        _require(
+            s.bond * MIN_STAKE_PER_BOND <= s.verifierStake && s.verifierStake <= s.bond * MAX_STAKE_PER_BOND, "bond"
+        );
         // A rejection costs the submitter the verifier's fee; its share of the slash makes up for it.
         _require(
             s.solverStake > 0
                 && Settlement.shareDown(s.solverStake, Settlement.SUBMITTER_OF_SOLVER_STAKE) >= s.verifierFee,
             "solverStake"
         );
-        _require(s.trainingWindow > 0, "trainingWindow");
-        _require(s.verificationWindow > 0, "verificationWindow");
-        _require(s.challengeWindow > 0, "challengeWindow");
-        _require(s.clock > 0, "clock");
+        _require(MIN_WINDOW <= s.trainingWindow && s.trainingWindow <= MAX_TRAINING_WINDOW, "trainingWindow");
+        _require(MIN_WINDOW <= s.verificationWindow && s.verificationWindow <= MAX_WINDOW, "verificationWindow");
+        _require(MIN_WINDOW <= s.challengeWindow && s.challengeWindow <= MAX_WINDOW, "challengeWindow");
+        _require(MIN_CLOCK <= s.clock && s.clock <= MAX_CLOCK, "clock");
     }
 
     function _require(bool holds, string memory field) private pure {

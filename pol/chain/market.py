@@ -72,6 +72,7 @@ class Task:
     profiled: bool
     accepted: bool
     verdicts: int
+    failures: int
     verifier: ChecksumAddress
     deadline: int
     solver: ChecksumAddress
@@ -95,7 +96,7 @@ class TaskMarket(Binding):
     def task(self, task_id: bytes) -> Task:
         """The state of a task."""
         fields = list(self.read("task", task_id))
-        fields[1], fields[2], fields[14] = Status(fields[1]), TaskOutcome(fields[2]), tuple(fields[14])
+        fields[1], fields[2], fields[15] = Status(fields[1]), TaskOutcome(fields[2]), tuple(fields[15])
         return Task(*fields)
 
     def terms(self, task_id: bytes) -> Terms:
@@ -115,6 +116,10 @@ class TaskMarket(Binding):
     def join_as_verifier(self, wallet: Wallet, task_id: bytes) -> TxReceipt:
         """Take the verifier's seat with the stake that the terms ask for."""
         return wallet.send(self.function("joinAsVerifier", task_id), self.terms(task_id).verifier_stake)
+
+    def leave_as_verifier(self, wallet: Wallet, task_id: bytes) -> TxReceipt:
+        """Give the seat of an open task back and take the stake."""
+        return wallet.send(self.function("leaveAsVerifier", task_id))
 
     def post_profile(self, wallet: Wallet, task_id: bytes, thresholds: Sequence[int], digest: bytes) -> TxReceipt:
         """State the thresholds and the content address of the evidence for them."""
@@ -173,10 +178,14 @@ class TaskMarket(Binding):
     def challenge(
         self, wallet: Wallet, task_id: bytes, index: int, claim: Claim, kind: Kind, component: int, header: bytes
     ) -> int:
-        """Dispute claim ``index`` of the current verdict; returns the id of the dispute."""
+        """Dispute claim ``index`` of the current verdict for the bond of the moment; returns the id of the dispute."""
         call = self.function("challenge", task_id, index, astuple(claim), int(kind), component, header)
-        wallet.send(call, self.terms(task_id).bond)
+        wallet.send(call, self.bond_of(task_id))
         return self.task(task_id).dispute
+
+    def bond_of(self, task_id: bytes) -> int:
+        """What a challenger of the current verdict puts up: every failed challenge of it has doubled the bond."""
+        return int(self.read("bondOf", task_id))
 
     def settle(self, wallet: Wallet, task_id: bytes) -> TxReceipt:
         """Close a task whose verdict stood."""

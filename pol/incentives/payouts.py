@@ -22,6 +22,9 @@ CHALLENGER_OF_VERIFIER_STAKE = 5_000
 VERIFIER_OF_BOND = 5_000
 """Of the bond of a challenger that lost a dispute, to the verifier."""
 
+MAX_DOUBLINGS = 64
+"""Failed challenges that double the bond."""
+
 
 @dataclass(frozen=True)
 class Deal:
@@ -39,7 +42,7 @@ class Deal:
     solver_stake: int
     verifier_stake: int
     bond: int
-    """Of one challenger."""
+    """What the challenger put up, see `bond_after`."""
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -72,6 +75,11 @@ class Payout:
 def share_down(amount: int, points: int) -> int:
     """`amount * points / 10000`, rounded down."""
     return amount * points // WHOLE
+
+
+def bond_after(bond: int, failures: int) -> int:
+    """What a challenger of a verdict puts up that withstood ``failures`` challenges: each doubles the bond of the terms."""
+    return bond << min(failures, MAX_DOUBLINGS)
 
 
 def accepted(deal: Deal) -> Payout:

@@ -5,7 +5,8 @@ Run this module to write them anew.
 
 import hashlib
 import json
-from dataclasses import asdict
+from collections.abc import Callable
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 from pymerkle import InmemoryTree
 
 from pol.incentives import payouts
-from pol.incentives.payouts import Deal
+from pol.incentives.payouts import Deal, Payout
 from pol.verification.sampling import draw
 
 VECTORS = Path(__file__).resolve().parents[2] / "fixtures" / "vectors"
@@ -24,9 +25,9 @@ def payout_vectors() -> dict[str, Any]:
     """Amounts as decimal strings: JSON readers lose integers beyond 2^53."""
     deals = [
         Deal(10 * ETHER, 8 * ETHER, ETHER, 5 * ETHER, 3 * ETHER, ETHER),
-        Deal(ETHER, ETHER - 1, 1, 2, 1, 1),
-        Deal(1_000_003, 900_001, 99_991, 199_999, 7, 13),
-        Deal((1 << 96) + 1, 1 << 95, (1 << 80) + 1, (1 << 81) + 3, (1 << 79) + 1, (1 << 78) + 1),
+        Deal(ETHER, ETHER - 1, 1, 2, 2, 1),
+        Deal(1_000_003, 900_001, 99_991, 199_999, 31, 13),
+        Deal((1 << 96) + 1, 1 << 95, (1 << 80) + 1, (1 << 81) + 3, (1 << 79) + 1, (1 << 78) - 1),
     ]
     rows = {
         "accepted": payouts.accepted,
@@ -43,10 +44,17 @@ def payout_vectors() -> dict[str, Any]:
             {
                 **{name: str(amount) for name, amount in asdict(deal).items()},
                 **{row: {who: str(wei) for who, wei in asdict(pay(deal)).items()} for row, pay in rows.items()},
+                "challengerWrongAgain": _again(deal, payouts.challenger_wrong),
+                "challengerRightAtLast": _again(deal, payouts.challenger_right),
             }
             for deal in deals
         ],
     }
+
+
+def _again(deal: Deal, pay: Callable[[Deal], Payout]) -> dict[str, str]:
+    """What the challenge after five failed ones pays."""
+    return {who: str(wei) for who, wei in asdict(pay(replace(deal, bond=payouts.bond_after(deal.bond, 5)))).items()}
 
 
 def draw_vectors() -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Every row of the settlement table: each wei in is a wei out, and nobody profits from the whole of a slash."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -86,6 +87,16 @@ def test_disputing_oneself_costs_half_of_the_stake(deal: Deal) -> None:
     right, wrong = payouts.challenger_right(deal), payouts.challenger_wrong(deal)
     assert deal.bond + deal.verifier_stake - right.challenger == (deal.verifier_stake + 1) // 2
     assert deal.bond - wrong.verifier == (deal.bond + 1) // 2
+
+
+def test_holding_a_dispute_costs_as_much_as_all_times_before() -> None:
+    """A verifier and its own challenger burn half of a bond that doubles, until it stops doubling."""
+    bonds = [payouts.bond_after(DEAL.bond, failures) for failures in range(67)]
+    assert bonds[:4] == [51, 102, 204, 408]
+    assert all(later == 2 * earlier for earlier, later in zip(bonds[:64], bonds[1:65], strict=True))
+    assert bonds[64:] == [51 << 64] * 3
+    burnt = sum(payouts.challenger_wrong(replace(DEAL, bond=bond)).treasury for bond in bonds[:10])
+    assert burnt >= 51 * (2**10 - 1) // 2
 
 
 @pytest.mark.parametrize(

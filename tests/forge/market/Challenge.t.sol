@@ -3,7 +3,7 @@ pragma solidity 0.8.37;
 
 import {StartParams} from "../../../contracts/interfaces/IDisputeGame.sol";
 import {ITaskMarket} from "../../../contracts/market/ITaskMarket.sol";
-import {Claim, LogProof, Status, Task} from "../../../contracts/market/TaskTypes.sol";
+import {Claim, LogProof, Status, Task, Terms} from "../../../contracts/market/TaskTypes.sol";
 import {MarketBase} from "./MarketBase.sol";
 
 contract ChallengeTest is MarketBase {
@@ -144,12 +144,82 @@ contract ChallengeTest is MarketBase {
             game.finish(true);
             vm.assertEq(market.task(id).deadline, vm.getBlockTimestamp() + 20 minutes);
         }
-        vm.assertEq(market.credits(verifier), 1.5 ether);
-        vm.assertEq(market.credits(treasury), 1.5 ether);
         _challenge();
         game.finish(false);
         _expectStatus(Status.Drawn);
         vm.assertFalse(market.task(id).accepted);
+    }
+
+    /// @dev The verifier and its own challenger can hold the only place for a dispute, and each time costs as much as all before.
+    function test_every_failed_challenge_doubles_the_next_bond() public {
+        _toVerdict(true);
+        uint256 burnt = 0;
+        for (uint256 i = 0; i < 6; ++i) {
+            uint256 bond = 1 ether << i;
+            vm.assertEq(market.bondOf(id), bond);
+            _challenge();
+            vm.assertEq(market.bondOf(id), bond);
+            _expectConserved();
+            game.finish(true);
+            burnt += bond / 2;
+            vm.assertEq(market.credits(treasury), burnt);
+            vm.assertEq(market.credits(verifier), burnt);
+            _expectConserved();
+        }
+        vm.assertEq(burnt, 31.5 ether);
+        Claim memory claim = _claim(0);
+        vm.prank(solver);
+        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.WrongPayment.selector, 1 ether, 64 ether));
+        market.challenge{value: 1 ether}(id, 0, claim, 1, 0, HEADER);
+    }
+
+    function test_who_is_right_gets_the_doubled_bond_back() public {
+        _toVerdict(true);
+        for (uint256 i = 0; i < 3; ++i) {
+            _challenge();
+            game.finish(true);
+        }
+        Claim memory claim = _claim(0);
+        vm.prank(solver);
+        vm.expectEmit(address(market));
+        emit ITaskMarket.Challenged(id, 1, solver, 4, 0, 1, 0, 8 ether);
+        market.challenge{value: 8 ether}(id, 0, claim, 1, 0, HEADER);
+        game.finish(false);
+        vm.assertEq(market.credits(solver), 8 ether + 1.5 ether);
+        _expectConserved();
+    }
+
+    function test_a_new_verdict_starts_with_the_bond_of_the_terms() public {
+        _toDisputed(true);
+        game.finish(true);
+        _challenge();
+        game.finish(false);
+        vm.assertEq(market.task(id).failures, 0);
+        _join(nextVerifier);
+        _verdict(nextVerifier, true);
+        vm.assertEq(market.bondOf(id), 1 ether);
+    }
+
+    /// @dev The chain rejects a segment with a zero state whatever the verifier says about it: there is nothing to disagree with.
+    function test_a_claim_about_a_zero_state_is_beyond_challenge() public {
+        uint256 refused = 0;
+        for (uint256 entry = 1; entry <= 4; ++entry) {
+            setUp();
+            log[entry] = 0;
+            _toVerdict(true);
+            (Claim[] memory claims,) = _claims(true);
+            for (uint32 i = 0; i < 2; ++i) {
+                if (claims[i].start != 0 && claims[i].end != 0) continue;
+                for (uint8 kind = 1; kind <= 3; ++kind) {
+                    uint8 component = kind == 1 ? 0 : 1;
+                    vm.prank(challenger);
+                    vm.expectRevert(abi.encodeWithSelector(ITaskMarket.InvalidChallenge.selector, kind, component));
+                    market.challenge{value: 1 ether}(id, i, claims[i], kind, component, HEADER);
+                    ++refused;
+                }
+            }
+        }
+        vm.assertGt(refused, 0);
     }
 
     function test_only_the_game_reports_and_only_what_it_plays() public {
@@ -195,5 +265,47 @@ contract ChallengeTest is MarketBase {
         vm.prank(challenger);
         market.challenge{value: 1 ether}(id, 0, claim, kind, component, HEADER);
         return game.started();
+    }
+}
+
+/// @notice Doubling has to end before a number overflows, or the last dispute could never be resolved.
+contract SmallestBondTest is MarketBase {
+    function _terms() internal view override returns (Terms memory s) {
+        s = super._terms();
+        (s.bond, s.verifierStake) = (1, 2);
+    }
+
+    function test_the_doubling_ends() public {
+        _toVerdict(true);
+        for (uint256 i = 0; i < 66; ++i) {
+            vm.assertEq(market.bondOf(id), i < 64 ? 1 << i : 1 << 64);
+            vm.deal(challenger, 1 << 64);
+            _challenge();
+            game.finish(true);
+        }
+        vm.assertEq(market.task(id).failures, 64);
+        _expectConserved();
+    }
+}
+
+/// @notice The largest stake with the largest bond, doubled as often as it gets.
+contract LargestBondTest is MarketBase {
+    function _terms() internal view override returns (Terms memory s) {
+        s = super._terms();
+        (s.bond, s.verifierStake) = (type(uint128).max / 2, type(uint128).max);
+    }
+
+    function test_no_sum_overflows() public {
+        vm.deal(verifier, type(uint128).max);
+        _toVerdict(true);
+        for (uint256 i = 0; i < 65; ++i) {
+            vm.deal(challenger, market.bondOf(id));
+            _challenge();
+            game.finish(true);
+        }
+        vm.deal(challenger, market.bondOf(id));
+        _challenge();
+        game.finish(false);
+        _expectConserved();
     }
 }

@@ -73,13 +73,14 @@ contract EventReplay {
             (t.accepted, t.deadline) = abi.decode(log.data, (bool, uint64));
             (t.verdicts, t.status) = (uint32(uint256(log.topics[2])), Status.Verdict);
         } else if (topic == ITaskMarket.Challenged.selector) {
-            (t.dispute,,,) = abi.decode(log.data, (uint256, uint32, uint8, uint8));
+            (t.dispute,,,,) = abi.decode(log.data, (uint256, uint32, uint8, uint8, uint256));
             (t.challenger, t.status, t.deadline) = (_address(log.topics[3]), Status.Disputed, 0);
         } else if (topic == ITaskMarket.DisputeResolved.selector) {
             bool stood;
             (, stood, t.deadline) = abi.decode(log.data, (uint256, bool, uint64));
             (t.challenger, t.dispute, t.status) = (address(0), 0, stood ? Status.Verdict : Status.Drawn);
-            if (!stood) (t.verifier, t.accepted) = (address(0), false);
+            if (!stood) (t.verifier, t.accepted, t.failures) = (address(0), false, 0);
+            else if (t.failures < 64) ++t.failures;
         } else if (topic == ITaskMarket.VerifierDefaulted.selector) {
             (t.verifier, t.deadline) = (address(0), 0);
         } else if (topic == ITaskMarket.TaskClosed.selector) {

@@ -18,7 +18,7 @@ contract EventsTest is MarketBase {
         vm.assertEq(bot.game(), address(game));
     }
 
-    function test_to_an_accepted_task_with_a_failed_challenge() public {
+    function test_to_an_accepted_task_with_failed_challenges() public {
         _submit();
         _expectRebuilt();
         _join(verifier);
@@ -35,10 +35,12 @@ contract EventsTest is MarketBase {
         _expectRebuilt();
         _verdict(verifier, true);
         _expectRebuilt();
-        _challenge();
-        _expectRebuilt();
-        game.finish(true);
-        _expectRebuilt();
+        for (uint256 i = 0; i < 3; ++i) {
+            _challenge();
+            _expectRebuilt();
+            game.finish(true);
+            _expectRebuilt();
+        }
         _pass(20 minutes + 1);
         market.settle(id);
         _expectRebuilt();
@@ -49,6 +51,8 @@ contract EventsTest is MarketBase {
 
     function test_to_a_rejected_task_with_a_void_verdict_and_a_default() public {
         _toDisputed(true);
+        game.finish(true);
+        _challenge();
         game.finish(false);
         _expectRebuilt();
         _join(verifier);

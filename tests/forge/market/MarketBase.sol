@@ -116,8 +116,9 @@ abstract contract MarketBase is Base {
 
     function _challenge() internal {
         Claim memory claim = _claim(0);
+        uint256 bond = market.bondOf(id);
         vm.prank(challenger);
-        market.challenge{value: _terms().bond}(id, 0, claim, 1, 0, HEADER);
+        market.challenge{value: bond}(id, 0, claim, 1, 0, HEADER);
     }
 
     function _toTraining() internal {
@@ -197,7 +198,7 @@ abstract contract MarketBase is Base {
         vm.assertEq(uint256(_status()), uint256(status));
     }
 
-    /// @dev What the task holds, told from its stage and terms alone.
+    /// @dev What the task holds, told from its stage, its failed challenges and its terms alone.
     function _locked(bytes32 taskId) internal view returns (uint256 wei_) {
         Task memory t = market.task(taskId);
         Terms memory s = market.terms(taskId);
@@ -205,7 +206,7 @@ abstract contract MarketBase is Base {
         wei_ = t.fee;
         if (t.verifier != address(0)) wei_ += s.verifierStake;
         if (t.solver != address(0)) wei_ += s.solverStake;
-        if (t.status == Status.Disputed) wei_ += s.bond;
+        if (t.status == Status.Disputed) wei_ += uint256(s.bond) << t.failures;
     }
 
     function _expectConserved() internal view {

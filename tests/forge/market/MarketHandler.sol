@@ -36,8 +36,8 @@ contract MarketHandler is MarketBase {
         Terms memory s = _terms();
         s.verifierFee = uint128(bound(amounts, 0, 1 ether));
         s.solverStake = s.verifierFee * 2 + uint128(bound(amounts >> 8, 1, 1 ether));
-        s.verifierStake = uint128(bound(amounts >> 16, 1, 1 ether));
-        s.bond = uint128(bound(amounts >> 24, 1, 1 ether));
+        s.verifierStake = uint128(bound(amounts >> 16, 2, 1 ether));
+        s.bond = uint128(bound(amounts >> 24, (uint256(s.verifierStake) + 15) / 16, s.verifierStake / 2));
         uint256 fee = s.verifierFee + bound(amounts >> 32, 1, 1 ether);
         _fund(submitter, fee);
         vm.prank(submitter);
@@ -170,7 +170,7 @@ contract MarketHandler is MarketBase {
             market.settle(id);
         } else if (choice % 3 == 0) {
             Claim memory claim = _claim(0);
-            uint256 bond = market.terms(id).bond;
+            uint256 bond = market.bondOf(id);
             address doubter = t.verifier == challenger ? submitter : challenger;
             _fund(doubter, bond);
             vm.prank(doubter);

@@ -55,10 +55,29 @@ contract PayoutVectorsTest is MarketBase {
             _mark();
             game.finish(true);
             _expectRow("challengerWrong");
+            for (uint256 failures = 1; failures < 5; ++failures) {
+                _challenge();
+                game.finish(true);
+            }
             _challenge();
+            _mark();
+            game.finish(true);
+            _expectRow("challengerWrongAgain");
+            _open();
+            _toDisputed(true);
             _mark();
             game.finish(false);
             _expectRow("challengerRight");
+            _open();
+            _toVerdict(true);
+            for (uint256 failures = 0; failures < 5; ++failures) {
+                _challenge();
+                game.finish(true);
+            }
+            _challenge();
+            _mark();
+            game.finish(false);
+            _expectRow("challengerRightAtLast");
         }
     }
 

@@ -74,28 +74,75 @@ contract SubmissionTest is MarketBase {
         _expectValid(s);
     }
 
-    function test_amounts_and_windows_are_there() public {
+    function test_work_and_stakes_are_there() public {
         Terms memory s = _terms();
         s.workUnits = 0;
         _expectInvalid(s, "workUnits");
         s = _terms();
         s.verifierStake = 0;
         _expectInvalid(s, "verifierStake");
+    }
+
+    function test_a_window_gives_time_to_be_heard_and_ends() public {
+        Terms memory s = _terms();
+        (s.trainingWindow, s.verificationWindow, s.challengeWindow) = (60, 60, 60);
+        _expectValid(s);
+        (s.trainingWindow, s.verificationWindow, s.challengeWindow) = (365 days, 90 days, 90 days);
+        _expectValid(s);
+        uint32[4] memory wrong = [uint32(0), 1, 59, type(uint32).max];
+        for (uint256 i = 0; i < wrong.length; ++i) {
+            s = _terms();
+            s.trainingWindow = wrong[i];
+            _expectInvalid(s, "trainingWindow");
+            s = _terms();
+            s.verificationWindow = wrong[i];
+            _expectInvalid(s, "verificationWindow");
+            s = _terms();
+            s.challengeWindow = wrong[i];
+            _expectInvalid(s, "challengeWindow");
+        }
         s = _terms();
-        s.bond = 0;
-        _expectInvalid(s, "bond");
-        s = _terms();
-        s.trainingWindow = 0;
+        s.trainingWindow = 365 days + 1;
         _expectInvalid(s, "trainingWindow");
         s = _terms();
-        s.verificationWindow = 0;
+        s.verificationWindow = 90 days + 1;
         _expectInvalid(s, "verificationWindow");
         s = _terms();
-        s.challengeWindow = 0;
+        s.challengeWindow = 90 days + 1;
         _expectInvalid(s, "challengeWindow");
-        s = _terms();
-        s.clock = 0;
-        _expectInvalid(s, "clock");
+    }
+
+    /// @dev A second is lost by the honest side, 2^32 seconds hold every stake to ransom.
+    function test_a_clock_is_long_enough_to_move_and_short_enough_to_end() public {
+        Terms memory s = _terms();
+        uint32[5] memory wrong = [uint32(0), 1, 10 minutes - 1, 14 days + 1, type(uint32).max];
+        for (uint256 i = 0; i < wrong.length; ++i) {
+            s.clock = wrong[i];
+            _expectInvalid(s, "clock");
+        }
+        s.clock = 10 minutes;
+        _expectValid(s);
+        s.clock = 14 days;
+        _expectValid(s);
+    }
+
+    /// @dev A wei makes delays free, a fortune makes challenges impossible.
+    function test_the_bond_is_in_proportion_to_what_a_challenge_can_win() public {
+        Terms memory s = _terms();
+        s.verifierStake = 3200;
+        uint128[5] memory wrong = [uint128(0), 1, 199, 1601, type(uint128).max];
+        for (uint256 i = 0; i < wrong.length; ++i) {
+            s.bond = wrong[i];
+            _expectInvalid(s, "bond");
+        }
+        s.bond = 200;
+        _expectValid(s);
+        s.bond = 1600;
+        _expectValid(s);
+        (s.verifierStake, s.bond) = (type(uint128).max, type(uint128).max / 2);
+        _expectValid(s);
+        (s.verifierStake, s.bond) = (1, 1);
+        _expectInvalid(s, "bond");
     }
 
     function test_the_solver_stake_covers_the_verifier_fee() public {
