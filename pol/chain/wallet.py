@@ -78,19 +78,27 @@ class Wallet:
 
     def transfer(self, to: ChecksumAddress, value: int) -> TxReceipt:
         """Send plain ether."""
-        with operational("send ether"):
-            web3 = self.connection.web3
-            gas_price = web3.eth.gas_price * 2
-            transaction = self._parameters(value)
-            transaction.update({"to": to, "gas": TRANSFER_GAS, "gasPrice": Wei(gas_price)})
-        return self._sign_and_send(transaction, "transfer")
+        return self._transfer(to, value, *self._fees())
 
     def transfer_all(self, to: ChecksumAddress) -> None:
-        """Send everything but the fee; nothing happens if there is no more than the fee."""
-        with operational("read the gas price"):
-            value = self.balance() - TRANSFER_GAS * self.connection.web3.eth.gas_price * 2
+        """Send everything but the highest possible fee; nothing happens if there is no more than that."""
+        most, tip = self._fees()
+        value = self.balance() - TRANSFER_GAS * most
         if value > 0:
-            self.transfer(to, value)
+            self._transfer(to, value, most, tip)
+
+    def _transfer(self, to: ChecksumAddress, value: int, most: int, tip: int) -> TxReceipt:
+        transaction = self._parameters(value)
+        fees: TxParams = {"to": to, "gas": TRANSFER_GAS, "maxFeePerGas": Wei(most), "maxPriorityFeePerGas": Wei(tip)}
+        transaction.update(fees)
+        return self._sign_and_send(transaction, "transfer")
+
+    def _fees(self) -> tuple[int, int]:
+        """The most that a unit of gas may cost until the base fee has doubled, and the tip in it; wei."""
+        eth = self.connection.web3.eth
+        with operational("read the fees"):
+            tip = eth.max_priority_fee
+            return 2 * eth.get_block("latest")["baseFeePerGas"] + tip, tip
 
     def _parameters(self, value: int) -> TxParams:
         nonce = self.connection.web3.eth.get_transaction_count(self.address, "pending")

@@ -30,7 +30,7 @@ from pol.training.task import LoadedTask, load
 @click.option("--false-dispute", is_flag=True, help="Replay the challenge to the honest verdict instead.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def replay(folder: Path, false_dispute: bool, as_json: bool) -> None:
-    """Replay the dispute that `pol demo --out DIR` kept: its claim is held against task and proof, every rule checked."""
+    """Replay the dispute that `pol demo --out DIR` kept: claim, task and proof must agree, every rule is checked."""
     record = Record.from_dict(read_json(folder / ("false_dispute.json" if false_dispute else "dispute.json")))
     kept = read_json(folder / "task.json")
     store = Store(f"file://{(folder / 'store').resolve()}")
