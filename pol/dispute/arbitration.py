@@ -108,6 +108,8 @@ def execute_instruction(position: Position, move: ProveStep, claim: Claim) -> In
 
     def opened_word(operand: Operand, a: int) -> int:
         what = f"{operand.source.name.lower()} {operand.index}"
+        if operand.source is Source.NODE and operand.index >= position.node:
+            raise IllegalMove(f"node {position.node} reads {what}, which isn't before it: the program is invalid")
         opening = next(openings, None)
         if opening is None:
             raise IllegalMove(f"an opening of {what} is missing")
@@ -148,8 +150,8 @@ def prove_slot(position: Position, move: ProveSlot, claim: Claim) -> Ended:
     leaf = keccak256(SLOT_TAG + move.descriptor)
     require_branch(leaf, q, move.descriptor_branch, header.slots, header.slots_tree, f"slot {q}")
     producer = Slot.decode(move.descriptor).producer
-    if len(move.trace_branch) != depth(header.nodes):
-        raise IllegalMove("the branch in the trace has the wrong length")
+    if producer >= header.nodes or len(move.trace_branch) != depth(header.nodes):
+        raise IllegalMove("the producer doesn't exist, or its branch in the trace has the wrong length")
     tree = climb(position.claimed, producer, list(move.trace_branch))
     if list_root_over_tree(ListTag.TRACE, header.nodes, tree) != position.trace:
         raise IllegalMove(f"node {producer} of the trace did not produce what slot {q} is claimed to hold")

@@ -44,6 +44,8 @@ def require_branch(leaf: bytes, index: int, branch: tuple[bytes, ...], count: in
     """
     if len(branch) != depth(count):
         raise WrongInclusionProof(f"the branch of {what} has {len(branch)} hashes, expected {depth(count)}")
+    if not 0 <= index < count:
+        raise WrongInclusionProof(f"{what} would stand at position {index}, past the end")
     if climb(leaf, index, list(branch)) != root:
         raise WrongInclusionProof(f"{what} does not stand at position {index} of what was committed")
 

@@ -1,8 +1,10 @@
 """Connections, wallets, the log cache, deployments."""
 
 import pytest
+import requests
 import toy_market
 from anvil_node import anvil_node
+from web3.types import FilterParams, LogReceipt
 
 from pol.chain.binding import Binding
 from pol.chain.connection import Connection
@@ -81,3 +83,23 @@ def test_the_log_cache_follows_a_reorganisation() -> None:
         market.submit(wallet, terms, toy_market.ETHER)
         assert len(market.events("TaskSubmitted", submitter=wallet.address)) == 1
         assert market.events("TaskSubmitted", submitter="0x" + "00" * 20) == []
+
+
+def test_the_log_cache_survives_a_failed_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request that fails between two others neither loses nor doubles an event."""
+    market, _, _ = market_on(Connection.embedded())
+    monkeypatch.setattr("pol.chain.logs.CHUNK", 3)
+    eth = market.connection.web3.eth
+    original, calls = eth.get_logs, []
+
+    def failing(query: FilterParams) -> list[LogReceipt]:
+        calls.append(query)
+        if len(calls) == 3:
+            raise requests.ConnectionError("too many requests")
+        return original(query)
+
+    monkeypatch.setattr(eth, "get_logs", failing)
+    with pytest.raises(OperationalError):
+        market.events("GameSet")
+    assert len(market.events("GameSet")) == 1
+    assert len(calls) > 4
