@@ -78,7 +78,7 @@ def share_down(amount: int, points: int) -> int:
 
 
 def bond_after(bond: int, failures: int) -> int:
-    """What a challenger of a verdict puts up that withstood ``failures`` challenges: each doubles the bond of the terms."""
+    """What a challenger puts up against a verdict that withstood ``failures`` challenges: each has doubled the bond."""
     return bond << min(failures, MAX_DOUBLINGS)
 
 

@@ -5,6 +5,7 @@ What they do is drawn from a seed; nothing else about them is staged.
 
 from __future__ import annotations
 
+from functools import cached_property
 from random import Random
 
 from pol.chain.connection import Connection
@@ -15,6 +16,8 @@ from pol.dispute.players import Challenger
 from pol.dispute.position import Kind
 from pol.execution.cpu import CpuExecutor
 from pol.graph.names import Names
+from pol.roles.policy import PUBLIC_CHAIN, Policy
+from pol.roles.role import Role
 from pol.roles.solver import Solver
 from pol.roles.verifier import Verifier
 from pol.roles.whistleblower import Finding, Whistleblower
@@ -25,14 +28,24 @@ from pol.training.task import LoadedTask
 from pol.verification.replay import Executor
 
 
-class SkippingSolver(Solver):
-    """Leaves out a tenth of the steps and claims all of them."""
+class Schemer(Role):
+    """A party that draws what it does from a source of randomness."""
 
     def __init__(
-        self, connection: Connection, deployment: Deployment, key: bytes, store_url: str, random: Random
+        self,
+        connection: Connection,
+        deployment: Deployment,
+        key: bytes,
+        store_url: str,
+        random: Random,
+        policy: Policy = PUBLIC_CHAIN,
     ) -> None:
-        super().__init__(connection, deployment, key, store_url)
+        super().__init__(connection, deployment, key, store_url, policy)
         self._random = random
+
+
+class SkippingSolver(Schemer, Solver):
+    """Leaves out a tenth of the steps and claims all of them."""
 
     def executor(self, task: LoadedTask) -> StepExecutor:
         """Stock torch, except for a tenth of the steps."""
@@ -41,15 +54,13 @@ class SkippingSolver(Solver):
         return SkippingExecutor(super().executor(task), skipped)
 
 
-class LyingVerifier(Verifier):
+class LyingVerifier(Schemer, Verifier):
     """Flips one bit of one scalar in a backward pass of the first drawn segment, and defends the result."""
 
-    def __init__(
-        self, connection: Connection, deployment: Deployment, key: bytes, store_url: str, random: Random
-    ) -> None:
-        super().__init__(connection, deployment, key, store_url)
-        self._random = random
-        self.lies: dict[int, Lie] = {}
+    @cached_property
+    def lies(self) -> dict[int, Lie]:
+        """What it lies about, by segment."""
+        return {}
 
     def executor(self, task: LoadedTask, proof: LearningProof, segment: int) -> Executor:
         """Canonical, with a lie in the first segment asked for."""
@@ -72,14 +83,8 @@ class LyingVerifier(Verifier):
         return SegmentTrace(task.program, task.constants, executor, start, segment * interval, interval)
 
 
-class BaselessWhistleblower(Whistleblower):
+class BaselessWhistleblower(Schemer, Whistleblower):
     """Challenges whatever it sees, right or wrong."""
-
-    def __init__(
-        self, connection: Connection, deployment: Deployment, key: bytes, store_url: str, random: Random
-    ) -> None:
-        super().__init__(connection, deployment, key, store_url)
-        self._random = random
 
     def check(self, task_id: bytes) -> list[Finding]:
         """A finding without any ground."""

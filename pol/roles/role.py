@@ -7,6 +7,7 @@ from pol.chain.deployment import Deployment
 from pol.chain.market import Terms
 from pol.chain.wallet import Wallet
 from pol.errors import OperationalError, ProtocolError
+from pol.roles.policy import PUBLIC_CHAIN, Policy
 from pol.training import learning_proof
 from pol.training.learning_proof import LearningProof
 from pol.training.store import Store
@@ -36,13 +37,22 @@ class Role:
         deployment: where the contracts are.
         key: 32-byte private key.
         store_url: fsspec URL of the store.
+        policy: which terms the party stakes on.
     """
 
-    def __init__(self, connection: Connection, deployment: Deployment, key: bytes, store_url: str) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        deployment: Deployment,
+        key: bytes,
+        store_url: str,
+        policy: Policy = PUBLIC_CHAIN,
+    ) -> None:
         self.connection = connection
         self.wallet = Wallet.create(connection, key)
         self.market, self.game = deployment.contracts(connection)
         self.store = Store(store_url)
+        self.policy = policy
         self._tasks: dict[bytes, LoadedTask] = {}
 
     def task(self, task_id: bytes) -> LoadedTask:

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pol.arithmetic.primitives import Words
+from pol.chain.market import Task
+from pol.errors import OperationalError, ProtocolError
+from pol.execution.cpu import CpuExecutor
 from pol.execution.torch_native import NativeExecutor
 from pol.roles.role import Role
 from pol.training.learning_proof import LearningProof
 from pol.training.solver import Recorder, StepExecutor, environment, train
 from pol.training.task import LoadedTask
+from pol.verification import profile
 
 OnCheckpoint = Callable[[int, int], None]
 
@@ -17,13 +21,45 @@ OnCheckpoint = Callable[[int, int], None]
 class Solver(Role):
     """Trains for money."""
 
-    def accept(self, task_id: bytes, discount_percent: int = 20) -> int:
-        """Check the task, stake on it and ask for less than the maximum price; returns the price in wei."""
+    def accept(self, task_id: bytes, discount_percent: int = 20, recheck: bool = False) -> int:
+        """Check task, terms and profile, stake, and ask for less than the maximum price; returns the price in wei.
+
+        ``recheck`` repeats the profile's measurements, which takes ``samples`` replays of a segment: without it, a
+        profile that was made up is believed as long as its thresholds follow from it.
+
+        Raises:
+            ProtocolError: nothing that this party should stake on; the message says why.
+            OperationalError: there is no profile yet, or the node or the store failed.
+        """
         self.task(task_id)
         state, terms = self.market.task(task_id), self.market.terms(task_id)
+        self.policy.require(terms)
+        self._require_profile(task_id, state, recheck)
         price = (state.fee - terms.verifier_fee) * (100 - discount_percent) // 100
         self.market.accept(self.wallet, task_id, price, state.thresholds)
         return price
+
+    def _require_profile(self, task_id: bytes, state: Task, recheck: bool) -> None:
+        if not state.profiled:
+            raise OperationalError("the task has no profile, so no thresholds to agree to yet; try again later")
+        digest = bytes(self.market.events("ProfilePosted", taskId=task_id)[-1]["digest"]).hex()
+        task = self.task(task_id)
+        # Decoding checks that the thresholds follow from spreads, margin and floor.
+        published = profile.load(self.store, digest, task)
+        if published.thresholds != state.thresholds:
+            raise ProtocolError(
+                f"the verifier posted other thresholds, {state.thresholds}, than its profile has, "
+                f"{published.thresholds}: don't stake on them"
+            )
+        if published.margin < self.policy.min_margin:
+            raise ProtocolError(
+                f"the profile has a margin of {published.margin}, this party's policy asks for "
+                f"{self.policy.min_margin}: wait for another verifier, or give the role another Policy"
+            )
+        if recheck:
+            arguments = (published.seeds, published.segments, published.margin)
+            if profile.profile(task, CpuExecutor, *arguments) != published:
+                raise ProtocolError("the verifier's profile was never measured: the same reruns part in another way")
 
     def executor(self, task: LoadedTask) -> StepExecutor:
         """What trains: stock torch kernels."""

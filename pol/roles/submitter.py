@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from pol.chain.market import Terms
-from pol.graph.capture import Capture
 from pol.roles.role import Role
 from pol.training import task
+
+if TYPE_CHECKING:
+    # Only an annotation, and it would bring torch.
+    from pol.graph.capture import Capture
 
 GWEI = 10**9
 

@@ -10,26 +10,34 @@ from pol.dispute.evidence import SegmentTrace
 from pol.dispute.players import Asserter, ReplayAsserter, SumAsserter
 from pol.dispute.position import Kind
 from pol.dispute.sums import SumEvidence
-from pol.errors import OperationalError
+from pol.errors import OperationalError, ProtocolError
 from pol.execution.cpu import CpuExecutor
 from pol.roles.duel import Duel
 from pol.roles.role import Role
-from pol.training.learning_proof import LearningProof, load_checkpoint
+from pol.training.learning_proof import Checkpoint, LearningProof, load_checkpoint
 from pol.training.task import LoadedTask
+from pol.verification.distance import INFINITE
 from pol.verification.profile import Profile, profile
 from pol.verification.replay import Executor
-from pol.verification.verdict import Verdict, verify_segment
+from pol.verification.verdict import Claim, Outcome, Verdict, verify_segment
 
 PROFILE_SEEDS = tuple(range(8))
 PROFILE_SEGMENTS = (0, 2)
+NO_REPLAY = b"\xff" * 32
+"""Stands for a replay that can't be made: the contract takes any root but zero."""
 
 
 class Verifier(Role):
     """Replays what solvers claim, and answers for it."""
 
     def join(self, task_id: bytes) -> None:
-        """Take the verifier's seat of a task and stake on it."""
+        """Take the verifier's seat of a task and stake on it.
+
+        Raises:
+            ProtocolError: the task isn't what it says, or its terms break this party's policy.
+        """
         self.task(task_id)
+        self.policy.require(self.market.terms(task_id))
         self.market.join_as_verifier(self.wallet, task_id)
 
     def profile(self, task_id: bytes, seeds: Sequence[int] = PROFILE_SEEDS) -> Profile:
@@ -45,6 +53,7 @@ class Verifier(Role):
         """Replay the drawn segments and post the verdict.
 
         Raises:
+            ProtocolError: the evidence for a segment is bad, and nothing that could be defended can be said about it.
             OperationalError: a segment couldn't be looked at; nothing is posted, and it can be tried again.
         """
         verdicts = self.replay(task_id)
@@ -67,15 +76,29 @@ class Verifier(Role):
         """Answer on chain for every drawn segment.
 
         Raises:
+            ProtocolError: the evidence for a segment is bad, and nothing that could be defended can be said about it.
             OperationalError: a segment couldn't be looked at; nothing is posted, and it can be tried again.
         """
-        claims = [verdict.claim for verdict in verdicts if verdict.claim is not None]
-        if len(claims) < len(verdicts):
-            failed = next(verdict for verdict in verdicts if verdict.claim is None)
-            raise OperationalError(f"segment {failed.segment} can't be replayed: {failed.detail}")
-        log = CheckpointLog([entry.state_root for entry in self.proof(task_id).checkpoints])
+        checkpoints = self.proof(task_id).checkpoints
+        log = CheckpointLog([entry.state_root for entry in checkpoints])
+        claims = [self._claim(task_id, verdict, checkpoints) for verdict in verdicts]
         paths = [(log.inclusion(claim.segment), log.inclusion(claim.segment + 1)) for claim in claims]
         self.market.post_verdict(self.wallet, task_id, claims, paths)
+
+    def _claim(self, task_id: bytes, verdict: Verdict, checkpoints: Sequence[Checkpoint]) -> Claim:
+        if verdict.claim is not None:
+            return verdict.claim
+        start, end = (checkpoints[verdict.segment + i].state_root for i in range(2))
+        if not any(start) or not any(end):
+            return reject_zero_state(verdict.segment, start, end)
+        if verdict.outcome is not Outcome.REJECTED:
+            raise OperationalError(f"segment {verdict.segment} can't be replayed: {verdict.detail}")
+        raise ProtocolError(
+            f"segment {verdict.segment} has bad evidence: {verdict.detail}. The contract has no availability challenge "
+            "yet, so no claim about this segment can be defended, and nobody can leave the seat after the draw. Post "
+            "nothing; unless the solver publishes what it committed to, the stake is lost by default after second "
+            f"{self.market.task(task_id).deadline}"
+        )
 
     def executor(self, task: LoadedTask, proof: LearningProof, segment: int) -> Executor:
         """What replays a segment: the canonical kernels."""
@@ -88,8 +111,17 @@ class Verifier(Role):
         executor = self.executor(task, proof, segment)
         return SegmentTrace(task.program, task.constants, executor, start, segment * interval, interval)
 
-    def defend(self, task_id: bytes, dispute: int) -> Duel:
-        """The defence of one of this verifier's claims, rebuilt from chain and store."""
+    def defend(self, task_id: bytes, dispute: int | None = None) -> Duel:
+        """The defence of one of this verifier's claims, rebuilt from chain and store.
+
+        ``dispute`` is the one that the task is in now, if it isn't given.
+
+        Raises:
+            OperationalError: nobody disputes the task now.
+        """
+        dispute = dispute or self.market.task(task_id).dispute
+        if not dispute:
+            raise OperationalError("nobody disputes this task now; there is nothing to defend")
         task = self.task(task_id)
         params, _ = self.game.params(dispute)
         return Duel(self.game, self.wallet, task.program, dispute, self._asserter(task_id, task, params))
@@ -104,3 +136,12 @@ class Verifier(Role):
         entry = next(c for c in proof.checkpoints[claim.segment :] if c.state_root == other)
         end = self.trace(task, proof, claim.segment).state((claim.segment + 1) * task.document.interval)
         return SumAsserter(SumEvidence(task.program, params.component, end, load_checkpoint(self.store, task, entry)))
+
+
+def reject_zero_state(segment: int, start: bytes, end: bytes) -> Claim:
+    """The claim about a segment that begins or ends in a zero root: that is no state, so nothing else can be said.
+
+    The contract rejects the segment whatever the claim says, and lets nobody challenge it.
+    """
+    worst = (INFINITE, INFINITE, INFINITE)
+    return Claim(segment, start, end, replay=NO_REPLAY, distances=worst, references=worst)

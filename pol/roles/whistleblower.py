@@ -50,7 +50,14 @@ class Whistleblower(Role):
         return findings
 
     def challenge(self, task_id: bytes, finding: Finding) -> int:
-        """Put up the bond and dispute a claim; returns the id of the dispute."""
+        """Put up the bond and dispute a claim; returns the id of the dispute.
+
+        Every failed challenge of the verdict has doubled the bond (``market.bond_of``); who is right gets it back.
+
+        Raises:
+            ProtocolError: the policy doesn't admit the clock, or the contract refuses the challenge.
+        """
+        self.policy.require_clock(self.market.terms(task_id))
         header = program_header(self.task(task_id).program)
         arguments = (finding.index, finding.claim, finding.kind, finding.component, header)
         return self.market.challenge(self.wallet, task_id, *arguments)

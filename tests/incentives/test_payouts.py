@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -93,7 +94,7 @@ def test_holding_a_dispute_costs_as_much_as_all_times_before() -> None:
     """A verifier and its own challenger burn half of a bond that doubles, until it stops doubling."""
     bonds = [payouts.bond_after(DEAL.bond, failures) for failures in range(67)]
     assert bonds[:4] == [51, 102, 204, 408]
-    assert all(later == 2 * earlier for earlier, later in zip(bonds[:64], bonds[1:65], strict=True))
+    assert all(later == 2 * earlier for earlier, later in pairwise(bonds[:65]))
     assert bonds[64:] == [51 << 64] * 3
     burnt = sum(payouts.challenger_wrong(replace(DEAL, bond=bond)).treasury for bond in bonds[:10])
     assert burnt >= 51 * (2**10 - 1) // 2

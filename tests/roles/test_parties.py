@@ -3,68 +3,29 @@
 from dataclasses import replace
 from pathlib import Path
 from random import Random
-from typing import TypeVar
 
 import pytest
-from toy_market import fund
+from town import OFFER, Town, until_proof
 
-from pol.chain.connection import Connection
-from pol.chain.deployment import Deployment, deploy
 from pol.chain.game import Side
 from pol.chain.market import Status, TaskOutcome
-from pol.chain.wallet import Reverted, Wallet
+from pol.chain.wallet import Reverted
 from pol.commitments.keccak import keccak256
 from pol.commitments.program import program_header
 from pol.dispute.hostile import BaselessChallenger
 from pol.dispute.position import Kind
 from pol.errors import OperationalError, ProtocolError
 from pol.roles.duel import Duel
-from pol.roles.role import Role
 from pol.roles.solver import Solver
-from pol.roles.submitter import Offer, Submitter
+from pol.roles.submitter import Submitter
 from pol.roles.verifier import Verifier
 from pol.roles.whistleblower import Whistleblower
 from pol.training import digits
-
-R = TypeVar("R", bound=Role)
-OFFER = Offer(digits.STEPS, digits.INTERVAL, draws=1)
-
-
-class Town:
-    """A deployment, a store and parties that know nothing else of each other."""
-
-    def __init__(self, folder: Path) -> None:
-        self.connection = Connection.embedded()
-        self.store_url = f"file://{folder}"
-        deployer = self._key("deployer")
-        wallet = Wallet.create(self.connection, deployer)
-        fund(self.connection, wallet.address)
-        self.deployment: Deployment = deploy(wallet, wallet.address)
-
-    @staticmethod
-    def _key(name: str) -> bytes:
-        return keccak256(name.encode())
-
-    def join(self, kind: type[R], name: str) -> R:
-        connection = Connection(self.connection.web3, self.connection.name)
-        role = kind(connection, self.deployment, self._key(name), self.store_url)
-        fund(connection, role.wallet.address)
-        return role
 
 
 @pytest.fixture
 def town(tmp_path: Path) -> Town:
     return Town(tmp_path)
-
-
-def until_proof(town: Town) -> tuple[bytes, Submitter, Verifier, Solver]:
-    submitter, verifier, solver = town.join(Submitter, "s"), town.join(Verifier, "v"), town.join(Solver, "t")
-    task_id = submitter.submit(digits.captured(2), OFFER)
-    verifier.join(task_id)
-    verifier.profile(task_id, seeds=(1, 2))
-    solver.accept(task_id)
-    solver.train(task_id)
-    return task_id, submitter, verifier, solver
 
 
 @pytest.mark.parametrize("kind", [Kind.DISTANCE, Kind.REFERENCE])
@@ -83,7 +44,7 @@ def test_a_verifier_that_lies_about_a_distance_is_slashed(town: Town, kind: Kind
     assert (finding.kind, finding.component) == (kind, 3)
     dispute = whistleblower.challenge(task_id, finding)
     with pytest.raises(Reverted):
-        verifier.defend(task_id, dispute).advance()
+        verifier.defend(task_id).advance()
     deadline = whistleblower.game.deadline(dispute)
     town.connection.wait_until(deadline)
     whistleblower.game.timeout(whistleblower.wallet, dispute)
@@ -98,6 +59,8 @@ def test_an_honest_distance_is_defended_from_chain_and_store_alone(town: Town, k
     """The defending process is a new one: it has the key, the chain and the store."""
     task_id, _, verifier, _ = until_proof(town)
     verifier.verify(task_id)
+    with pytest.raises(OperationalError, match="nobody disputes"):
+        verifier.defend(task_id)
     whistleblower = town.join(Whistleblower, "w")
     assert whistleblower.check(task_id) == []
     claim = whistleblower.market.claims(task_id, 1)[0]
@@ -106,7 +69,7 @@ def test_an_honest_distance_is_defended_from_chain_and_store_alone(town: Town, k
         whistleblower.wallet, task_id, 0, claim, kind, 1, program_header(header_of)
     )
     again = Verifier(town.connection, town.deployment, keccak256(b"v"), town.store_url)
-    defence = again.defend(task_id, dispute)
+    defence = again.defend(task_id)
     attack = Duel(whistleblower.game, whistleblower.wallet, header_of, dispute, BaselessChallenger(Random(1)))
     while whistleblower.game.winner(dispute) is Side.NONE:
         defence.advance() or attack.advance()

@@ -1,0 +1,76 @@
+"""Which terms a party is ready to live with. The contract's bounds only keep out what nobody honest could."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pol.chain.market import Terms
+from pol.errors import ProtocolError
+
+MINUTE, HOUR, DAY = 60, 3600, 24 * 3600
+
+
+@dataclass(frozen=True)
+class Policy:
+    """Limits of one party, in seconds. Checked before the party puts anything at stake.
+
+    A window or a clock that is too short makes an honest party lose; one that is too long holds its money to ransom.
+    """
+
+    min_training_window: int = HOUR
+    max_training_window: int = 90 * DAY
+    min_verification_window: int = HOUR
+    min_challenge_window: int = HOUR
+    """Time to replay the drawn segments and challenge a lie, between two looks at the chain."""
+    max_window: int = 30 * DAY
+    """Of the verification window and the challenge window."""
+    min_clock: int = HOUR
+    """A side makes up to about 40 moves in a dispute, and may have to replay the segment again before the first."""
+    max_clock: int = 7 * DAY
+    min_margin: int = 16
+    """Of the profile that a solver agrees to: a factor on the distances that its author has seen."""
+
+    def require(self, terms: Terms) -> None:
+        """Check terms before staking on them.
+
+        Raises:
+            ProtocolError: they break this policy; the message says which.
+        """
+        for field, seconds, low, high in (
+            ("trainingWindow", terms.training_window, self.min_training_window, self.max_training_window),
+            ("verificationWindow", terms.verification_window, self.min_verification_window, self.max_window),
+            ("challengeWindow", terms.challenge_window, self.min_challenge_window, self.max_window),
+        ):
+            _require(field, seconds, low, high)
+        self.require_clock(terms)
+
+    def require_clock(self, terms: Terms) -> None:
+        """Check what matters to a challenger: the time that it has in the dispute, and the time that its bond is held.
+
+        Raises:
+            ProtocolError: it breaks this policy.
+        """
+        _require("clock", terms.clock, self.min_clock, self.max_clock)
+
+
+def _require(field: str, seconds: int, low: int, high: int) -> None:
+    if not low <= seconds <= high:
+        raise ProtocolError(
+            f"the terms have a {field} of {seconds} s, this party's policy asks for {low} to {high} s: nothing is at "
+            "stake yet; leave the task alone, or give the role another Policy if you can live with it"
+        )
+
+
+PUBLIC_CHAIN = Policy()
+"""For money that counts."""
+TEST_NETWORK = Policy(
+    min_training_window=MINUTE,
+    max_training_window=365 * DAY,
+    min_verification_window=MINUTE,
+    min_challenge_window=MINUTE,
+    max_window=90 * DAY,
+    min_clock=10 * MINUTE,
+    max_clock=14 * DAY,
+    min_margin=1,
+)
+"""All that the contract admits (contracts/market/TermsRules.sol)."""

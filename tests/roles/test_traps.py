@@ -1,0 +1,298 @@
+"""What a party refuses before it stakes, and what it says where the contract leaves it alone."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import astuple, replace
+from pathlib import Path
+
+import pytest
+from town import OFFER, Town
+
+from pol.chain.market import Status, TaskOutcome, Terms
+from pol.chain.wallet import Reverted
+from pol.commitments.keccak import keccak256
+from pol.commitments.log import CheckpointLog
+from pol.commitments.program import program_header
+from pol.dispute.position import Kind
+from pol.errors import OperationalError, ProtocolError
+from pol.roles.policy import PUBLIC_CHAIN, TEST_NETWORK
+from pol.roles.solver import Solver
+from pol.roles.submitter import Offer, Submitter
+from pol.roles.verifier import Verifier
+from pol.roles.whistleblower import Finding, Whistleblower
+from pol.training import digits
+from pol.training.solver import Recorder
+from pol.verification.profile import Profile, compute_thresholds
+from pol.verification.verdict import Outcome, Reason
+
+DAY = 24 * 3600
+TRAPS = [
+    ("trainingWindow", {"training_window": 60}),
+    ("trainingWindow", {"training_window": 365 * DAY}),
+    ("verificationWindow", {"verification_window": 60}),
+    ("verificationWindow", {"verification_window": 90 * DAY}),
+    ("challengeWindow", {"challenge_window": 60}),
+    ("challengeWindow", {"challenge_window": 90 * DAY}),
+    ("clock", {"clock": 600}),
+    ("clock", {"clock": 14 * DAY}),
+]
+
+
+@pytest.fixture
+def town(tmp_path: Path) -> Town:
+    return Town(tmp_path)
+
+
+def opened(town: Town, offer: Offer = OFFER) -> tuple[bytes, Submitter]:
+    submitter = town.join(Submitter, "s")
+    return submitter.submit(digits.captured(2), offer), submitter
+
+
+def accepted(town: Town) -> tuple[bytes, Verifier, Solver]:
+    task_id, _ = opened(town)
+    verifier, solver = town.join(Verifier, "v"), town.join(Solver, "t")
+    verifier.join(task_id)
+    verifier.profile(task_id, seeds=(1,))
+    solver.accept(task_id)
+    return task_id, verifier, solver
+
+
+def commit(solver: Solver, task_id: bytes, root: Callable[[int], bytes]) -> None:
+    """Commit without training: every checkpoint is the initial state, and all but the first have a root made up."""
+    task = solver.task(task_id)
+    recorder = Recorder(solver.store, task)
+    for index in range(task.document.segments + 1):
+        recorder(index, task.initial_state)
+    forged = [
+        entry if entry.index == 0 else replace(entry, state_root=root(entry.index)) for entry in recorder.checkpoints
+    ]
+    recorder.checkpoints[:] = forged
+    digest, proof = recorder.publish({})
+    log = CheckpointLog([entry.state_root for entry in forged])
+    assert proof.log_root == log.root()
+    arguments = (len(forged), log.root(), [], bytes.fromhex(digest), log.inclusion(0))
+    solver.market.commit_proof(solver.wallet, task_id, *arguments)
+
+
+# --- terms ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("field", "change"), TRAPS, ids=[f"{f}-{next(iter(c.values()))}" for f, c in TRAPS])
+def test_terms_outside_of_a_policy_are_named(field: str, change: dict[str, int]) -> None:
+    terms = Terms(*[b"\x01" * 32] * 4, 100, 10, 1, 1000, 4, 4, 1, 1, DAY, DAY, DAY, 6 * 3600)
+    PUBLIC_CHAIN.require(terms)
+    with pytest.raises(ProtocolError, match=f"{field} of {next(iter(change.values()))} s") as refused:
+        PUBLIC_CHAIN.require(replace(terms, **change))
+    assert "Policy" in str(refused.value)
+    if field == "clock":
+        with pytest.raises(ProtocolError, match="clock"):
+            PUBLIC_CHAIN.require_clock(replace(terms, **change))
+    else:
+        PUBLIC_CHAIN.require_clock(replace(terms, **change))
+
+
+def test_the_policies_follow_the_contract(town: Town) -> None:
+    """What the widest policy admits is what the contract admits, to the second."""
+    task_id, submitter = opened(town)
+    terms, fee = submitter.market.terms(task_id), submitter.market.task(task_id).fee
+    low, high = TEST_NETWORK.min_clock, TEST_NETWORK.max_clock
+    for clock in (low, high):
+        submitter.market.submit(submitter.wallet, replace(terms, clock=clock), fee)
+    for clock in (low - 1, high + 1):
+        with pytest.raises(Reverted, match=r"InvalidTerms\(clock\)"):
+            submitter.market.submit(submitter.wallet, replace(terms, clock=clock), fee)
+        with pytest.raises(ProtocolError, match="clock"):
+            TEST_NETWORK.require(replace(terms, clock=clock))
+    assert astuple(TEST_NETWORK) != astuple(PUBLIC_CHAIN)
+
+
+def test_nobody_stakes_on_a_clock_that_loses(town: Town) -> None:
+    """Terms that the contract admits on test networks: every role refuses them until its policy allows them."""
+    quick = replace(OFFER, clock=600, challenge_window=600)
+    task_id, _ = opened(town, quick)
+    with pytest.raises(ProtocolError, match="challengeWindow of 600 s"):
+        town.join(Verifier, "v").join(task_id)
+    verifier = town.join(Verifier, "v", TEST_NETWORK)
+    verifier.join(task_id)
+    verifier.profile(task_id, seeds=(1,))
+    with pytest.raises(ProtocolError, match="challengeWindow of 600 s"):
+        town.join(Solver, "t").accept(task_id)
+    solver = town.join(Solver, "t", TEST_NETWORK)
+    solver.accept(task_id)
+    solver.train(task_id)
+    verifier.verify(task_id)
+    claim = verifier.market.claims(task_id, 1)[0]
+    with pytest.raises(ProtocolError, match="clock of 600 s"):
+        town.join(Whistleblower, "w").challenge(task_id, Finding(0, claim, Kind.REPLAY, 0))
+
+
+# --- profiles ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_solver_reads_the_profile_before_it_stakes(town: Town) -> None:
+    """The thresholds decide over its stake, so they have to be those of a profile that it can read."""
+    task_id, _ = opened(town)
+    verifier, solver = town.join(Verifier, "v"), town.join(Solver, "t")
+    with pytest.raises(OperationalError, match="no profile"):
+        solver.accept(task_id)
+    verifier.join(task_id)
+    with pytest.raises(OperationalError, match="no profile"):
+        solver.accept(task_id)
+    honest = verifier.profile(task_id, seeds=(1, 2))
+    verifier.market.leave_as_verifier(verifier.wallet, task_id)
+    with pytest.raises(OperationalError, match="no profile"):
+        solver.accept(task_id)
+
+    verifier.join(task_id)
+    verifier.market.post_profile(verifier.wallet, task_id, (0, 0, 0), honest.digest)
+    with pytest.raises(ProtocolError, match="other thresholds"):
+        solver.accept(task_id)
+    assert solver.market.task(task_id).status is Status.OPEN
+
+
+def test_a_profile_that_nobody_can_read_is_not_agreed_to(town: Town) -> None:
+    task_id, _ = opened(town)
+    verifier, solver = town.join(Verifier, "v"), town.join(Solver, "t")
+    verifier.join(task_id)
+    verifier.market.post_profile(verifier.wallet, task_id, (1 << 30, 1 << 30, 1 << 30), b"\x05" * 32)
+    with pytest.raises(OperationalError, match="read object"):
+        solver.accept(task_id)
+
+
+def post(verifier: Verifier, task_id: bytes, profile: Profile) -> None:
+    verifier.store.put(profile.encode())
+    verifier.join(task_id)
+    verifier.market.post_profile(verifier.wallet, task_id, profile.thresholds, profile.digest)
+
+
+def test_an_invented_profile_is_found_out_by_repeating_it(town: Town) -> None:
+    """Spreads of zero are consistent with thresholds at the floor; only a rerun tells that they were never measured."""
+    task_id, _ = opened(town)
+    verifier, solver = town.join(Verifier, "v"), town.join(Solver, "t")
+    verifier.join(task_id)
+    honest = verifier.profile(task_id, seeds=(1, 2))
+    verifier.market.leave_as_verifier(verifier.wallet, task_id)
+    spreads = (0, 0, 0)
+    post(verifier, task_id, replace(honest, spreads=spreads, thresholds=compute_thresholds(spreads, honest.margin)))
+    with pytest.raises(ProtocolError, match="never measured"):
+        solver.accept(task_id, recheck=True)
+    verifier.market.leave_as_verifier(verifier.wallet, task_id)
+    thin = replace(honest, margin=1, thresholds=compute_thresholds(honest.spreads, 1))
+    post(verifier, task_id, thin)
+    with pytest.raises(ProtocolError, match="margin of 1"):
+        solver.accept(task_id)
+    verifier.market.leave_as_verifier(verifier.wallet, task_id)
+    post(verifier, task_id, honest)
+    solver.accept(task_id, recheck=True)
+    assert solver.market.task(task_id).status is Status.TRAINING
+
+
+# --- evidence that can't be replayed ----------------------------------------------------------------------------------
+
+
+def test_bad_evidence_is_called_that_and_costs_the_stake_by_default(town: Town) -> None:
+    """The file that is published isn't the state that the log commits to: nothing can be said about it on chain."""
+    task_id, verifier, solver = accepted(town)
+    commit(solver, task_id, lambda index: keccak256(b"state %d" % index))
+    verdicts = verifier.replay(task_id)
+    assert [(v.outcome, v.reasons) for v in verdicts] == [(Outcome.REJECTED, (Reason.BAD_EVIDENCE,))]
+    with pytest.raises(ProtocolError, match="no availability challenge") as refused:
+        verifier.post(task_id, verdicts)
+    state, terms = verifier.market.task(task_id), verifier.market.terms(task_id)
+    assert str(state.deadline) in str(refused.value)
+    with pytest.raises(Reverted, match="WrongStatus"):
+        verifier.market.leave_as_verifier(verifier.wallet, task_id)
+    stranger = town.join(Whistleblower, "w")
+    with pytest.raises(Reverted, match="DeadlineNotPassed"):
+        stranger.market.claim_verifier_default(stranger.wallet, task_id)
+    town.connection.wait_until(state.deadline)
+    stranger.market.claim_verifier_default(stranger.wallet, task_id)
+    assert stranger.market.credit(state.submitter) == terms.verifier_stake // 2
+    state = stranger.market.task(task_id)
+    assert (state.status, int(state.verifier, 16), state.deadline) == (Status.DRAWN, 0, 0)
+
+
+def test_a_verifier_that_vanishes_is_replaced(town: Town) -> None:
+    task_id, verifier, solver = accepted(town)
+    solver.train(task_id)
+    verifier.replay(task_id)
+    town.connection.wait_until(verifier.market.task(task_id).deadline)
+    solver.market.claim_verifier_default(solver.wallet, task_id)
+    late = town.join(Verifier, "late")
+    late.join(task_id)
+    late.verify(task_id)
+    town.connection.wait_until(late.market.task(task_id).deadline)
+    late.market.settle(late.wallet, task_id)
+    terms = late.market.terms(task_id)
+    assert late.market.credit(late.wallet.address) == terms.verifier_fee + terms.verifier_stake
+    assert late.market.credit(verifier.wallet.address) == 0
+
+
+def test_a_missing_file_is_not_evidence(town: Town) -> None:
+    task_id, verifier, solver = accepted(town)
+    commit(solver, task_id, lambda index: keccak256(b"state %d" % index))
+    (verdict,) = verifier.replay(task_id)
+    missing = replace(verdict, outcome=Outcome.INCONCLUSIVE, reasons=(Reason.NOT_AVAILABLE,), detail="not there")
+    with pytest.raises(OperationalError, match="can't be replayed: not there"):
+        verifier.post(task_id, [missing])
+
+
+def test_a_zero_state_is_rejected_without_a_replay(town: Town) -> None:
+    """Zero is no state: the contract rejects whatever is said about it, so the verifier says it and is paid."""
+    task_id, verifier, solver = accepted(town)
+    commit(solver, task_id, lambda index: bytes(32))
+    (verdict,) = verifier.verify(task_id)
+    assert verdict.outcome is Outcome.REJECTED
+    whistleblower = town.join(Whistleblower, "w")
+    assert whistleblower.check(task_id) == []
+    claim = whistleblower.market.claims(task_id, 1)[0]
+    for kind, component in ((Kind.REPLAY, 0), (Kind.DISTANCE, 1)):
+        with pytest.raises(Reverted, match="InvalidChallenge"):
+            whistleblower.challenge(task_id, Finding(0, claim, kind, component))
+    town.connection.wait_until(verifier.market.task(task_id).deadline)
+    verifier.market.settle(verifier.wallet, task_id)
+    assert verifier.market.task(task_id).outcome is TaskOutcome.REJECTED
+
+
+# --- verbs ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_cancelled_task_pays_everything_back(town: Town) -> None:
+    task_id, submitter = opened(town)
+    verifier = town.join(Verifier, "v")
+    verifier.join(task_id)
+    terms, state = submitter.market.terms(task_id), submitter.market.task(task_id)
+    with pytest.raises(Reverted, match="NotAllowed"):
+        verifier.market.cancel(verifier.wallet, task_id)
+    submitter.market.cancel(submitter.wallet, task_id)
+    assert submitter.market.task(task_id).outcome is TaskOutcome.CANCELLED
+    assert submitter.market.credit(submitter.wallet.address) == state.fee
+    assert submitter.market.credit(verifier.wallet.address) == terms.verifier_stake
+
+
+def test_every_failed_challenge_costs_the_next_one_twice_as_much(town: Town) -> None:
+    """The bond of the moment is paid, whatever the terms say; who loses by its clock loses it."""
+    task_id, verifier, solver = accepted(town)
+    solver.train(task_id)
+    verifier.verify(task_id)
+    whistleblower = town.join(Whistleblower, "w")
+    market, bond = whistleblower.market, whistleblower.market.terms(task_id).bond
+    claim = market.claims(task_id, 1)[0]
+    header = program_header(whistleblower.task(task_id).program)
+    for failures in range(2):
+        assert market.bond_of(task_id) == bond << failures
+        dispute = market.challenge(whistleblower.wallet, task_id, 0, claim, Kind.REPLAY, 0, header)
+        assert market.events("Challenged", dispute=dispute)[0]["bond"] == bond << failures
+        verifier.defend(task_id).advance()
+        town.connection.wait_until(whistleblower.game.deadline(dispute))
+        verifier.game.timeout(verifier.wallet, dispute)
+        assert market.task(task_id).failures == failures + 1
+    assert market.credit(verifier.wallet.address) == sum((bond << failures) // 2 for failures in range(2))
+
+
+@pytest.mark.parametrize("role", ["submitter", "verifier", "whistleblower"])
+def test_only_training_needs_torch(role: str) -> None:
+    """Whoever replays or pays doesn't have to install it; a fresh process tells."""
+    code = f"import sys, pol.roles.{role}; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
