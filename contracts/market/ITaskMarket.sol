@@ -75,7 +75,8 @@ interface ITaskMarket {
         uint8 component,
         uint256 bond
     );
-    /// @notice The claim stood (challengeable again until `deadline`, for twice the bond), or the verdict is void and its verifier gone (`deadline` is zero).
+    /// @notice The claim stood (challengeable again until `deadline`, for twice the bond), or the verdict is void and its verifier gone
+    /// (`deadline` is zero).
     event DisputeResolved(
         bytes32 indexed taskId, uint32 indexed verdict, uint256 dispute, bool asserterWon, uint64 deadline
     );

@@ -296,3 +296,15 @@ def test_only_training_needs_torch(role: str) -> None:
     """Whoever replays or pays doesn't have to install it; a fresh process tells."""
     code = f"import sys, pol.roles.{role}; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_task_id_is_what_the_specification_says(town: Town) -> None:
+    """docs/spec/market.md: twenty words, recomputed without the contract."""
+    task_id, submitter = opened(town)
+    market, terms = submitter.market, submitter.market.terms(task_id)
+    hashes, numbers = astuple(terms)[:4], astuple(terms)[4:]
+    addresses = [bytes(12) + bytes.fromhex(a[2:]) for a in (market.address, submitter.wallet.address)]
+    words = [town.connection.chain_id.to_bytes(32, "big"), *addresses, bytes(32), *hashes]
+    words += [number.to_bytes(32, "big") for number in numbers]
+    assert len(words) == 20
+    assert keccak256(b"".join(words)) == task_id
