@@ -15,6 +15,8 @@ from torch.fx import Node as FxNode
 from pol.errors import ProtocolError, UnsupportedError
 from pol.graph.aten import Argument, AtenGraph, AtenInput, AtenNode, AtenType, InputRole, Ref, TorchDType
 from pol.graph.capture.provenance import PHASE, ROLE, SOURCE
+from pol.graph.lowering import RULES
+from pol.graph.lowering.advice import undefined
 
 IDENTITIES = frozenset(
     {"aten.clone.default", "aten.detach.default", "aten.alias.default", "aten.lift_fresh_copy.default"}
@@ -115,14 +117,14 @@ class Recorder:
         if operation in IDENTITIES:
             return arguments[0]
         mark = node.meta.get("custom") or {}
-        source_line = mark.get(SOURCE, "")
+        source_line = mark.get(SOURCE) or mark.get(PHASE, "step")
         value = node.meta.get("val")
         results = list(value) if isinstance(value, tuple | list) else [value]
         tensors = [item for item in results if isinstance(item, Tensor)]
         if any(isinstance(item, _SYMBOLS) for item in results) or not all(map(_is_static, tensors)):
             raise data_dependent(source_line, operation)
-        if len(tensors) != len(results):
-            raise UnsupportedError(f"{source_line} -- the operation {operation} has no definition in pol")
+        if operation not in RULES or len(tensors) != len(results):
+            raise undefined(source_line, operation)
         outputs = tuple(tensor_type(f"{source_line} -- the result of {operation}", tensor) for tensor in tensors)
         keywords = {key: value for key, value in node.kwargs.items() if key not in PLACEMENT}
         pairs = tuple(sorted((key, self._argument(value)) for key, value in keywords.items()))
@@ -171,7 +173,8 @@ def tensor_type(what: str, tensor: Tensor) -> AtenType:
     try:
         return AtenType(str(tensor.dtype).removeprefix("torch."), tuple(int(size) for size in tensor.shape))
     except ProtocolError as error:
-        raise UnsupportedError(f"{what}: {error}") from error
+        advice = "; convert it with .float() or .long(), and leave out autocast" if "dtype" in str(error) else ""
+        raise UnsupportedError(f"{what}: {error}{advice}") from error
 
 
 def data_dependent(line: str, cause: str) -> UnsupportedError:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from pol.errors import ProtocolError, UnsupportedError
+from pol.errors import ProtocolError
 from pol.graph.aten import AtenGraph, AtenNode, AtenType, InputRole, Ref
+from pol.graph.lowering.advice import undefined
 from pol.graph.lowering.call import Call
 from pol.graph.lowering.contractions import CONTRACTIONS
 from pol.graph.lowering.elementwise import ELEMENTWISE
@@ -72,9 +73,7 @@ def _lower_node(call: Call) -> tuple[Value, ...]:
     node = call.node
     rule = RULES.get(node.operation)
     if rule is None:
-        raise UnsupportedError(
-            f"{node.source or node.name} -- {node.operation} has no definition in pol: {_advice(node)}"
-        )
+        raise undefined(node.source or node.name, node.operation)
     if not node.outputs:
         raise ProtocolError(f"{node.name}: an operation has an output")
     call.emitter.begin(node)
@@ -86,13 +85,6 @@ def _lower_node(call: Call) -> tuple[Value, ...]:
     if len(results) != len(node.outputs):
         raise ProtocolError(f"{node.name}: {node.operation} has {len(results)} outputs, not {len(node.outputs)}")
     return results
-
-
-def _advice(node: AtenNode) -> str:
-    name = node.operation.split(".")[1]
-    if any(word in name for word in ("rand", "bernoulli", "normal_", "dropout", "empty")):
-        return "random numbers and uninitialised memory cannot be replayed; use p=0 or call model.eval() first"
-    return "write this line with operations that have one (pol.graph.lowering.RULES)"
 
 
 def _check(node: AtenNode, result: Value, type_: AtenType) -> None:

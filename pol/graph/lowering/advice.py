@@ -1,0 +1,67 @@
+"""What to do about an operation without a rule: every refusal names the operation, the user's line and a way out."""
+
+from __future__ import annotations
+
+from pol.errors import UnsupportedError
+
+DECOMPOSED = (
+    "t", "rsub", "addcmul", "addcdiv", "lerp", "zeros_like", "ones_like", "full_like", "new_zeros", "new_ones",
+    "new_full", "fill", "mse_loss", "mse_loss_backward", "l1_loss", "smooth_l1_loss", "smooth_l1_loss_backward",
+    "huber_loss", "huber_loss_backward", "leaky_relu", "leaky_relu_backward", "silu", "silu_backward", "softplus",
+    "softplus_backward", "hardtanh", "hardtanh_backward", "elu", "elu_backward", "baddbmm", "addmv", "mv", "dot",
+    "binary_cross_entropy", "binary_cross_entropy_backward", "native_dropout_backward", "stack", "unbind", "square",
+    "select_backward", "slice_backward", "masked_fill", "xlogy", "log_sigmoid_forward", "log_sigmoid_backward",
+)  # fmt: skip
+"""ATen operations that a capture replaces by torch's own decomposition. The list is part of what pol is: frozen."""
+
+_RANDOM = "random layers are not defined yet: set p=0 or call model.eval() first"
+_ADVICE = (
+    (
+        ("convolution", "conv1d", "conv2d", "conv3d", "mkldnn_convolution"),
+        "convolutions are not defined yet: capture linear layers, or cut the input into patches and multiply matrices",
+    ),
+    (("pool",), "pooling is not defined yet: .view() the windows into a dimension and use .mean(dim) or .amax(dim)"),
+    (
+        ("batch_norm", "layer_norm", "group_norm", "rms_norm"),
+        "normalisation layers are not defined yet: write (x - m) * torch.rsqrt(((x - m) ** 2).mean(-1, True) + eps) "
+        "with m = x.mean(-1, True)",
+    ),
+    (("weight_norm",), "write the weight as g * v / (v * v).sum(1, True).sqrt()"),
+    (
+        ("rnn", "lstm", "gru"),
+        "recurrent layers are not defined yet: write the cell with linear layers, tanh and sigmoid",
+    ),
+    (("dropout", "rand", "bernoulli", "normal_", "multinomial", "uniform"), _RANDOM),
+    (
+        ("empty",),
+        "torch writes into uninitialised memory here, which cannot be replayed: write the formula out, e.g. "
+        "binary_cross_entropy_with_logits as (x.relu() - x * y + (1 + (-x.abs()).exp()).log()).mean()",
+    ),
+    (("nll_loss2d",), "flatten scores to (rows, classes) and labels to (rows,) first"),
+    (("scaled_dot_product",), "write attention as softmax(q @ k.transpose(-2, -1) * scale, -1) @ v"),
+    (("_safe_softmax",), "write attention as softmax(q @ k.transpose(-2, -1) * scale, -1) @ v"),
+    (("cat.", "split", "slice_scatter"), "joining and cutting is not defined yet: use separate layers and add them up"),
+    (("norm",), "write the norm as (x * x).sum(dim).sqrt()"),
+    (("std", "var"), "write the variance as ((x - x.mean(dim, True)) ** 2).mean(dim)"),
+    (("sort", "topk", "unique", "nonzero"), "there is no order of data in a step program: use amax, amin or a mask"),
+    (("max.", "min."), "use .amax(dim) or .amin(dim)"),
+    (("log1p",), "write torch.log(1 + x)"),
+    (("erf",), "use GELU with approximate='tanh'"),
+)
+_GENERAL = "write this line with the operations listed in docs/operations.md"
+
+
+def advice(operation: str) -> str:
+    """What to write instead of an ATen operation that has no rule."""
+    name = operation.removeprefix("aten.")
+    return next((what for parts, what in _ADVICE if any(part in name for part in parts)), _GENERAL)
+
+
+def undefined(source: str, operation: str) -> UnsupportedError:
+    """The refusal of an operation that has no rule."""
+    return UnsupportedError(f"{source} -- {operation} has no definition in pol: {advice(operation)}")
+
+
+def random(source: str, operation: str) -> UnsupportedError:
+    """The refusal of an operation that draws random numbers."""
+    return UnsupportedError(f"{source} -- {operation} draws random numbers: {_RANDOM}")
