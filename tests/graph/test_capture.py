@@ -84,6 +84,40 @@ class Closing(nn.Module):
         return self.fc(x) * OFFSET + torch.arange(5)
 
 
+class Averaging(Closing):
+    """Assigns to its buffer, keeps a size, changes a weight before it uses it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(5))
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.rows = len(x)
+        self.fc.weight.data.clamp_(-0.2, 0.2)
+        output: Tensor = self.fc(x)
+        self.mean = 0.9 * self.mean + 0.1 * output.sum(0).detach() / self.rows
+        return output - self.mean
+
+
+class Penalised(nn.Module):
+    """A loss that reads the parameters of the model past its output."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = [model]
+
+    def forward(self, output: Tensor, target: Tensor) -> Tensor:
+        weights = sum((p * p).sum() for p in self.model[0].parameters())
+        return functional.cross_entropy(output, target, ignore_index=2) + 0.1 * weights
+
+
+def hooked() -> nn.Module:
+    model = layers(nn.Tanh(), nn.Dropout(0.0), nn.Dropout().eval())
+    model[1].register_full_backward_hook(lambda module, inputs, outputs: (inputs[0] * 2,))
+    model[0].register_forward_hook(lambda module, inputs, output: output + 1)
+    return model
+
+
 def own_loss(output: Tensor, target: Tensor) -> Tensor:
     return functional.cross_entropy(output, target)
 
@@ -126,6 +160,9 @@ SETUPS: dict[str, Setup] = {
     "smoothing": (Net, nn.CrossEntropyLoss(label_smoothing=0.1), sgd(), ("x", "label")),
     "words": (Words, own_loss, MOMENTUM, ("tokens", "label")),
     "shared": (Shared, own_loss, MOMENTUM, ("x", "z", "label")),
+    "averaging": (Averaging, own_loss, MOMENTUM, ("x", "label")),
+    "penalised": (Net, Penalised, sgd(), ("x", "label")),
+    "hooked": (hooked, own_loss, sgd(), ("x", "label")),
     "closing": (Closing, picky_loss, sgd(), ("x", "label")),
 }
 
@@ -135,6 +172,8 @@ def captured(
 ) -> tuple[Capture, nn.Module, torch.optim.Optimizer, list[Tensor], Tensor]:
     make_model, loss, make_optimizer, fields = setup
     model = make_model()
+    if loss is Penalised:
+        loss = Penalised(model)
     optimizer = make_optimizer(model.parameters())
     tensors = data()
     dataset = [tensors[field] for field in fields]
@@ -146,6 +185,8 @@ def captured(
 def test_capture_trains_like_the_users_own_loop(name: str) -> None:
     loss = SETUPS[name][1]
     result, model, optimizer, dataset, order = captured(SETUPS[name])
+    if loss is Penalised:
+        loss = Penalised(model)
     native, reference = NativeExecutor(result.aten), ReferenceExecutor(result.program, result.constants)
     state = [torch.from_numpy(words.view(np.int32)).clone() for words in result.state]
     state = [
@@ -303,9 +344,15 @@ class Sorted(Closing):
         (Item, "return output * output.max().item()", "depends on the values"),
         (Masked, "return output[output > 0].sum() + output", "depends on the values"),
         (Sorted, "return torch.sort(self.fc(x)).values", "aten.sort.default has no definition"),
-        (lambda: layers(nn.Dropout()), "model.1: Dropout", "random numbers"),
+        (lambda: layers(nn.Dropout()), "model.1: Dropout", r"aten\.bernoulli.*set p=0 or call model\.eval"),
         (lambda: layers(nn.GELU()), "model.1: GELU", "approximate='tanh'"),
-        (lambda: layers(nn.Unflatten(1, (1, 9)), nn.Conv1d(1, 1, 1), nn.Flatten()), "Conv1d", "no definition"),
+        (
+            lambda: layers(nn.Unflatten(1, (1, 9)), nn.Conv1d(1, 1, 1), nn.Flatten()),
+            "Conv1d",
+            r"aten\.convolution\..*linear",
+        ),
+        (lambda: layers(nn.BatchNorm1d(9)), "model.1: BatchNorm1d", "normalisation layers .*rsqrt"),
+        (lambda: layers(nn.LayerNorm(9)), "model.1: LayerNorm", "normalisation layers .*rsqrt"),
     ],
 )
 def test_what_cannot_be_captured_is_named_with_its_line(
@@ -337,7 +384,7 @@ def test_wrong_arguments_are_refused() -> None:
     refused("float32", model=Net().double())
     refused("same number of rows", dataset=(x, label[:-1]))
     refused("target last", dataset=(x,))
-    refused("32 bits", dataset=(x, label + 2**40))
+    refused("32 bits", dataset=(x, label + 2**40), loss=lambda output, target: (output.sum(1) * target).sum())
     refused("dtype 'float64'", dataset=(x.double(), label))
     refused("order", order=torch.zeros((2, 3)))
     refused("order", order=torch.zeros(3, dtype=torch.int64))

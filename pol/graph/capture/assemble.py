@@ -14,8 +14,10 @@ from torch.optim import Optimizer
 from pol.arithmetic.primitives import Words
 from pol.errors import UnsupportedError
 from pol.graph.aten import AtenGraph, AtenInput, InputRole, Ref
+from pol.graph.capture.index_ranges import require_indices_in_range
 from pol.graph.capture.optimizer_state import initial_state, keys
 from pol.graph.capture.record import Recorder, graph_of, tensor_type
+from pol.graph.capture.requirements import require_capturable
 from pol.graph.capture.trace import StepInputs, trace_step
 from pol.graph.lowering import lower
 from pol.graph.names import Names
@@ -51,7 +53,7 @@ def capture(
     (steps, batch). Neither model nor optimizer is changed. Options of the optimizer (the learning rate) become part of
     the program. Raises UnsupportedError, with the user's line, for what has no definition.
     """
-    inputs = _inputs(model, optimizer, dataset, order)
+    inputs = _inputs(model, loss, optimizer, dataset, order)
     entries = _entries(inputs)
     traced = trace_step(model, loss, optimizer, inputs)
     recorder = Recorder(entries)
@@ -64,8 +66,9 @@ def capture(
         type(optimizer).__name__,
     )
     aten = graph_of(recorder, next_state, value)
-    program, names = lower(aten)
     tensors = [*inputs.dataset, inputs.order, *recorder.constants]
+    require_indices_in_range(aten, {entry.name: tensor for entry, tensor in zip(aten.constants, tensors, strict=True)})
+    program, names = lower(aten)
     return Capture(
         aten,
         program,
@@ -85,20 +88,11 @@ def to_words(what: str, tensor: Tensor) -> Words:
     return np.array(array, np.int32).view(np.uint32)
 
 
-def _inputs(model: nn.Module, optimizer: Optimizer, dataset: Sequence[Tensor], order: Tensor) -> StepInputs:
+def _inputs(
+    model: nn.Module, loss: Callable[[Any, Any], Tensor], optimizer: Optimizer, dataset: Sequence[Tensor], order: Tensor
+) -> StepInputs:
+    require_capturable(model, loss, optimizer, dataset, order)
     parameters = dict(model.named_parameters())
-    for name, parameter in parameters.items():
-        if parameter.dtype != torch.float32:
-            raise UnsupportedError(f"parameter {name} is {parameter.dtype}: only float32 is defined, use model.float()")
-    if len(dataset) < 2:
-        raise UnsupportedError("a data set is at least one input tensor and the target, the target last")
-    rows = len(dataset[0])
-    if any(tensor.dim() == 0 or len(tensor) != rows for tensor in dataset):
-        raise UnsupportedError("all tensors of the data set need the same number of rows")
-    if order.dim() != 2 or order.dtype != torch.int64 or order.numel() == 0:
-        raise UnsupportedError("the order of the data is an int64 tensor of shape (steps, batch)")
-    if not 0 <= int(order.min()) <= int(order.max()) < rows:
-        raise UnsupportedError(f"the order names rows that the data set of {rows} rows does not have")
     return StepInputs(
         {name: parameter.detach() for name, parameter in parameters.items()},
         {name: buffer.detach() for name, buffer in model.named_buffers()},

@@ -23,14 +23,19 @@ def initial_state(optimizer: Optimizer, parameters: Mapping[str, Tensor]) -> dic
     """
     rule = _RULES.get(type(optimizer))
     if rule is None:
-        known = ", ".join(kind.__name__ for kind in _RULES)
-        raise UnsupportedError(f"the optimizer {type(optimizer).__name__} has no definition; use {known}")
+        raise UnsupportedError(
+            f"the optimizer {type(optimizer).__name__} has no definition yet: use torch.optim.SGD itself; momentum, "
+            "nesterov, weight_decay and maximize are defined"
+        )
     names = {id(parameter): name for name, parameter in parameters.items()}
     found: dict[str, State] = {}
     for group in optimizer.param_groups:
         for parameter in group["params"]:
             if id(parameter) not in names:
-                raise UnsupportedError("the optimizer updates a tensor that is not a parameter of the model")
+                raise UnsupportedError(
+                    "the optimizer updates a tensor that is not a parameter of the model: give it model.parameters() "
+                    "of the model that is captured"
+                )
             if parameter.requires_grad:
                 name = names[id(parameter)]
                 present = {key: value for key, value in optimizer.state.get(parameter, {}).items() if value is not None}
@@ -57,8 +62,7 @@ def traced_step(
     for key, gradient in gradients.items():
         parameters[key].grad = gradient
         shadow.state[parameters[key]].update(state[key])
-    # The class's method: a learning-rate scheduler wraps the one of the instance to count steps.
-    type(optimizer).step(shadow)
+    shadow.step()
     return {key: dict(shadow.state[parameters[key]]) for key in gradients}
 
 

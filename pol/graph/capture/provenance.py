@@ -58,24 +58,35 @@ class LineRecorder(TorchFunctionMode):
             if _is_user_file(frame.f_code.co_filename):
                 return describe(frame.f_code.co_filename, frame.f_lineno)
             frame = frame.f_back
+        return self.running()
+
+    def running(self) -> str:
+        """The module that is running, or the loss: "model.1: Linear"."""
         if self._running:
             module = self._running[-1]
             return f"{self._paths.get(id(module), 'loss')}: {type(module).__name__}"
         return f"loss: {self._loss}"
 
     @contextmanager
-    def modules(self) -> Iterator[None]:
-        """Follow which module is running, through hooks that are global and gone afterwards."""
-        before = module_hooks.register_module_forward_pre_hook(lambda module, _: self._running.append(module))
-        after = module_hooks.register_module_forward_hook(lambda *_: self._leave())
+    def modules(self, outermost: nn.Module) -> Iterator[None]:
+        """Follow which module inside `outermost` is running, through hooks that are global and gone afterwards."""
+
+        def enter(module: nn.Module, _: object) -> None:
+            if module is not outermost:
+                self._running.append(module)
+
+        def leave(module: nn.Module, *_: object) -> None:
+            if module is not outermost:
+                self._running.pop()
+
+        self._running.clear()
+        before = module_hooks.register_module_forward_pre_hook(enter)
+        after = module_hooks.register_module_forward_hook(leave)
         try:
             yield
         finally:
             before.remove()
             after.remove()
-
-    def _leave(self) -> None:
-        self._running.pop()
 
 
 def describe(filename: str, line: int) -> str:

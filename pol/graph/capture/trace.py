@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,27 +27,21 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.optim import Optimizer
 from torch.utils._pytree import tree_flatten
 
-from pol.errors import UnsupportedError
+from pol.errors import PolError, UnsupportedError
 from pol.graph.capture.optimizer_state import State, traced_step
 from pol.graph.capture.provenance import PHASE, ROLE, SOURCE, LineRecorder, line_of_error
+from pol.graph.capture.purity import require_equal, require_pure
 from pol.graph.capture.record import data_dependent
+from pol.graph.capture.untouched import untouched
+from pol.graph.lowering.advice import DECOMPOSED, undefined
 
-DECOMPOSED = (
-    "t", "rsub", "addcmul", "addcdiv", "lerp", "zeros_like", "ones_like", "full_like", "new_zeros", "new_ones",
-    "new_full", "fill", "mse_loss", "mse_loss_backward", "l1_loss", "smooth_l1_loss", "smooth_l1_loss_backward",
-    "huber_loss", "huber_loss_backward", "leaky_relu", "leaky_relu_backward", "silu", "silu_backward", "softplus",
-    "softplus_backward", "hardtanh", "hardtanh_backward", "elu", "elu_backward", "baddbmm", "addmv", "mv", "dot",
-    "binary_cross_entropy", "binary_cross_entropy_backward", "native_dropout_backward", "stack", "unbind", "square",
-    "select_backward", "slice_backward", "masked_fill", "xlogy", "log_sigmoid_forward", "log_sigmoid_backward",
-)  # fmt: skip
-"""ATen operations that are replaced by torch's own decomposition. The list is part of what pol is: it is frozen."""
-
-_DATA_DEPENDENT = (
-    DataDependentOutputException,
-    DynamicOutputShapeException,
-    GuardOnDataDependentSymNode,
-    UnsupportedOperatorException,
+_DATA_DEPENDENT = (DataDependentOutputException, DynamicOutputShapeException, GuardOnDataDependentSymNode)
+_NEEDS_NUMBERS = (
+    "is not supported for tensor subclasses",
+    "Cannot access data pointer",
+    "data pointer is not allocated",
 )
+"""What torch says where code asks a tensor that is being traced for its numbers: .numpy(), .tolist(), numpy.asarray."""
 
 
 @dataclass(frozen=True)
@@ -70,12 +66,28 @@ class TracedStep:
     updated: Sequence[str]
 
 
+class _TrainingStep(nn.Module):
+    """Model and loss as one module, so that a loss that reads the model reads the traced parameters too."""
+
+    def __init__(self, model: nn.Module, loss: Callable[[Any, Any], Tensor]) -> None:
+        super().__init__()
+        self.model = model
+        self.loss = loss
+
+    def forward(self, inputs: Sequence[Tensor], target: Tensor) -> Any:
+        """What the loss function gives."""
+        return self.loss(self.model(*inputs), target)
+
+
 def trace_step(
     model: nn.Module, loss: Callable[[Any, Any], Tensor], optimizer: Optimizer, inputs: StepInputs
 ) -> TracedStep:
-    """The step as a graph; UnsupportedError where the user's code cannot be one."""
+    """The step as a graph; UnsupportedError where the user's code cannot be one. Leaves everything as it was."""
     identity = {name: id(parameter) for name, parameter in model.named_parameters()}
+    own = {f"model.{name}": tensor for name, tensor in (*model.named_parameters(), *model.named_buffers())}
     updated = list(inputs.optimizer)
+    module = _TrainingStep(model, loss)
+    lines = LineRecorder(model, loss)
 
     def step(
         parameters: dict[str, Tensor],
@@ -86,13 +98,15 @@ def trace_step(
         number: Tensor,
     ) -> Any:
         batch = _batch(dataset, order, number)
-        recorder = LineRecorder(model, loss)
         with fx_traceback.annotate({PHASE: "forward"}):
             leaves = {name: p.detach().requires_grad_(name in states) for name, p in parameters.items()}
-            current = {name: buffer.clone() for name, buffer in buffers.items()}
-            with recorder, recorder.modules():
-                output = torch.func.functional_call(model, {**leaves, **current}, tuple(batch[:-1]))
-                value = loss(output, batch[-1])
+            # functional_call writes buffers that the model has assigned to back into this dictionary.
+            current = {f"model.{name}": buffer.clone() for name, buffer in buffers.items()}
+            current |= {f"model.{name}": leaf for name, leaf in leaves.items()}
+            with lines, lines.modules(module):
+                value = torch.func.functional_call(module, current, (batch[:-1], batch[-1]))
+        if any(current[f"model.{name}"] is not leaf for name, leaf in leaves.items()):
+            raise UnsupportedError("the model replaces one of its parameters during the step; only the optimizer may")
         if not _is_loss(value):
             raise UnsupportedError("the loss function must return one float32 number; use reduction='mean' or .sum()")
         if not value.requires_grad:
@@ -113,7 +127,7 @@ def trace_step(
         next_states = {name: after.get(identity[name], states[name]) for name in updated}
         return (
             [leaf.detach() for leaf in leaves.values()],
-            list(current.values()),
+            [current[f"model.{name}"].detach() for name in buffers],
             [next_states[name][key] for name in updated for key in states[name]],
             value.detach().reshape(()),
             [gradients.get(name) for name in updated],
@@ -127,10 +141,20 @@ def trace_step(
         inputs.order,
         torch.zeros((), dtype=torch.int64),
     )
-    with warnings.catch_warnings(), fx_traceback.preserve_node_meta(), sdpa_kernel(SDPBackend.MATH):
-        # Tracing internals warn about their own deprecated parts; nothing in there is the user's to mend.
-        warnings.simplefilter("ignore")
-        first = _traced(step, arguments, None)
+    with (
+        _quiet(),
+        fx_traceback.preserve_node_meta(),
+        sdpa_kernel(SDPBackend.MATH),
+        torch.enable_grad(),
+        untouched({**own, "model": model, "loss": loss, "optimizer": optimizer}) as before,
+    ):
+        first = _traced(step, arguments, None, lines)
+        require_pure(first, before, own)
+        before.require_unchanged(first_run=True)
+        before.settle()
+        again = _traced(step, arguments, None, lines)
+        before.require_unchanged(first_run=False)
+        require_equal(first, again)
         _settle_sources(first)
         first.graph.set_codegen(CodeGen())
         flat = tree_flatten(arguments)[0]
@@ -140,9 +164,26 @@ def trace_step(
             return Interpreter(first).run(*(tensor.clone() for tensor in tensors))
 
         table = get_decompositions([getattr(torch.ops.aten, name) for name in DECOMPOSED])
-        second = _traced(torch.func.functionalize(replay), flat, table)
+        second = _traced(torch.func.functionalize(replay), flat, table, lines)
     second.graph.eliminate_dead_code()
     return TracedStep(second, updated)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Tracing internals warn about their own deprecated parts and log errors that also come as exceptions."""
+    names = [name for name in logging.root.manager.loggerDict if name.partition(".")[0] == "torch"]
+    loggers = [logging.getLogger(name) for name in names]
+    disabled = [logger.disabled for logger in loggers]
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for logger in loggers:
+                logger.disabled = True
+            yield
+    finally:
+        for logger, was in zip(loggers, disabled, strict=True):
+            logger.disabled = was
 
 
 def _is_loss(value: object) -> bool:
@@ -160,18 +201,32 @@ def _batch(dataset: Sequence[Tensor], order: Tensor, number: Tensor) -> list[Ten
         return batch
 
 
-def _traced(function: Callable[..., Any], arguments: Sequence[Any], table: Any) -> GraphModule:
+def _traced(function: Callable[..., Any], arguments: Sequence[Any], table: Any, lines: LineRecorder) -> GraphModule:
     maker = make_fx(
         function, decomposition_table=table, tracing_mode="fake", _allow_non_fake_inputs=True, record_module_stack=False
     )
     try:
         graph = maker(*arguments)
-    except _DATA_DEPENDENT as error:
-        line = line_of_error(error.__traceback__) or "the model or the loss function"
-        raise data_dependent(line, type(error).__name__) from error
+    except PolError:
+        raise
+    except Exception as error:
+        raise _refusal(error, line_of_error(error.__traceback__) or lines.running()) from error
     if not isinstance(graph, GraphModule):
         raise AssertionError("make_fx gave no graph")
     return graph
+
+
+def _refusal(error: Exception, line: str) -> UnsupportedError:
+    """What an exception of the user's code under the trace means for the user."""
+    if isinstance(error, UnsupportedOperatorException):
+        return undefined(line, str(error.func))
+    text = str(error).strip().partition("\n")[0].rstrip(".")
+    if isinstance(error, _DATA_DEPENDENT) or any(part in text for part in _NEEDS_NUMBERS):
+        return data_dependent(line, type(error).__name__ if isinstance(error, _DATA_DEPENDENT) else text)
+    return UnsupportedError(
+        f"{line} -- the step fails with {type(error).__name__}: {text}. Capture needs a step that runs: first run your "
+        "own loop for one batch of `dataset[order[0]]`"
+    )
 
 
 def _settle_sources(graph: GraphModule) -> None:
