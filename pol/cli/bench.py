@@ -31,6 +31,7 @@ def bench(areas: tuple[str, ...], as_json: bool, markdown: bool) -> None:
         print(as_markdown(figures))
         return
     table = Table("figure", "value", "unit", "peer", "ratio")
+    table.columns[0].no_wrap = True
     for name, figure in figures.items():
         ratio = "" if figure.ratio is None else f"{figure.ratio:.3g}"
         table.add_row(name, shown(figure.value), figure.unit, figure.peer or "", ratio)

@@ -267,13 +267,13 @@ class Story:
         findings = attacker.check(task_id)
         if not findings:
             raise ProtocolError("the whistleblower finds nothing wrong in a verdict with a lie; please report this")
-        bond = ether(attacker.market.terms(task_id).bond)
+        bond = ether(attacker.market.bond_of(task_id))
         dispute = attacker.challenge(task_id, findings[0])
         self._tell.say(
             f"A challenger puts up {bond} against the replay of segment {findings[0].claim.segment}; "
             "the game walks down:"
         )
-        sides = (defender.defend(task_id, dispute), attacker.attack(task_id, findings[0], dispute))
+        sides = (defender.defend(task_id), attacker.attack(task_id, findings[0], dispute))
         made = self._play(sides, dispute)
         game = sides[0].game
         params, header = game.params(dispute)

@@ -12,6 +12,8 @@ from pol.graph.step_program import Component
 from pol.graph.types import MAX_RANK, DType, TensorType
 
 VERSION = 1
+LOWERING_VERSION = 1
+"""Which lowering gives the step program of a graph; it goes up when any graph would give another program."""
 MAX_NESTING = 2
 WORD_TYPES = {"float32": DType.F32, "int64": DType.I32, "int32": DType.I32, "bool": DType.I32}
 """Which torch dtypes have words, and how a word holds them (docs/spec/commitments.md, "Tensor")."""
@@ -136,6 +138,7 @@ class AtenGraph:
         """A document that canonical JSON can hold: numbers stand in strings, floats in hexadecimal."""
         return {
             "version": VERSION,
+            "lowering": LOWERING_VERSION,
             "inputs": [_input_out(entry) for entry in self.inputs],
             "nodes": [_node_out(node) for node in self.nodes],
             "next_state": [_out(reference) for reference in self.next_state],
@@ -145,9 +148,13 @@ class AtenGraph:
     @classmethod
     def from_dict(cls, document: object) -> AtenGraph:
         """The graph in a stranger's document; ProtocolError unless it is well-formed."""
-        fields = _object(document, {"version", "inputs", "nodes", "next_state", "observed"})
+        fields = _object(document, {"version", "lowering", "inputs", "nodes", "next_state", "observed"})
         if fields["version"] != VERSION:
             raise ProtocolError(f"ATen graph version {fields['version']!r}: this implementation knows {VERSION}")
+        if fields["lowering"] != LOWERING_VERSION:
+            raise ProtocolError(
+                f"lowering version {fields['lowering']!r}: this implementation knows {LOWERING_VERSION}"
+            )
         observed = fields["observed"]
         if not isinstance(observed, dict):
             raise ProtocolError("observed of an ATen graph is an object")

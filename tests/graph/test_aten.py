@@ -37,6 +37,13 @@ def test_round_trip_through_json() -> None:
     assert AtenGraph.from_dict(document) == graph()
 
 
+@pytest.mark.parametrize("member", ["version", "lowering"])
+@pytest.mark.parametrize("value", [0, 2, "1", None])
+def test_another_version_is_refused(member: str, value: object) -> None:
+    with pytest.raises(ProtocolError, match="this implementation knows 1"):
+        AtenGraph.from_dict({**graph().to_dict(), member: value})
+
+
 def test_properties() -> None:
     assert [entry.name for entry in graph().slots] == ["w"]
     assert [entry.name for entry in graph().constants] == ["x"]

@@ -1,5 +1,7 @@
 """Every operation that has a lowering gives torch's numbers, and every one is tested here."""
 
+import hashlib
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,9 +12,20 @@ from torch import Tensor
 from pol.errors import PolError, ProtocolError, UnsupportedError
 from pol.execution.reference import ReferenceExecutor
 from pol.execution.torch_native import ALLOWED, NativeExecutor
-from pol.graph.aten import Argument, AtenGraph, AtenInput, AtenNode, AtenType, InputRole, Ref, TorchDType
+from pol.graph.aten import (
+    LOWERING_VERSION,
+    Argument,
+    AtenGraph,
+    AtenInput,
+    AtenNode,
+    AtenType,
+    InputRole,
+    Ref,
+    TorchDType,
+)
 from pol.graph.capture import to_words
 from pol.graph.lowering import RULES, lower
+from pol.graph.operations import DEFINITIONS, document
 from pol.graph.step_program import Component, StepProgram
 
 torch.manual_seed(7)
@@ -220,6 +233,21 @@ def test_long_sums_run_in_lanes_and_halves() -> None:
     program, _ = lower(graph_of("sum.dim_IntList", (WIDE, [1]))[0])
     shapes = [(node.type.shape, node.terms) for node in program.nodes if node.type.shape != WIDE.shape]
     assert shapes == [((2, 32), 32), ((2, 16), 1), ((2, 8), 1), ((2, 4), 1), ((2, 2), 1), ((2,), 1)]
+
+
+def test_the_lowering_is_that_of_its_version() -> None:
+    """If this changes on purpose, LOWERING_VERSION goes up: published tasks are lowered again by every reader."""
+    digest = hashlib.sha256()
+    for operation in sorted(CASES):
+        for case in CASES[operation]:
+            digest.update(lower(graph_of(operation, case)[0])[0].to_bytes())
+    assert (LOWERING_VERSION, digest.hexdigest()) == (1, "PINNED")
+
+
+def test_every_operation_is_in_the_document() -> None:
+    path = Path(__file__).parents[2] / "docs" / "operations.md"
+    assert path.read_text() == document(), "run: python -m pol.graph.operations > docs/operations.md"
+    assert {f"aten.{name}" for name in DEFINITIONS} == set(RULES)
 
 
 @pytest.mark.parametrize(
