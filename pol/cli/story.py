@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
+from typing import TypedDict
 
 import numpy as np
 import torch
@@ -30,6 +31,7 @@ from pol.graph.capture import Capture
 from pol.graph.names import Names
 from pol.roles.duel import Duel, MoveMade
 from pol.roles.hostile import BaselessWhistleblower, LyingVerifier, SkippingSolver
+from pol.roles.policy import PUBLIC_CHAIN, TEST_NETWORK, Policy
 from pol.roles.role import Role
 from pol.roles.solver import Solver
 from pol.roles.submitter import Offer, Submitter
@@ -46,6 +48,16 @@ LIVE_WINDOW, LIVE_CLOCK = 60, 600
 """Seconds of a challenge window and of a clock on a chain whose time can't be moved."""
 LIVE_PRICE, LIVE_GAS = 1000, 30_000_000
 """Wei per work unit, and gas that every party can pay for, on a chain whose money isn't free."""
+
+
+class Party(TypedDict):
+    """What a party is given: nothing of another party."""
+
+    connection: Connection
+    deployment: Deployment
+    key: bytes
+    store_url: str
+    policy: Policy
 
 
 @dataclass(frozen=True)
@@ -189,20 +201,29 @@ class Story:
         return deployer, deploy(deployer, deployer.address)
 
     def _cast(self, deployment: Deployment) -> Cast:
-        def party(name: str) -> tuple[Connection, Deployment, bytes, str]:
-            return self._connect(), deployment, self._purse.key(name), self._store_url
+        # Where time can't be moved the windows are as short as the contract admits, which no policy for real money is.
+        policy = PUBLIC_CHAIN if self._connection.is_test_chain else TEST_NETWORK
+
+        def party(name: str) -> Party:
+            return {
+                "connection": self._connect(),
+                "deployment": deployment,
+                "key": self._purse.key(name),
+                "store_url": self._store_url,
+                "policy": policy,
+            }
 
         def random(name: str) -> Random:
             return Random(f"{self._seed} {name}")
 
         return Cast(
-            submitter=Submitter(*party("submitter")),
-            solver=Solver(*party("honest solver")),
-            cheating_solver=SkippingSolver(*party("cheating solver"), random("cheating solver")),
-            verifier=Verifier(*party("honest verifier")),
-            lying_verifier=LyingVerifier(*party("lying verifier"), random("lying verifier")),
-            whistleblower=Whistleblower(*party("whistleblower")),
-            false_challenger=BaselessWhistleblower(*party("false challenger"), random("false challenger")),
+            submitter=Submitter(**party("submitter")),
+            solver=Solver(**party("honest solver")),
+            cheating_solver=SkippingSolver(**party("cheating solver"), random=random("cheating solver")),
+            verifier=Verifier(**party("honest verifier")),
+            lying_verifier=LyingVerifier(**party("lying verifier"), random=random("lying verifier")),
+            whistleblower=Whistleblower(**party("whistleblower")),
+            false_challenger=BaselessWhistleblower(**party("false challenger"), random=random("false challenger")),
         )
 
     # --- the moves of the protocol ------------------------------------------------------------------------------------
