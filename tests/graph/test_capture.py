@@ -157,6 +157,7 @@ SETUPS: dict[str, Setup] = {
     "sigmoid": (lambda: layers(nn.Sigmoid()), functional.mse_loss, MOMENTUM, ("x", "value")),
     "gelu": (lambda: layers(nn.GELU(approximate="tanh")), nn.SmoothL1Loss(), MOMENTUM, ("x", "value")),
     "silu": (lambda: layers(nn.SiLU(), nn.LeakyReLU()), nn.L1Loss(), sgd(), ("x", "value")),
+    "elu": (lambda: layers(nn.ELU(), nn.Softplus(), nn.LogSigmoid()), nn.HuberLoss(), sgd(), ("x", "value")),
     "smoothing": (Net, nn.CrossEntropyLoss(label_smoothing=0.1), sgd(), ("x", "label")),
     "words": (Words, own_loss, MOMENTUM, ("tokens", "label")),
     "shared": (Shared, own_loss, MOMENTUM, ("x", "z", "label")),

@@ -35,7 +35,7 @@ _ADVICE = (
     (
         ("empty",),
         "torch writes into uninitialised memory here, which cannot be replayed: write the formula out, e.g. "
-        "binary_cross_entropy_with_logits as (x.relu() - x * y + (1 + (-x.abs()).exp()).log()).mean()",
+        "binary_cross_entropy_with_logits as (functional.softplus(x) - x * y).mean()",
     ),
     (("nll_loss2d",), "flatten scores to (rows, classes) and labels to (rows,) first"),
     (("scaled_dot_product",), "write attention as softmax(q @ k.transpose(-2, -1) * scale, -1) @ v"),
@@ -45,8 +45,6 @@ _ADVICE = (
     (("std", "var"), "write the variance as ((x - x.mean(dim, True)) ** 2).mean(dim)"),
     (("sort", "topk", "unique", "nonzero"), "there is no order of data in a step program: use amax, amin or a mask"),
     (("max.", "min."), "use .amax(dim) or .amin(dim)"),
-    (("log1p",), "write torch.log(1 + x)"),
-    (("erf",), "use GELU with approximate='tanh'"),
 )
 _GENERAL = "write this line with the operations listed in docs/operations.md"
 
