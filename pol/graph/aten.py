@@ -15,6 +15,7 @@ VERSION = 1
 LOWERING_VERSION = 1
 """Which lowering gives the step program of a graph; it goes up when any graph would give another program."""
 MAX_NESTING = 2
+MAX_DIGITS = 20
 WORD_TYPES = {"float32": DType.F32, "int64": DType.I32, "int32": DType.I32, "bool": DType.I32}
 """Which torch dtypes have words, and how a word holds them (docs/spec/commitments.md, "Tensor")."""
 
@@ -209,14 +210,17 @@ def _in(value: object, depth: int = 0) -> Argument:
         return _ref_in(value)
     if kind == "dtype":
         return TorchDType(_string(content))
+    number: int | float | None = None
     try:
         if kind == "float":
-            return float.fromhex(_string(content))
-        if kind == "int" and len(_string(content)) <= 20:
-            return int(_string(content))
+            number = float.fromhex(_string(content))
+        elif kind == "int" and len(_string(content)) <= MAX_DIGITS:
+            number = int(_string(content))
     except (ValueError, OverflowError) as error:
         raise ProtocolError(f"not a number: {content!r}") from error
-    raise ProtocolError(f"not an argument of an ATen operation: {value!r}")
+    if number is None or _out(number) != value:
+        raise ProtocolError(f"not an argument of an ATen operation: {value!r}")
+    return number
 
 
 def _ref_in(value: object) -> Ref:

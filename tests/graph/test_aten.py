@@ -44,6 +44,37 @@ def test_another_version_is_refused(member: str, value: object) -> None:
         AtenGraph.from_dict({**graph().to_dict(), member: value})
 
 
+@pytest.mark.parametrize(
+    "number",
+    [
+        {"int": "+1"},
+        {"int": " 1"},
+        {"int": "1_0"},
+        {"int": "01"},
+        {"int": "1" * 21},
+        {"int": 1},
+        {"float": "1.5"},
+        {"float": "0x1.8P+0"},
+        {"float": "0x1.8p0"},
+        {"float": "infinity"},
+        {"float": "0x1p5000"},
+    ],
+)
+def test_a_number_has_one_encoding(number: dict[str, Any]) -> None:
+    document = graph().to_dict()
+    document["nodes"][0]["arguments"][1] = number
+    with pytest.raises(ProtocolError, match=r"not a(n argument| number|)|string"):
+        AtenGraph.from_dict(document)
+
+
+@pytest.mark.parametrize("number", [0, -(2**63), 0.0, -0.0, 0.1, 5e-324, float("inf"), float("-inf"), float("nan")])
+def test_every_number_has_an_encoding(number: float) -> None:
+    document = graph().to_dict()
+    encoded = {"float": number.hex()} if isinstance(number, float) else {"int": str(number)}
+    document["nodes"][0]["arguments"][1] = encoded
+    assert AtenGraph.from_dict(document).to_dict() == document
+
+
 def test_properties() -> None:
     assert [entry.name for entry in graph().slots] == ["w"]
     assert [entry.name for entry in graph().constants] == ["x"]

@@ -83,6 +83,9 @@ CASES: dict[str, list[Case]] = {
     "neg.default": [(A,), (INTS,)],
     "exp.default": [(A,), (SPECIAL,)],
     "log.default": [(POSITIVE,), (SPECIAL,)],
+    "expm1.default": [(A,), (SPECIAL,)],
+    "log1p.default": [(POSITIVE,), (SPECIAL,)],
+    "erf.default": [(A,), (SPECIAL,)],
     "tanh.default": [(A,), (SPECIAL,)],
     "sigmoid.default": [(A,), (SPECIAL,)],
     "rsqrt.default": [(POSITIVE,)],
@@ -236,12 +239,15 @@ def test_long_sums_run_in_lanes_and_halves() -> None:
 
 
 def test_the_lowering_is_that_of_its_version() -> None:
-    """If this changes on purpose, LOWERING_VERSION goes up: published tasks are lowered again by every reader."""
+    """A new case gives a new digest; any other change raises LOWERING_VERSION: readers lower old tasks again."""
     digest = hashlib.sha256()
     for operation in sorted(CASES):
         for case in CASES[operation]:
             digest.update(lower(graph_of(operation, case)[0])[0].to_bytes())
-    assert (LOWERING_VERSION, digest.hexdigest()) == (1, "PINNED")
+    assert (LOWERING_VERSION, digest.hexdigest()) == (
+        1,
+        "9b8f00a93f963e61ffd96bab1782f4531498f5cd318c67cf16c4d63221208a50",
+    )
 
 
 def test_every_operation_is_in_the_document() -> None:
