@@ -177,3 +177,18 @@ def test_interrupted(tmp_path: Path, seconds: float, number: int) -> None:
     assert "interrupted" in stderr
     assert "Traceback" not in stderr
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_on_a_chain_whose_time_nobody_moves() -> None:
+    """A block every second, windows waited for, parties paid by a funder: as on a public test network, in minutes."""
+    key = "ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80"  # anvil's first, known to everyone
+    with anvil_node("--block-time", "1") as url:
+        program = (
+            "import sys, pol.chain.connection as c; c.TEST_CLIENTS = ();"
+            f"sys.argv = ['pol', 'demo', '--json', '--rpc', '{url}', '--funder-key', '{key}'];"
+            "from pol.cli.main import main; main()"
+        )
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    check(json.loads(done.stdout))
