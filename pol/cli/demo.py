@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import resource
 import shutil
 import tempfile
@@ -17,11 +18,12 @@ import click
 from rich.console import Console
 
 from pol.chain.connection import Connection
-from pol.cli.narrator import ConsoleNarrator, SilentNarrator
+from pol.cli.narrator import ConsoleNarrator, Narrator
 from pol.cli.report import Report, to_json
 from pol.errors import OperationalError
 
 EXIT_UNEXPECTED = 1
+PICTURE_WIDTH = 120
 
 
 @click.command()
@@ -29,12 +31,16 @@ EXIT_UNEXPECTED = 1
 @click.option("--rpc", metavar="URL", help="Use this node instead of the embedded chain.")
 @click.option("--funder-key", envvar="POL_FUNDER_KEY", metavar="HEX", help="Pays where the node unlocks no account.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Keep everything here; replay it later.")
+@click.option("--picture", type=click.Path(path_type=Path), metavar="FILE", help="Save the story as an SVG picture.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of the story.")
-def demo(seed: int, rpc: str | None, funder_key: str | None, out: Path | None, as_json: bool) -> int:
+def demo(
+    seed: int, rpc: str | None, funder_key: str | None, out: Path | None, picture: Path | None, as_json: bool
+) -> int:
     """Train, verify, cheat, lie, dispute and settle: the whole protocol on 1,797 handwritten digits."""
     began = time.monotonic()
+    console = Console(quiet=as_json, record=picture is not None, width=PICTURE_WIDTH if picture else None)
     with output_folder(out) as folder:
-        report = run(seed, rpc, _key(funder_key), folder, as_json)
+        report = run(seed, rpc, _key(funder_key), folder, ConsoleNarrator(console))
         document = to_json(report) | {
             "seconds": round(time.monotonic() - began, 3),
             "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
@@ -45,17 +51,32 @@ def demo(seed: int, rpc: str | None, funder_key: str | None, out: Path | None, a
     if as_json:
         print(json.dumps(document, indent=2))
     else:
-        console = Console()
         console.print(f"\nDone in {document['seconds']:.0f} seconds, {document['peak_memory_mb']} MB at most.")
         if out is not None:
             text = f"Everything is in {out}. Replay the dispute move by move: pol replay {out}"
         else:
             text = "Keep everything with: pol demo --out DIR   Another story: pol demo --seed 1"
         console.print(text, markup=False, highlight=False, soft_wrap=True)
+    if picture is not None:
+        save_picture(console, picture)
     return 0 if report.kept_its_promises else EXIT_UNEXPECTED
 
 
-def run(seed: int, rpc: str | None, funder_key: bytes | None, folder: Path, as_json: bool) -> Report:
+def save_picture(console: Console, path: Path) -> None:
+    """Write what was told as an SVG.
+
+    Raises:
+        OperationalError: it can't be written.
+    """
+    # The fonts that rich points to lie on somebody's server; a picture should ask nobody for anything.
+    text = re.sub(r"@font-face \{.*?\}", "", console.export_svg(title="pol demo"), flags=re.DOTALL)
+    try:
+        path.write_text(text)
+    except OSError as error:
+        raise OperationalError(f"can't write {path}: {error}") from error
+
+
+def run(seed: int, rpc: str | None, funder_key: bytes | None, folder: Path, narrator: Narrator) -> Report:
     """Run the story with its store in ``folder``.
 
     Raises:
@@ -69,7 +90,6 @@ def run(seed: int, rpc: str | None, funder_key: bytes | None, folder: Path, as_j
         raise OperationalError(f"the demo trains with torch: pip install 'pol[train]' ({error})") from error
     # So small a step takes longest where threads wait for each other.
     torch.set_num_threads(1)
-    narrator = SilentNarrator() if as_json else ConsoleNarrator(Console())
     url = f"file://{(folder / 'store').resolve()}"
     return Story(connector(rpc, seed), url, seed, narrator, funder_key).run()
 

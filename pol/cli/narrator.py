@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Protocol
 
 from rich.console import Console
+from rich.padding import Padding
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
@@ -49,7 +50,7 @@ class ConsoleNarrator:
 
     def say(self, text: str) -> None:
         """A paragraph."""
-        self._console.print(f"   {text}", highlight=False, soft_wrap=True)
+        self._console.print(Padding(text, (0, 0, 0, 3)), highlight=False)
 
     def table(self, title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         """A table; the first column is text, the others are numbers."""
@@ -67,21 +68,3 @@ class ConsoleNarrator:
         with Progress(*columns, TimeElapsedColumn(), console=self._console, transient=True) as bar:
             task = bar.add_task(f"   {label}", total=None)
             yield lambda done, total: bar.update(task, completed=done, total=total)
-
-
-class SilentNarrator:
-    """Tells nobody."""
-
-    def chapter(self, title: str) -> None:
-        """Nothing."""
-
-    def say(self, text: str) -> None:
-        """Nothing."""
-
-    def table(self, title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-        """Nothing."""
-
-    @contextmanager
-    def progress(self, label: str) -> Iterator[Advance]:
-        """Nothing."""
-        yield lambda done, total: None
