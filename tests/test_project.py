@@ -34,7 +34,6 @@ def test_layers() -> None:
 
 def test_contracts() -> None:
     """Unit, fuzz and invariant tests; their number is not zero."""
-    # The binary, not npm's wrapper: that one exits with 0 whatever happens.
     out = run("node_modules/@foundry-rs/forge-linux-amd64/bin/forge", "test")
     passed, failed = re.findall(r"(\d+) tests passed, (\d+) failed", out)[-1]
     assert int(passed) > 200
