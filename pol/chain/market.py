@@ -213,11 +213,3 @@ def _claim(fields: Any) -> Claim:
     values = list(fields.values()) if hasattr(fields, "values") else list(fields)
     segment, start, end, replay, distances, references = values
     return Claim(int(segment), bytes(start), bytes(end), bytes(replay), tuple(distances), tuple(references))
-
-
-def event_of(receipt: TxReceipt, binding: Binding, name: str) -> dict[str, Any] | None:
-    """The arguments of the first event of this name in a receipt."""
-    from web3.logs import DISCARD
-
-    found = getattr(binding.contract.events, name)().process_receipt(receipt, errors=DISCARD)
-    return dict(found[0]["args"]) if found else None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -117,22 +119,16 @@ class Wallet:
         return receipt
 
 
-class reverting:  # noqa: N801  # reads as a verb: with reverting(call)
+@contextmanager
+def reverting(call: ContractFunction) -> Iterator[None]:
     """Turn a custom error of a contract into Reverted, with its name and arguments."""
-
-    def __init__(self, call: ContractFunction) -> None:
-        self._call = call
-
-    def __enter__(self) -> None:
-        """Nothing to prepare."""
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        """Translate."""
-        if isinstance(error, ContractCustomError):
-            name, arguments = decode_error(self._call, HexBytes(error.data or "0x"))  # type: ignore[arg-type]  # hex text
-            raise Reverted(self._call.fn_name, name, arguments) from error
-        if isinstance(error, ContractLogicError):
-            raise Reverted(self._call.fn_name, str(error)) from error
+    try:
+        yield
+    except ContractCustomError as error:
+        name, arguments = decode_error(call, HexBytes(str(error.data or "0x")))
+        raise Reverted(call.fn_name, name, arguments) from error
+    except ContractLogicError as error:
+        raise Reverted(call.fn_name, str(error)) from error
 
 
 def decode_error(call: ContractFunction, data: bytes) -> tuple[str, tuple[Any, ...]]:

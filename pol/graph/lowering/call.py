@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pol.errors import ProtocolError, UnsupportedError
-from pol.graph.aten import WORD_TYPES, Argument, AtenNode, AtenType, Ref, TorchDType
+from pol.graph.aten import WORD_TYPES, Argument, AtenNode, AtenType, Ref
 from pol.graph.lowering.emitter import Emitter
 from pol.graph.lowering.values import Value
 from pol.graph.types import DType
@@ -87,15 +87,6 @@ class Call:
         if not isinstance(value, bool):
             raise ProtocolError(f"argument {position} of {self.node.operation} is not a boolean: {value!r}")
         return value
-
-    def dtype_name(self, position: int, name: str) -> str | None:
-        """The name of a dtype argument, or None."""
-        value = self.argument(position, name)
-        if value is None:
-            return None
-        if not isinstance(value, TorchDType):
-            raise ProtocolError(f"argument {name} of {self.node.operation} is not a dtype: {value!r}")
-        return value.name
 
     def unsupported(self, what: str) -> UnsupportedError:
         """An error that names the operation and the user's line."""
