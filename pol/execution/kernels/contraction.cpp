@@ -106,7 +106,7 @@ void output_strides(const Plan& plan, int64_t* strides) {
     }
 }
 
-int64_t column_blocks(const Plan& plan) { return (plan.columns.size + kBlockColumns - 1) / kBlockColumns; }
+int64_t column_blocks(const Plan& plan) { return (plan.contraction.columns.size + kBlockColumns - 1) / kBlockColumns; }
 
 struct Contraction {
     const Plan& plan;
@@ -121,14 +121,14 @@ struct Contraction {
 
     Contraction(const Plan& plan_, const Run& run_, void* scratch, int64_t batch)
         : plan(plan_), run(run_), panels(*static_cast<Panels*>(scratch)), lanes(lanes_in(static_cast<uint8_t*>(scratch) + sizeof(Panels))) {
-        x = access_to(plan, run, plan.x, plan.rows);
-        y = access_to(plan, run, plan.y, plan.columns);
+        x = access_to(plan, run, plan.contraction.x, plan.contraction.rows);
+        y = access_to(plan, run, plan.contraction.y, plan.contraction.columns);
         output_strides(plan, strides);
         out = run.out;
         for (int f = 0; f < plan.forms; ++f) bases[f] = run.bases[f];
-        if (plan.batch.rank > 0) {
-            out += offset_at(plan.batch, strides, batch);
-            for (int f = 0; f < plan.forms; ++f) bases[f] += offset_at(plan.batch, plan.form[f].out, batch);
+        if (plan.contraction.batch.rank > 0) {
+            out += offset_at(plan.contraction.batch, strides, batch);
+            for (int f = 0; f < plan.forms; ++f) bases[f] += offset_at(plan.contraction.batch, plan.form[f].out, batch);
         }
         list_multiplies<kTileRows>(multiplies);
     }
@@ -140,7 +140,7 @@ struct Contraction {
 
     // x for `count` rows and terms k .. k + terms - 1, term by term.
     void pack_rows(int64_t first, int count, int64_t k, int terms) {
-        place(x, plan.rows, first, count);
+        place(x, plan.contraction.rows, first, count);
         FoldIndex at;
         seek(plan, k, at);
         for (int t = 0; t < terms; ++t, advance(plan, at))
@@ -149,7 +149,7 @@ struct Contraction {
 
     // y for `count` columns and the same terms, in panels of kTileColumns columns; what lies past the end is zero.
     void pack_columns(int64_t first, int count, int64_t k, int terms) {
-        place(y, plan.columns, first, count);
+        place(y, plan.contraction.columns, first, count);
         const int whole = count / kTileColumns, rest = count % kTileColumns;
         FoldIndex at;
         seek(plan, k, at);
@@ -191,13 +191,13 @@ struct Contraction {
     }
 
     void compute(int64_t first_row, int64_t end_row, int64_t first_column, int columns) {
-        for (int c = 0; c < columns; ++c) panels.column_offset[c] = offset_at(plan.columns, strides, first_column + c);
+        for (int c = 0; c < columns; ++c) panels.column_offset[c] = offset_at(plan.contraction.columns, strides, first_column + c);
         for (int64_t k = 0; k < plan.terms; k += kBlockTerms) {
             const int terms = plan.terms - k < kBlockTerms ? static_cast<int>(plan.terms - k) : kBlockTerms;
             pack_columns(first_column, columns, k, terms);
             for (int64_t row = first_row; row < end_row; row += kBlockRows) {
                 const int rows = end_row - row < kBlockRows ? static_cast<int>(end_row - row) : kBlockRows;
-                for (int r = 0; r < rows; ++r) panels.row_offset[r] = offset_at(plan.rows, strides, row + r);
+                for (int r = 0; r < rows; ++r) panels.row_offset[r] = offset_at(plan.contraction.rows, strides, row + r);
                 pack_rows(row, rows, k, terms);
                 const int tiles = (rows + kTileRows - 1) / kTileRows;
                 for (int panel = 0; panel * kTileColumns < columns; ++panel) {
@@ -217,9 +217,9 @@ struct Contraction {
 
 // Tasks are batch elements times column blocks times row ranges; rows are split only if threads would be idle otherwise.
 size_t contraction_tasks(const Plan& plan, size_t threads) {
-    const int64_t pieces = plan.batch.size * column_blocks(plan);
+    const int64_t pieces = plan.contraction.batch.size * column_blocks(plan);
     if (pieces >= static_cast<int64_t>(threads)) return static_cast<size_t>(pieces);
-    const int64_t splits = static_cast<int64_t>(threads) < plan.rows.size ? static_cast<int64_t>(threads) : plan.rows.size;
+    const int64_t splits = static_cast<int64_t>(threads) < plan.contraction.rows.size ? static_cast<int64_t>(threads) : plan.contraction.rows.size;
     return static_cast<size_t>(pieces * splits);
 }
 
@@ -227,12 +227,12 @@ size_t contraction_scratch(const Plan& plan) { return sizeof(Panels) + lanes_byt
 
 void contract(const Plan& plan, const Run& run, size_t task, size_t tasks, void* scratch) {
     const int64_t blocks = column_blocks(plan);
-    const int64_t splits = static_cast<int64_t>(tasks) / (plan.batch.size * blocks);
+    const int64_t splits = static_cast<int64_t>(tasks) / (plan.contraction.batch.size * blocks);
     const int64_t piece = static_cast<int64_t>(task) / splits, split = static_cast<int64_t>(task) % splits;
     const int64_t first_column = piece % blocks * kBlockColumns;
-    const int64_t left = plan.columns.size - first_column;
+    const int64_t left = plan.contraction.columns.size - first_column;
     Contraction contraction(plan, run, scratch, piece / blocks);
-    contraction.compute(plan.rows.size * split / splits, plan.rows.size * (split + 1) / splits, first_column,
+    contraction.compute(plan.contraction.rows.size * split / splits, plan.contraction.rows.size * (split + 1) / splits, first_column,
                         left < kBlockColumns ? static_cast<int>(left) : kBlockColumns);
 }
 

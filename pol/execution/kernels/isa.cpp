@@ -10,8 +10,13 @@
 namespace pol::POL_ISA {
 
 extern const Isa table;
-const Isa table = {POL_TEXT(POL_ISA), hash_leaves, hash_pairs, keccak256,
-                    element_tasks, element_scratch, compute_elements,
-                    contraction_tasks, contraction_scratch, contract, program_values};
+const Isa table = {POL_TEXT(POL_ISA),
+                   hash_leaves,
+                   hash_pairs,
+                   keccak256,
+                   {{element_tasks, element_scratch, compute_elements},
+                    {contraction_tasks, contraction_scratch, contract},
+                    {row_tasks, row_scratch, compute_rows}},
+                   program_values};
 
 }  // namespace pol::POL_ISA

@@ -6,11 +6,16 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "plan.h"
+
 namespace pol {
 
-struct Plan;
-struct PlannedInstruction;
-struct Run;
+// How nodes of one kind are run: cut into tasks that may run in any order; scratch is in bytes, aligned to 64.
+struct Kernel {
+    size_t (*tasks)(const Plan& plan, size_t threads);
+    size_t (*scratch)(const Plan& plan);
+    void (*compute)(const Plan& plan, const Run& run, size_t task, size_t tasks, void* scratch);
+};
 
 struct Isa {
     const char* name;
@@ -21,14 +26,7 @@ struct Isa {
     // keccak-256 of one message.
     void (*keccak256)(const uint8_t* message, size_t size, uint8_t* out);
 
-    // Any node, cut into tasks that may run in any order; scratch is in bytes, aligned to 64.
-    size_t (*element_tasks)(const Plan& plan, size_t threads);
-    size_t (*element_scratch)(const Plan& plan);
-    void (*compute_elements)(const Plan& plan, const Run& run, size_t task, size_t tasks, void* scratch);
-    // Nodes whose plan says `contracts`.
-    size_t (*contraction_tasks)(const Plan& plan, size_t threads);
-    size_t (*contraction_scratch)(const Plan& plan);
-    void (*contract)(const Plan& plan, const Run& run, size_t task, size_t tasks, void* scratch);
+    Kernel kernels[kKinds];  // by Plan::kind
     // The result of every instruction; a register is an array of `lanes` words.
     void (*program_values)(const PlannedInstruction* instructions, int count, uint32_t* const* registers, size_t lanes);
 };

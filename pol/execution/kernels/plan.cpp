@@ -12,8 +12,6 @@ namespace {
 
 constexpr int64_t kWorkPerThread = int64_t{1} << 18;  // word operations; below this a thread costs more than it saves
 constexpr int64_t kBlockBytes = 24 << 10;              // the buffers of a block should stay in the first-level cache
-constexpr int64_t kSmallest = 4;                       // contractions with fewer rows or columns gain nothing from packing
-constexpr int64_t kNarrow = 16;
 constexpr int64_t kMostKeys = int64_t{1} << 24;
 
 // Whether coordinates i and i + 1 act as the one coordinate i * size + (i + 1) in every form.
@@ -44,18 +42,6 @@ std::vector<Merged> merge(const std::vector<Affine>& affines, const std::vector<
     return merged;
 }
 
-void add_axis(Space& space, const Space& all, int axis) {
-    space.dims[space.rank] = all.dims[axis];
-    space.axis[space.rank++] = axis;
-    space.size *= all.dims[axis];
-}
-
-Space empty_space() {
-    Space space{};
-    space.size = 1;
-    return space;
-}
-
 }  // namespace
 
 PlannedNode::PlannedNode(const Descriptor& descriptor) {
@@ -77,8 +63,8 @@ PlannedNode::PlannedNode(const Descriptor& descriptor) {
     merge_dimensions(descriptor);
     plan_operands(descriptor);
     schedule(descriptor);
-    find_contraction();
-    find_key();
+    plan_.kind = find_contraction() ? kContraction : find_rows() ? kRowFold : kElements;
+    if (plan_.kind == kElements) find_key();
 }
 
 void PlannedNode::merge_dimensions(const Descriptor& descriptor) {
@@ -208,30 +194,6 @@ void PlannedNode::schedule(const Descriptor& descriptor) {
     while (plan_.lanes > 128 && plan_.lanes * 4 * static_cast<int64_t>(plan_.buffers) > kBlockBytes) plan_.lanes /= 2;
 }
 
-void PlannedNode::find_contraction() {
-    if (!plan_.folds || plan_.once_count != 0 || plan_.each_count != 1) return;
-    const PlannedInstruction& body = plan_.each[0];
-    if (body.op != FFMA || body.c != plan_.accumulator || body.a >= plan_.operands || body.b >= plan_.operands) return;
-    const unsigned inner = 1u << (plan_.space.rank - 1);
-    const bool a_inner = operands_[body.a].axes & inner, b_inner = operands_[body.b].axes & inner;
-    if (a_inner == b_inner) return;
-    plan_.x = a_inner ? body.b : body.a;
-    plan_.y = a_inner ? body.a : body.b;
-    const unsigned x_axes = operands_[plan_.x].axes, y_axes = operands_[plan_.y].axes;
-    if (operands_[plan_.x].gather >= 0 || operands_[plan_.y].gather >= 0) return;
-    plan_.batch = plan_.rows = plan_.columns = empty_space();
-    for (int d = 0; d < plan_.space.rank; ++d) {
-        const bool in_x = x_axes >> d & 1, in_y = y_axes >> d & 1;
-        add_axis(in_x == in_y ? plan_.batch : in_x ? plan_.rows : plan_.columns, plan_.space, d);
-    }
-    if (plan_.rows.size < kSmallest || plan_.columns.size < kSmallest) return;
-    if (plan_.columns.size < kNarrow && plan_.columns.size < plan_.rows.size) {
-        std::swap(plan_.x, plan_.y);
-        std::swap(plan_.rows, plan_.columns);
-    }
-    plan_.contracts = true;
-}
-
 // Whether a register equals the accumulator in every term in which the guard is 0.
 bool PlannedNode::keeps_accumulator(int reg, const PlannedInstruction& guard) const {
     if (reg == plan_.accumulator) return true;
@@ -310,15 +272,14 @@ void PlannedNode::run(uint32_t step, const uint32_t* const* sources, uint32_t* o
             terms.push_back(term);
         }
     const Run run{bases, safe, sources, out, static_cast<int64_t>(keys.size()), keys.data(), terms.data()};
-    const Isa& kernels = isa();
 
     // Work in doubles: it may exceed 64 bits.
     const double terms_per_element = plan_.keyed ? 1.0 : static_cast<double>(plan_.terms);
     const double work = static_cast<double>(plan_.space.size) * terms_per_element * (plan_.operands + plan_.each_count);
     threads = static_cast<size_t>(std::clamp(work / kWorkPerThread, 1.0, static_cast<double>(std::max<size_t>(threads, 1))));
-    const size_t tasks = plan_.contracts ? kernels.contraction_tasks(plan_, threads) : kernels.element_tasks(plan_, threads);
-    const size_t scratch = plan_.contracts ? kernels.contraction_scratch(plan_) : kernels.element_scratch(plan_);
-    const auto body = plan_.contracts ? kernels.contract : kernels.compute_elements;
+    const Kernel& kernel = isa().kernels[plan_.kind];
+    const size_t tasks = kernel.tasks(plan_, threads);
+    const size_t scratch = kernel.scratch(plan_);
     parallel_workers(tasks, threads, [&](TaskQueue& queue) {
         const FloatingPointMode mode;
         // Scratch stays with a thread from node to node.
@@ -326,7 +287,7 @@ void PlannedNode::run(uint32_t step, const uint32_t* const* sources, uint32_t* o
         const size_t words = scratch / sizeof(uint64_t) + 9;
         if (memory.size() < words) memory.resize(words);
         void* aligned = reinterpret_cast<void*>((reinterpret_cast<uintptr_t>(memory.data()) + 63) / 64 * 64);
-        for (size_t task; queue.take(&task);) body(plan_, run, task, tasks, aligned);
+        for (size_t task; queue.take(&task);) kernel.compute(plan_, run, task, tasks, aligned);
     });
 }
 

@@ -24,6 +24,18 @@ struct Space {
     int axis[kMaxRank];
 };
 
+static inline Space empty_space() {
+    Space space{};
+    space.size = 1;
+    return space;
+}
+
+static inline void add_axis(Space& space, const Space& all, int axis) {
+    space.dims[space.rank] = all.dims[axis];
+    space.axis[space.rank++] = axis;
+    space.size *= all.dims[axis];
+}
+
 struct PlannedOperand {
     int address;      // index of its form; the forms of its bounds follow it
     int bounds;       // how many
@@ -50,7 +62,22 @@ struct PlannedInstruction {
 };
 constexpr int kOutputBuffer = -1;
 
+// Which kernel runs a node; Isa has one row of its table for each.
+enum Kind { kElements, kContraction, kRowFold, kKinds };
+
+// acc = FFMA(x, y, acc) with x and y varying along different output dimensions: a matrix product in disguise.
+struct ContractionPlan {
+    int x, y;         // operands; y varies along the innermost dimension
+    Space batch, rows, columns;
+};
+
+// A fold along contiguous words of its operands.
+struct RowPlan {};
+
 struct Plan {
+    Kind kind;
+    ContractionPlan contraction;  // meaningful for that kind only, and so is `row`
+    RowPlan row;
     Space space;      // all output dimensions
     int fold_rank;
     int64_t fold[kMaxFoldRank];
@@ -74,10 +101,6 @@ struct Plan {
     int each_count;           // run for every term; the last of them gives the result
     const PlannedInstruction* each;
     int lanes;                // per block
-    // acc = FFMA(x, y, acc) with x and y varying along different output dimensions: a matrix product in disguise.
-    bool contracts;
-    int x, y;                 // operands; y varies along the innermost dimension
-    Space batch, rows, columns;
     // A fold whose term leaves the accumulator as it is unless an operand's word (the key) equals a coordinate, as in the
     // gradient of a table lookup: only the terms with that key are run.
     bool keyed;
@@ -110,7 +133,9 @@ class PlannedNode {
     void merge_dimensions(const Descriptor& descriptor);
     void plan_operands(const Descriptor& descriptor);
     void schedule(const Descriptor& descriptor);
-    void find_contraction();
+    // Each fills in its part of the plan and returns true if its kernel can run the node.
+    bool find_contraction();
+    bool find_rows();
     void find_key();
     bool keeps_accumulator(int reg, const PlannedInstruction& guard) const;
     std::vector<std::pair<uint32_t, uint32_t>> keyed_terms(const int64_t* bases, const uint32_t* source) const;
