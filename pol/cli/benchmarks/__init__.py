@@ -1,0 +1,1 @@
+"""Step and operation timings of `pol bench`."""
