@@ -38,9 +38,9 @@ def test_round_trip_through_json() -> None:
 
 
 @pytest.mark.parametrize("member", ["version", "lowering"])
-@pytest.mark.parametrize("value", [0, 2, "1", None])
+@pytest.mark.parametrize("value", [0, 3, "1", None])
 def test_another_version_is_refused(member: str, value: object) -> None:
-    with pytest.raises(ProtocolError, match="this implementation knows 1"):
+    with pytest.raises(ProtocolError, match="this implementation knows"):
         AtenGraph.from_dict({**graph().to_dict(), member: value})
 
 

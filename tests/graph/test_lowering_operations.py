@@ -1,6 +1,8 @@
 """Every operation that has a lowering gives torch's numbers, and every one is tested here."""
 
 import hashlib
+import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -238,16 +240,27 @@ def test_long_sums_run_in_lanes_and_halves() -> None:
     assert shapes == [((2, 32), 32), ((2, 16), 1), ((2, 8), 1), ((2, 4), 1), ((2, 2), 1), ((2,), 1)]
 
 
-def test_the_lowering_is_that_of_its_version() -> None:
-    """A new case gives a new digest; any other change raises LOWERING_VERSION: readers lower old tasks again."""
-    digest = hashlib.sha256()
+def lowering_digests() -> dict[str, str]:
+    """Per operation of CASES: SHA-256 of the programs that its cases give."""
+    result = {}
     for operation in sorted(CASES):
+        digest = hashlib.sha256()
         for case in CASES[operation]:
             digest.update(lower(graph_of(operation, case)[0])[0].to_bytes())
-    assert (LOWERING_VERSION, digest.hexdigest()) == (
-        1,
-        "9b8f00a93f963e61ffd96bab1782f4531498f5cd318c67cf16c4d63221208a50",
-    )
+        result[operation] = digest.hexdigest()[:32]
+    return result
+
+
+def test_the_lowering_is_that_of_its_version() -> None:
+    """A new case gives a new digest; any other change raises LOWERING_VERSION: readers lower old tasks again.
+
+    `POL_WRITE_LOWERINGS=1 pytest tests/graph/test_lowering_operations.py` writes the digests of a new version.
+    """
+    path = Path(__file__).with_name("lowerings.json")
+    if os.environ.get("POL_WRITE_LOWERINGS"):
+        found = {"version": str(LOWERING_VERSION), **lowering_digests()}
+        path.write_text(json.dumps(found, indent=0, sort_keys=True) + "\n")
+    assert json.loads(path.read_text()) == {"version": str(LOWERING_VERSION), **lowering_digests()}
 
 
 def test_every_operation_is_in_the_document() -> None:

@@ -42,12 +42,13 @@ FoldFormula: TypeAlias = Callable[[Builder, int, list[int]], int]
 
 
 class Emitter:
-    """Collects the nodes of a step program; `begin` says for which ATen operation they are."""
+    """Collects the nodes of a step program, each one once; `begin` says for which ATen operation they are."""
 
     def __init__(self) -> None:
         self.nodes: list[Node] = []
         self.names: list[NodeName] = []
         self._origin = AtenNode("", (), (), (), "", "")
+        self._known: dict[Node, int] = {}
 
     def begin(self, origin: AtenNode) -> None:
         """The nodes that follow come from this operation."""
@@ -117,6 +118,9 @@ class Emitter:
         ]
         body = builder.build(formula(builder, 0, handles))
         node = _without_unused(Node(type_, tuple(operands), tuple(inputs), body, terms, init))
+        if node in self._known:
+            return whole_view(Source.NODE, self._known[node], type_)
+        self._known[node] = len(self.nodes)
         self.nodes.append(node)
         name = f"{self._origin.name}.{part}" if part else self._origin.name
         self.names.append(NodeName(name, self._origin.source, self._origin.operation))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 from pol.errors import ProtocolError
@@ -12,6 +12,7 @@ from pol.graph.lowering.call import Call
 from pol.graph.lowering.contractions import CONTRACTIONS
 from pol.graph.lowering.elementwise import ELEMENTWISE
 from pol.graph.lowering.emitter import Emitter
+from pol.graph.lowering.fusion import fuse
 from pol.graph.lowering.indexed import INDEXED
 from pol.graph.lowering.reductions import REDUCTIONS
 from pol.graph.lowering.values import StepNumber, Value, whole_view
@@ -97,29 +98,42 @@ def _check(node: AtenNode, result: Value, type_: AtenType) -> None:
 def _assemble(
     graph: AtenGraph, emitter: Emitter, producers: list[int], observed: dict[str, int]
 ) -> tuple[StepProgram, Names]:
-    """The program without nodes that nothing needs."""
-    needed = {*producers, *observed.values()}
-    for number in range(len(emitter.nodes) - 1, -1, -1):
-        if number in needed:
-            needed.update(op.index for op in emitter.nodes[number].operands if op.source is Source.NODE)
-    kept = sorted(needed)
-    numbers = {old: new for new, old in enumerate(kept)}
+    """The program without nodes that nothing needs, its maps joined."""
+    outputs = {*producers, *observed.values()}
+    used = sorted(_ancestors(emitter.nodes, outputs))
+    numbers = {old: new for new, old in enumerate(used)}
+    nodes, labels, gone = fuse(
+        [renumbered(emitter.nodes[old], numbers) for old in used],
+        [emitter.names[old] for old in used],
+        {numbers[old] for old in outputs},
+    )
+    kept = [number for number in range(len(nodes)) if number not in gone]
+    moved = {old: new for new, old in enumerate(kept)}
+    final = {old: moved[number] for old, number in numbers.items() if number in moved}
     slots = []
     for entry, producer in zip(graph.slots, producers, strict=True):
-        slots.append(Slot(_component(entry.component), entry.type.words, numbers[producer]))
+        slots.append(Slot(_component(entry.component), entry.type.words, final[producer]))
     program = StepProgram(
         tuple(slots),
         tuple(entry.type.words for entry in graph.constants),
-        tuple(renumbered(emitter.nodes[old], numbers) for old in kept),
+        tuple(renumbered(nodes[old], moved) for old in kept),
     )
     program.validate()
     names = Names(
         tuple(entry.name for entry in graph.slots),
         tuple(entry.name for entry in graph.constants),
-        tuple(emitter.names[old] for old in kept),
-        {name: numbers[number] for name, number in observed.items()},
+        tuple(labels[old] for old in kept),
+        {name: final[number] for name, number in observed.items()},
     )
     return program, names
+
+
+def _ancestors(nodes: Sequence[Node], outputs: Collection[int]) -> set[int]:
+    needed = set(outputs)
+    for number in range(len(nodes) - 1, -1, -1):
+        if number in needed:
+            needed.update(operand.index for operand in nodes[number].operands if operand.source is Source.NODE)
+    return needed
 
 
 def renumbered(node: Node, numbers: Mapping[int, int]) -> Node:

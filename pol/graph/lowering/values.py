@@ -170,31 +170,34 @@ def reshape(value: Value, shape: Sequence[int]) -> Value | None:
         raise ProtocolError(f"{value.shape} cannot become {tuple(shape)}")
     if not isinstance(value, View):
         return replace(value, shape=target)
-    strides = _restride(value, target)
+    strides = restride(value.shape, value.strides, target)
     return None if strides is None else replace(value, shape=target, strides=strides)
 
 
-def _restride(value: View, target: tuple[int, ...]) -> tuple[int, ...] | None:
-    """Strides of the target shape: each run of dimensions that is evenly spaced in memory may be cut anew."""
+def restride(shape: tuple[int, ...], strides: Sequence[int], target: tuple[int, ...]) -> tuple[int, ...] | None:
+    """Strides over the target shape that read the same words in the same order, or None if there are none.
+
+    Each run of dimensions that is evenly spaced in memory may be cut anew.
+    """
     runs: list[tuple[int, int]] = []  # (elements, stride of the last dimension), from the back
-    for size, stride in zip(reversed(value.shape), reversed(value.strides), strict=True):
+    for size, stride in zip(reversed(shape), reversed(strides), strict=True):
         if size == 1:
             continue
         if runs and stride == runs[-1][0] * runs[-1][1]:
             runs[-1] = (runs[-1][0] * size, runs[-1][1])
         else:
             runs.append((size, stride))
-    strides = []
+    result = []
     position, used = 0, 1
     for size in reversed(target):
         if size == 1:
-            strides.append(0)
+            result.append(0)
             continue
         elements, stride = runs[position]
-        strides.append(stride * used)
+        result.append(stride * used)
         used *= size
         if elements % used:
             return None
         if used == elements:
             position, used = position + 1, 1
-    return tuple(reversed(strides))
+    return tuple(reversed(result))
