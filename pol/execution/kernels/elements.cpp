@@ -60,7 +60,12 @@ struct Engine {
         for (int i = 0; i < count; ++i) {
             const PlannedInstruction& in = instructions[i];
             uint32_t* result = buffer[in.result] == nullptr ? out : buffer[in.result];
-            apply(in.op, result, value[in.a], value[in.b], value[in.c], lanes.count);
+            if (in.op < kFunction) {
+                apply(in.op, result, value[in.a], value[in.b], value[in.c], lanes.count);
+            } else {
+                const uint32_t* inputs[] = {value[in.a], value[in.b], value[in.c], value[in.d], value[in.e]};
+                apply_function(in.op - kFunction, result, inputs, lanes.count);
+            }
         }
     }
 

@@ -184,7 +184,7 @@ void program_values(nb::handle program, nb::handle inputs, nb::handle results, s
     for (const pol::Instruction& step : body.instructions) {
         const auto result = static_cast<uint16_t>(registers.size());
         const int operands = pol::arity(step.op);
-        instructions.push_back({step.op, result, step.a, operands > 1 ? step.b : step.a, operands > 2 ? step.c : step.a});
+        instructions.push_back({step.op, result, step.a, operands > 1 ? step.b : step.a, operands > 2 ? step.c : step.a, step.a, step.a});
         registers.push_back(out.data + instructions.size() * lanes - lanes);
     }
     const pol::FloatingPointMode mode;

@@ -16,6 +16,9 @@ size_t row_tasks(const Plan& plan, size_t threads);
 size_t row_scratch(const Plan& plan);
 void compute_rows(const Plan& plan, const Run& run, size_t task, size_t tasks, void* scratch);
 
+// One of functions() on n lanes; d may be one of its inputs.
+void apply_function(int function, uint32_t* d, const uint32_t* const* in, int n);
+
 void program_values(const PlannedInstruction* instructions, int count, uint32_t* const* registers, size_t lanes);
 
 }  // namespace pol::POL_ISA

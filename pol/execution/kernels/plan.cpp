@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "floating_point_mode.h"
+#include "functions.h"
 #include "isa.h"
 #include "parallel.h"
 
@@ -65,6 +66,7 @@ PlannedNode::PlannedNode(const Descriptor& descriptor) {
     schedule(descriptor);
     plan_.kind = find_contraction() ? kContraction : find_rows() ? kRowFold : kElements;
     if (plan_.kind == kElements) find_key();
+    mark_lazy();
 }
 
 void PlannedNode::merge_dimensions(const Descriptor& descriptor) {
@@ -148,15 +150,15 @@ void PlannedNode::schedule(const Descriptor& descriptor) {
     for (int i = 0; i < plan_.operands; ++i) varies[i] = operands_[i].varies;
     for (int i = 0; i < plan_.coordinates; ++i) varies[first_coordinate + i] = coordinates_[i].varies;
     varies[plan_.accumulator] = true;
-    for (size_t i = 0; i < body.instructions.size(); ++i) {
-        const Instruction& in = body.instructions[i];
-        const int operands = arity(in.op);
-        const int result = first_result + static_cast<int>(i);
-        const auto reg = [&](int j, uint8_t r) { return static_cast<uint16_t>(number[j < operands ? r : in.a]); };
-        const PlannedInstruction planned{in.op, static_cast<uint16_t>(result), reg(0, in.a), reg(1, in.b), reg(2, in.c)};
-        number.push_back(result);
-        varies[result] = varies[planned.a] || varies[planned.b] || varies[planned.c];
-        (varies[result] || i + 1 == body.instructions.size() ? each_ : once_).push_back(planned);
+    number.resize(plan_.registers, -1);
+    const std::vector<BodyInstruction> instructions = recognise_functions(body);
+    for (const BodyInstruction& in : instructions) {
+        const int result = first_result + in.result - body.inputs - static_cast<int>(body.constants.size());
+        const auto reg = [&](int i) { return static_cast<uint16_t>(number[in.operands[i]]); };
+        const PlannedInstruction planned{in.op, static_cast<uint16_t>(result), reg(0), reg(1), reg(2), reg(3), reg(4)};
+        number[in.result] = result;
+        for (const int r : {planned.a, planned.b, planned.c, planned.d, planned.e}) varies[result] = varies[result] || varies[r];
+        (varies[result] || in.result == instructions.back().result ? each_ : once_).push_back(planned);
     }
 
     // Results share buffers as soon as nobody reads the earlier one any more; what a fold reads again and again stays.
@@ -165,7 +167,7 @@ void PlannedNode::schedule(const Descriptor& descriptor) {
     const int forever = static_cast<int>(order.size());
     std::vector<int> last_use(plan_.registers, -1);
     for (int i = 0; i < forever; ++i)
-        for (const int r : {order[i].a, order[i].b, order[i].c}) {
+        for (const int r : {order[i].a, order[i].b, order[i].c, order[i].d, order[i].e}) {
             const bool repeated = plan_.folds && i >= static_cast<int>(once_.size()) && !varies[r];
             last_use[r] = std::max(last_use[r], repeated ? forever : i);
         }
@@ -174,7 +176,7 @@ void PlannedNode::schedule(const Descriptor& descriptor) {
         if (r != plan_.accumulator) buffers_[r] = plan_.buffers++;
     std::vector<int> idle;
     for (int i = 0; i < forever; ++i) {
-        for (const int r : {order[i].a, order[i].b, order[i].c})
+        for (const int r : {order[i].a, order[i].b, order[i].c, order[i].d, order[i].e})
             if (r >= first_result && last_use[r] == i) {
                 idle.push_back(buffers_[r]);
                 last_use[r] = -1;

@@ -56,11 +56,15 @@ struct PlannedCoordinate {
 
 // Registers are numbered anew: operands, coordinates, accumulator, constants, instructions. Each has a buffer of one block;
 // the accumulator and the result have none of their own: they live in the output.
+// Operands that a primitive does not use repeat `a`.
 struct PlannedInstruction {
-    uint8_t op;
+    uint8_t op;  // a primitive, perhaps | kLazy; or kFunction + number of a function (functions.h)
     uint16_t result, a, b, c;
+    uint16_t d, e;  // functions only
 };
 constexpr int kOutputBuffer = -1;
+constexpr uint8_t kLazy = 0x40;      // a NaN that it yields need not be the one NaN
+constexpr uint8_t kFunction = 0x80;
 
 // Which kernel runs a node; Isa has one row of its table for each.
 enum Kind { kElements, kContraction, kRowFold, kKinds };
@@ -137,6 +141,8 @@ class PlannedNode {
     bool find_contraction();
     bool find_rows();
     void find_key();
+    // Marks the instructions whose NaNs no bit of the output depends on.
+    void mark_lazy();
     bool keeps_accumulator(int reg, const PlannedInstruction& guard) const;
     std::vector<std::pair<uint32_t, uint32_t>> keyed_terms(const int64_t* bases, const uint32_t* source) const;
     bool is_safe(const PlannedOperand& operand, const int64_t* bases) const;

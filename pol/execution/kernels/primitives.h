@@ -18,13 +18,18 @@ inline uint32_t bits(float value) {
     return word;
 }
 inline bool is_nan(uint32_t word) { return (word & kMagnitude) > kInfinity; }
-// The word of a computed number; every NaN becomes the one NaN.
-inline uint32_t word(float value) { return value != value ? kNan : bits(value); }
+// The word of a computed number; every NaN becomes the one NaN. A lazy primitive leaves a NaN as it came, which is allowed
+// where nothing but other float primitives will look at it (plan_canonical.cpp).
+template <bool lazy>
+inline uint32_t word(float value) {
+    return lazy || value == value ? bits(value) : kNan;
+}
 
+template <bool lazy>
 inline uint32_t min_word(uint32_t a, uint32_t b) {
     const float x = number(a), y = number(b);
-    const uint32_t least = x < y ? a : y < x ? b : a | b;  // equal: a | b is -0 if either is
-    return x != x || y != y ? kNan : least;
+    const uint32_t least = x < y ? a : y < x ? b : a | b;  // equal: a | b is -0 if either is; one is NaN: so is a | b
+    return !lazy && (x != x || y != y) ? kNan : least;
 }
 inline uint32_t max_word(uint32_t a, uint32_t b) {
     const float x = number(a), y = number(b);
@@ -47,48 +52,116 @@ inline uint32_t truncate_word(uint32_t a) {
     return fits ? truncated : saturated;
 }
 
+// One function per primitive, of words.
+#define POL_FLOAT1(name, expression)   \
+    template <bool lazy>               \
+    [[gnu::always_inline]] inline uint32_t name(uint32_t a) { \
+        return expression;             \
+    }
+#define POL_FLOAT2(name, expression)               \
+    template <bool lazy>                           \
+    [[gnu::always_inline]] inline uint32_t name(uint32_t a, uint32_t b) { \
+        return expression;                         \
+    }
+#define POL_WORD1(name, expression) \
+    [[gnu::always_inline]] inline uint32_t name(uint32_t a) { return expression; }
+#define POL_WORD2(name, expression) \
+    [[gnu::always_inline]] inline uint32_t name(uint32_t a, uint32_t b) { return expression; }
+POL_FLOAT2(fadd, word<lazy>(number(a) + number(b)))
+POL_FLOAT2(fsub, word<lazy>(number(a) - number(b)))
+POL_FLOAT2(fmul, word<lazy>(number(a) * number(b)))
+POL_FLOAT2(fdiv, word<lazy>(number(a) / number(b)))
+template <bool lazy>
+inline uint32_t ffma(uint32_t a, uint32_t b, uint32_t c) {
+    return word<lazy>(__builtin_fmaf(number(a), number(b), number(c)));
+}
+POL_FLOAT1(fsqrt, word<lazy>(__builtin_sqrtf(number(a))))
+POL_FLOAT2(fmin, min_word<lazy>(a, b))
+POL_WORD2(fmax, max_word(a, b))
+POL_WORD2(feq, number(a) == number(b) ? 1u : 0u)
+POL_WORD2(flt, number(a) < number(b) ? 1u : 0u)
+POL_WORD2(fle, number(a) <= number(b) ? 1u : 0u)
+POL_FLOAT1(fneg, !lazy && is_nan(a) ? kNan : a ^ kSign)
+POL_FLOAT1(fabs, !lazy && is_nan(a) ? kNan : a & kMagnitude)
+POL_WORD1(frint, rint_word(a))
+POL_WORD1(f2i, truncate_word(a))
+POL_WORD1(i2f, bits(static_cast<float>(static_cast<int32_t>(a))))
+POL_WORD2(add, a + b)
+POL_WORD2(sub, a - b)
+POL_WORD2(mul, a* b)
+POL_WORD2(mulhi, static_cast<uint32_t>((uint64_t{a} * b) >> 32))
+POL_WORD2(and_, a & b)
+POL_WORD2(or_, a | b)
+POL_WORD2(xor_, a ^ b)
+POL_WORD2(shl, b < 32 ? a << (b & 31) : 0u)
+POL_WORD2(shr, b < 32 ? a >> (b & 31) : 0u)
+POL_WORD2(sar, static_cast<uint32_t>(static_cast<int32_t>(a) >> (b < 31 ? b : 31)))
+POL_WORD2(eq, a == b ? 1u : 0u)
+POL_WORD2(ltu, a < b ? 1u : 0u)
+POL_WORD2(lts, static_cast<int32_t>(a) < static_cast<int32_t>(b) ? 1u : 0u)
+inline uint32_t select(uint32_t a, uint32_t b, uint32_t c) { return a != 0 ? b : c; }
+#undef POL_FLOAT1
+#undef POL_FLOAT2
+#undef POL_WORD1
+#undef POL_WORD2
+
 // Applies one primitive to n lanes. d may be one of a, b, c. Unused operands are ignored.
 #define POL_LANES(expression)                            \
     _Pragma("GCC ivdep") for (int j = 0; j < n; ++j) {   \
         d[j] = (expression);                             \
     }                                                    \
     return
+#define POL_CASE1(op, name) \
+    case op: POL_LANES(name(a[j]))
+#define POL_CASE2(op, name) \
+    case op: POL_LANES(name(a[j], b[j]))
+#define POL_LAZY1(op, name)               \
+    case op: POL_LANES(name<false>(a[j])); \
+    case op | kLazy: POL_LANES(name<true>(a[j]))
+#define POL_LAZY2(op, name)                      \
+    case op: POL_LANES(name<false>(a[j], b[j])); \
+    case op | kLazy: POL_LANES(name<true>(a[j], b[j]))
 inline void apply(uint8_t op, uint32_t* d, const uint32_t* a, const uint32_t* b, const uint32_t* c, int n) {
     switch (op) {
-        case FADD: POL_LANES(word(number(a[j]) + number(b[j])));
-        case FSUB: POL_LANES(word(number(a[j]) - number(b[j])));
-        case FMUL: POL_LANES(word(number(a[j]) * number(b[j])));
-        case FDIV: POL_LANES(word(number(a[j]) / number(b[j])));
-        case FFMA: POL_LANES(word(__builtin_fmaf(number(a[j]), number(b[j]), number(c[j]))));
-        case FSQRT: POL_LANES(word(__builtin_sqrtf(number(a[j]))));
-        case FMIN: POL_LANES(min_word(a[j], b[j]));
-        case FMAX: POL_LANES(max_word(a[j], b[j]));
-        case FEQ: POL_LANES(number(a[j]) == number(b[j]) ? 1u : 0u);
-        case FLT: POL_LANES(number(a[j]) < number(b[j]) ? 1u : 0u);
-        case FLE: POL_LANES(number(a[j]) <= number(b[j]) ? 1u : 0u);
-        case FNEG: POL_LANES(is_nan(a[j]) ? kNan : a[j] ^ kSign);
-        case FABS: POL_LANES(is_nan(a[j]) ? kNan : a[j] & kMagnitude);
-        case FRINT: POL_LANES(rint_word(a[j]));
-        case F2I: POL_LANES(truncate_word(a[j]));
-        case I2F: POL_LANES(bits(static_cast<float>(static_cast<int32_t>(a[j]))));
-        case ADD: POL_LANES(a[j] + b[j]);
-        case SUB: POL_LANES(a[j] - b[j]);
-        case MUL: POL_LANES(a[j] * b[j]);
-        case MULHI: POL_LANES(static_cast<uint32_t>((uint64_t{a[j]} * b[j]) >> 32));
-        case AND: POL_LANES(a[j] & b[j]);
-        case OR: POL_LANES(a[j] | b[j]);
-        case XOR: POL_LANES(a[j] ^ b[j]);
-        case SHL: POL_LANES(b[j] < 32 ? a[j] << (b[j] & 31) : 0u);
-        case SHR: POL_LANES(b[j] < 32 ? a[j] >> (b[j] & 31) : 0u);
-        case SAR: POL_LANES(static_cast<uint32_t>(static_cast<int32_t>(a[j]) >> (b[j] < 31 ? b[j] : 31)));
-        case EQ: POL_LANES(a[j] == b[j] ? 1u : 0u);
-        case LTU: POL_LANES(a[j] < b[j] ? 1u : 0u);
-        case LTS: POL_LANES(static_cast<int32_t>(a[j]) < static_cast<int32_t>(b[j]) ? 1u : 0u);
-        case SELECT: POL_LANES(a[j] != 0 ? b[j] : c[j]);
+        POL_LAZY2(FADD, fadd);
+        POL_LAZY2(FSUB, fsub);
+        POL_LAZY2(FMUL, fmul);
+        POL_LAZY2(FDIV, fdiv);
+        case FFMA: POL_LANES(ffma<false>(a[j], b[j], c[j]));
+        case FFMA | kLazy: POL_LANES(ffma<true>(a[j], b[j], c[j]));
+        POL_LAZY1(FSQRT, fsqrt);
+        POL_LAZY2(FMIN, fmin);
+        POL_CASE2(FMAX, fmax);
+        POL_CASE2(FEQ, feq);
+        POL_CASE2(FLT, flt);
+        POL_CASE2(FLE, fle);
+        POL_LAZY1(FNEG, fneg);
+        POL_LAZY1(FABS, fabs);
+        POL_CASE1(FRINT, frint);
+        POL_CASE1(F2I, f2i);
+        POL_CASE1(I2F, i2f);
+        POL_CASE2(ADD, add);
+        POL_CASE2(SUB, sub);
+        POL_CASE2(MUL, mul);
+        POL_CASE2(MULHI, mulhi);
+        POL_CASE2(AND, and_);
+        POL_CASE2(OR, or_);
+        POL_CASE2(XOR, xor_);
+        POL_CASE2(SHL, shl);
+        POL_CASE2(SHR, shr);
+        POL_CASE2(SAR, sar);
+        POL_CASE2(EQ, eq);
+        POL_CASE2(LTU, ltu);
+        POL_CASE2(LTS, lts);
+        case SELECT: POL_LANES(select(a[j], b[j], c[j]));
         case MOV: POL_LANES(a[j]);
     }
 }
 #undef POL_LANES
+#undef POL_CASE1
+#undef POL_CASE2
+#undef POL_LAZY1
+#undef POL_LAZY2
 
 }  // namespace
 }  // namespace pol::POL_ISA

@@ -72,7 +72,7 @@ void self_test(uint8_t* digest) {
     uint32_t* registers[4] = {operands[0].data(), operands[1].data(), operands[2].data(), result.data()};
     for (int op = 0; op < 256; ++op) {
         if (arity(static_cast<uint8_t>(op)) == 0) continue;
-        const PlannedInstruction instruction{static_cast<uint8_t>(op), 3, 0, 1, 2};
+        const PlannedInstruction instruction{static_cast<uint8_t>(op), 3, 0, 1, 2, 0, 0};
         isa().program_values(&instruction, 1, registers, result.size());
         results.insert(results.end(), result.begin(), result.end());
     }

@@ -1,0 +1,16 @@
+// The functions over blocks of words, all intermediate values in registers.
+#include "nodes.h"
+#include "primitives.h"
+
+namespace pol::POL_ISA {
+namespace {
+
+#include "functions_lanes.inc"
+
+}  // namespace
+
+void apply_function(int function, uint32_t* d, const uint32_t* const* in, int n) {
+    lanes_of[function](d, in, n);
+}
+
+}  // namespace pol::POL_ISA

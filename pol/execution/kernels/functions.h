@@ -1,0 +1,25 @@
+// The functions of docs/spec/functions.md as single instructions: planning finds them in the bodies of nodes, and each
+// instruction-set build has a compiled loop for each (generated: python -m pol.execution.generate).
+#pragma once
+#include <vector>
+
+#include "descriptor.h"
+
+namespace pol {
+
+constexpr int kMaxFunctionInputs = 5;
+
+// Scalar programs by number.
+const std::vector<ScalarProgram>& functions();
+
+// An instruction of a body; a register number is that of the scalar program. `op` may be kFunction + a number.
+struct BodyInstruction {
+    uint8_t op;
+    int result;
+    int operands[kMaxFunctionInputs];
+};
+
+// What is left of a body's instructions, in order, when functions are recognised and dead instructions dropped.
+std::vector<BodyInstruction> recognise_functions(const ScalarProgram& body);
+
+}  // namespace pol
