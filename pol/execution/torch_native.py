@@ -30,6 +30,7 @@ _ALLOWED_NAMES = (
     "sum.dim_IntList", "mean.default", "mean.dim", "amax.default", "amin.default", "_log_softmax.default",
     "_softmax.default", "_log_softmax_backward_data.default", "_softmax_backward_data.default", "mm.default",
     "bmm.default", "addmm.default", "index_select.default", "embedding.default", "gather.default",
+    "convolution.default", "convolution_backward.default",
     "embedding_dense_backward.default", "nll_loss_forward.default", "nll_loss_backward.default",
 )  # fmt: skip
 
@@ -108,10 +109,20 @@ class NativeExecutor:
                 raise OperationalError(f"{node.name}: not enough memory on {self._device}") from error
             raise ProtocolError(f"{node.name}: {node.operation} rejects its arguments: {error}") from error
         results = tuple(result) if isinstance(result, tuple | list) else (result,)
+        results = wanted(results, arguments)
         actual = [AtenType(str(tensor.dtype).removeprefix("torch."), tuple(tensor.shape)) for tensor in results]
         if actual != list(node.outputs):
             raise ProtocolError(f"{node.name}: {node.operation} gives {actual}, the graph says {list(node.outputs)}")
         return results
+
+
+def wanted(results: Sequence[Tensor | None], arguments: Sequence[Any]) -> tuple[Tensor, ...]:
+    """The results that an output mask (a last argument of booleans) asks for; torch computes more at times."""
+    last = arguments[-1] if arguments else None
+    mask = [True] * len(results)
+    if isinstance(last, list | tuple) and len(last) == len(results) and all(isinstance(flag, bool) for flag in last):
+        mask = list(last)
+    return tuple(item for item, flag in zip(results, mask, strict=True) if flag and item is not None)
 
 
 def _argument(argument: Argument, values: Mapping[int, tuple[Tensor, ...]]) -> Any:

@@ -8,6 +8,7 @@ from pol.graph.aten import LOWERING_VERSION
 from pol.graph.lowering import RULES
 from pol.graph.lowering.advice import DECOMPOSED
 from pol.graph.lowering.contractions import CONTRACTIONS
+from pol.graph.lowering.convolutions import CONVOLUTIONS
 from pol.graph.lowering.elementwise import ELEMENTWISE
 from pol.graph.lowering.indexed import INDEXED
 from pol.graph.lowering.reductions import LANES, REDUCTIONS, SEQUENTIAL
@@ -18,6 +19,7 @@ FAMILIES: Mapping[str, Mapping[str, object]] = {
     "Elementwise: one map": ELEMENTWISE,
     "Reductions": REDUCTIONS,
     "Matrix products": CONTRACTIONS,
+    "Convolutions": CONVOLUTIONS,
     "Addresses that depend on data": INDEXED,
 }
 
@@ -79,6 +81,10 @@ DEFINITIONS: Mapping[str, str] = {
     "_softmax_backward_data.default": "y * (g - sum(g * y))",
     **dict.fromkeys(("mm.default", "bmm.default"), "acc = FFMA(a, b, acc) from +0, k ascending; float32 only"),
     "addmm.default": "the product as in mm, times alpha, plus bias times beta",
+    "convolution.default": "1 to 3 dimensions, groups, transposed: acc = FFMA(x, w, acc) from +0 over (channel, taps); "
+    "outside of the input x is +0; then FADD of the bias. Transposed: as the gradient of the input",
+    "convolution_backward.default": "input: FFMA from +0 over (output channel, windows that see the position, taps "
+    "ascending; what a stride leaves out counts as +0); weight: FFMA over (example, positions); bias: the sum",
     **dict.fromkeys(
         ("index_select.default", "embedding.default"), "rows by index; NaN (integers: 0) where there is none"
     ),

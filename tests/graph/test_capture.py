@@ -348,11 +348,6 @@ class Sorted(Closing):
         (Sorted, "return torch.sort(self.fc(x)).values", "aten.sort.default has no definition"),
         (lambda: layers(nn.Dropout()), "model.1: Dropout", r"aten\.bernoulli.*set p=0 or call model\.eval"),
         (lambda: layers(nn.GELU()), "model.1: GELU", "approximate='tanh'"),
-        (
-            lambda: layers(nn.Unflatten(1, (1, 9)), nn.Conv1d(1, 1, 1), nn.Flatten()),
-            "Conv1d",
-            r"aten\.convolution\..*linear",
-        ),
         (lambda: layers(nn.BatchNorm1d(9)), "model.1: BatchNorm1d", "normalisation layers .*rsqrt"),
         (lambda: layers(nn.LayerNorm(9)), "model.1: LayerNorm", "normalisation layers .*rsqrt"),
     ],

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from pol.errors import PolError, ProtocolError, UnsupportedError
 from pol.execution.reference import ReferenceExecutor
-from pol.execution.torch_native import ALLOWED, NativeExecutor
+from pol.execution.torch_native import ALLOWED, NativeExecutor, wanted
 from pol.graph.aten import (
     LOWERING_VERSION,
     Argument,
@@ -150,6 +150,18 @@ CASES: dict[str, list[Case]] = {
         for reduction in (1, 2) for ignored in (-100, 6)
     ] + [(torch.randn(5), LOG, LABELS, None, 0, -100, torch.tensor(5.0))],
 }  # fmt: skip
+IMAGES, KERNELS = torch.randn(2, 3, 6, 6), torch.randn(4, 3, 3, 3)
+TWICE, NONE = [2, 2], [0, 0]
+CASES |= {
+    "convolution.default": [
+        (IMAGES, KERNELS, None, [1, 1], [1, 1], [1, 1], False, NONE, 1),
+        (IMAGES, KERNELS, B, TWICE, [1, 1], [1, 1], False, NONE, 1),
+        (IMAGES, torch.randn(3, 2, 3, 3), None, TWICE, [1, 1], [1, 1], True, [1, 1], 1),
+    ],
+    "convolution_backward.default": [
+        (torch.randn(2, 4, 3, 3), IMAGES, KERNELS, [4], TWICE, [1, 1], [1, 1], False, NONE, 1, [True, True, False]),
+    ],
+}
 RELATIONS = ("eq", "ne", "lt", "le", "gt", "ge")
 for relation in RELATIONS:
     CASES[f"{relation}.Tensor"] = [
@@ -188,7 +200,7 @@ def graph_of(operation: str, case: Case) -> tuple[AtenGraph, list[Tensor]]:
         AtenInput(InputRole.STEP, "step", AtenType("int64", ())),
     )
     results = ALLOWED[f"aten.{operation}"](*given, **keywords)
-    results = list(results) if isinstance(results, tuple | list) else [results]
+    results = wanted(results if isinstance(results, tuple | list) else [results], given)
     outputs = tuple(AtenType(name_of(t.dtype), tuple(t.shape)) for t in results)
     pairs = tuple(sorted((key, plain(value)) for key, value in keywords.items()))
     node = AtenNode(f"aten.{operation}", tuple(plain(item) for item in given), pairs, outputs, "it", "test.py:1: it()")

@@ -47,6 +47,8 @@ class Recorder:
         self._marks: list[Mapping[str, str]] = []
         self.constants: list[Tensor] = []
         self._values: dict[FxNode, Argument] = {}
+        # Which of torch's outputs are there: what an output mask leaves out is no output of the graph's node.
+        self._places: dict[Any, list[int]] = {}
 
     def record(self, graph: GraphModule) -> list[Argument]:
         """Read the whole graph; returns its flat outputs."""
@@ -112,7 +114,8 @@ class Recorder:
             source, output = arguments
             if not isinstance(source, Ref) or not isinstance(output, int):
                 raise AssertionError("getitem takes an output of a node")
-            return Ref(source.value, output)
+            places = self._places[node.args[0]]
+            return Ref(source.value, places.index(output)) if output in places else None
         operation = str(node.target)
         if operation in IDENTITIES:
             return arguments[0]
@@ -123,8 +126,9 @@ class Recorder:
         tensors = [item for item in results if isinstance(item, Tensor)]
         if any(isinstance(item, _SYMBOLS) for item in results) or not all(map(_is_static, tensors)):
             raise data_dependent(source_line, operation)
-        if operation not in RULES or len(tensors) != len(results):
+        if operation not in RULES or any(item is not None and not isinstance(item, Tensor) for item in results):
             raise undefined(source_line, operation)
+        self._places[node] = [position for position, item in enumerate(results) if item is not None]
         outputs = tuple(tensor_type(f"{source_line} -- the result of {operation}", tensor) for tensor in tensors)
         keywords = {key: value for key, value in node.kwargs.items() if key not in PLACEMENT}
         pairs = tuple(sorted((key, self._argument(value)) for key, value in keywords.items()))

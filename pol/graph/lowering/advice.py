@@ -16,10 +16,6 @@ DECOMPOSED = (
 
 _RANDOM = "random layers are not defined yet: set p=0 or call model.eval() first"
 _ADVICE = (
-    (
-        ("convolution", "conv1d", "conv2d", "conv3d", "mkldnn_convolution"),
-        "convolutions are not defined yet: capture linear layers, or cut the input into patches and multiply matrices",
-    ),
     (("pool",), "pooling is not defined yet: .view() the windows into a dimension and use .mean(dim) or .amax(dim)"),
     (
         ("batch_norm", "layer_norm", "group_norm", "rms_norm"),

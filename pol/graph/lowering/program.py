@@ -10,6 +10,7 @@ from pol.graph.aten import AtenGraph, AtenNode, AtenType, InputRole, Ref
 from pol.graph.lowering.advice import undefined
 from pol.graph.lowering.call import Call
 from pol.graph.lowering.contractions import CONTRACTIONS
+from pol.graph.lowering.convolutions import CONVOLUTIONS
 from pol.graph.lowering.elementwise import ELEMENTWISE
 from pol.graph.lowering.emitter import Emitter
 from pol.graph.lowering.fusion import fuse
@@ -26,6 +27,7 @@ RULES: Mapping[str, Callable[[Call], Value | tuple[Value, ...]]] = {
     **ELEMENTWISE,
     **REDUCTIONS,
     **CONTRACTIONS,
+    **CONVOLUTIONS,
     **INDEXED,
 }
 
