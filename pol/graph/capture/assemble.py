@@ -15,10 +15,12 @@ from pol.arithmetic.primitives import Words
 from pol.errors import UnsupportedError
 from pol.graph.aten import AtenGraph, AtenInput, InputRole, Ref
 from pol.graph.capture.index_ranges import require_indices_in_range
-from pol.graph.capture.optimizer_state import initial_state, keys
+from pol.graph.capture.loop import Loop
+from pol.graph.capture.optimizer_step import OptimizerStep
 from pol.graph.capture.record import Recorder, graph_of, tensor_type
 from pol.graph.capture.requirements import require_capturable
-from pol.graph.capture.trace import StepInputs, trace_step
+from pol.graph.capture.step import StepInputs
+from pol.graph.capture.trace import trace_step
 from pol.graph.lowering import lower
 from pol.graph.names import Names
 from pol.graph.step_program import Component, StepProgram
@@ -46,16 +48,29 @@ def capture(
     optimizer: Optimizer,
     dataset: Sequence[Tensor],
     order: Tensor,
+    loop: Loop = Loop(),  # noqa: B008  # immutable
 ) -> Capture:
     """Capture `optimizer.step()` on `loss(model(*inputs), target)` for the batches `dataset[order[step]]`.
 
     `dataset` holds tensors with one row per example, the target last; `order` is an int64 tensor of shape
-    (steps, batch). Neither model nor optimizer is changed. Options of the optimizer (the learning rate) become part of
-    the program. Raises UnsupportedError, with the user's line, for what has no definition.
+    (steps, batch); `loop` says what else happens in a step. Model, optimizer and scheduler are not changed. Options of
+    the optimizer (the learning rate, or its course) become part of the program. Raises UnsupportedError, with the
+    user's line, for what has no definition.
     """
-    inputs = _inputs(model, loss, optimizer, dataset, order)
+    require_capturable(model, loss, optimizer, dataset, order, loop)
+    parameters = dict(model.named_parameters())
+    plan = OptimizerStep(optimizer, parameters, loop.options(optimizer, len(order)))
+    inputs = StepInputs(
+        {name: parameter.detach() for name, parameter in parameters.items()},
+        {name: buffer.detach() for name, buffer in model.named_buffers()},
+        {name: parameters[name].detach() for name in plan.initial} if loop.ema is not None else {},
+        plan.initial,
+        [tensor.detach() for tensor in dataset],
+        order.detach(),
+        plan.tables,
+    )
     entries = _entries(inputs)
-    traced = trace_step(model, loss, optimizer, inputs)
+    traced = trace_step(model, loss, optimizer, plan, loop, inputs)
     recorder = Recorder(entries)
     outputs = recorder.record(traced.graph)
     slots = [entry.name for entry in entries if entry.role is InputRole.STATE]
@@ -66,7 +81,7 @@ def capture(
         type(optimizer).__name__,
     )
     aten = graph_of(recorder, next_state, value)
-    tensors = [*inputs.dataset, inputs.order, *recorder.constants]
+    tensors = [*(tensor for _, tensor in _constants(inputs)), *recorder.constants]
     require_indices_in_range(aten, {entry.name: tensor for entry, tensor in zip(aten.constants, tensors, strict=True)})
     program, names = lower(aten)
     return Capture(
@@ -74,13 +89,14 @@ def capture(
         program,
         names,
         [to_words(entry.name, tensor) for entry, tensor in zip(aten.constants, tensors, strict=True)],
-        [to_words(entry.name, tensor) for entry, tensor in zip(aten.slots, _state(inputs), strict=True)],
+        [to_words(entry.name, tensor) for entry, (_, _, tensor) in zip(aten.slots, _state(inputs), strict=True)],
     )
 
 
 def to_words(what: str, tensor: Tensor) -> Words:
     """The words of a tensor, of its shape; UnsupportedError if an integer does not fit in an i32."""
-    array = tensor.detach().cpu().contiguous().numpy()
+    tensor = tensor.detach().cpu().contiguous()
+    array = (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).numpy()
     if array.dtype == np.float32:
         return np.array(array).view(np.uint32)
     if array.size and not I32_RANGE[0] <= int(array.min()) <= int(array.max()) <= I32_RANGE[1]:
@@ -88,41 +104,34 @@ def to_words(what: str, tensor: Tensor) -> Words:
     return np.array(array, np.int32).view(np.uint32)
 
 
-def _inputs(
-    model: nn.Module, loss: Callable[[Any, Any], Tensor], optimizer: Optimizer, dataset: Sequence[Tensor], order: Tensor
-) -> StepInputs:
-    require_capturable(model, loss, optimizer, dataset, order)
-    parameters = dict(model.named_parameters())
-    return StepInputs(
-        {name: parameter.detach() for name, parameter in parameters.items()},
-        {name: buffer.detach() for name, buffer in model.named_buffers()},
-        initial_state(optimizer, parameters),
-        [tensor.detach() for tensor in dataset],
-        order.detach(),
-    )
+def _state(inputs: StepInputs) -> list[tuple[str, Component, Tensor]]:
+    return [
+        *((name, Component.PARAMETER, tensor) for name, tensor in inputs.parameters.items()),
+        *((name, Component.BUFFER, tensor) for name, tensor in inputs.buffers.items()),
+        *((f"ema.{name}", Component.BUFFER, tensor) for name, tensor in inputs.averages.items()),
+        *(
+            (f"{name}:{key}", Component.OPTIMIZER, tensor)
+            for name, state in inputs.optimizer.items()
+            for key, tensor in state.items()
+        ),
+    ]
 
 
-def _state(inputs: StepInputs) -> list[Tensor]:
-    optimizer = [inputs.optimizer[name][key] for name, key in keys(inputs.optimizer)]
-    return [*inputs.parameters.values(), *inputs.buffers.values(), *optimizer]
+def _constants(inputs: StepInputs) -> list[tuple[str, Tensor]]:
+    return [
+        *((f"data.{index}", tensor) for index, tensor in enumerate(inputs.dataset)),
+        ("order", inputs.order),
+        *inputs.tables.items(),
+    ]
 
 
 def _entries(inputs: StepInputs) -> list[AtenInput]:
-    named = [
-        *((name, Component.PARAMETER) for name in inputs.parameters),
-        *((name, Component.BUFFER) for name in inputs.buffers),
-        *((f"{name}:{key}", Component.OPTIMIZER) for name, key in keys(inputs.optimizer)),
-    ]
     state = [
         AtenInput(InputRole.STATE, name, tensor_type(name, tensor), component)
-        for (name, component), tensor in zip(named, _state(inputs), strict=True)
-    ]
-    constants = [
-        *((f"data.{index}", tensor) for index, tensor in enumerate(inputs.dataset)),
-        ("order", inputs.order),
+        for name, component, tensor in _state(inputs)
     ]
     return [
         *state,
-        *(AtenInput(InputRole.CONSTANT, name, tensor_type(name, tensor)) for name, tensor in constants),
+        *(AtenInput(InputRole.CONSTANT, name, tensor_type(name, tensor)) for name, tensor in _constants(inputs)),
         AtenInput(InputRole.STEP, "step", tensor_type("step", torch.zeros((), dtype=torch.int64))),
     ]

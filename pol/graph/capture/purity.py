@@ -10,9 +10,11 @@ from torch import Tensor
 from torch._ops import OpOverload
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.fx import GraphModule, Node
+from torch.optim import Optimizer
 
 from pol.errors import UnsupportedError
-from pol.graph.capture.provenance import SOURCE
+from pol.graph.capture.own_step import no_rule
+from pol.graph.capture.provenance import PHASE, SOURCE
 from pol.graph.capture.record import data_dependent
 from pol.graph.capture.untouched import Snapshot
 from pol.graph.lowering import advice
@@ -21,7 +23,7 @@ ATTENTION = "aten._scaled_dot_product"
 """Fused attention counts as random even without dropout; the lowering refuses it with better advice."""
 
 
-def require_pure(graph: GraphModule, snapshot: Snapshot, state: Mapping[str, Tensor]) -> None:
+def require_pure(graph: GraphModule, snapshot: Snapshot, state: Mapping[str, Tensor], optimizer: Optimizer) -> None:
     """Raises UnsupportedError, with the user's line, for an operation whose effect the graph does not hold.
 
     `state` names the parameters and buffers that the graph gets as inputs, so that nothing may read them elsewhere.
@@ -44,6 +46,8 @@ def require_pure(graph: GraphModule, snapshot: Snapshot, state: Mapping[str, Ten
             continue
         operation = str(node.target)
         if operation == "aten._local_scalar_dense.default" and node.users:
+            if (node.meta.get("custom") or {}).get(PHASE) == "update":
+                raise no_rule(optimizer, "its step reads the numbers of a tensor")
             raise data_dependent(_line(node), operation)
         if torch.Tag.nondeterministic_seeded in node.target.tags and not operation.startswith(ATTENTION):
             raise advice.random(_line(node), operation)

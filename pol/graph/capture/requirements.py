@@ -10,8 +10,10 @@ from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 from torch.optim import Optimizer
 from torch.optim import optimizer as optimizer_hooks
+from torch.optim.lr_scheduler import LRScheduler
 
 from pol.errors import UnsupportedError
+from pol.graph.capture.loop import Loop
 from pol.graph.lowering.advice import advice
 
 _WRAPPERS = ("torch._dynamo", "torch.jit", "torch.nn.parallel", "torch.nn.parallel.data_parallel", "torch.distributed")
@@ -22,13 +24,22 @@ _GRADIENT_HOOKS = {
 
 
 def require_capturable(
-    model: nn.Module, loss: Callable[[Any, Any], Tensor], optimizer: Optimizer, dataset: Sequence[Tensor], order: Tensor
+    model: nn.Module,
+    loss: Callable[[Any, Any], Tensor],
+    optimizer: Optimizer,
+    dataset: Sequence[Tensor],
+    order: Tensor,
+    loop: Loop,
 ) -> None:
     """Raises UnsupportedError that says what to change."""
     _require_model(model, loss)
-    _require_optimizer(optimizer)
+    _require_optimizer(optimizer, loop)
     _require_no_hooks(model, optimizer)
     _require_data(dataset, order)
+    if order.shape[1] % loop.accumulation:
+        raise UnsupportedError(
+            f"batches of {order.shape[1]} examples cannot be cut into {loop.accumulation} micro-batches of equal size"
+        )
     named = {
         **{f"parameter {name}": tensor for name, tensor in model.named_parameters()},
         **{f"buffer {name}": tensor for name, tensor in model.named_buffers()},
@@ -36,7 +47,9 @@ def require_capturable(
     }
     _require_numbers({**named, "the order": order})
     if torch.is_autocast_enabled("cpu"):
-        raise UnsupportedError("mixed precision is not defined: leave torch.autocast before you capture")
+        raise UnsupportedError(
+            "leave torch.autocast before you capture: loop=Loop(precision='bf16-mixed') runs model and loss under it"
+        )
     if torch.is_inference_mode_enabled():
         raise UnsupportedError("nothing can be trained in torch.inference_mode: leave it before you capture")
 
@@ -63,17 +76,20 @@ def _require_model(model: object, loss: object) -> None:
     for name, parameter in model.named_parameters():
         if is_lazy(parameter):
             raise UnsupportedError(f"parameter {name} has no shape yet: run the model once on a batch")
-        if parameter.dtype != torch.float32:
-            raise UnsupportedError(f"parameter {name} is {parameter.dtype}: only float32 is defined, use model.float()")
+        if parameter.dtype not in {torch.float32, torch.bfloat16}:
+            raise UnsupportedError(
+                f"parameter {name} is {parameter.dtype}: only float32 and bfloat16 are defined, use model.float()"
+            )
 
 
-def _require_optimizer(optimizer: object) -> None:
+def _require_optimizer(optimizer: object, loop: Loop) -> None:
     if not isinstance(optimizer, Optimizer):
-        raise UnsupportedError(f"the optimizer is a {type(optimizer).__name__}: use torch.optim.SGD")
-    if "step" in vars(optimizer) or any("initial_lr" in group for group in optimizer.param_groups):
+        raise UnsupportedError(f"the optimizer is a {type(optimizer).__name__}: use one of torch.optim")
+    attached = "step" in vars(optimizer) or any("initial_lr" in group for group in optimizer.param_groups)
+    if attached and not isinstance(loop.scheduler, LRScheduler):
         raise UnsupportedError(
-            "a learning-rate scheduler is attached to the optimizer; a step program has one learning rate. Capture "
-            "with an optimizer that no scheduler has seen, one task for each learning rate"
+            "a learning-rate scheduler is attached to the optimizer: give it to the capture, loop=Loop(scheduler=...), "
+            "or capture with an optimizer that no scheduler has seen"
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +12,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch._decomp import get_decompositions
-from torch._functorch._aot_autograd.logging_utils import setup_stacktrace_preservation_hooks_from_tensors
 from torch._subclasses.fake_tensor import (
     DataDependentOutputException,
     DynamicOutputShapeException,
@@ -28,10 +27,12 @@ from torch.optim import Optimizer
 from torch.utils._pytree import tree_flatten
 
 from pol.errors import PolError, UnsupportedError
-from pol.graph.capture.optimizer_state import State, traced_step
-from pol.graph.capture.provenance import PHASE, ROLE, SOURCE, LineRecorder, line_of_error
+from pol.graph.capture.loop import Loop
+from pol.graph.capture.optimizer_step import OptimizerStep
+from pol.graph.capture.provenance import PHASE, SOURCE, LineRecorder, line_of_error
 from pol.graph.capture.purity import require_equal, require_pure
 from pol.graph.capture.record import data_dependent
+from pol.graph.capture.step import StepInputs, TrainingStep
 from pol.graph.capture.untouched import untouched
 from pol.graph.lowering.advice import DECOMPOSED, undefined
 
@@ -45,102 +46,29 @@ _NEEDS_NUMBERS = (
 
 
 @dataclass(frozen=True)
-class StepInputs:
-    """The tensors that one step depends on, by name; all lie outside any autograd graph."""
-
-    parameters: Mapping[str, Tensor]
-    buffers: Mapping[str, Tensor]
-    optimizer: Mapping[str, State]
-    dataset: Sequence[Tensor]
-    order: Tensor
-
-
-@dataclass(frozen=True)
 class TracedStep:
     """A functional graph; placeholders in the order of StepInputs and the step number last.
 
-    Its outputs are next parameters, next buffers, next optimizer state, the loss, and a gradient per updated parameter.
+    Its outputs are those of TrainingStep.
     """
 
     graph: GraphModule
     updated: Sequence[str]
 
 
-class _TrainingStep(nn.Module):
-    """Model and loss as one module, so that a loss that reads the model reads the traced parameters too."""
-
-    def __init__(self, model: nn.Module, loss: Callable[[Any, Any], Tensor]) -> None:
-        super().__init__()
-        self.model = model
-        self.loss = loss
-
-    def forward(self, inputs: Sequence[Tensor], target: Tensor) -> Any:
-        """What the loss function gives."""
-        return self.loss(self.model(*inputs), target)
-
-
 def trace_step(
-    model: nn.Module, loss: Callable[[Any, Any], Tensor], optimizer: Optimizer, inputs: StepInputs
+    model: nn.Module,
+    loss: Callable[[Any, Any], Tensor],
+    optimizer: Optimizer,
+    plan: OptimizerStep,
+    loop: Loop,
+    inputs: StepInputs,
 ) -> TracedStep:
     """The step as a graph; UnsupportedError where the user's code cannot be one. Leaves everything as it was."""
-    identity = {name: id(parameter) for name, parameter in model.named_parameters()}
     own = {f"model.{name}": tensor for name, tensor in (*model.named_parameters(), *model.named_buffers())}
-    updated = list(inputs.optimizer)
-    module = _TrainingStep(model, loss)
-    lines = LineRecorder(model, loss)
-
-    def step(
-        parameters: dict[str, Tensor],
-        buffers: dict[str, Tensor],
-        states: dict[str, State],
-        dataset: Sequence[Tensor],
-        order: Tensor,
-        number: Tensor,
-    ) -> Any:
-        batch = _batch(dataset, order, number)
-        with fx_traceback.annotate({PHASE: "forward"}):
-            leaves = {name: p.detach().requires_grad_(name in states) for name, p in parameters.items()}
-            # functional_call writes buffers that the model has assigned to back into this dictionary.
-            current = {f"model.{name}": buffer.clone() for name, buffer in buffers.items()}
-            current |= {f"model.{name}": leaf for name, leaf in leaves.items()}
-            with lines, lines.modules(module):
-                value = torch.func.functional_call(module, current, (batch[:-1], batch[-1]))
-        if any(current[f"model.{name}"] is not leaf for name, leaf in leaves.items()):
-            raise UnsupportedError("the model replaces one of its parameters during the step; only the optimizer may")
-        if not _is_loss(value):
-            raise UnsupportedError("the loss function must return one float32 number; use reduction='mean' or .sum()")
-        if not value.requires_grad:
-            raise UnsupportedError("the loss does not depend on any parameter that the optimizer updates")
-        setup_stacktrace_preservation_hooks_from_tensors([value])
-        with fx_traceback.annotate({PHASE: "backward"}):
-            found = torch.autograd.grad(value.reshape(()), [leaves[name] for name in updated], allow_unused=True)
-        # torch's annotation leaves out that `allow_unused` gives None.
-        pairs: list[tuple[str, Tensor | None]] = list(zip(updated, found, strict=True))
-        gradients = {name: gradient for name, gradient in pairs if gradient is not None}
-        with fx_traceback.annotate({PHASE: "update"}):
-            after = traced_step(
-                optimizer,
-                {identity[name]: leaf for name, leaf in leaves.items()},
-                {identity[name]: gradient for name, gradient in gradients.items()},
-                {identity[name]: dict(state) for name, state in states.items()},
-            )
-        next_states = {name: after.get(identity[name], states[name]) for name in updated}
-        return (
-            [leaf.detach() for leaf in leaves.values()],
-            [current[f"model.{name}"].detach() for name in buffers],
-            [next_states[name][key] for name in updated for key in states[name]],
-            value.detach().reshape(()),
-            [gradients.get(name) for name in updated],
-        )
-
-    arguments = (
-        dict(inputs.parameters),
-        dict(inputs.buffers),
-        {name: dict(state) for name, state in inputs.optimizer.items()},
-        list(inputs.dataset),
-        inputs.order,
-        torch.zeros((), dtype=torch.int64),
-    )
+    step = TrainingStep(model, loss, plan, loop)
+    lines = step.lines
+    arguments = inputs.arguments()
     with (
         _quiet(),
         fx_traceback.preserve_node_meta(),
@@ -149,7 +77,7 @@ def trace_step(
         untouched({**own, "model": model, "loss": loss, "optimizer": optimizer}) as before,
     ):
         first = _traced(step, arguments, None, lines)
-        require_pure(first, before, own)
+        require_pure(first, before, own, optimizer)
         before.require_unchanged(first_run=True)
         before.settle()
         again = _traced(step, arguments, None, lines)
@@ -161,12 +89,29 @@ def trace_step(
 
         def replay(*tensors: Tensor) -> Any:
             # Copies, so that updates in place stay inside the graph and become ordinary values.
-            return Interpreter(first).run(*(tensor.clone() for tensor in tensors))
+            return _Replay(first).run(*(tensor.clone() for tensor in tensors))
 
         table = get_decompositions([getattr(torch.ops.aten, name) for name in DECOMPOSED])
         second = _traced(torch.func.functionalize(replay), flat, table, lines)
     second.graph.eliminate_dead_code()
-    return TracedStep(second, updated)
+    return TracedStep(second, list(inputs.optimizer))
+
+
+class _Replay(Interpreter):
+    """Runs a traced graph, with every effect of an operation where functionalisation sees it."""
+
+    def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Training-mode batch normalisation writes its running statistics without saying so in its schema."""
+        if target is not torch.ops.aten.native_batch_norm.default:
+            return super().call_function(target, args, kwargs)
+        value, weight, bias, mean, variance, training, momentum, epsilon = args
+        if not training or mean is None:
+            return super().call_function(target, args, kwargs)
+        legit = torch.ops.aten._native_batch_norm_legit_functional.default
+        *results, next_mean, next_variance = legit(value, weight, bias, mean, variance, training, momentum, epsilon)
+        mean.copy_(next_mean)
+        variance.copy_(next_variance)
+        return tuple(results)
 
 
 @contextmanager
@@ -184,21 +129,6 @@ def _quiet() -> Iterator[None]:
     finally:
         for logger, was in zip(loggers, disabled, strict=True):
             logger.disabled = was
-
-
-def _is_loss(value: object) -> bool:
-    return isinstance(value, Tensor) and value.numel() == 1 and value.dtype == torch.float32
-
-
-def _batch(dataset: Sequence[Tensor], order: Tensor, number: Tensor) -> list[Tensor]:
-    with fx_traceback.annotate({PHASE: "batch", SOURCE: "batch = dataset[order[step]]"}):
-        with fx_traceback.annotate({ROLE: "batch.rows"}):
-            rows = order.index_select(0, number.reshape(1)).reshape(order.shape[1])
-        batch = []
-        for index, tensor in enumerate(dataset):
-            with fx_traceback.annotate({ROLE: f"batch.{index}"}):
-                batch.append(tensor.index_select(0, rows))
-        return batch
 
 
 def _traced(function: Callable[..., Any], arguments: Sequence[Any], table: Any, lines: LineRecorder) -> GraphModule:

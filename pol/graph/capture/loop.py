@@ -1,0 +1,145 @@
+"""The loop around the optimizer: schedule, accumulation, clipping, averages of the weights, precision."""
+
+from __future__ import annotations
+
+import copy
+import math
+import warnings
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
+
+from pol.errors import UnsupportedError
+from pol.graph.capture.optimizers import Options
+
+CLIP_EPSILON = 1e-6
+"""What torch.nn.utils.clip_grad_norm_ adds to the norm."""
+
+
+@dataclass(frozen=True)
+class Loop:
+    """What a training loop does besides `loss.backward()` and `optimizer.step()`; by default nothing.
+
+    scheduler: a torch.optim.lr_scheduler of the optimizer, stepped after every step, or a function from the number of
+    the step (from 0) to a factor of each group's learning rate.
+    clip_norm, clip_value: as torch.nn.utils.clip_grad_norm_ and clip_grad_value_ over the parameters that the optimizer
+    updates, all of them together.
+    accumulation: the row of a step is cut into as many micro-batches of equal size, one after another, and each loss is
+    divided by their number; the losses observed are their mean.
+    ema: decay of a moving average of each updated parameter, `ema = ema + (1 - decay) * (parameter - ema)` after every
+    step, beginning with the initial parameters. It's state named `ema.` and the parameter; nothing reads it.
+    precision: "bf16-mixed" runs model and loss under torch.autocast("cpu", torch.bfloat16).
+
+    Raises UnsupportedError for values that mean nothing.
+    """
+
+    scheduler: LRScheduler | Callable[[int], float] | None = field(default=None, compare=False)
+    clip_norm: float | None = None
+    clip_value: float | None = None
+    accumulation: int = 1
+    ema: float | None = None
+    precision: Literal["float32", "bf16-mixed"] = "float32"
+
+    def __post_init__(self) -> None:
+        if self.precision not in {"float32", "bf16-mixed"}:
+            raise UnsupportedError(f"precision {self.precision!r} is not defined: use 'float32' or 'bf16-mixed'")
+        if type(self.accumulation) is not int or self.accumulation < 1:
+            raise UnsupportedError("accumulation is a number of micro-batches, 1 or more")
+        if self.clip_norm is not None and self.clip_value is not None:
+            raise UnsupportedError("gradients are clipped by their norm or by value, not both: set one of the two")
+        for name, bound in (("clip_norm", self.clip_norm), ("clip_value", self.clip_value)):
+            if bound is not None and not 0 < bound < math.inf:
+                raise UnsupportedError(f"{name} is a positive number, or None for no clipping")
+        if self.ema is not None and not 0 <= self.ema < 1:
+            raise UnsupportedError("ema is a decay of at least 0 and below 1, such as 0.999")
+        if self.scheduler is not None and not isinstance(self.scheduler, LRScheduler) and not callable(self.scheduler):
+            raise UnsupportedError(
+                f"the scheduler is a {type(self.scheduler).__name__}: give one torch.optim.lr_scheduler (SequentialLR "
+                "or ChainedScheduler joins several) or a function from the step to a factor"
+            )
+
+    def forward_precision(self) -> AbstractContextManager[object]:
+        """The context of model and loss."""
+        if self.precision == "float32":
+            return nullcontext()
+        return torch.autocast("cpu", torch.bfloat16)
+
+    def clipped(self, gradients: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """The gradients that the optimizer sees."""
+        if self.clip_value is not None:
+            return {name: g.clamp(-self.clip_value, self.clip_value) for name, g in gradients.items()}
+        if self.clip_norm is None or not gradients:
+            return dict(gradients)
+        squares = [(g.float() * g.float()).sum() for g in gradients.values()]
+        norm = sum(squares[1:], squares[0]).sqrt()
+        factor = (self.clip_norm / (norm + CLIP_EPSILON)).clamp(max=1.0)
+        return {name: g * factor for name, g in gradients.items()}
+
+    def averaged(self, average: Tensor, parameter: Tensor) -> Tensor:
+        """The moving average after a step that gave `parameter`."""
+        share = 1.0 - (self.ema or 0.0)
+        moved = torch.add(average.float(), parameter.float() - average.float(), alpha=share)
+        return moved.to(average.dtype)
+
+    def options(self, optimizer: Optimizer, steps: int) -> Sequence[Sequence[Options]]:
+        """The options of every parameter group at every step; optimizer and scheduler stay as they are.
+
+        Raises UnsupportedError for a scheduler that cannot be run in advance.
+        """
+        scheduler = self.scheduler
+        if scheduler is None:
+            return [_options(optimizer)] * steps
+        if not isinstance(scheduler, LRScheduler):
+            factors = [float(scheduler(step)) for step in range(steps)]
+            groups = _options(optimizer)
+            return [[{**group, "lr": group["lr"] * factor} for group in groups] for factor in factors]
+        if isinstance(scheduler, ReduceLROnPlateau):
+            raise UnsupportedError("ReduceLROnPlateau depends on the course of the training: use a fixed schedule")
+        if scheduler.optimizer is not optimizer:
+            raise UnsupportedError("the scheduler belongs to another optimizer than the one that is captured")
+        return _simulated(optimizer, scheduler, steps)
+
+
+def _simulated(optimizer: Optimizer, scheduler: LRScheduler, steps: int) -> Sequence[Sequence[Options]]:
+    # Parameters and state are not copied: a scheduler has no business with them.
+    known = {id(p): p for group in optimizer.param_groups for p in group["params"]}
+    memo: dict[int, object] = {**known, id(optimizer.state): defaultdict(dict)}
+    try:
+        twin = copy.deepcopy(scheduler, memo)
+    except Exception as error:
+        raise UnsupportedError(
+            f"{type(scheduler).__name__} cannot be copied ({error}): give a function from the step to a factor"
+        ) from error
+    found = []
+    with warnings.catch_warnings():
+        # Without optimizer steps in between, every scheduler warns about its first step.
+        warnings.simplefilter("ignore")
+        for _ in range(steps):
+            found.append(_options(twin.optimizer))
+            try:
+                twin.step()
+            except TypeError as error:
+                raise UnsupportedError(
+                    f"{type(scheduler).__name__}.step() needs arguments that only a training has: use a fixed schedule"
+                ) from error
+    return found
+
+
+def _options(optimizer: Optimizer) -> Sequence[Options]:
+    """Options as numbers, group by group."""
+    return [{key: _plain(value) for key, value in group.items() if key != "params"} for group in optimizer.param_groups]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Tensor) and value.numel() == 1:
+        return value.item()
+    if isinstance(value, tuple | list):
+        return tuple(_plain(item) for item in value)
+    return value

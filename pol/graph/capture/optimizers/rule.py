@@ -1,0 +1,85 @@
+"""What pol has to know of an optimizer, and the table of optimizers that it knows.
+
+The user's optimizer gives the options, the parameter groups and the state that it already has; the rule gives what its
+`step` computes, as ordinary torch operations without side effects. So a rule is written in a few lines, and whatever
+depends only on the number of the step costs nothing in the program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol, TypeAlias, TypeVar
+
+import torch
+from torch import Tensor
+from torch.optim import Optimizer
+
+State: TypeAlias = dict[str, Tensor]
+Options: TypeAlias = Mapping[str, Any]
+Number: TypeAlias = Tensor | float
+"""A float if it is the same in every step, else a scalar tensor: the entry of this step in a table."""
+
+
+class OptimizerRule(Protocol):
+    """How one kind of optimizer updates one parameter. Options are those of the parameter's group."""
+
+    def initial(self, options: Options, parameter: Tensor) -> State:
+        """The state before the first step; what the optimizer already has takes its place, key by key."""
+        ...
+
+    def numbers(self, options: Options, step: int) -> Mapping[str, float]:
+        """What the update needs that depends on options and step alone, in binary64; steps are counted from 1.
+
+        `options` are those that a learning-rate schedule gives for this step.
+        """
+        ...
+
+    def update(
+        self, options: Options, parameter: Tensor, gradient: Tensor, state: State, numbers: Mapping[str, Number]
+    ) -> tuple[Tensor, State]:
+        """The next parameter and state, all in float32; nothing may be written in place.
+
+        Of `options` only what is no number may be used (`nesterov`), for numbers are those of the first step.
+        """
+        ...
+
+
+RULES: dict[type[Optimizer], OptimizerRule] = {}
+"""By the exact type of the optimizer: a subclass may do anything."""
+
+Rule = TypeVar("Rule", bound=type[OptimizerRule])
+
+
+def defines(*optimizers: type[Optimizer]) -> Callable[[Rule], Rule]:
+    """Decorator: the class is the rule of these optimizers."""
+
+    def register(rule: Rule) -> Rule:
+        for optimizer in optimizers:
+            RULES[optimizer] = rule()
+        return rule
+
+    return register
+
+
+def plus(value: Tensor, direction: Tensor, factor: Number) -> Tensor:
+    """`value + factor * direction`."""
+    if isinstance(factor, Tensor):
+        return value + direction * factor
+    return torch.add(value, direction, alpha=factor)
+
+
+def minus(value: Tensor, direction: Tensor, factor: Number) -> Tensor:
+    """`value - factor * direction`."""
+    if isinstance(factor, Tensor):
+        return value - direction * factor
+    return torch.add(value, direction, alpha=-factor)
+
+
+def is_zero(number: Number) -> bool:
+    """Whether a number is 0 in every step."""
+    return not isinstance(number, Tensor) and number == 0
+
+
+def length(tensor: Tensor) -> Tensor:
+    """The Euclidean norm of all elements."""
+    return (tensor * tensor).sum().sqrt()

@@ -1,0 +1,436 @@
+"""Optimizers and the loop around them: the captured step gives the numbers of the user's own loop."""
+
+import copy
+import math
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.nn.utils import clip_grad_norm_, clip_grad_value_
+from torch.optim import SGD, Adadelta, Adafactor, Adagrad, Adam, AdamW, Optimizer, RMSprop, lr_scheduler
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+
+from pol.errors import UnsupportedError
+from pol.execution.cpu import CpuExecutor
+from pol.execution.reference import ReferenceExecutor, next_state
+from pol.execution.torch_native import NativeExecutor
+from pol.graph.capture import Capture, Loop, capture
+from pol.graph.capture.optimizers import RULES, Lion, Number, Options, State, defines
+from pol.graph.step_program import Component
+from pol.training.solver import to_tensor
+
+ROWS, BATCH, STEPS = 40, 8, 10
+X, LABELS = torch.randn(ROWS, 6, generator=torch.manual_seed(2)), torch.arange(ROWS) % 3
+ORDER = torch.randint(0, ROWS, (STEPS, BATCH), generator=torch.manual_seed(3))
+Make = Callable[[Any], Optimizer]
+
+
+def network() -> nn.Sequential:
+    torch.manual_seed(4)
+    return nn.Sequential(nn.Linear(6, 7), nn.Tanh(), nn.Linear(7, 3))
+
+
+def groups(model: nn.Module) -> list[dict[str, Any]]:
+    weights = [p for p in model.parameters() if p.dim() > 1]
+    return [
+        {"params": weights, "weight_decay": 0.1},
+        {"params": [p for p in model.parameters() if p.dim() == 1], "lr": 3e-3, "weight_decay": 0.0},
+    ]
+
+
+def eager(
+    model: nn.Module, optimizer: Optimizer, loop: Loop, scheduler: Any = None, steps: range = range(STEPS)
+) -> list[float]:
+    """What a user writes; the losses."""
+    losses = []
+    base = [group["lr"] for group in optimizer.param_groups]
+    for step in steps:
+        if scheduler is None and callable(loop.scheduler):
+            for group, lr in zip(optimizer.param_groups, base, strict=True):
+                group["lr"] = lr * loop.scheduler(step)
+        optimizer.zero_grad()
+        total = 0.0
+        for rows in ORDER[step].reshape(loop.accumulation, -1):
+            loss = functional.cross_entropy(model(X[rows]), LABELS[rows]) / loop.accumulation
+            loss.backward()
+            total += loss.item()
+        if loop.clip_norm is not None:
+            clip_grad_norm_(model.parameters(), loop.clip_norm, foreach=False)
+        if loop.clip_value is not None:
+            clip_grad_value_(model.parameters(), loop.clip_value, foreach=False)
+        optimizer.step()
+        if scheduler is not None:
+            scheduler.step()
+        losses.append(total)
+    return losses
+
+
+def captured(model: nn.Module, optimizer: Optimizer, loop: Loop = Loop()) -> Capture:  # noqa: B008  # immutable
+    return capture(model, functional.cross_entropy, optimizer, (X, LABELS), ORDER, loop)
+
+
+def native(result: Capture, steps: int = STEPS) -> tuple[dict[str, Tensor], list[float]]:
+    """The state by name after training with torch's kernels, and the losses."""
+    executor = NativeExecutor(result.aten)
+    constants = [to_tensor(e.type, words) for e, words in zip(result.aten.constants, result.constants, strict=True)]
+    state = [to_tensor(e.type, words) for e, words in zip(result.aten.slots, result.state, strict=True)]
+    losses = []
+    for step in range(steps):
+        state, observed = executor.run(state, constants, step)
+        losses.append(float(observed["loss"]))
+    return dict(zip(result.names.slots, state, strict=True)), losses
+
+
+def canonical(result: Capture, steps: int) -> dict[str, np.ndarray[Any, Any]]:
+    """The state by name after canonical steps; every node has the same bits in both executors."""
+    fast, slow = CpuExecutor(result.program, result.constants), ReferenceExecutor(result.program, result.constants)
+    words = result.state
+    for step in range(steps):
+        outputs = slow.run(words, step)
+        for number, (left, right) in enumerate(zip(fast.run(words, step), outputs, strict=True)):
+            np.testing.assert_array_equal(left, right, err_msg=result.names.nodes[number].name)
+        words = next_state(result.program, outputs)
+    return {name: w.view(np.float32) for name, w in zip(result.names.slots, words, strict=True)}
+
+
+def assert_near(actual: Mapping[str, Any], model: nn.Module, optimizer: Optimizer, tolerance: float) -> None:
+    """Parameters and optimizer state, relative to the size of each tensor."""
+    for name, parameter in model.named_parameters():
+        expected = {name: parameter, **{f"{name}:{key}": value for key, value in optimizer.state[parameter].items()}}
+        for slot, tensor in expected.items():
+            if slot in actual:
+                difference = np.linalg.norm(np.asarray(actual[slot]) - tensor.detach().numpy())
+                assert difference <= tolerance * np.linalg.norm(tensor.detach().numpy()) + 1e-12, slot
+
+
+OPTIMIZERS: dict[str, Make] = {
+    "sgd dampening": lambda p: SGD(p, 0.1, momentum=0.9, dampening=0.3, weight_decay=0.01),
+    "adam": lambda p: Adam(p, 1e-2),
+    "adam l2": lambda p: Adam(p, 1e-2, weight_decay=0.1, maximize=True),
+    "adamw": lambda p: AdamW(p, 1e-2, weight_decay=0.1),
+    "adamw amsgrad": lambda p: AdamW(p, 1e-2, amsgrad=True, betas=(0.5, 0.6)),
+    "adamw tensor lr": lambda p: AdamW(p, torch.tensor(1e-2), betas=(0.8, 0.9)),
+    "rmsprop": lambda p: RMSprop(p, 1e-2),
+    "rmsprop centred": lambda p: RMSprop(p, 1e-2, centered=True, momentum=0.9, weight_decay=0.1),
+    "adagrad": lambda p: Adagrad(p, 1e-1, lr_decay=0.1, initial_accumulator_value=0.2),
+    "adafactor": lambda p: Adafactor(p, 1e-1, weight_decay=0.1),
+    "lion": lambda p: Lion(p, 1e-2, weight_decay=0.1),
+}
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_ten_steps_equal_torchs_optimizer(name: str) -> None:
+    model = network()
+    optimizer = OPTIMIZERS[name](model.parameters())
+    for group in optimizer.param_groups:
+        group["foreach"] = False
+    result = captured(model, optimizer)
+    state, losses = native(result)
+    assert not any("step" in slot for slot in result.names.slots)
+    assert losses == pytest.approx(eager(model, optimizer, Loop()), rel=1e-5)
+    assert_near(state, model, optimizer, 2e-6)
+
+
+@pytest.mark.parametrize("name", ["adamw", "rmsprop", "adagrad", "adafactor", "lion"])
+def test_state_that_the_optimizer_has_is_the_beginning(name: str) -> None:
+    model = network()
+    optimizer = OPTIMIZERS[name](model.parameters())
+    for group in optimizer.param_groups:
+        group["foreach"] = False
+    eager(model, optimizer, Loop(), steps=range(3, 6))
+    result = captured(model, optimizer)
+    state, _ = native(result, 4)
+    eager(model, optimizer, Loop(), steps=range(4))
+    assert_near(state, model, optimizer, 2e-6)
+
+
+@pytest.mark.parametrize("name", ["adamw", "adafactor", "lion", "sgd dampening"])
+def test_canonical_steps_have_the_same_bits_everywhere(name: str) -> None:
+    model = network()
+    optimizer = OPTIMIZERS[name](model.parameters())
+    result = captured(model, optimizer)
+    state = canonical(result, 3)
+    eager(model, optimizer, Loop(), steps=range(3))
+    assert_near(state, model, optimizer, 1e-5)
+
+
+def test_adamw_is_three_maps_for_each_parameter() -> None:
+    model = network()
+    result = captured(model, AdamW(model.parameters(), 1e-2))
+    names = [name.name for name in result.names.nodes if "0.weight" in name.name and "grad" not in name.name]
+    updates = [name for name in result.names.nodes if name.source.startswith("optimizer.step: AdamW (0.weight")]
+    assert len(updates) == 3, names
+    assert result.names.constants == ("data.0", "data.1", "order", "schedule.rate.0", "schedule.epsilon.0")
+
+
+SCHEDULERS: dict[str, Callable[[Optimizer], Any]] = {
+    "cosine": lambda o: lr_scheduler.CosineAnnealingLR(o, STEPS),
+    "lambda": lambda o: lr_scheduler.LambdaLR(o, lambda step: 0.9**step),
+    "one cycle": lambda o: lr_scheduler.OneCycleLR(o, 0.1, total_steps=STEPS + 2),
+    "cyclic": lambda o: lr_scheduler.CyclicLR(o, 1e-3, 1e-1, step_size_up=3, cycle_momentum=False),
+    "sequence": lambda o: lr_scheduler.SequentialLR(
+        o, [lr_scheduler.LinearLR(o, 0.1, total_iters=3), lr_scheduler.ExponentialLR(o, 0.8)], [3]
+    ),
+    "chained": lambda o: lr_scheduler.ChainedScheduler(
+        [lr_scheduler.StepLR(o, 2), lr_scheduler.ConstantLR(o, 0.5, total_iters=4)], o
+    ),
+}
+
+
+def quiet_scheduler(make: Callable[[Optimizer], Any], optimizer: Optimizer) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return make(optimizer)
+
+
+@pytest.mark.parametrize("name", SCHEDULERS)
+@pytest.mark.parametrize("make", [lambda p: SGD(p, 0.1, momentum=0.9), lambda p: AdamW(p, 1e-2, foreach=False)])
+def test_schedules_are_simulated_and_left_alone(name: str, make: Make) -> None:
+    model = network()
+    optimizer = make(groups(model))
+    scheduler = quiet_scheduler(SCHEDULERS[name], optimizer)
+    before = (
+        repr([{k: v for k, v in g.items() if k != "params"} for g in optimizer.param_groups]),
+        repr({k: v for k, v in scheduler.state_dict().items() if k != "_schedulers"}),
+    )
+    result = captured(model, optimizer, Loop(scheduler=scheduler))
+    after = (
+        repr([{k: v for k, v in g.items() if k != "params"} for g in optimizer.param_groups]),
+        repr({k: v for k, v in scheduler.state_dict().items() if k != "_schedulers"}),
+    )
+    assert before == after
+    state, _ = native(result)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        eager(model, optimizer, Loop(), scheduler)
+    assert_near(state, model, optimizer, 3e-6)
+
+
+def test_a_schedule_may_begin_in_its_middle_or_be_a_function() -> None:
+    model = network()
+    optimizer = SGD(model.parameters(), 0.5)
+    scheduler = lr_scheduler.StepLR(optimizer, 2)
+    eager(model, optimizer, Loop(), scheduler, range(5, 8))
+    result = captured(model, optimizer, Loop(scheduler=scheduler))
+    table = result.constants[result.names.constants.index("schedule.lr.0")].view(np.float32)
+    np.testing.assert_allclose(table, [0.5 * 0.1 ** ((step + 3) // 2) for step in range(STEPS)], rtol=1e-6)
+
+    model = network()
+    optimizer = SGD(model.parameters(), 0.5)
+    loop = Loop(scheduler=lambda step: 1 / (1 + step))
+    state, _ = native(captured(model, optimizer, loop))
+    assert optimizer.param_groups[0]["lr"] == 0.5
+    eager(model, optimizer, loop)
+    assert_near(state, model, optimizer, 3e-6)
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [
+        Loop(clip_norm=0.1),
+        Loop(clip_norm=100.0),
+        Loop(clip_value=0.02),
+        Loop(accumulation=4),
+        Loop(accumulation=2, clip_norm=0.2),
+    ],
+)
+def test_clipping_and_accumulation_equal_the_users_loop(loop: Loop) -> None:
+    model = network()
+    optimizer = SGD(model.parameters(), 0.5, momentum=0.9)
+    state, losses = native(captured(model, optimizer, loop))
+    assert losses == pytest.approx(eager(model, optimizer, loop), rel=1e-5)
+    assert_near(state, model, optimizer, 3e-6)
+
+
+class Counting(nn.Module):
+    """Counts its batches and averages what it sees: a buffer that every micro-batch moves."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = network()
+        self.register_buffer("seen", torch.zeros((), dtype=torch.int64))
+        self.register_buffer("mean", torch.zeros(3))
+
+    def forward(self, x: Tensor) -> Tensor:
+        output: Tensor = self.inner(x)
+        self.seen += 1
+        self.mean = 0.9 * self.mean + 0.1 * output.detach().mean(0)
+        return output - self.mean
+
+
+def test_buffers_move_with_every_micro_batch() -> None:
+    model = Counting()
+    optimizer = SGD(model.parameters(), 0.1)
+    loop = Loop(accumulation=4)
+    state, losses = native(captured(model, optimizer, loop))
+    assert losses == pytest.approx(eager(model, optimizer, loop), rel=1e-5)
+    assert int(state["seen"]) == int(model.seen) == 4 * STEPS
+    torch.testing.assert_close(state["mean"], model.mean, rtol=1e-5, atol=1e-6)
+
+
+def test_averages_are_state_that_nothing_reads() -> None:
+    model = network()
+    model[0].bias.requires_grad_(False)
+    averaged = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(0.8))
+    averaged.n_averaged += 1  # torch's first call would copy; ours begins with the initial weights
+    optimizer = SGD(model.parameters(), 0.3)
+    plain = captured(model, optimizer)
+    result = captured(model, optimizer, Loop(ema=0.8))
+    state, _ = native(result)
+    expected, _ = native(plain)
+    for _ in range(STEPS):
+        eager(model, optimizer, Loop(), steps=range(_, _ + 1))
+        averaged.update_parameters(model)
+    for name, parameter in averaged.module.named_parameters():
+        if parameter.requires_grad:
+            torch.testing.assert_close(state[f"ema.{name}"], parameter, rtol=1e-5, atol=1e-6)
+            assert torch.equal(state[name], expected[name])
+        else:
+            assert f"ema.{name}" not in state
+    kinds = {entry.name: entry.component for entry in result.aten.slots}
+    assert kinds["ema.2.weight"] is Component.BUFFER
+
+
+def test_everything_together_has_the_same_bits_and_trains_like_the_users_loop() -> None:
+    model = network()
+    twin = copy.deepcopy(model)
+    optimizer = AdamW(groups(model), 1e-2, foreach=False)
+    scheduler = lr_scheduler.CosineAnnealingLR(optimizer, STEPS)
+    loop = Loop(scheduler=scheduler, clip_norm=0.3, accumulation=2, ema=0.9)
+    result = captured(model, optimizer, loop)
+    for parameter, other in zip(model.parameters(), twin.parameters(), strict=True):
+        assert torch.equal(parameter, other)
+    state = canonical(result, 5)
+    averages = {name: p.detach().clone() for name, p in model.named_parameters()}
+    for step in range(5):
+        eager(model, optimizer, loop, scheduler, range(step, step + 1))
+        for name, parameter in model.named_parameters():
+            averages[name].lerp_(parameter.detach(), 0.1)
+    assert_near(state, model, optimizer, 2e-5)
+    for name, average in averages.items():
+        np.testing.assert_allclose(state[f"ema.{name}"], average.numpy(), rtol=1e-4, atol=1e-6)
+    rates = [name for name in result.names.constants if name.startswith("schedule.rate")]
+    assert rates == ["schedule.rate.0", "schedule.rate.1"]
+
+
+class Plain(Optimizer):
+    """An optimizer of a user's, without state and without a rule."""
+
+    def __init__(self, params: Any, lr: float) -> None:
+        super().__init__(params, {"lr": lr})
+
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> None:
+        for group in self.param_groups:
+            for p in group["params"]:
+                if p.grad is not None:
+                    p.sub_(p.grad.sign() * group["lr"])
+
+
+class Counted(Plain):
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> None:
+        for group in self.param_groups:
+            for p in group["params"]:
+                self.state[p]["step"] = self.state[p].get("step", 0) + 1
+                p.sub_(p.grad * (group["lr"] / self.state[p]["step"]))
+
+
+class Reading(Plain):
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> None:
+        for group in self.param_groups:
+            for p in group["params"]:
+                p.sub_(p.grad * (group["lr"] / p.grad.abs().max().item()))
+
+
+def test_an_optimizer_without_a_rule_is_traced_itself() -> None:
+    model = network()
+    optimizer = Plain(model.parameters(), 0.01)
+    scheduler = lr_scheduler.LambdaLR(optimizer, lambda step: 1 / (1 + step))
+    state, _ = native(captured(model, optimizer, Loop(scheduler=scheduler)))
+    eager(model, optimizer, Loop(), scheduler)
+    assert_near(state, model, optimizer, 1e-6)
+
+    model = network()
+    adadelta = Adadelta(model.parameters(), 1.0, foreach=False)
+    with pytest.raises(UnsupportedError, match="Adadelta has no rule, and its first step makes"):
+        captured(model, adadelta)
+    eager(model, adadelta, Loop(), steps=range(1))
+    result = captured(model, adadelta)
+    assert "0.weight:acc_delta" in result.names.slots
+    state, _ = native(result, 4)
+    eager(model, adadelta, Loop(), steps=range(4))
+    assert_near(state, model, adadelta, 3e-6)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda p: Counted(p, 0.1), r"Counted has no rule, and its step changes the state 'step'.*RULES"),
+        (lambda p: Reading(p, 0.1), r"Reading has no rule.*RULES"),
+    ],
+)
+def test_what_an_optimizers_own_step_cannot_be_is_refused(make: Make, message: str) -> None:
+    model = network()
+    with pytest.raises(UnsupportedError, match=message):
+        captured(model, make(model.parameters()))
+
+
+def test_a_user_adds_a_rule() -> None:
+    try:
+
+        @defines(Counted)
+        class CountedRule:
+            def initial(self, options: Options, parameter: Tensor) -> State:
+                return {}
+
+            def numbers(self, options: Options, step: int) -> Mapping[str, float]:
+                return {"rate": options["lr"] / step}
+
+            def update(
+                self, options: Options, parameter: Tensor, gradient: Tensor, state: State, numbers: Mapping[str, Number]
+            ) -> tuple[Tensor, State]:
+                return parameter - gradient * numbers["rate"], {}
+
+        model = network()
+        optimizer = Counted(model.parameters(), 0.1)
+        state, _ = native(captured(model, optimizer))
+        eager(model, optimizer, Loop())
+        assert_near(state, model, optimizer, 2e-6)
+    finally:
+        RULES.pop(Counted, None)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"accumulation": 0}, "1 or more"),
+        ({"accumulation": 3}, "8 examples cannot be cut into 3"),
+        ({"clip_norm": 1.0, "clip_value": 1.0}, "not both"),
+        ({"clip_norm": -1.0}, "clip_norm is a positive number"),
+        ({"clip_value": math.inf}, "clip_value is a positive number"),
+        ({"ema": 1.0}, "ema is a decay"),
+        ({"precision": "fp16"}, "precision 'fp16'"),
+        ({"scheduler": 3}, "scheduler is a int"),
+        ({"scheduler": lambda step: 1 / (3 - step) if step != 3 else math.inf}, "lr is not finite"),
+    ],
+)
+def test_a_loop_that_means_nothing_is_refused(options: dict[str, Any], message: str) -> None:
+    model = network()
+    with pytest.raises(UnsupportedError, match=message):
+        captured(model, SGD(model.parameters(), 0.1), Loop(**options))
+
+
+def test_schedulers_that_need_the_training_are_refused() -> None:
+    model = network()
+    optimizer, other = SGD(model.parameters(), 0.1), SGD(model.parameters(), 0.1)
+    with pytest.raises(UnsupportedError, match="ReduceLROnPlateau depends"):
+        captured(model, optimizer, Loop(scheduler=lr_scheduler.ReduceLROnPlateau(optimizer)))
+    with pytest.raises(UnsupportedError, match="another optimizer"):
+        captured(model, optimizer, Loop(scheduler=lr_scheduler.StepLR(other, 1)))
