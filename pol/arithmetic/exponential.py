@@ -12,6 +12,7 @@ EXPONENT_BIAS = 127
 # 1.5 * 2^23: adding it rounds to an integer, which then stands in the low bits of the sum.
 ROUNDER = 12582912.0
 _LOG2_E = 1.4426950408889634
+LN2 = 0.6931471805599453
 # ln 2 in two parts; the products of the first one with the exponents of binary32 lose nothing in an FFMA.
 _LN2_HIGH = float.fromhex("0x1.62e430p-1")
 _LN2_LOW = float.fromhex("-0x1.05c610p-29")
@@ -35,6 +36,19 @@ def exp() -> ScalarProgram:
     """e^x."""
     b = Builder(1)
     return b.build(_exp(b, b.emit(Op.FMIN, b.input(0), b.f32(89.0))))
+
+
+@cache
+def exp2() -> ScalarProgram:
+    """2^x; exact at integers."""
+    b = Builder(1)
+    # Beyond these bounds the result is infinite or zero in any case.
+    x = b.emit(Op.FMAX, b.emit(Op.FMIN, b.input(0), b.f32(129.0)), b.f32(-151.0))
+    rounder = b.f32(ROUNDER + 2 * EXPONENT_BIAS)
+    rounded = b.emit(Op.FADD, x, rounder)
+    fraction = b.emit(Op.FSUB, x, b.emit(Op.FSUB, rounded, rounder))
+    r = b.emit(Op.FMUL, fraction, b.f32(LN2))
+    return b.build(scale_by_power(b, exp_near_zero(b, r), rounded))
 
 
 @cache

@@ -8,13 +8,30 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from types import MappingProxyType
 
-from pol.arithmetic.exponential import erf, exp, expm1, sigmoid, tanh
-from pol.arithmetic.logarithm import log, log1p
+from pol.arithmetic.exponential import erf, exp, exp2, expm1, sigmoid, tanh
+from pol.arithmetic.logarithm import log, log1p, log2
 from pol.arithmetic.power import power
 from pol.arithmetic.primitives import Op
 from pol.arithmetic.program import Builder, ScalarProgram
+from pol.arithmetic.trigonometric import cos, sin
 
-__all__ = ["CATALOGUE", "erf", "exp", "expm1", "log", "log1p", "power", "reciprocal", "rsqrt", "sigmoid", "tanh"]
+__all__ = [
+    "CATALOGUE",
+    "cos",
+    "erf",
+    "exp",
+    "exp2",
+    "expm1",
+    "log",
+    "log1p",
+    "log2",
+    "power",
+    "reciprocal",
+    "rsqrt",
+    "sigmoid",
+    "sin",
+    "tanh",
+]
 
 _ONE = 0x3F800000
 
@@ -33,7 +50,9 @@ def reciprocal() -> ScalarProgram:
     return b.build(b.emit(Op.FDIV, b.const(_ONE), b.input(0)))
 
 
+_FUNCTIONS = (cos, erf, exp, exp2, expm1, log, log1p, log2, power, reciprocal, rsqrt, sigmoid, sin, tanh)
+
 CATALOGUE: Mapping[str, Callable[[], ScalarProgram]] = MappingProxyType(
-    {function.__name__: function for function in (erf, exp, expm1, log, log1p, power, reciprocal, rsqrt, sigmoid, tanh)}
+    {function.__name__: function for function in _FUNCTIONS}
 )
 """Every function by its name; what is measured and put into vectors."""

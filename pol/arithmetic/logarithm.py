@@ -12,6 +12,9 @@ _EXPONENT_BITS = 23
 _LN2_SHORT = float.fromhex("0x1.62e4p-1")
 _LN2_REST = float.fromhex("0x1.7f7d1cp-20")
 
+# 1 / ln 2 in two parts.
+_LOG2_E = (float.fromhex("0x1.715476p+0"), float.fromhex("0x1.4ae0c0p-26"))
+
 # (log(1 + f) - f) / f^2 for sqrt(1/2) <= 1 + f <= sqrt(2), from the highest power down, found like
 # those of exponential.py.
 _LOG = (
@@ -27,7 +30,21 @@ def log() -> ScalarProgram:
     x = b.input(0)
     k, mantissa = split_positive(b, x)
     f = b.emit(Op.FSUB, mantissa, b.const(_ONE))
-    return b.build(_log_limits(b, x, _log(b, k, f)))
+    return b.build(_log_limits(b, x, b.emit(Op.FADD, *_log(b, k, f))))
+
+
+@cache
+def log2() -> ScalarProgram:
+    """Logarithm to base 2, exact at powers of two; -inf at zeros, NaN below."""
+    b = Builder(1)
+    x = b.input(0)
+    k, mantissa = split_positive(b, x)
+    total, tail = _log(b, k, b.emit(Op.FSUB, mantissa, b.const(_ONE)))
+    high = b.emit(Op.FADD, total, tail)
+    low = b.emit(Op.FSUB, tail, b.emit(Op.FSUB, high, total))
+    factor, factor_low = (b.f32(part) for part in _LOG2_E)
+    low = b.emit(Op.FFMA, high, factor_low, b.emit(Op.FMUL, low, factor))
+    return b.build(_log_limits(b, x, b.emit(Op.FFMA, high, factor, low)))
 
 
 @cache
@@ -44,7 +61,8 @@ def log1p() -> ScalarProgram:
     f = b.emit(Op.FFMA, lost, shrink, b.emit(Op.FSUB, mantissa, one))
     # Also keeps the sign of zero.
     tiny = b.emit(Op.FLT, b.emit(Op.FABS, x), b.f32(2.0**-25))
-    return b.build(b.emit(Op.SELECT, tiny, x, _log_limits(b, total, _log(b, k, f))))
+    inside = b.emit(Op.FADD, *_log(b, k, f))
+    return b.build(b.emit(Op.SELECT, tiny, x, _log_limits(b, total, inside)))
 
 
 def split_positive(b: Builder, x: int) -> tuple[int, int]:
@@ -63,8 +81,8 @@ def _split(b: Builder, x: int) -> tuple[int, int]:
     return k, b.emit(Op.SUB, x, b.emit(Op.SHL, k, b.const(_EXPONENT_BITS)))
 
 
-def _log(b: Builder, k: int, f: int) -> int:
-    """k * ln(2) + log(1 + f) from the integer k."""
+def _log(b: Builder, k: int, f: int) -> tuple[int, int]:
+    """k * ln(2) + log(1 + f), as a number and a small rest, from the integer k."""
     n = b.emit(Op.I2F, k)
     base = b.emit(Op.FMUL, n, b.f32(_LN2_SHORT))
     # What the rounding of base + f loses is kept: a sum of two roundings would cost half a unit more.
@@ -72,7 +90,7 @@ def _log(b: Builder, k: int, f: int) -> int:
     lost = b.emit(Op.FSUB, f, b.emit(Op.FSUB, total, base))
     rest = b.emit(Op.FFMA, n, b.f32(_LN2_REST), lost)
     tail = b.emit(Op.FFMA, b.emit(Op.FMUL, f, f), b.polynomial(f, _LOG), rest)
-    return b.emit(Op.FADD, total, tail)
+    return total, tail
 
 
 def _log_limits(b: Builder, x: int, inside: int) -> int:

@@ -44,15 +44,19 @@ class Definition:
 
 
 DEFINITIONS: Mapping[str, Definition] = {
+    "cos": Definition("cosine", np.cos, 1.1),
     "erf": Definition("error function", _erf, 1.1),
     "exp": Definition("e^x", np.exp, 0.9),
+    "exp2": Definition("2^x", np.exp2, 0.95),
     "expm1": Definition("e^x - 1", np.expm1, 1.5),
     "log": Definition("natural logarithm", np.log, 0.9),
     "log1p": Definition("log(1 + x)", np.log1p, 1.5),
+    "log2": Definition("logarithm to base 2", np.log2, 0.9),
     "power": Definition("x^y", np.power, 1.05),
     "reciprocal": Definition("1 / x", np.reciprocal, 0.5),
     "rsqrt": Definition("1 / sqrt(x)", lambda x: 1.0 / np.sqrt(x), 1.5),
     "sigmoid": Definition("1 / (1 + e^-x)", _sigmoid, 2.5),
+    "sin": Definition("sine", np.sin, 1.1),
     "tanh": Definition("hyperbolic tangent", np.tanh, 1.1),
 }
 
@@ -126,7 +130,8 @@ byte by byte and with inputs and results, in `fixtures/vectors/programs.json`.
 The error is the distance from the exact value in units in the last place (ulp) of binary32 at the exact value; 0.5 is
 correct rounding. No argument may exceed what is promised. The greatest error was looked for among one in {every} of all
 2^32 bit patterns, subnormal numbers, infinities and NaN included (power: among about as many drawn pairs). Functions
-are total: limits at infinities and zeros, the canonical NaN outside the domain. `tanh` and `erf` are odd bit for bit.
+are total: limits at infinities and zeros, the canonical NaN outside the domain. `erf`, `sin` and `tanh` are odd
+and `cos` is even, bit for bit.
 
 | function | value | primitives | promised, ulp | greatest found, ulp | at | inputs |
 | --- | --- | --- | --- | --- | --- | --- |

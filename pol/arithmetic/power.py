@@ -2,13 +2,12 @@
 
 from functools import cache
 
-from pol.arithmetic.exponential import EXPONENT_BIAS, ROUNDER, exp_near_zero, scale_by_power
+from pol.arithmetic.exponential import EXPONENT_BIAS, LN2, ROUNDER, exp_near_zero, scale_by_power
 from pol.arithmetic.logarithm import split_positive
 from pol.arithmetic.primitives import INFINITY, NAN, SIGN, Op
 from pol.arithmetic.program import Builder, ScalarProgram
 
 _ONE = 0x3F800000
-_LN2 = 0.6931471805599453
 # 2 / ln 2 and 1/3 in two parts each.
 _TWO_LOG2_E = (float.fromhex("0x1.715476p+1"), float.fromhex("0x1.4ae0c0p-25"))
 _THIRD = (float.fromhex("0x1.555556p-2"), float.fromhex("-0x1.555556p-27"))
@@ -97,7 +96,7 @@ def _exp2(b: Builder, high: int, low: int) -> int:
     rounder = b.f32(ROUNDER + 2 * EXPONENT_BIAS)
     rounded = b.emit(Op.FADD, high, rounder)
     fraction = b.emit(Op.FSUB, high, b.emit(Op.FSUB, rounded, rounder))
-    r = b.emit(Op.FMUL, b.emit(Op.FADD, fraction, low), b.f32(_LN2))
+    r = b.emit(Op.FMUL, b.emit(Op.FADD, fraction, low), b.f32(LN2))
     return scale_by_power(b, exp_near_zero(b, r), rounded)
 
 

@@ -21,6 +21,7 @@ _ALLOWED_NAMES = (
     "mul.Tensor", "mul.Scalar", "div.Tensor", "div.Scalar", "maximum.default", "minimum.default", "sqrt.default",
     "abs.default", "neg.default", "exp.default", "log.default", "tanh.default", "sigmoid.default", "rsqrt.default",
     "reciprocal.default", "relu.default", "expm1.default", "log1p.default", "erf.default",
+    "exp2.default", "log2.default", "sin.default", "cos.default",
     "gelu.default", "gelu_backward.default", "sign.default", "sgn.default",
     "scatter_add.default",
     "threshold_backward.default", "tanh_backward.default",

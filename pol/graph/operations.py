@@ -55,7 +55,10 @@ DEFINITIONS: Mapping[str, str] = {
     "neg.default": "FNEG; integers: 0 - x",
     **{
         f"{name}.default": f"the function `{name}`"
-        for name in ("exp", "log", "expm1", "log1p", "erf", "tanh", "sigmoid", "rsqrt", "reciprocal")
+        for name in (
+            *("exp", "exp2", "expm1", "log", "log2", "log1p", "sin", "cos", "erf", "tanh", "sigmoid", "rsqrt"),
+            "reciprocal",
+        )
     },
     "relu.default": "FMAX(x, 0), float32 only",
     "threshold_backward.default": "0 where x <= threshold, else the gradient",

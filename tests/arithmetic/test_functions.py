@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pol.arithmetic.functions import CATALOGUE, erf, exp, log, power, tanh
+from pol.arithmetic.functions import CATALOGUE, cos, erf, exp, exp2, log, log2, power, sin, tanh
 from pol.arithmetic.interpreter import run
 from pol.arithmetic.measure import DEFINITIONS, errors, measure
 from pol.arithmetic.primitives import NAN, SIGN, Words, is_nan
@@ -19,14 +19,18 @@ INF = math.inf
 NONE = math.nan
 
 LIMITS = {
+    "cos": [(0.0, 1.0), (-0.0, 1.0), (INF, NONE), (-INF, NONE), (2.0**-149, 1.0), (-(2.0**-13), 1.0)],
     "erf": [(0.0, 0.0), (-0.0, -0.0), (INF, 1.0), (-INF, -1.0), (5.0, 1.0)],
     "exp": [(0.0, 1.0), (-0.0, 1.0), (INF, INF), (-INF, 0.0), (88.75, INF), (-103.0, 2.0**-149), (-104.5, 0.0)],
+    "exp2": [(0.0, 1.0), (INF, INF), (-INF, 0.0), (128.0, INF), (-149.0, 2.0**-149), (-150.5, 0.0), (10.0, 1024.0)],
     "expm1": [(0.0, 0.0), (-0.0, -0.0), (INF, INF), (-INF, -1.0), (88.75, INF), (-40.0, -1.0)],
     "log": [(0.0, -INF), (-0.0, -INF), (INF, INF), (-INF, NONE), (1.0, 0.0), (-1.0, NONE), (-(2.0**-149), NONE)],
     "log1p": [(0.0, 0.0), (-0.0, -0.0), (INF, INF), (-INF, NONE), (-1.0, -INF), (-1.5, NONE)],
+    "log2": [(0.0, -INF), (-0.0, -INF), (INF, INF), (-INF, NONE), (1.0, 0.0), (-1.0, NONE), (2.0**-149, -149.0)],
     "reciprocal": [(0.0, INF), (-0.0, -INF), (INF, 0.0), (-INF, -0.0), (2.0**127, 2.0**-127), (2.0**-149, INF)],
     "rsqrt": [(0.0, INF), (-0.0, -INF), (INF, 0.0), (-INF, NONE), (-1.0, NONE), (4.0, 0.5)],
     "sigmoid": [(0.0, 0.5), (-0.0, 0.5), (INF, 1.0), (-INF, 0.0), (-103.0, 2.0**-149), (90.0, 1.0)],
+    "sin": [(0.0, 0.0), (-0.0, -0.0), (INF, NONE), (-INF, NONE), (2.0**-149, 2.0**-149), (-(2.0**-13), -(2.0**-13))],
     "tanh": [(0.0, 0.0), (-0.0, -0.0), (INF, 1.0), (-INF, -1.0), (2.0**-149, 2.0**-149), (20.0, 1.0)],
 }
 
@@ -88,6 +92,8 @@ def test_error_keeps_its_promise_against_arbitrary_precision(name: str) -> None:
     context = mpmath.mp.clone()
     context.prec = 200
     exact = {
+        "exp2": lambda x: context.power(2, x),
+        "log2": lambda x: context.log(x, 2),
         "power": context.power,
         "reciprocal": lambda x: 1 / x,
         "rsqrt": lambda x: 1 / context.sqrt(x),
@@ -118,11 +124,53 @@ def test_every_nan_is_the_canonical_one(name: str) -> None:
     assert set(result[is_nan(result)].tolist()) == {int(NAN)}
 
 
-@pytest.mark.parametrize("function", [tanh, erf])
+@pytest.mark.parametrize("function", [erf, sin, tanh])
 def test_odd_functions_are_odd_bit_for_bit(function: Callable[[], ScalarProgram]) -> None:
     (x,) = arguments(1, 100_000, seed=4)
-    x = x[~is_nan(x)]
+    x = x[~is_nan(run(function(), [x]))]
+    assert len(x) > 90_000
     assert np.array_equal(run(function(), [x ^ SIGN]), run(function(), [x]) ^ SIGN)
+
+
+def test_cosine_is_even_bit_for_bit() -> None:
+    (x,) = arguments(1, 100_000, seed=4)
+    assert np.array_equal(run(cos(), [x ^ SIGN]), run(cos(), [x]))
+
+
+@pytest.mark.parametrize("function", [sin, cos])
+def test_angles_close_to_multiples_of_a_quarter_turn(function: Callable[[], ScalarProgram]) -> None:
+    mpmath = pytest.importorskip("mpmath")
+    context = mpmath.mp.clone()
+    context.prec = 300
+    # For every exponent the binary32 numbers that come closest to a multiple of pi / 2, from the convergents of the
+    # continued fraction of 2^e / (pi / 2), and what stands about them.
+    angles = []
+    for exponent in range(-23, 105):
+        ratio = context.ldexp(2 / context.pi, exponent)
+        before, m, rest = 0, 1, ratio - context.floor(ratio)
+        while m < 1 << 24:
+            if m >= 1 << 23 or exponent == -23:
+                angles.append(math.ldexp(m, exponent))
+            if not rest:
+                break
+            whole = int(1 / rest)
+            rest = 1 / rest - whole
+            before, m = m, whole * m + before
+    assert len(angles) > 60
+    x = (words(*angles)[:, None] + np.arange(-2, 3).astype(np.uint32)).ravel()
+    exact = getattr(context, function.__name__)
+    for word, result in zip(x.tolist(), run(function(), [x]).view(np.float32).tolist(), strict=True):
+        value = exact(context.mpf(float(np.uint32(word).view(np.float32))))
+        unit = context.mpf(2) ** (math.frexp(float(value))[1] - 24)
+        assert abs(result - value) <= DEFINITIONS[function.__name__].promise * unit, hex(word)
+
+
+def test_base_two_is_exact_at_whole_exponents() -> None:
+    whole = np.arange(-149, 128)
+    powers = np.ldexp(1.0, whole).astype(np.float32).view(np.uint32)
+    exponents = whole.astype(np.float32).view(np.uint32)
+    assert np.array_equal(run(log2(), [powers]), exponents)
+    assert np.array_equal(run(exp2(), [exponents]), powers)
 
 
 def test_exp_and_log_do_not_step_back_where_their_pieces_meet() -> None:
