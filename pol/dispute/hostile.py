@@ -17,7 +17,7 @@ from pol.dispute.position import HASH_ARITY, LEAF_WORDS, VALUE_ARITY, Level, Pos
 from pol.dispute.sums import SumEvidence
 from pol.execution.element import body_values
 from pol.execution.reading import read_operands, registers
-from pol.execution.reference import evaluate_node
+from pol.execution.reference import evaluate_node, next_state
 from pol.execution.sources import Sources
 from pol.graph.node import Node
 from pol.graph.step_program import StepProgram
@@ -59,6 +59,10 @@ class LyingExecutor:
                 words.reshape(-1)[self.lie.element] = lied_accumulators(node, self.lie, sources)[-1]
             outputs.append(words)
         return outputs
+
+    def advance(self, state: Sequence[Words], step: int) -> tuple[list[Words], list[Words]]:
+        """The state after ``step``; nothing is observed."""
+        return next_state(self._program, self.run(state, step)), []
 
 
 class LyingTrace(SegmentTrace):

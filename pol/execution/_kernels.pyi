@@ -40,3 +40,14 @@ class Step:
         outputs: Sequence[_Words],
         threads: int = 1,
     ) -> None: ...
+    def keep(self, nodes: Sequence[int]) -> None: ...
+    def advance(
+        self,
+        step: int,
+        state: Sequence[_Words],
+        constants: Sequence[_Words],
+        results: Sequence[_Words],
+        threads: int = 1,
+    ) -> None: ...
+    @property
+    def arena_words(self) -> int: ...

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import functools
-import sys
-import threading
 from collections.abc import Sequence
 
 import numpy as np
@@ -13,24 +11,13 @@ from pol.arithmetic.primitives import Words
 from pol.arithmetic.program import ScalarProgram
 from pol.errors import OperationalError, ProtocolError
 from pol.execution import _kernels
+from pol.execution.recycling import Recycler
 from pol.execution.reference import check_tensors
 from pol.graph.node import MAX_STEP
 from pol.graph.step_program import StepProgram
-from pol.graph.types import TensorType
 
 SELF_TEST_DIGEST = bytes.fromhex("985713c1cd524c832f2e990c867e08e4d26e323020df49bb4f0b5362ff2dab93")
 """keccak-256 of what every primitive and a matrix product make of fixed words (kernels/self_test.cpp)."""
-
-
-def _references(arrays: list[Words], index: int) -> int:
-    return sys.getrefcount(arrays[index])
-
-
-_OWN_REFERENCES = _references([np.empty(0, np.uint32)], 0)
-"""What `_references` counts for an array that only its list holds."""
-
-_TAKEN: Words = np.empty(0, np.uint32)
-"""Stands where an array was taken; held here, so never taken itself."""
 
 
 class CpuExecutor:
@@ -40,48 +27,62 @@ class CpuExecutor:
     machine's arithmetic is not that of docs/spec/arithmetic.md.
     """
 
-    def __init__(self, program: StepProgram, constants: Sequence[Words], threads: int = 1) -> None:
+    def __init__(
+        self, program: StepProgram, constants: Sequence[Words], threads: int = 1, observed: Sequence[int] = ()
+    ) -> None:
         check_machine(_kernels.isa())
         program.validate()
         check_tensors("constant", program.constants, constants)
         self._state_types = [slot.type for slot in program.slots]
-        self._output_types = [node.type for node in program.nodes]
         self._constants = list(constants)
         self._threads = threads
-        self._lock = threading.Lock()
-        self._earlier: list[list[Words]] = []
-        descriptors = [node.encode() for node in program.nodes]
+        types = [node.type for node in program.nodes]
+        if not all(0 <= node < len(types) for node in observed):
+            raise ProtocolError(f"observed nodes {list(observed)} are not all in 0 .. {len(types) - 1}")
+        # Nodes that a replay yields, each once, and where in them the next state and the observed values stand.
+        kept = list(dict.fromkeys([*(slot.producer for slot in program.slots), *observed]))
+        self._state_places = [kept.index(slot.producer) for slot in program.slots]
+        self._observed_places = [kept.index(node) for node in observed]
         try:
             self._step = _kernels.Step(
-                descriptors, [type_.numel for type_ in self._state_types], [type_.numel for type_ in program.constants]
+                [node.encode() for node in program.nodes],
+                [type_.numel for type_ in self._state_types],
+                [type_.numel for type_ in program.constants],
             )
+            self._step.keep(kept)
         except _kernels.MalformedError as error:
             raise ProtocolError(f"the step program cannot be executed: {error}") from error
+        self._outputs = Recycler(types)
+        self._results = Recycler([types[node] for node in kept])
 
     def run(self, state: Sequence[Words], step: int) -> list[Words]:
         """Outputs of all nodes at this step; ProtocolError if the state is not of the program's types."""
+        self._check(state, step)
+        outputs = self._outputs.take()
+        self._step.run(step, state, self._constants, outputs, self._threads)
+        self._outputs.keep(outputs)
+        return outputs
+
+    def advance(self, state: Sequence[Words], step: int) -> tuple[list[Words], list[Words]]:
+        """The next state and the observed nodes' outputs; ProtocolError if the state is not of the program's types.
+
+        The bits of `run`, but the outputs of all other nodes share memory and are lost: faster, enough for replays.
+        """
+        self._check(state, step)
+        results = self._results.take()
+        self._step.advance(step, state, self._constants, results, self._threads)
+        self._results.keep(results)
+        return [results[i] for i in self._state_places], [results[i] for i in self._observed_places]
+
+    @property
+    def arena_words(self) -> int:
+        """Words of memory that `advance` works in, besides its arguments and results."""
+        return self._step.arena_words
+
+    def _check(self, state: Sequence[Words], step: int) -> None:
         if not 0 <= step <= MAX_STEP:
             raise ProtocolError(f"step {step} is not in 0 .. 2^32-1")
         check_tensors("state slot", self._state_types, state)
-        with self._lock:
-            outputs = [self._buffer(i, type_) for i, type_ in enumerate(self._output_types)]
-        self._step.run(step, state, self._constants, outputs, self._threads)
-        with self._lock:
-            self._earlier = [outputs[:], *self._earlier[:1]]
-        return outputs
-
-    def _buffer(self, node: int, type_: TensorType) -> Words:
-        """An array for a node's output: one of the last two steps if nobody holds it any more, else a new one.
-
-        An output that a caller keeps (as the next state, or for a dispute) is never written again. Memory that was
-        used before saves the page faults of new memory, up to a quarter of a step's time. Two steps, because callers
-        usually drop the outputs of one step only when they have those of the next.
-        """
-        for outputs in reversed(self._earlier):
-            if _references(outputs, node) == _OWN_REFERENCES:
-                found, outputs[node] = outputs[node], _TAKEN
-                return found
-        return np.empty(type_.shape, np.uint32)
 
 
 def program_values(program: ScalarProgram, inputs: Sequence[Words]) -> Words:

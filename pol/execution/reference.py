@@ -22,10 +22,11 @@ class ReferenceExecutor:
     Raises ProtocolError if the program is invalid or the constants are not of its types.
     """
 
-    def __init__(self, program: StepProgram, constants: Sequence[Words]) -> None:
+    def __init__(self, program: StepProgram, constants: Sequence[Words], observed: Sequence[int] = ()) -> None:
         program.validate()
         check_tensors("constant", program.constants, constants)
         self._program = program
+        self._observed = list(observed)
         self._constants = list(constants)
 
     def run(self, state: Sequence[Words], step: int) -> list[Words]:
@@ -36,6 +37,11 @@ class ReferenceExecutor:
         for node in self._program.nodes:
             outputs.append(evaluate_node(node, step, sources))
         return outputs
+
+    def advance(self, state: Sequence[Words], step: int) -> tuple[list[Words], list[Words]]:
+        """The next state and the observed nodes' outputs; ProtocolError if the state is not of the program's types."""
+        outputs = self.run(state, step)
+        return next_state(self._program, outputs), [outputs[node] for node in self._observed]
 
 
 def next_state(program: StepProgram, outputs: Sequence[Words]) -> list[Words]:

@@ -6,7 +6,6 @@ from typing import Protocol, TypeAlias
 
 from pol.arithmetic.primitives import Words
 from pol.commitments.tensor import state_root
-from pol.execution.reference import next_state
 from pol.graph.step_program import StepProgram
 from pol.verification.distance import require_state
 
@@ -16,6 +15,10 @@ class Executor(Protocol):
 
     def run(self, state: Sequence[Words], step: int) -> list[Words]:
         """The outputs of all nodes at ``step``."""
+        ...
+
+    def advance(self, state: Sequence[Words], step: int) -> tuple[list[Words], list[Words]]:
+        """The state after ``step``, and what is observed on the way; the bits of `run`."""
         ...
 
 
@@ -33,7 +36,7 @@ def replay(
     require_state(program, start)
     state = list(start)
     for step in range(first_step, first_step + steps):
-        state = next_state(program, executor.run(state, step))
+        state, _ = executor.advance(state, step)
         yield state
 
 

@@ -133,6 +133,12 @@ void run_step(const pol::Step& step, uint32_t number, nb::sequence state, nb::se
     step.run(number, state_words.words(), constant_words.words(), output_words.words(), threads_or_all(threads));
 }
 
+void advance_step(const pol::Step& step, uint32_t number, nb::sequence state, nb::sequence constants, nb::sequence results, size_t threads) {
+    const Arrays state_words(state), constant_words(constants), result_words(results, true);
+    nb::gil_scoped_release unlocked;
+    step.advance(number, state_words.words(), constant_words.words(), result_words.words(), threads_or_all(threads));
+}
+
 // One node on its own; its operands are given in order, whatever tensors they read.
 class Node {
    public:
@@ -229,6 +235,9 @@ NB_MODULE(_kernels, m) {
         .def("__init__", [](pol::Step* self, nb::sequence descriptors, std::vector<int64_t> state_sizes, std::vector<int64_t> constant_sizes) {
             new (self) pol::Step(strings(descriptors), std::move(state_sizes), std::move(constant_sizes));
         }, nb::arg("descriptors"), nb::arg("state_sizes"), nb::arg("constant_sizes"))
+        .def("keep", &pol::Step::keep, nb::arg("nodes"))
+        .def_prop_ro("arena_words", &pol::Step::arena_words)
+        .def("advance", &advance_step, nb::arg("step"), nb::arg("state"), nb::arg("constants"), nb::arg("results"), nb::arg("threads") = 1)
         .def("run", &run_step, nb::arg("step"), nb::arg("state"), nb::arg("constants"), nb::arg("outputs"), nb::arg("threads") = 1);
     m.def("program_values", &program_values, nb::arg("program"), nb::arg("inputs"), nb::arg("results"), nb::arg("lanes"));
     m.def("self_test", &self_test);

@@ -2,9 +2,7 @@
 #pragma once
 #include <atomic>
 #include <cstddef>
-#include <system_error>
 #include <thread>
-#include <vector>
 
 namespace pol {
 
@@ -22,21 +20,21 @@ class TaskQueue {
     const size_t count_;
 };
 
-// Runs worker(queue) on up to `threads` threads, the calling one included, until all have returned. It must not throw.
+// Runs work(context) on the calling thread and, as far as they come in time, on up to `helpers` threads that are kept for this;
+// returns when all that began have returned. One such job runs at a time; another one meanwhile gets no helpers.
+void run_with_helpers(size_t helpers, void (*work)(void*), void* context);
+
+// Runs worker(queue) on up to `threads` threads, the calling one included, until all tasks are done. It must not throw.
 template <class Worker>
 void parallel_workers(size_t tasks, size_t threads, const Worker& worker) {
     TaskQueue queue(tasks);
     if (threads > tasks) threads = tasks;
-    std::vector<std::thread> others;
-    for (size_t i = 1; i < threads; ++i) {
-        try {
-            others.emplace_back([&] { worker(queue); });
-        } catch (const std::system_error&) {
-            break;  // no more threads to be had: those that run take all tasks
-        }
-    }
-    worker(queue);
-    for (std::thread& other : others) other.join();
+    if (threads <= 1) return worker(queue);
+    struct Context {
+        const Worker& worker;
+        TaskQueue& queue;
+    } context{worker, queue};
+    run_with_helpers(threads - 1, [](void* c) { static_cast<Context*>(c)->worker(static_cast<Context*>(c)->queue); }, &context);
 }
 
 inline size_t hardware_threads() {

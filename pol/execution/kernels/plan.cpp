@@ -67,6 +67,11 @@ PlannedNode::PlannedNode(const Descriptor& descriptor) {
     plan_.kind = find_contraction() ? kContraction : find_rows() ? kRowFold : kElements;
     if (plan_.kind == kElements) find_key();
     mark_lazy();
+    for (const Affine& affine : affines_) {
+        bases_.push_back(affine.base);
+        fixed_ = fixed_ && affine.strides[0] == 0;
+    }
+    for (int o = 0; o < plan_.operands; ++o) safe_[o] = is_safe(operands_[o], bases_.data());
 }
 
 void PlannedNode::merge_dimensions(const Descriptor& descriptor) {
@@ -262,11 +267,28 @@ bool PlannedNode::is_safe(const PlannedOperand& operand, const int64_t* bases) c
     return true;
 }
 
+bool PlannedNode::may_write_over(size_t o) const {
+    const PlannedOperand& operand = operands_[o];
+    if (plan_.kind != kElements || plan_.folds || operand.gather >= 0 || operand.numel != plan_.space.size) return false;
+    const Affine& affine = affines_[operand.address];
+    if (affine.base != 0 || affine.strides[0] != 0 || !safe_[o]) return false;
+    int64_t stride = 1;
+    for (int d = plan_.space.rank - 1; d >= 0; stride *= plan_.space.dims[d--])
+        if (plan_.space.dims[d] > 1 && forms_[operand.address].out[d] != stride) return false;
+    return true;
+}
+
 void PlannedNode::run(uint32_t step, const uint32_t* const* sources, uint32_t* out, size_t threads) const {
-    int64_t bases[kMaxOperands * (1 + kMaxBounds) + kMaxCoordinates];
-    bool safe[kMaxOperands];
-    for (int f = 0; f < plan_.forms; ++f) bases[f] = affines_[f].base + affines_[f].strides[0] * static_cast<int64_t>(step);
-    for (int o = 0; o < plan_.operands; ++o) safe[o] = is_safe(operands_[o], bases);
+    int64_t step_bases[kMaxOperands * (1 + kMaxBounds) + kMaxCoordinates];
+    bool step_safe[kMaxOperands];
+    const int64_t* bases = bases_.data();
+    const bool* safe = safe_;
+    if (!fixed_) {
+        for (int f = 0; f < plan_.forms; ++f) step_bases[f] = affines_[f].base + affines_[f].strides[0] * static_cast<int64_t>(step);
+        for (int o = 0; o < plan_.operands; ++o) step_safe[o] = is_safe(operands_[o], step_bases);
+        bases = step_bases;
+        safe = step_safe;
+    }
     std::vector<uint32_t> keys, terms;
     if (plan_.keyed)
         for (const auto& [key, term] : keyed_terms(bases, sources[plan_.key])) {

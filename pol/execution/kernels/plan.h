@@ -132,6 +132,8 @@ class PlannedNode {
     PlannedNode& operator=(const PlannedNode&) = delete;
     // Computes the output. The caller guarantees sizes; `step` < 2^32. The result does not depend on `threads`.
     void run(uint32_t step, const uint32_t* const* sources, uint32_t* out, size_t threads) const;
+    // Whether the output may have the memory of this operand, its only reader: element by element it reads what it replaces.
+    bool may_write_over(size_t operand) const;
 
    private:
     void merge_dimensions(const Descriptor& descriptor);
@@ -148,6 +150,9 @@ class PlannedNode {
     bool is_safe(const PlannedOperand& operand, const int64_t* bases) const;
 
     Plan plan_{};
+    bool fixed_ = true;            // no form depends on the step
+    std::vector<int64_t> bases_;   // at step 0, and what is safe then
+    bool safe_[kMaxOperands] = {};
     std::vector<Affine> affines_;  // with base and step stride, in the order of forms_
     std::vector<Form> forms_;
     std::vector<PlannedOperand> operands_;

@@ -1,10 +1,13 @@
 // All nodes of a step program, run in order without going back to Python in between.
 #pragma once
 #include <deque>
+#include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "arena.h"
 #include "plan.h"
 
 namespace pol {
@@ -22,6 +25,13 @@ class Step {
     Step& operator=(const Step&) = delete;
     // Computes every node's output. Throws Malformed if a number or size of arrays is wrong or an output overlaps another array.
     void run(uint32_t step, const std::vector<Words>& state, const std::vector<Words>& constants, const std::vector<Words>& outputs, size_t threads) const;
+    // Computes the outputs of the nodes that `keep` was called with, in that order; the others share memory that stays here.
+    // Throws like run; one call at a time computes.
+    void advance(uint32_t step, const std::vector<Words>& state, const std::vector<Words>& constants, const std::vector<Words>& results, size_t threads) const;
+    // Says which nodes `advance` yields: each at most once, before the first call. Throws Malformed for a node that does not exist.
+    void keep(const std::vector<uint32_t>& nodes);
+    // Words of memory that `advance` works in.
+    int64_t arena_words() const { return arena_plan_.size(); }
 
    private:
     struct Entry {
@@ -33,7 +43,18 @@ class Step {
         std::vector<std::pair<uint8_t, uint32_t>> sources;
     };
     std::deque<Entry> nodes_;
-    std::vector<int64_t> state_sizes_, constant_sizes_, output_sizes_;
+    // Where `advance` puts a node's output: in a result, at an offset in the arena, or nowhere, since nobody needs it.
+    struct Place {
+        bool needed = false;
+        int result = -1;
+        int64_t offset = -1;
+    };
+    void place_outputs();
+    std::vector<int64_t> state_sizes_, constant_sizes_, output_sizes_, result_sizes_;
+    std::vector<Place> places_;
+    ArenaPlan arena_plan_;
+    mutable std::unique_ptr<Arena> arena_;
+    mutable std::mutex advancing_;
 };
 
 // Throws Malformed if one of `outputs` overlaps another one or an input.
