@@ -115,7 +115,13 @@ def matrix_products() -> Iterator[Case]:
     """Square matrices, and the layers of transformers with both of their gradients."""
     for n in (256, 512, 1024, 2048):
         yield product(f"{n}^3", {"m": n, "n": n, "k": n}, "mk", "kn")
-    for tokens, inputs, outputs in ((2048, 384, 384), (2048, 384, 1536), (2048, 1536, 384), (512, 768, 3072), (1024, 768, 768)):
+    for tokens, inputs, outputs in (
+        (2048, 384, 384),
+        (2048, 384, 1536),
+        (2048, 1536, 384),
+        (512, 768, 3072),
+        (1024, 768, 768),
+    ):
         layer = f"{tokens}x{inputs}x{outputs}"
         yield product(f"linear {layer}", {"m": tokens, "n": outputs, "k": inputs}, "mk", "nk")
         yield product(f"input gradient {layer}", {"m": tokens, "n": inputs, "k": outputs}, "mk", "kn")
@@ -250,7 +256,9 @@ def _input_gradient(layer: Layer, tensors: Sequence[Words]) -> tuple[Node, ...]:
                 y0 * image["y"] + x0,
                 (({"i": 1, "k": -1}, y0, layer.out), ({"j": 1, "l": -1}, x0, layer.out)),
             )
-            w = Read(1, {"o": kernel["o"], "c": kernel["c"], "k": s * kernel["k"], "l": s}, first[a] * kernel["k"] + first[b])
+            w = Read(
+                1, {"o": kernel["o"], "c": kernel["c"], "k": s * kernel["k"], "l": s}, first[a] * kernel["k"] + first[b]
+            )
             nodes.append(fold(here, "ncij", "okl", tensors, g, w))
     return tuple(nodes)
 

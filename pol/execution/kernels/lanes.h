@@ -22,14 +22,24 @@ inline Lanes lanes_in(void* memory) {
     return lanes;
 }
 
-// Value of a form at position `index` of a space of at least one dimension.
+// Value of a form at position `index` of a space.
 inline int64_t offset_at(const Space& space, const int64_t* out_strides, int64_t index) {
+    if (space.rank == 0) return 0;
     int64_t offset = 0;
     for (int d = space.rank - 1; d > 0; --d) {
         offset += out_strides[space.axis[d]] * (index % space.dims[d]);
         index /= space.dims[d];
     }
     return offset + out_strides[space.axis[0]] * index;
+}
+
+// Distance in words of the output between neighbours along each merged dimension.
+inline void output_strides(const Plan& plan, int64_t* strides) {
+    int64_t stride = 1;
+    for (int d = plan.space.rank - 1; d >= 0; --d) {
+        strides[d] = stride;
+        stride *= plan.space.dims[d];
+    }
 }
 
 // Fills in the lanes first .. first+count-1 for the forms [from, to), whose values at lane 0 of the space are `bases`.
