@@ -59,6 +59,7 @@ struct SlotView {
     uint8 component;
     TypeView tensor;
     uint32 producer;
+    uint8 scale;
 }
 
 /// @title Descriptor
@@ -78,6 +79,7 @@ library Descriptor {
     uint256 private constant VERSION = 1;
     uint256 private constant DTYPES = 2;
     uint256 private constant COMPONENTS = 3;
+    uint256 private constant MAX_SCALE = 23;
     uint256 private constant SOURCES = 3;
     uint256 private constant MAX_RANK = 8;
     uint256 private constant MAX_FOLD_RANK = 4;
@@ -103,7 +105,9 @@ library Descriptor {
         if (result.component == 0 || result.component > COMPONENTS) revert OutOfRange(0);
         result.tensor = tensorType(data, 1);
         result.producer = u32(data, result.tensor.end);
-        if (data.length != result.tensor.end + 4) revert TrailingBytes(result.tensor.end + 4);
+        result.scale = u8(data, result.tensor.end + 4);
+        if (result.scale > MAX_SCALE) revert OutOfRange(result.tensor.end + 4);
+        if (data.length != result.tensor.end + 5) revert TrailingBytes(result.tensor.end + 5);
     }
 
     /// @notice A node descriptor.

@@ -340,7 +340,7 @@ contract DisputeGame is IDisputeGame {
         x.verify(Place(TAG_STATE, p.pre, p.element, slot.tensor, p.lo), descriptor);
         y.verify(Place(TAG_STATE, p.trace, p.element, slot.tensor, p.lo), descriptor);
         uint256 rest = slot.tensor.elements - LEAF_WORDS * p.lo;
-        return Distance.ofLeaves(x.leaf, y.leaf, rest < LEAF_WORDS ? rest : LEAF_WORDS, slot.tensor.dtype);
+        return Distance.ofLeaves(x.leaf, y.leaf, rest < LEAF_WORDS ? rest : LEAF_WORDS, slot.tensor.dtype, slot.scale);
     }
 
     function _running(uint256 id) private view returns (Dispute storage d, PackedClock clock) {

@@ -167,6 +167,6 @@ def prove_sum(position: Position, move: ProveSum) -> Ended:
         require_opening(opening, ListTag.STATE, root, position.element, slot.type, position.lo, what)
     real = min(LEAF_WORDS, slot.type.numel - LEAF_WORDS * position.lo)
     x, y = (np.frombuffer(opening.leaf, "<u4")[:real].astype(np.uint32) for opening in (move.x, move.y))
-    total = tensor_distance(slot.type.dtype, x, y)
+    total = tensor_distance(slot.type.dtype, x, y, slot.scale)
     won = position.claimed == total.to_bytes(32, "big")
     return Ended(won, f"the distance of the two leaves is {total}")

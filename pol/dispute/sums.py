@@ -23,7 +23,7 @@ class SumEvidence:
         descriptor = self.program.slots[slot]
         if descriptor.component != self.component:
             return [0] * descriptor.type.leaves
-        return leaf_distances(descriptor.type.dtype, self.states[0][slot], self.states[1][slot])
+        return leaf_distances(descriptor.type.dtype, self.states[0][slot], self.states[1][slot], descriptor.scale)
 
     def slot_sum(self, slot: int) -> int:
         """The distance in a slot."""

@@ -74,6 +74,7 @@ class AtenInput:
     name: str
     type: AtenType
     component: Component | None = None
+    scale: int = 0
 
 
 @dataclass(frozen=True)
@@ -118,6 +119,8 @@ class AtenGraph:
             raise ProtocolError("the next state of an ATen graph does not have the types of its state")
         if any((entry.role is InputRole.STATE) != (entry.component is not None) for entry in self.inputs):
             raise ProtocolError("exactly the state slots of an ATen graph have a component")
+        if any(entry.scale and entry.role is not InputRole.STATE for entry in self.inputs):
+            raise ProtocolError("only the state slots of an ATen graph have a scale")
 
     @property
     def slots(self) -> tuple[AtenInput, ...]:
@@ -241,17 +244,23 @@ def _type_in(value: object) -> AtenType:
 
 def _input_out(entry: AtenInput) -> dict[str, Any]:
     component = None if entry.component is None else int(entry.component)
-    return {"role": entry.role.value, "name": entry.name, "type": _type_out(entry.type), "component": component}
+    return {
+        "role": entry.role.value,
+        "name": entry.name,
+        "type": _type_out(entry.type),
+        "component": component,
+        "scale": entry.scale,
+    }
 
 
 def _input_in(value: object) -> AtenInput:
-    fields = _object(value, {"role", "name", "type", "component"})
+    fields = _object(value, {"role", "name", "type", "component", "scale"})
     try:
         role = InputRole(_string(fields["role"]))
         component = None if fields["component"] is None else Component(_integer(fields["component"]))
     except ValueError as error:
         raise ProtocolError(f"an input of an ATen graph is not well-formed: {error}") from None
-    return AtenInput(role, _string(fields["name"]), _type_in(fields["type"]), component)
+    return AtenInput(role, _string(fields["name"]), _type_in(fields["type"]), component, _integer(fields["scale"]))
 
 
 def _node_out(node: AtenNode) -> dict[str, Any]:

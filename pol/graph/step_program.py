@@ -10,7 +10,8 @@ from pol.graph.encoding import Reader, u8, u32
 from pol.graph.node import Node, Operand, Source
 from pol.graph.types import TensorType
 
-MAGIC = b"polstep1"
+MAGIC = b"polstep2"
+MAX_SCALE = 23
 
 
 class Component(IntEnum):
@@ -23,21 +24,27 @@ class Component(IntEnum):
 
 @dataclass(frozen=True)
 class Slot:
-    """A tensor of the state; `producer` is the node whose output is its next value."""
+    """A tensor of the state; `producer` is the node whose output is its next value.
+
+    `scale` is for numbers that are small by nature (averages of squares): distances see them times 2^scale.
+    """
 
     component: Component
     type: TensorType
     producer: int
+    scale: int = 0
 
     def __post_init__(self) -> None:
         if not isinstance(self.component, Component):
             raise ProtocolError(f"unknown component {self.component!r}")
         if not 0 <= self.producer < 2**32:
             raise ProtocolError(f"producer {self.producer} is not a u32")
+        if not 0 <= self.scale <= MAX_SCALE:
+            raise ProtocolError(f"scale {self.scale} is not in 0 .. {MAX_SCALE}")
 
     def encode(self) -> bytes:
         """The slot descriptor."""
-        return u8(self.component) + self.type.encode() + u32(self.producer)
+        return u8(self.component) + self.type.encode() + u32(self.producer) + u8(self.scale)
 
     @classmethod
     def decode(cls, data: bytes) -> Slot:
@@ -47,9 +54,9 @@ class Slot:
         if code not in {int(component) for component in Component}:
             raise ProtocolError(f"unknown component code {code}")
         type_ = TensorType.read(reader)
-        producer = reader.u32()
+        producer, scale = reader.u32(), reader.u8()
         reader.end()
-        return cls(Component(code), type_, producer)
+        return cls(Component(code), type_, producer, scale)
 
 
 @dataclass(frozen=True)

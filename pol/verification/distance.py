@@ -36,12 +36,12 @@ def saturating_sum(parts: Iterable[int]) -> int:
     return total
 
 
-def word_distance(dtype: DType, x: int, y: int) -> int:
-    """The distance of two words."""
-    return leaf_distances(dtype, np.array([x], np.uint32), np.array([y], np.uint32))[0]
+def word_distance(dtype: DType, x: int, y: int, scale: int = 0) -> int:
+    """The distance of two words; `scale` is that of their slot."""
+    return leaf_distances(dtype, np.array([x], np.uint32), np.array([y], np.uint32), scale)[0]
 
 
-def leaf_distances(dtype: DType, x: Words, y: Words) -> list[int]:
+def leaf_distances(dtype: DType, x: Words, y: Words, scale: int = 0) -> list[int]:
     """The distance of each leaf (64 words in row-major order) of two tensors of one type.
 
     Raises:
@@ -51,11 +51,11 @@ def leaf_distances(dtype: DType, x: Words, y: Words) -> list[int]:
     x, y = x.reshape(-1), y.reshape(-1)
     sums: list[int] = []
     for low in range(0, x.size, _BLOCK):
-        sums += _leaf_sums(dtype, x[low : low + _BLOCK], y[low : low + _BLOCK])
+        sums += _leaf_sums(dtype, x[low : low + _BLOCK], y[low : low + _BLOCK], scale)
     return sums
 
 
-def tensor_distance(dtype: DType, x: Words, y: Words) -> int:
+def tensor_distance(dtype: DType, x: Words, y: Words, scale: int = 0) -> int:
     """The distance of two tensors of one type.
 
     Raises:
@@ -64,7 +64,7 @@ def tensor_distance(dtype: DType, x: Words, y: Words) -> int:
     _require_equal_shapes(x, y)
     x, y = x.reshape(-1), y.reshape(-1)
     blocks = range(0, x.size, _BLOCK)
-    return saturating_sum(_block_sum(dtype, x[low : low + _BLOCK], y[low : low + _BLOCK]) for low in blocks)
+    return saturating_sum(_block_sum(dtype, x[low : low + _BLOCK], y[low : low + _BLOCK], scale) for low in blocks)
 
 
 def slot_distances(program: StepProgram, x: Sequence[Words], y: Sequence[Words], component: Component) -> list[int]:
@@ -76,7 +76,7 @@ def slot_distances(program: StepProgram, x: Sequence[Words], y: Sequence[Words],
     require_state(program, x)
     require_state(program, y)
     return [
-        tensor_distance(slot.type.dtype, a, b) if slot.component == component else 0
+        tensor_distance(slot.type.dtype, a, b, slot.scale) if slot.component == component else 0
         for slot, a, b in zip(program.slots, x, y, strict=True)
     ]
 
@@ -118,16 +118,16 @@ def _require_equal_shapes(x: Words, y: Words) -> None:
         raise ProtocolError(f"no distance between {x.dtype} {x.shape} and {y.dtype} {y.shape}")
 
 
-def _differences(x: Words, y: Words) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
+def _differences(x: Words, y: Words, scale: int) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
     """``|fix(x) - fix(y)|`` per f32 word, and which pairs are infinitely far apart."""
     with np.errstate(invalid="ignore"):
         a, b = x.view(np.float32).astype(np.float64), y.view(np.float32).astype(np.float64)
-        bound = float(1 << _RANGE_BITS)
+        bound = float(1 << (_RANGE_BITS - scale))
         finite = (np.abs(a) < bound) & (np.abs(b) < bound)
-    # A binary32 times 2^40 is exact in binary64, and below 2^63, so both casts are exact as well.
-    scale = float(1 << _FRACTION_BITS)
-    i = np.trunc(np.where(finite, a, 0.0) * scale).astype(np.int64)
-    j = np.trunc(np.where(finite, b, 0.0) * scale).astype(np.int64)
+    # A binary32 times a power of two is exact in binary64, and below 2^63, so both casts are exact as well.
+    unit = float(1 << (_FRACTION_BITS + scale))
+    i = np.trunc(np.where(finite, a, 0.0) * unit).astype(np.int64)
+    j = np.trunc(np.where(finite, b, 0.0) * unit).astype(np.int64)
     u, v = i.view(np.uint64), j.view(np.uint64)
     # The true difference is below 2^64, so arithmetic modulo 2^64 gives it exactly.
     return np.where(i >= j, u - v, v - u), ~finite
@@ -140,20 +140,20 @@ def _squares(d: NDArray[np.uint64]) -> list[NDArray[np.uint64]]:
     return [ll & _LOW, (ll >> _SHIFT) + 2 * (lh & _LOW), 2 * (lh >> _SHIFT) + (hh & _LOW), hh >> _SHIFT]
 
 
-def _block_sum(dtype: DType, x: Words, y: Words) -> int:
+def _block_sum(dtype: DType, x: Words, y: Words, scale: int) -> int:
     if dtype != DType.F32:
         return UNEQUAL * int(np.count_nonzero(x != y))
-    d, infinite = _differences(x, y)
+    d, infinite = _differences(x, y, scale)
     if bool(infinite.any()):
         return INFINITE
     return sum(int(column.sum(dtype=np.uint64)) << 32 * i for i, column in enumerate(_squares(d)))
 
 
-def _leaf_sums(dtype: DType, x: Words, y: Words) -> list[int]:
+def _leaf_sums(dtype: DType, x: Words, y: Words, scale: int) -> list[int]:
     starts = np.arange(0, x.size, LEAF_WORDS)
     if dtype != DType.F32:
         return [UNEQUAL * unequal for unequal in np.add.reduceat(x != y, starts, dtype=np.int64).tolist()]
-    d, infinite = _differences(x, y)
+    d, infinite = _differences(x, y, scale)
     columns = [np.add.reduceat(column, starts).tolist() for column in _squares(d)]
     is_infinite = np.logical_or.reduceat(infinite, starts).tolist()
     return [

@@ -20,7 +20,7 @@ from pol.execution.cpu import CpuExecutor
 from pol.execution.reference import ReferenceExecutor, next_state
 from pol.execution.torch_native import NativeExecutor
 from pol.graph.capture import Capture, Loop, capture
-from pol.graph.capture.optimizers import RULES, Lion, Number, Options, State, defines
+from pol.graph.capture.optimizers import RULES, SQUARES_SCALE, Lion, Number, Options, State, defines
 from pol.graph.step_program import Component
 from pol.training.solver import to_tensor
 
@@ -387,6 +387,8 @@ def test_a_user_adds_a_rule() -> None:
 
         @defines(Counted)
         class CountedRule:
+            squares = frozenset[str]()
+
             def initial(self, options: Options, parameter: Tensor) -> State:
                 return {}
 
@@ -434,3 +436,11 @@ def test_schedulers_that_need_the_training_are_refused() -> None:
         captured(model, optimizer, Loop(scheduler=lr_scheduler.ReduceLROnPlateau(optimizer)))
     with pytest.raises(UnsupportedError, match="another optimizer"):
         captured(model, optimizer, Loop(scheduler=lr_scheduler.StepLR(other, 1)))
+
+
+def test_distances_look_closely_at_averages_of_squares() -> None:
+    model = network()
+    program = captured(model, AdamW(model.parameters()))
+    names = [entry.name for entry in program.aten.slots]
+    scales = {name.rpartition(":")[2]: slot.scale for name, slot in zip(names, program.program.slots, strict=True)}
+    assert (scales["exp_avg"], scales["exp_avg_sq"]) == (0, SQUARES_SCALE)

@@ -44,23 +44,23 @@ CORNERS = {
 # --- the specification once more --------------------------------------------------------------------------------------
 
 
-def fix(word: int) -> int | None:
-    """``trunc(x * 2^40)`` of a binary32 by its bits; None if it has no distance."""
+def fix(word: int, scale: int = 0) -> int | None:
+    """``trunc(x * 2^(40 + scale))`` of a binary32 by its bits; None if it has no distance."""
     sign, exponent, mantissa = word >> 31, word >> 23 & 0xFF, word & 0x7FFFFF
     if exponent == 0xFF:
         return None
     value = Fraction(mantissa, 2**149) if exponent == 0 else (2**23 + mantissa) * Fraction(2) ** (exponent - 150)
-    if value >= 2**23:
+    if value >= 2 ** (23 - scale):
         return None
-    magnitude = value * 2**40
+    magnitude = value * 2 ** (40 + scale)
     floor = magnitude.numerator // magnitude.denominator
     return -floor if sign else floor
 
 
-def distance(dtype: int, x: int, y: int) -> int:
+def distance(dtype: int, x: int, y: int, scale: int = 0) -> int:
     if dtype == I32:
         return 0 if x == y else 2**160
-    a, b = fix(x), fix(y)
+    a, b = fix(x, scale), fix(y, scale)
     return INFINITE if a is None or b is None else (a - b) ** 2
 
 
@@ -82,9 +82,12 @@ def unpack(leaf: str) -> list[int]:
 def word_vectors() -> list[dict[str, Any]]:
     """Every corner against every corner, and some of them as integers."""
     corners = list(CORNERS.values())
-    pairs = [(F32, x, y) for i, x in enumerate(corners) for y in corners[i:]]
-    pairs += [(I32, x, y) for x in corners[::4] for y in corners[::4]]
-    return [{"dtype": dtype, "x": x, "y": y, "distance": str(distance(dtype, x, y))} for dtype, x, y in pairs]
+    pairs = [(F32, scale, x, y) for scale in (0, 12, 23) for i, x in enumerate(corners) for y in corners[i:]]
+    pairs += [(I32, 0, x, y) for x in corners[::4] for y in corners[::4]]
+    return [
+        {"dtype": dtype, "scale": scale, "x": x, "y": y, "distance": str(distance(dtype, x, y, scale))}
+        for dtype, scale, x, y in pairs
+    ]
 
 
 def leaf_vectors() -> list[dict[str, Any]]:
@@ -92,10 +95,18 @@ def leaf_vectors() -> list[dict[str, Any]]:
     source = random.Random("distances")
     rows: list[dict[str, Any]] = []
 
-    def add(name: str, dtype: int, x: list[int], y: list[int], words: int = 64) -> None:
-        parts = [distance(dtype, a, b) for a, b in list(zip(x, y, strict=True))[:words]]
+    def add(name: str, dtype: int, x: list[int], y: list[int], words: int = 64, scale: int = 0) -> None:
+        parts = [distance(dtype, a, b, scale) for a, b in list(zip(x, y, strict=True))[:words]]
         rows.append(
-            {"name": name, "dtype": dtype, "words": words, "x": pack(x), "y": pack(y), "sum": str(total(parts))}
+            {
+                "name": name,
+                "dtype": dtype,
+                "scale": scale,
+                "words": words,
+                "x": pack(x),
+                "y": pack(y),
+                "sum": str(total(parts)),
+            }
         )
 
     def floats(low: int, high: int) -> list[int]:
@@ -106,6 +117,9 @@ def leaf_vectors() -> list[dict[str, Any]]:
 
     for low, high in [(118, 130), (118, 130), (100, 149), (100, 149), (80, 95), (0, 149), (141, 149)]:
         add(f"random words with exponents {low} to {high}", F32, floats(low, high), floats(low, high))
+    for scale, low, high in [(12, 90, 120), (12, 76, 137), (23, 63, 126), (23, 100, 128)]:
+        name = f"random words of scale {scale} with exponents {low} to {high}"
+        add(name, F32, floats(low, high), floats(low, high), scale=scale)
     x = floats(120, 128)
     add("neighbours", F32, x, [word ^ source.getrandbits(2) for word in x])
     add("equal", F32, x, x)
@@ -188,16 +202,16 @@ def test_file_is_what_the_specification_says(recorded: Any) -> None:
 def test_words(recorded: Any) -> None:
     for item in recorded["words"]:
         dtype, expected = DType(item["dtype"]), int(item["distance"])
-        assert word_distance(dtype, item["x"], item["y"]) == expected, item
-        assert word_distance(dtype, item["y"], item["x"]) == expected, item
+        assert word_distance(dtype, item["x"], item["y"], item["scale"]) == expected, item
+        assert word_distance(dtype, item["y"], item["x"], item["scale"]) == expected, item
 
 
 def test_leaves(recorded: Any) -> None:
     sums = []
     for item in recorded["leaves"]:
         x, y = (np.array(unpack(item[name])[: item["words"]], np.uint32) for name in "xy")
-        assert leaf_distances(DType(item["dtype"]), x, y) == [int(item["sum"])], item["name"]
-        assert tensor_distance(DType(item["dtype"]), y, x) == int(item["sum"]), item["name"]
+        assert leaf_distances(DType(item["dtype"]), x, y, item["scale"]) == [int(item["sum"])], item["name"]
+        assert tensor_distance(DType(item["dtype"]), y, x, item["scale"]) == int(item["sum"]), item["name"]
         sums.append(int(item["sum"]))
     assert 0 in sums
     assert INFINITE in sums
@@ -206,7 +220,7 @@ def test_leaves(recorded: Any) -> None:
 
 def test_leaves_of_one_tensor(recorded: Any) -> None:
     """All full leaves, one behind the other, and a short one at the end."""
-    full = [item for item in recorded["leaves"] if item["dtype"] == F32 and item["words"] == 64]
+    full = [item for item in recorded["leaves"] if (item["dtype"], item["scale"], item["words"]) == (F32, 0, 64)]
     *_, last = (item for item in recorded["leaves"] if item["dtype"] == F32 and item["words"] == 33)
     items = [*full, last]
     x, y = (np.array([w for item in items for w in unpack(item[name])[: item["words"]]], np.uint32) for name in "xy")

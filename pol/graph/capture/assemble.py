@@ -69,7 +69,7 @@ def capture(
         order.detach(),
         plan.tables,
     )
-    entries = _entries(inputs)
+    entries = _entries(inputs, plan)
     traced = trace_step(model, loss, optimizer, plan, loop, inputs)
     recorder = Recorder(entries)
     outputs = recorder.record(traced.graph)
@@ -125,9 +125,15 @@ def _constants(inputs: StepInputs) -> list[tuple[str, Tensor]]:
     ]
 
 
-def _entries(inputs: StepInputs) -> list[AtenInput]:
+def _entries(inputs: StepInputs, plan: OptimizerStep) -> list[AtenInput]:
     state = [
-        AtenInput(InputRole.STATE, name, tensor_type(name, tensor), component)
+        AtenInput(
+            InputRole.STATE,
+            name,
+            tensor_type(name, tensor),
+            component,
+            plan.scale(name) if component is Component.OPTIMIZER else 0,
+        )
         for name, component, tensor in _state(inputs)
     ]
     return [

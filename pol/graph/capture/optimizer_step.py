@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from pol.errors import UnsupportedError
-from pol.graph.capture.optimizers import RULES, Number, OptimizerRule, Options, State
+from pol.graph.capture.optimizers import RULES, SQUARES_SCALE, Number, OptimizerRule, Options, State
 from pol.graph.capture.own_step import own_state, own_step
 
 TABLE = "schedule"
@@ -48,6 +48,11 @@ class OptimizerStep:
         self._members_by_name = {name: found[name] for name in parameters if name in found}
         self.initial = {name: member.state for name, member in self._members_by_name.items()}
         self._group_numbers = [] if self._rule else list(self._varying(options))
+
+    def scale(self, slot: str) -> int:
+        """How closely distances look at the optimizer state "parameter:key": the scale of its slot."""
+        key = slot.rpartition(":")[2]
+        return SQUARES_SCALE if self._rule is not None and key in self._rule.squares else 0
 
     def __call__(
         self,

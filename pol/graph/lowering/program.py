@@ -114,7 +114,7 @@ def _assemble(
     final = {old: moved[number] for old, number in numbers.items() if number in moved}
     slots = []
     for entry, producer in zip(graph.slots, producers, strict=True):
-        slots.append(Slot(_component(entry.component), entry.type.words, final[producer]))
+        slots.append(Slot(_component(entry.component), entry.type.words, final[producer], entry.scale))
     program = StepProgram(
         tuple(slots),
         tuple(entry.type.words for entry in graph.constants),

@@ -67,6 +67,7 @@ contract DescriptorTest is Toy {
         vm.assertEq(slot.tensor.elements, 66);
         vm.assertEq(slot.tensor.dtype, 1);
         vm.assertEq(uint256(slot.producer), 3);
+        vm.assertEq(uint256(slot.scale), 12);
     }
 
     function test_slot_of_another_length() public {
@@ -80,15 +81,16 @@ contract DescriptorTest is Toy {
     }
 
     function test_slot_out_of_range() public {
-        // Component 0 and 4; dtype 0 and 3; rank 9; dimension 0 and 2^31.
-        bytes[7] memory wrong = [
-            abi.encodePacked(uint8(0), _type(1, 3), uint32(2)),
-            abi.encodePacked(uint8(4), _type(1, 3), uint32(2)),
-            abi.encodePacked(uint8(1), _type(0, 3), uint32(2)),
-            abi.encodePacked(uint8(1), _type(3, 3), uint32(2)),
-            abi.encodePacked(uint8(1), uint8(1), uint8(9), new bytes(36), uint32(2)),
-            abi.encodePacked(uint8(1), _type(1, 0), uint32(2)),
-            abi.encodePacked(uint8(1), _type(1, 2 ** 31), uint32(2))
+        // Component 0 and 4; dtype 0 and 3; rank 9; dimension 0 and 2^31; scale 24.
+        bytes[8] memory wrong = [
+            abi.encodePacked(uint8(0), _type(1, 3), uint32(2), uint8(0)),
+            abi.encodePacked(uint8(4), _type(1, 3), uint32(2), uint8(0)),
+            abi.encodePacked(uint8(1), _type(0, 3), uint32(2), uint8(0)),
+            abi.encodePacked(uint8(1), _type(3, 3), uint32(2), uint8(0)),
+            abi.encodePacked(uint8(1), uint8(1), uint8(9), new bytes(36), uint32(2), uint8(0)),
+            abi.encodePacked(uint8(1), _type(1, 0), uint32(2), uint8(0)),
+            abi.encodePacked(uint8(1), _type(1, 2 ** 31), uint32(2), uint8(0)),
+            abi.encodePacked(uint8(1), _type(1, 3), uint32(2), uint8(24))
         ];
         for (uint256 i = 0; i < wrong.length; i++) {
             vm.expectPartialRevert(Descriptor.OutOfRange.selector);

@@ -187,7 +187,7 @@ contract DisputeGameTest is GameTest {
             uint256 sum = 0;
             uint32[] memory x = states[FIRST_STEP + 2][slot];
             for (uint256 i = 0; i < x.length; i++) {
-                sum = walk.add(sum, walk.distance(x[i], states[FIRST_STEP][slot][i], slot == 2 ? 2 : 1));
+                sum = walk.add(sum, walk.distance(x[i], states[FIRST_STEP][slot][i], slot == 2 ? 2 : 1, slot == 1 ? 12 : 0));
             }
             bool counts = component == (slot == 0 ? 1 : slot == 1 ? 3 : 2);
             row = abi.encodePacked(row, counts ? sum : 0);
@@ -198,7 +198,7 @@ contract DisputeGameTest is GameTest {
     function _leafSums() private view returns (bytes memory) {
         uint256 sum = 0;
         for (uint256 i = 0; i < 64; i++) {
-            sum += walk.distance(states[FIRST_STEP + 2][1][i], states[FIRST_STEP][1][i], 1);
+            sum += walk.distance(states[FIRST_STEP + 2][1][i], states[FIRST_STEP][1][i], 1, 12);
         }
         return abi.encodePacked(sum, uint256(p.claimed) - sum);
     }

@@ -11,6 +11,7 @@ import {DistanceHarness} from "./Distance.t.sol";
 contract DistanceVectorsTest is Base {
     struct Words {
         uint8 dtype;
+        uint8 scale;
         uint32 x;
         uint32 y;
         uint256 distance;
@@ -19,6 +20,7 @@ contract DistanceVectorsTest is Base {
     struct Leaves {
         string name;
         uint8 dtype;
+        uint8 scale;
         uint8 words;
         bytes x;
         bytes y;
@@ -41,20 +43,20 @@ contract DistanceVectorsTest is Base {
 
     function test_words() public view {
         Words[] memory pairs = abi.decode(
-            TYPES.parseJsonTypeArray(json, ".words", "Words(uint8 dtype,uint32 x,uint32 y,uint256 distance)"), (Words[])
+            TYPES.parseJsonTypeArray(json, ".words", "Words(uint8 dtype,uint8 scale,uint32 x,uint32 y,uint256 distance)"), (Words[])
         );
         vm.assertGt(pairs.length, 150);
         for (uint256 i = 0; i < pairs.length; ++i) {
             Words memory pair = pairs[i];
-            vm.assertEq(Distance.ofWords(pair.x, pair.y, pair.dtype), pair.distance);
-            vm.assertEq(Distance.ofWords(pair.y, pair.x, pair.dtype), pair.distance);
+            vm.assertEq(Distance.ofWords(pair.x, pair.y, pair.dtype, pair.scale), pair.distance);
+            vm.assertEq(Distance.ofWords(pair.y, pair.x, pair.dtype, pair.scale), pair.distance);
         }
     }
 
     function test_leaves() public view {
         Leaves[] memory pairs = abi.decode(
             TYPES.parseJsonTypeArray(
-                json, ".leaves", "Leaves(string name,uint8 dtype,uint8 words,bytes x,bytes y,uint256 sum)"
+                json, ".leaves", "Leaves(string name,uint8 dtype,uint8 scale,uint8 words,bytes x,bytes y,uint256 sum)"
             ),
             (Leaves[])
         );
@@ -63,8 +65,8 @@ contract DistanceVectorsTest is Base {
             Leaves memory pair = pairs[i];
             vm.assertEq(pair.x.length, LEAF_BYTES);
             vm.assertEq(pair.y.length, LEAF_BYTES);
-            vm.assertEq(harness.ofLeaves(pair.x, pair.y, pair.words, pair.dtype), pair.sum, pair.name);
-            vm.assertEq(harness.ofLeaves(pair.y, pair.x, pair.words, pair.dtype), pair.sum, pair.name);
+            vm.assertEq(harness.ofLeaves(pair.x, pair.y, pair.words, pair.dtype, pair.scale), pair.sum, pair.name);
+            vm.assertEq(harness.ofLeaves(pair.y, pair.x, pair.words, pair.dtype, pair.scale), pair.sum, pair.name);
         }
     }
 

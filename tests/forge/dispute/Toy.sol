@@ -39,9 +39,9 @@ abstract contract Toy is Base {
         constants.push(table);
         _describeNodes();
         slots = [
-            abi.encodePacked(uint8(1), _type(1, 3), uint32(2)),
-            abi.encodePacked(uint8(3), _type(1, 66), uint32(3)),
-            abi.encodePacked(uint8(2), _type(2, 1), uint32(4))
+            abi.encodePacked(uint8(1), _type(1, 3), uint32(2), uint8(0)),
+            abi.encodePacked(uint8(3), _type(1, 66), uint32(3), uint8(12)),
+            abi.encodePacked(uint8(2), _type(2, 1), uint32(4), uint8(0))
         ];
         states[FIRST_STEP].push([HALF, ONE, FILL]);
         uint32[] memory moments = new uint32[](66);

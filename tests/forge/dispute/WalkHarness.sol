@@ -61,8 +61,8 @@ contract WalkHarness {
         return (Walk.describeSlot(p, Descriptor.header(header, program), branch, descriptor), p);
     }
 
-    function distance(uint32 x, uint32 y, uint256 dtype) external pure returns (uint256) {
-        return Distance.ofWords(x, y, dtype);
+    function distance(uint32 x, uint32 y, uint256 dtype, uint256 scale) external pure returns (uint256) {
+        return Distance.ofWords(x, y, dtype, scale);
     }
 
     function add(uint256 a, uint256 b) external pure returns (uint256) {

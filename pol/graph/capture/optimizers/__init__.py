@@ -2,10 +2,11 @@
 
 from pol.graph.capture.optimizers import adafactor, adam, adaptive, sgd
 from pol.graph.capture.optimizers.lion import Lion
-from pol.graph.capture.optimizers.rule import RULES, Number, OptimizerRule, Options, State, defines
+from pol.graph.capture.optimizers.rule import RULES, SQUARES_SCALE, Number, OptimizerRule, Options, State, defines
 
 __all__ = [
     "RULES",
+    "SQUARES_SCALE",
     "Lion",
     "Number",
     "OptimizerRule",

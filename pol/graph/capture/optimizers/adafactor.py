@@ -16,6 +16,8 @@ from pol.graph.capture.optimizers.rule import Number, Options, State, defines, l
 class AdafactorRule:
     """torch.optim.Adafactor."""
 
+    squares = frozenset({"variance", "row_var", "col_var"})
+
     def initial(self, options: Options, parameter: Tensor) -> State:
         """Sums over rows and columns of the last two dimensions; a vector keeps its own second moment."""
         if parameter.dim() < 2:

@@ -20,6 +20,8 @@ class AdamRule:
     so that every correction is a number of the step and each element costs one root and one division.
     """
 
+    squares = frozenset({"exp_avg_sq", "max_exp_avg_sq"})
+
     def initial(self, options: Options, parameter: Tensor) -> State:
         """First and second moment, and the greatest second moment of AMSGrad."""
         keys = ["exp_avg", "exp_avg_sq", *(["max_exp_avg_sq"] if options["amsgrad"] else [])]

@@ -15,6 +15,8 @@ from pol.graph.capture.optimizers.rule import Number, Options, State, defines, i
 class RmspropRule:
     """torch.optim.RMSprop, centred or not, with or without momentum."""
 
+    squares = frozenset({"square_avg"})
+
     def initial(self, options: Options, parameter: Tensor) -> State:
         """The averages that the options ask for."""
         keys = ["square_avg"]
@@ -50,6 +52,9 @@ class RmspropRule:
 @defines(Adagrad)
 class AdagradRule:
     """torch.optim.Adagrad."""
+
+    squares = frozenset[str]()
+    """Its sum of squares grows without end, so it is none of these."""
 
     def initial(self, options: Options, parameter: Tensor) -> State:
         """The sum of the squares; torch has made it already."""

@@ -44,6 +44,8 @@ class Lion(Optimizer):
 class LionRule:
     """The whole rule: state, numbers, update."""
 
+    squares = frozenset[str]()
+
     def initial(self, options: Options, parameter: Tensor) -> State:
         """One average."""
         return {"exp_avg": torch.zeros_like(parameter)}

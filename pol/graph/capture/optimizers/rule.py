@@ -23,6 +23,9 @@ Number: TypeAlias = Tensor | float
 class OptimizerRule(Protocol):
     """How one kind of optimizer updates one parameter. Options are those of the parameter's group."""
 
+    squares: frozenset[str]
+    """Keys of the state that average squared gradients: small by nature, so distances look at them more closely."""
+
     def initial(self, options: Options, parameter: Tensor) -> State:
         """The state before the first step; what the optimizer already has takes its place, key by key."""
         ...
@@ -48,6 +51,10 @@ RULES: dict[type[Optimizer], OptimizerRule] = {}
 """By the exact type of the optimizer: a subclass may do anything."""
 
 Rule = TypeVar("Rule", bound=type[OptimizerRule])
+
+
+SQUARES_SCALE = 12
+"""Scale of slots that hold averages of squares: distances see 2^-52, and numbers below 2^11."""
 
 
 def defines(*optimizers: type[Optimizer]) -> Callable[[Rule], Rule]:

@@ -15,6 +15,8 @@ from pol.graph.capture.optimizers.rule import Number, Options, State, defines, i
 class SgdRule:
     """torch.optim.SGD: momentum, dampening, Nesterov's momentum, weight decay."""
 
+    squares = frozenset[str]()
+
     def initial(self, options: Options, parameter: Tensor) -> State:
         """A buffer if there is momentum."""
         return {"momentum_buffer": torch.zeros_like(parameter)} if options["momentum"] != 0 else {}
