@@ -33,6 +33,17 @@ _ALLOWED_NAMES = (
     "bmm.default", "addmm.default", "index_select.default", "embedding.default", "gather.default",
     "convolution.default", "convolution_backward.default",
     "embedding_dense_backward.default", "nll_loss_forward.default", "nll_loss_backward.default",
+    "split.Tensor", "unsafe_split.Tensor", "flip.default", "ones.default", "zeros.default", "cat.default",
+    "repeat.default", "roll.default", "constant_pad_nd.default", "slice_backward.default", "select_backward.default",
+    "slice_scatter.default", "select_scatter.default", "tril.default", "triu.default", "silu.default",
+    "silu_backward.default", "softshrink_backward.default", "hardshrink_backward.default",
+    "log10.default", "isnan.default", "isinf.default", "floor.default", "ceil.default", "trunc.default",
+    "round.default", "floor_divide.default", "remainder.Scalar", "remainder.Tensor", "div.Tensor_mode",
+    "div.Scalar_mode", "clamp.Tensor", "clamp_min.Tensor", "clamp_max.default", "clamp_max.Tensor", "where.Scalar",
+    "pow.Tensor_Tensor", "pow.Scalar", "logical_xor.default", "bitwise_xor.Tensor", "bitwise_and.Scalar",
+    "bitwise_or.Scalar", "scatter.src", "scatter.value", "index_add.default", "index_copy.default", "index.Tensor",
+    "index_put.default", "topk.default", "sort.default", "sort.stable", "_safe_softmax.default",
+    "nll_loss2d_forward.default", "nll_loss2d_backward.default",
 )  # fmt: skip
 
 
@@ -47,7 +58,15 @@ ALLOWED: Mapping[str, Callable[..., Any]] = {f"aten.{name}": _overload(name) for
 
 _CREATED = frozenset(
     f"aten.{name}"
-    for name in ("full.default", "scalar_tensor.default", "arange.default", "arange.start", "arange.start_step")
+    for name in (
+        "full.default",
+        "ones.default",
+        "zeros.default",
+        "scalar_tensor.default",
+        "arange.default",
+        "arange.start",
+        "arange.start_step",
+    )
 )
 _DTYPES = {"float32": torch.float32, "int64": torch.int64, "int32": torch.int32, "bool": torch.bool}
 

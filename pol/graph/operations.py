@@ -6,26 +6,41 @@ from collections.abc import Iterator, Mapping
 
 from pol.graph.aten import LOWERING_VERSION
 from pol.graph.lowering import RULES
+from pol.graph.lowering.activations import ACTIVATIONS
 from pol.graph.lowering.advice import DECOMPOSED
+from pol.graph.lowering.attention import ATTENTION
 from pol.graph.lowering.contractions import CONTRACTIONS
 from pol.graph.lowering.convolutions import CONVOLUTIONS
 from pol.graph.lowering.elementwise import ELEMENTWISE
 from pol.graph.lowering.indexed import INDEXED
+from pol.graph.lowering.integers import INTEGERS
+from pol.graph.lowering.joins import JOINS
+from pol.graph.lowering.losses import LOSSES
+from pol.graph.lowering.powers import POWERS
 from pol.graph.lowering.reductions import LANES, REDUCTIONS, SEQUENTIAL
+from pol.graph.lowering.scatter import SCATTER
+from pol.graph.lowering.selection import SELECTION
 from pol.graph.lowering.views import VIEWS
 
 FAMILIES: Mapping[str, Mapping[str, object]] = {
     "Views and constants: no arithmetic, mostly no node": VIEWS,
+    "Joining and cutting: words move": JOINS,
     "Elementwise: one map": ELEMENTWISE,
+    "Activations: one map": ACTIVATIONS,
+    "Powers: one map": POWERS,
+    "Whole numbers and bits: one map": INTEGERS,
     "Reductions": REDUCTIONS,
     "Matrix products": CONTRACTIONS,
     "Convolutions": CONVOLUTIONS,
-    "Addresses that depend on data": INDEXED,
+    "Attention": ATTENTION,
+    "Reading at addresses from data": INDEXED,
+    "Writing at addresses from data": SCATTER,
+    "Order of data": SELECTION,
+    "Losses over class labels": LOSSES,
 }
 
 _SAME = "its first argument"
 _COMPARISON = "1 or 0; as integers only if both are integers; NaN is unequal to everything"
-_BOOLEAN = "of booleans"
 DEFINITIONS: Mapping[str, str] = {
     **dict.fromkeys(("alias.default", "clone.default", "detach.default", "lift_fresh_copy.default"), _SAME),
     **dict.fromkeys(("transpose.int", "permute.default"), "other strides"),
@@ -34,10 +49,24 @@ DEFINITIONS: Mapping[str, str] = {
     **dict.fromkeys(
         ("view.default", "_unsafe_view.default"), "other shape; a map that moves words if strides can't say it"
     ),
-    **dict.fromkeys(("select.int", "slice.Tensor", "split_with_sizes.default"), "a part; step of a slice >= 1"),
+    **dict.fromkeys(
+        ("select.int", "slice.Tensor", "split_with_sizes.default", "split.Tensor", "unsafe_split.Tensor"),
+        "a part; step of a slice >= 1",
+    ),
+    "flip.default": "negative strides",
+    "cat.default": "reads with bounds whose fill is 0, joined with OR; more than 8 tensors in groups",
+    "repeat.default": "stride 0 along the repetitions, and a map that moves words",
+    "roll.default": "two parts, joined as in cat",
+    "constant_pad_nd.default": "reads with bounds whose fill is the number; negative widths cut",
+    **dict.fromkeys(("slice_backward.default", "select_backward.default"), "the gradient at its positions, else 0"),
+    "slice_scatter.default": "SELECT by position; step 1 only",
+    "select_scatter.default": "SELECT by position",
+    **dict.fromkeys(("tril.default", "triu.default"), "SELECT by the positions in the last two dimensions"),
+    **dict.fromkeys(("ones.default", "zeros.default"), "one number repeated"),
     **dict.fromkeys(("full.default", "full_like.default", "scalar_tensor.default"), "one number repeated"),
     **dict.fromkeys(
-        ("arange.default", "arange.start", "arange.start_step"), "integers only: start + step * coordinate"
+        ("arange.default", "arange.start", "arange.start_step"),
+        "start + step * coordinate: FFMA(I2F(coordinate), step, start); integers: ADD, MUL",
     ),
     **{
         f"{relation}.{overload}": _COMPARISON
@@ -48,10 +77,10 @@ DEFINITIONS: Mapping[str, str] = {
     **dict.fromkeys(("sub.Tensor", "sub.Scalar"), "FSUB; with alpha FFMA(b, -alpha, a); integers: SUB, MUL"),
     **dict.fromkeys(("mul.Tensor", "mul.Scalar"), "FMUL; integers: MUL"),
     **dict.fromkeys(("div.Tensor", "div.Scalar"), "FDIV, float32 results only"),
-    "maximum.default": "FMAX, float32 only",
-    "minimum.default": "FMIN, float32 only",
+    "maximum.default": "FMAX; integers: SELECT by LTS",
+    "minimum.default": "FMIN; integers: SELECT by LTS",
     "sqrt.default": "FSQRT",
-    "abs.default": "FABS, float32 only",
+    "abs.default": "FABS; integers: SELECT by sign",
     "neg.default": "FNEG; integers: 0 - x",
     **{
         f"{name}.default": f"the function `{name}`"
@@ -64,16 +93,55 @@ DEFINITIONS: Mapping[str, str] = {
     "threshold_backward.default": "0 where x <= threshold, else the gradient",
     "tanh_backward.default": "g * (1 - y * y)",
     "sigmoid_backward.default": "g * ((1 - y) * y)",
-    "gelu.default": "approximate='tanh' only",
-    "gelu_backward.default": "approximate='tanh' only",
+    "silu.default": "x * sigmoid(x)",
+    "silu_backward.default": "g * (s * FFMA(x, 1 - s, 1)), s = sigmoid(x)",
+    "gelu.default": "x / 2 * (1 + T), T = erf(x * sqrt(1/2)), or tanh with approximate='tanh'",
+    "gelu_backward.default": "g * ((1 + T) / 2 + x * T' / 2), T as in gelu",
+    **dict.fromkeys(("softshrink_backward.default", "hardshrink_backward.default"), "0 where |x| <= lambda, else g"),
+    "log10.default": "the function `log`, FMUL by 1 / log(10)",
+    "isnan.default": "x != x",
+    "isinf.default": "|x| = infinity",
+    **dict.fromkeys(("floor.default", "ceil.default", "trunc.default"), "FRINT, corrected by 1"),
+    "round.default": "FRINT; no decimals",
+    "floor_divide.default": "floor(FDIV); integers: by a positive number, with MULHI",
+    **dict.fromkeys(
+        ("remainder.Scalar", "remainder.Tensor"), "FFMA(-floor(a / b), b, a); integers: by a positive number"
+    ),
+    **dict.fromkeys(("div.Tensor_mode", "div.Scalar_mode"), "FDIV, rounded; integers: floor by a positive number"),
     **dict.fromkeys(("sign.default", "sgn.default"), "(0 < x) - (x < 0) as binary32"),
-    **dict.fromkeys(("clamp.default", "clamp_min.default"), "FMAX with min, then FMIN with max; bounds are numbers"),
-    **dict.fromkeys(("where.self", "where.ScalarOther", "where.ScalarSelf"), "SELECT; both choices of one type"),
-    "pow.Tensor_Scalar": "exponents 1, 2, 3, 4, -1, -2, 0.5, -0.5; float32 only",
+    **dict.fromkeys(
+        (
+            "clamp.default",
+            "clamp.Tensor",
+            "clamp_min.default",
+            "clamp_min.Tensor",
+            "clamp_max.default",
+            "clamp_max.Tensor",
+        ),
+        "FMAX with min, then FMIN with max; integers: SELECT by LTS",
+    ),
+    **dict.fromkeys(
+        ("where.self", "where.ScalarOther", "where.ScalarSelf", "where.Scalar"), "SELECT; both choices of one type"
+    ),
+    **dict.fromkeys(
+        ("pow.Tensor_Scalar", "pow.Tensor_Tensor", "pow.Scalar"),
+        "exponents 1, 2, 3, 4, -1, -2, 0.5, -0.5 as products, FSQRT, FDIV; others: the function `power`; "
+        "integers: exponents 1 to 4",
+    ),
     "_to_copy.default": "I2F, F2I (towards zero), or x != 0 for a boolean; types with a word only",
-    **dict.fromkeys(("logical_and.default", "bitwise_and.Tensor"), f"AND {_BOOLEAN}"),
-    **dict.fromkeys(("logical_or.default", "bitwise_or.Tensor"), f"OR {_BOOLEAN}"),
-    **dict.fromkeys(("logical_not.default", "bitwise_not.default"), f"x = 0 {_BOOLEAN}"),
+    **{f"logical_{name}.default": f"{name.upper()} of x != 0" for name in ("and", "or", "xor")},
+    "logical_not.default": "x = 0",
+    **{
+        f"bitwise_{name}.{overload}": f"{name.upper()}; booleans and integers"
+        for name, overload in (
+            ("and", "Tensor"),
+            ("or", "Tensor"),
+            ("xor", "Tensor"),
+            ("and", "Scalar"),
+            ("or", "Scalar"),
+        )
+    },
+    "bitwise_not.default": "XOR with all bits; booleans: with 1",
     **dict.fromkeys(("sum.default", "sum.dim_IntList"), "FADD; integers: ADD, or I2F first with a float32 result"),
     **dict.fromkeys(("mean.default", "mean.dim"), "the sum, FDIV by the count; float32 only"),
     "amax.default": "FMAX from -infinity, float32 only",
@@ -93,9 +161,28 @@ DEFINITIONS: Mapping[str, str] = {
     ),
     "gather.default": "words by index; NaN (integers: 0) where there is none",
     "scatter_add.default": "self + (sum of the source words whose index is the coordinate, ascending)",
+    **dict.fromkeys(
+        ("scatter.src", "scatter.value"), "the last source word whose index is the coordinate, or else self"
+    ),
+    "index_add.default": "self + (sum of the source rows whose index is the row, ascending)",
+    "index_copy.default": "the last source row whose index is the row, or else self",
+    "index.Tensor": "words at the indices, below zero from the end; NaN (integers: 0) where there are none",
+    "index_put.default": "self + (sum of the values at the place, ascending), or the last of them, or else self",
+    **dict.fromkeys(
+        ("topk.default", "sort.default", "sort.stable"),
+        "rank = number of words before it: greater (ascending: smaller) ones, and equal ones at earlier places; "
+        "NaN is greatest; up to 2048",
+    ),
+    "_safe_softmax.default": "s = x - max; exp(s) / sum(exp(s)); a row of minus infinities gives 0",
     "embedding_dense_backward.default": "sum of the gradients of the tokens of a row, ascending; no scale_grad_by_freq",
-    "nll_loss_forward.default": "one label per row; no class weights; reductions none, mean, sum",
-    "nll_loss_backward.default": "minus the gradient (over the counted labels) at the label, else 0; no class weights",
+    **dict.fromkeys(
+        ("nll_loss_forward.default", "nll_loss2d_forward.default"),
+        "one label per row; class weights multiply; reductions none, mean (FDIV by the sum of weights), sum",
+    ),
+    **dict.fromkeys(
+        ("nll_loss_backward.default", "nll_loss2d_backward.default"),
+        "minus the gradient (over the sum of weights) times the weight at the label, else 0",
+    ),
 }
 """What an operation of RULES computes, without "aten.", and what of it is left out."""
 

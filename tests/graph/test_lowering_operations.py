@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from pol.errors import PolError, ProtocolError, UnsupportedError
+from pol.execution.cpu import CpuExecutor
 from pol.execution.reference import ReferenceExecutor
 from pol.execution.torch_native import ALLOWED, NativeExecutor, wanted
 from pol.graph.aten import (
@@ -166,6 +167,136 @@ CASES |= {
         (torch.randn(2, 4, 3, 3), IMAGES, KERNELS, [4], TWICE, [1, 1], [1, 1], False, NONE, 1, [True, True, False]),
     ],
 }
+MASKED = torch.where(torch.rand(4, 70) < 0.3, float("-inf"), torch.randn(4, 70))
+MASKED[1] = float("-inf")
+CLASS_WEIGHTS = torch.rand(7) + 0.5
+IMAGE_LOG, IMAGE_LABELS = torch.randn(2, 7, 3, 2).log_softmax(1), torch.randint(0, 7, (2, 3, 2))
+TIES = torch.tensor([[1.0, 3.0, 3.0, -0.0, 0.0, 3.0], [2.0, float("nan"), float("inf"), 2.0, -1.0, float("-inf")]])
+HALVES = torch.tensor([0.5, -0.5, 1.5, 2.5, -2.5, 0.0, -0.0, 1e9, -3e38, float("inf"), float("nan"), 0.49999997])
+WHOLE = torch.tensor([[-7, -1, 0], [1, 6, 2147483647]])
+PLACES, OTHERS = torch.tensor([3, 0, 3, -1]), torch.tensor([1, -7, 1, 6])
+CASES |= {
+    "split.Tensor": [(LONG, 32, 2), (A, 2)],
+    "unsafe_split.Tensor": [(A, 3, 1)],
+    "flip.default": [(A, [0]), (LONG, [0, -1]), (INTS, [])],
+    "ones.default": [([2, 3],)],
+    "zeros.default": [([4],)],
+    "cat.default": [([A, A + 1],), ([A, C, A], 1), ([INTS, INTS],), ([SPECIAL, SPECIAL], -1), ([A] * 20, 1), ([A],)],
+    "repeat.default": [(A, [2, 1]), (A, [3, 1, 2]), (B, [1]), (INTS, [1, 3])],
+    "roll.default": [(A, [1], [1]), (A, [-2, 5], [0, 1]), (A, [3]), (INTS, [0], [1])],
+    "constant_pad_nd.default": [
+        (A, [1, 2]),
+        (LONG, [0, 0, 2, -1, -1, 3], 0.5),
+        (A, [-1, -1, 1, 1], -0.0),
+        (INTS, [1, 1], 7),
+    ],
+    "slice_backward.default": [
+        (A, [3, 9], 1, 2, 6, 1),
+        (A, [3, 9], 1, 1, 2**63 - 1, 2),
+        (A, [7, 4], 0, -7, -1, 2),
+        (A, [10, 4], 0, 1, 9, 3),
+    ],
+    "select_backward.default": [(A, [3, 5, 4], 1, 2), (A, [3, 4, 2], -1, -1), (torch.tensor(2.0), [3], 0, 1)],
+    "slice_scatter.default": [
+        (LONG, LONG[:, 1:] * 2, 1, 1),
+        (A, C, 1, 2, 3),
+        (A, A[:2], 0, -3, -1),
+        (INTS, MORE[None], 0, 1),
+    ],
+    "select_scatter.default": [(A, B, 0, 1), (A, C[:, 0], 1, -1)],
+    "tril.default": [(A,), (A, 1), (LONG, -1), (SPECIAL.reshape(3, 4), 0), (INTS, 1)],
+    "triu.default": [(A,), (A, 2), (LONG, -2)],
+    "silu.default": [(A,), (A * 30,), (SPECIAL,)],
+    "silu_backward.default": [(A, POSITIVE), (A, A * 30)],
+    "softshrink_backward.default": [(A, A.flip(0), 0.5)],
+    "hardshrink_backward.default": [(A, A.flip(0), 0.5)],
+    "log10.default": [(POSITIVE,)],
+    "isnan.default": [(SPECIAL,)],
+    "isinf.default": [(SPECIAL,)],
+    "floor.default": [(HALVES,), (SPECIAL,)],
+    "ceil.default": [(HALVES,), (SPECIAL,)],
+    "trunc.default": [(HALVES,), (SPECIAL,)],
+    "round.default": [(HALVES,), (SPECIAL,)],
+    "floor_divide.default": [(A, 0.25), (WHOLE, 1), (WHOLE, 3), (WHOLE, 7), (WHOLE, 2147483647), (WHOLE, 65537)],
+    "remainder.Scalar": [(A, 0.75), (WHOLE, 1), (WHOLE, 3), (WHOLE, 7), (WHOLE, 2147483647), (WHOLE, 65537)],
+    "remainder.Tensor": [(A, POSITIVE)],
+    "div.Tensor_mode": [(A, POSITIVE, {"rounding_mode": mode}) for mode in ("floor", "trunc", None)],
+    "div.Scalar_mode": [(WHOLE, 2, {"rounding_mode": "floor"}), (A, 0.3, {"rounding_mode": "trunc"})],
+    "clamp.Tensor": [(A, B, C), (A, None, C), (INTS, MORE, MORE + 2)],
+    "clamp_min.Tensor": [(A, C), (SPECIAL, SPECIAL.flip(0))],
+    "clamp_max.default": [(A, 0.2), (INTS, 3)],
+    "clamp_max.Tensor": [(A, B), (INTS, MORE)],
+    "where.Scalar": [(A > 0, 1.5, -2.0)],
+    "pow.Tensor_Tensor": [(POSITIVE, A), (A, torch.full((3, 4), 2.0))],
+    "pow.Scalar": [(0.9, A), (2, A)],
+    "logical_xor.default": [(YES, NO)],
+    "bitwise_xor.Tensor": [(YES, NO), (INTS, MORE)],
+    "bitwise_and.Scalar": [(INTS, 3)],
+    "bitwise_or.Scalar": [(INTS, 3)],
+    "scatter.src": [(A, 1, torch.tensor([[1, 1], [3, 0]]), A[:2, :2] * 9), (INTS, 0, torch.tensor([[1, 0, 1]]), INTS)],
+    "scatter.value": [(A, 1, torch.tensor([[1], [3], [0]]), 7.5), (INTS, 0, torch.tensor([[1, 0]]), -2)],
+    "index_add.default": [
+        (A, 0, ROWS % 3, torch.randn(3, 4)),
+        (A, 1, TOKENS.flatten() % 4, torch.randn(3, 4)),
+        (INTS, 1, torch.tensor([0, 2]), INTS[:, :2]),
+    ],
+    "index_copy.default": [(A, 0, torch.tensor([2, 0]), torch.randn(2, 4))],
+    "index.Tensor": [
+        (SCORES, [PLACES]),
+        (SCORES, [None, OTHERS]),
+        (SCORES, [PLACES, OTHERS]),
+        (LONG, [None, TOKENS % 3]),
+        (LONG, [TOKENS, None, TOKENS + 5]),
+        (LONG, [TOKENS[:, :1], TOKENS[0] % 3]),
+        (INTS, [torch.tensor(1), MORE % 3]),
+    ],
+    "index_put.default": [
+        (SCORES, [PLACES], torch.randn(4, 7), True),
+        (SCORES, [PLACES[1:]], torch.randn(3, 7)),
+        (SCORES, [PLACES, OTHERS], torch.randn(4), True),
+        (SCORES, [None, OTHERS], torch.tensor(1.5), True),
+        (LONG, [TOKENS, None, TOKENS + 5], torch.randn(2, 2, 3), True),
+        (INTS, [torch.tensor([1, 0])], MORE, True),
+        (SCORES, [PLACES[:2], OTHERS[:2]], torch.randn(2), False),
+    ],
+    "topk.default": [
+        (SCORES, 3),
+        (SCORES, 2, 0),
+        (TIES[:, :3], 1),
+        (WIDE[:, :90], 5, -1, False),
+        (LONG, 2, 1),
+        (INTS, 2),
+    ],
+    "sort.default": [(SCORES,), (WIDE[:, :70], 1, True), (INTS, 0)],
+    "sort.stable": [
+        (TIES, {"stable": True}),
+        (TIES, {"stable": True, "descending": True}),
+        (TIES, {"stable": True, "dim": 0}),
+    ],
+    "_safe_softmax.default": [(MASKED, 1), (SCORES, -1), (MASKED, 0)],
+    "nll_loss2d_forward.default": [(IMAGE_LOG, IMAGE_LABELS, weight, 1, -100) for weight in (None, CLASS_WEIGHTS)],
+    "nll_loss2d_backward.default": [
+        (torch.tensor(1.5), IMAGE_LOG, IMAGE_LABELS, weight, 1, 3, torch.tensor(5.0))
+        for weight in (None, CLASS_WEIGHTS)
+    ],
+}
+CASES["gelu.default"] += [(A,), (A * 4,), (SPECIAL[:5],)]
+CASES["gelu_backward.default"] += [(A, POSITIVE), (A, A * 4)]
+CASES["arange.start_step"] += [(0.5, 3.0, 0.25)]
+CASES["pow.Tensor_Scalar"] += [(POSITIVE, 2.5), (POSITIVE, -0.3), (A, 0), (INTS, 3), (POSITIVE, 7)]
+CASES["maximum.default"] += [(INTS, MORE)]
+CASES["minimum.default"] += [(INTS, MORE)]
+CASES["abs.default"] += [(INTS,)]
+CASES["bitwise_and.Tensor"] += [(INTS, MORE)]
+CASES["bitwise_not.default"] += [(INTS,)]
+CASES["logical_and.default"] += [(INTS, MORE), (A, YES)]
+CASES["logical_not.default"] += [(INTS,), (SPECIAL,)]
+CASES["nll_loss_forward.default"] += [
+    (LOG, LABELS, CLASS_WEIGHTS, reduction, ignored) for reduction in (0, 1, 2) for ignored in (-100, 6)
+]
+CASES["nll_loss_backward.default"] += [
+    (torch.tensor(1.5), LOG, LABELS, CLASS_WEIGHTS, reduction, 6, torch.tensor(3.0)) for reduction in (1, 2)
+]
 RELATIONS = ("eq", "ne", "lt", "le", "gt", "ge")
 for relation in RELATIONS:
     CASES[f"{relation}.Tensor"] = [
@@ -184,7 +315,8 @@ def graph_of(operation: str, case: Case) -> tuple[AtenGraph, list[Tensor]]:
     """A graph of one operation whose tensor arguments are state."""
     keywords = case[-1] if isinstance(case[-1], dict) else {}
     given = [item for item in case if not isinstance(item, dict)]
-    tensors = [item for item in given if isinstance(item, Tensor)] or [A]
+    leaves = [leaf for item in given for leaf in (item if isinstance(item, list) else [item])]
+    tensors = [item for item in leaves if isinstance(item, Tensor)] or [A]
     numbers = iter(range(len(tensors)))
 
     def plain(item: Any) -> Argument:
@@ -192,7 +324,7 @@ def graph_of(operation: str, case: Case) -> tuple[AtenGraph, list[Tensor]]:
             return Ref(next(numbers))
         if isinstance(item, torch.dtype):
             return TorchDType(name_of(item))
-        return tuple(item) if isinstance(item, list) else item
+        return tuple(map(plain, item)) if isinstance(item, list) else item
 
     state = [
         AtenInput(InputRole.STATE, f"s{i}", AtenType(name_of(t.dtype), tuple(t.shape)), Component.PARAMETER)
@@ -223,6 +355,8 @@ def test_lowering_gives_the_numbers_of_torch(operation: str) -> None:
         after, expected = NativeExecutor(graph).run(tensors, [scalar], 0)
         state = [to_words("s", tensor) for tensor in tensors]
         outputs = ReferenceExecutor(program, [to_words("c", scalar)]).run(state, 0)
+        for own, native in zip(outputs, CpuExecutor(program, [to_words("c", scalar)]).run(state, 0), strict=True):
+            np.testing.assert_array_equal(own, native, err_msg=str(case))
         for name, tensor in expected.items():
             got = outputs[names.observed[name]]
             if tensor.dtype == torch.float32:
@@ -288,10 +422,11 @@ def test_every_operation_is_in_the_document() -> None:
 @pytest.mark.parametrize(
     ("operation", "case", "message"),
     [
-        ("gelu.default", (A,), "exact GELU"),
-        ("pow.Tensor_Scalar", (A, 2.5), "power 2.5"),
-        ("nll_loss_forward.default", (LOG, LABELS, torch.ones(7), 1, -100), "class weights"),
-        ("maximum.default", (INTS, MORE), "only float32"),
+        ("relu.default", (INTS,), "only float32"),
+        ("pow.Tensor_Scalar", (INTS, 7), "powers 1, 2, 3 and 4"),
+        ("floor_divide.default", (INTS, MORE), "positive integer number"),
+        ("index.Tensor", (B, [YES]), "instead of a mask"),
+        ("sort.default", (torch.zeros(3000),), "only up to 2048"),
     ],
 )
 def test_what_has_no_definition_is_named_with_its_line(operation: str, case: Case, message: str) -> None:

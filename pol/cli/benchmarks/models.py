@@ -80,6 +80,7 @@ class GPT(nn.Module):
         self.head.weight = self.tokens.weight
 
     def forward(self, tokens: Tensor) -> Tensor:
+        """Scores (batch, length, vocabulary) of the next token."""
         positions = torch.arange(tokens.shape[1], device=tokens.device)
         x = self.dropout(self.tokens(tokens) + self.positions(positions))
         for block in self.blocks:
@@ -176,6 +177,7 @@ class Llama(nn.Module):
         self.apply(_small_weights)
 
     def forward(self, tokens: Tensor) -> Tensor:
+        """Scores (batch, length, vocabulary) of the next token."""
         x = self.tokens(tokens)
         for block in self.blocks:
             x = block(x)

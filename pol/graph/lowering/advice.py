@@ -7,10 +7,13 @@ from pol.errors import UnsupportedError
 DECOMPOSED = (
     "t", "rsub", "addcmul", "addcdiv", "lerp", "zeros_like", "ones_like", "full_like", "new_zeros", "new_ones",
     "new_full", "fill", "mse_loss", "mse_loss_backward", "l1_loss", "smooth_l1_loss", "smooth_l1_loss_backward",
-    "huber_loss", "huber_loss_backward", "leaky_relu", "leaky_relu_backward", "silu", "silu_backward", "softplus",
+    "huber_loss", "huber_loss_backward", "leaky_relu", "leaky_relu_backward", "softplus",
     "softplus_backward", "hardtanh", "hardtanh_backward", "elu", "elu_backward", "baddbmm", "addmv", "mv", "dot",
     "binary_cross_entropy", "binary_cross_entropy_backward", "native_dropout_backward", "stack", "unbind", "square",
-    "select_backward", "slice_backward", "masked_fill", "xlogy", "log_sigmoid_forward", "log_sigmoid_backward",
+    "masked_fill", "xlogy", "mish", "mish_backward",
+    "hardswish", "hardswish_backward", "hardsigmoid", "hardsigmoid_backward", "_prelu_kernel", "_prelu_kernel_backward",
+    "glu", "glu_backward", "celu", "softshrink", "hardshrink", "threshold", "soft_margin_loss",
+    "soft_margin_loss_backward", "logaddexp", "log_sigmoid_forward", "log_sigmoid_backward",
 )  # fmt: skip
 """ATen operations that a capture replaces by torch's own decomposition. The list is part of what pol is: frozen."""
 
@@ -33,13 +36,9 @@ _ADVICE = (
         "torch writes into uninitialised memory here, which cannot be replayed: write the formula out, e.g. "
         "binary_cross_entropy_with_logits as (functional.softplus(x) - x * y).mean()",
     ),
-    (("nll_loss2d",), "flatten scores to (rows, classes) and labels to (rows,) first"),
-    (("scaled_dot_product",), "write attention as softmax(q @ k.transpose(-2, -1) * scale, -1) @ v"),
-    (("_safe_softmax",), "write attention as softmax(q @ k.transpose(-2, -1) * scale, -1) @ v"),
-    (("cat.", "split", "slice_scatter"), "joining and cutting is not defined yet: use separate layers and add them up"),
     (("norm",), "write the norm as (x * x).sum(dim).sqrt()"),
     (("std", "var"), "write the variance as ((x - x.mean(dim, True)) ** 2).mean(dim)"),
-    (("sort", "topk", "unique", "nonzero"), "there is no order of data in a step program: use amax, amin or a mask"),
+    (("unique", "nonzero"), "the shape of the result depends on data: use a mask with torch.where"),
     (("max.", "min."), "use .amax(dim) or .amin(dim)"),
 )
 _GENERAL = "write this line with the operations listed in docs/operations.md"

@@ -39,7 +39,10 @@ class Call:
 
     def operand(self, position: int) -> Value | float:
         """A tensor or a number."""
-        value = self.argument(position)
+        return self.as_operand(self.argument(position))
+
+    def as_operand(self, value: Argument) -> Value | float:
+        """An argument that is a tensor or a number."""
         return self.values[value] if isinstance(value, Ref) else _number(value)
 
     def tensor(self, position: int) -> Value:
@@ -48,6 +51,13 @@ class Call:
         if not isinstance(value, Ref):
             raise ProtocolError(f"argument {position} of {self.node.operation} is not a tensor: {value!r}")
         return self.values[value]
+
+    def tensors(self, position: int) -> tuple[Value, ...]:
+        """A list of tensors."""
+        value = self.argument(position)
+        if not isinstance(value, tuple) or not value or not all(isinstance(item, Ref) for item in value):
+            raise ProtocolError(f"argument {position} of {self.node.operation} is not a list of tensors: {value!r}")
+        return tuple(self.values[item] for item in value if isinstance(item, Ref))
 
     def torch_dtype(self, position: int) -> str:
         """The torch dtype of a tensor argument."""

@@ -13,9 +13,6 @@ from pol.graph.lowering.emitter import Formula
 from pol.graph.lowering.values import Value, expand, scalar
 from pol.graph.types import DType
 
-GELU_CUBIC = 0.044715
-GELU_SCALE = math.sqrt(2 / math.pi)
-
 Lowered = Callable[[Call], Value]
 
 
@@ -111,43 +108,10 @@ def compared(b: Builder, relation: str, dtype: DType, left: int, right: int) -> 
     return equal if relation == "eq" else b.emit(Op.XOR, equal, one)
 
 
-def _negate(b: Builder, register: int) -> int:
-    return b.emit(Op.EQ, register, b.const(0))
-
-
 def _neg(call: Call) -> Value:
     if call.dtype is DType.F32:
         return elementwise(call, [call.tensor(0)], lambda b, regs: b.emit(Op.FNEG, *regs))
     return elementwise(call, [call.tensor(0)], lambda b, regs: b.emit(Op.SUB, b.const(0), *regs))
-
-
-def _relu(call: Call) -> Value:
-    if call.dtype is not DType.F32:
-        raise call.unsupported("only float32 is defined")
-    return elementwise(call, [call.tensor(0), 0.0], lambda b, regs: b.emit(Op.FMAX, *regs))
-
-
-def _threshold_backward(call: Call) -> Value:
-    operands = [call.tensor(0), call.tensor(1), float(call.number(2))]
-    return elementwise(
-        call, operands, lambda b, regs: b.emit(Op.SELECT, b.emit(Op.FLE, regs[1], regs[2]), b.f32(0.0), regs[0])
-    )
-
-
-def _tanh_backward(call: Call) -> Value:
-    def formula(b: Builder, regs: list[int]) -> int:
-        slope = b.emit(Op.FSUB, b.f32(1.0), b.emit(Op.FMUL, regs[1], regs[1]))
-        return b.emit(Op.FMUL, regs[0], slope)
-
-    return elementwise(call, [call.tensor(0), call.tensor(1)], formula)
-
-
-def _sigmoid_backward(call: Call) -> Value:
-    def formula(b: Builder, regs: list[int]) -> int:
-        slope = b.emit(Op.FMUL, b.emit(Op.FSUB, b.f32(1.0), regs[1]), regs[1])
-        return b.emit(Op.FMUL, regs[0], slope)
-
-    return elementwise(call, [call.tensor(0), call.tensor(1)], formula)
 
 
 def _sign(call: Call) -> Value:
@@ -159,60 +123,43 @@ def _sign(call: Call) -> Value:
     return elementwise(call, [call.tensor(0)], formula, DType.F32)
 
 
-def _gelu_parts(b: Builder, x: int) -> tuple[int, int]:
-    """x^2 and tanh(sqrt(2 / pi) * (x + 0.044715 x^3)); the exact form needs erf, which has no definition."""
-    square = b.emit(Op.FMUL, x, x)
-    inner = b.emit(Op.FFMA, b.emit(Op.FMUL, square, b.f32(GELU_CUBIC)), x, x)
-    return square, b.call(functions.tanh(), b.emit(Op.FMUL, inner, b.f32(GELU_SCALE)))
+def _extreme(is_greater: bool) -> Lowered:
+    """The greater or the smaller of two; a NaN wins."""
+
+    def lower(call: Call) -> Value:
+        return elementwise(
+            call, [call.operand(0), call.operand(1)], lambda b, regs: extreme(b, call, is_greater, *regs)
+        )
+
+    return lower
 
 
-def _gelu_is_tanh(call: Call, position: int) -> None:
-    if call.argument(position, "approximate", "none") != "tanh":
-        raise call.unsupported("the exact GELU has no definition; use approximate='tanh'")
-
-
-def _gelu(call: Call) -> Value:
-    """x / 2 * (1 + tanh(...))."""
-    _gelu_is_tanh(call, 1)
-
-    def formula(b: Builder, regs: list[int]) -> int:
-        _, bend = _gelu_parts(b, regs[0])
-        return b.emit(Op.FMUL, b.emit(Op.FMUL, regs[0], b.f32(0.5)), b.emit(Op.FADD, bend, b.f32(1.0)))
-
-    return elementwise(call, [call.tensor(0)], formula)
-
-
-def _gelu_backward(call: Call) -> Value:
-    """g * ((1 + T) / 2 + x / 2 * (1 - T^2) * sqrt(2 / pi) * (1 + 3 * 0.044715 x^2)), T the hyperbolic tangent."""
-    _gelu_is_tanh(call, 2)
-
-    def formula(b: Builder, regs: list[int]) -> int:
-        gradient, x = regs
-        one, half = b.f32(1.0), b.f32(0.5)
-        square, bend = _gelu_parts(b, x)
-        flat = b.emit(Op.FMUL, b.emit(Op.FADD, bend, one), half)
-        slope = b.emit(Op.FSUB, one, b.emit(Op.FMUL, bend, bend))
-        inner = b.emit(Op.FMUL, b.emit(Op.FFMA, square, b.f32(3 * GELU_CUBIC), one), b.f32(GELU_SCALE))
-        steep = b.emit(Op.FMUL, b.emit(Op.FMUL, b.emit(Op.FMUL, x, half), slope), inner)
-        return b.emit(Op.FMUL, gradient, b.emit(Op.FADD, flat, steep))
-
-    return elementwise(call, [call.tensor(0), call.tensor(1)], formula)
+def extreme(b: Builder, call: Call, is_greater: bool, left: int, right: int) -> int:
+    """Register of the greater or the smaller of two words of the output's type."""
+    if call.dtype is DType.F32:
+        return b.emit(Op.FMAX if is_greater else Op.FMIN, left, right)
+    return b.emit(Op.SELECT, b.emit(Op.LTS, left, right), *((right, left) if is_greater else (left, right)))
 
 
 def _clamp(call: Call) -> Value:
-    if call.dtype is not DType.F32:
-        raise call.unsupported("only float32 is defined")
-    low, high = call.argument(1, "min"), call.argument(2, "max")
+    """First the lower bound, then the upper one; either may be missing, a number or a tensor."""
+    name = call.node.operation
+    low = None if "clamp_max" in name else call.argument(1, "min")
+    high = call.argument(1, "max") if "clamp_max" in name else call.argument(2, "max")
+    operands: list[Value | float] = [call.tensor(0)]
+    sides = []
+    for bound, is_greater in ((low, True), (high, False)):
+        if bound is not None:
+            operands.append(call.as_operand(bound))
+            sides.append(is_greater)
 
     def formula(b: Builder, regs: list[int]) -> int:
         result = regs[0]
-        if isinstance(low, int | float):
-            result = b.emit(Op.FMAX, result, b.f32(low))
-        if isinstance(high, int | float):
-            result = b.emit(Op.FMIN, result, b.f32(high))
+        for bound, is_greater in zip(regs[1:], sides, strict=True):
+            result = extreme(b, call, is_greater, result, bound)
         return result
 
-    return elementwise(call, [call.tensor(0)], formula)
+    return elementwise(call, operands, formula)
 
 
 def _where(call: Call) -> Value:
@@ -227,24 +174,6 @@ def _where(call: Call) -> Value:
     return call.emitter.map(shape, call.dtype, arguments, lambda b, regs: b.emit(Op.SELECT, *regs))
 
 
-def _power(call: Call) -> Value:
-    exponent = call.number(1)
-    if call.dtype is not DType.F32 or exponent not in {0.5, -0.5, -1, -2, 1, 2, 3, 4}:
-        raise call.unsupported(f"the power {exponent} has no definition; powers are 1, 2, 3, 4, -1, -2, 0.5 and -0.5")
-
-    def formula(b: Builder, regs: list[int]) -> int:
-        base = regs[0]
-        if exponent in {0.5, -0.5}:
-            result = b.emit(Op.FSQRT, base)
-        else:
-            square = b.emit(Op.FMUL, base, base)
-            powers = {1: base, 2: square, 3: b.emit(Op.FMUL, square, base), 4: b.emit(Op.FMUL, square, square)}
-            result = powers[int(abs(exponent))]
-        return b.emit(Op.FDIV, b.f32(1.0), result) if exponent < 0 else result
-
-    return elementwise(call, [call.tensor(0)], formula)
-
-
 def _to_copy(call: Call) -> Value:
     value = call.tensor(0)
     target = call.output.dtype
@@ -257,19 +186,71 @@ def _to_copy(call: Call) -> Value:
 
 
 def _logical(op: Op) -> Lowered:
+    """An operation on whether words are unequal to zero."""
+
     def lower(call: Call) -> Value:
         values = [call.tensor(0), call.tensor(1)]
-        if call.torch_dtype(0) != "bool" or call.torch_dtype(1) != "bool":
-            raise call.unsupported("the operands must be booleans; compare with zero first")
-        return elementwise(call, values, lambda b, regs: b.emit(op, *regs))
+        return elementwise(
+            call,
+            [_truth(call, value, position) for position, value in enumerate(values)],
+            lambda b, regs: b.emit(op, *regs),
+        )
 
     return lower
 
 
+def _truth(call: Call, value: Value, position: int) -> Value:
+    """1 where a word is unequal to zero, else 0."""
+    if call.torch_dtype(position) == "bool":
+        return value
+    zero = scalar(0, value.dtype)
+    return call.emitter.map(
+        value.shape,
+        DType.I32,
+        [value, expand(zero, value.shape)],
+        lambda b, regs: compared(b, "ne", value.dtype, regs[0], regs[1]),
+        f"truth_{position}",
+    )
+
+
 def _not(call: Call) -> Value:
-    if call.torch_dtype(0) != "bool":
-        raise call.unsupported("the operand must be boolean; compare with zero first")
-    return elementwise(call, [call.tensor(0)], lambda b, regs: _negate(b, regs[0]))
+    value = call.tensor(0)
+    return elementwise(call, [value, 0], lambda b, regs: compared(b, "eq", value.dtype, regs[0], regs[1]), value.dtype)
+
+
+def _is_nan(call: Call) -> Value:
+    value = call.tensor(0)
+    if value.dtype is not DType.F32:
+        raise call.unsupported("integers are never NaN")
+    return elementwise(call, [value], lambda b, regs: compared(b, "ne", DType.F32, regs[0], regs[0]), DType.F32)
+
+
+def _is_infinite(call: Call) -> Value:
+    value = call.tensor(0)
+    if value.dtype is not DType.F32:
+        raise call.unsupported("integers are never infinite")
+    infinity = math.inf
+    return elementwise(
+        call, [value], lambda b, regs: b.emit(Op.FEQ, b.emit(Op.FABS, regs[0]), b.f32(infinity)), DType.F32
+    )
+
+
+def _logarithm(base: float) -> Lowered:
+    """log(x) / log(base)."""
+
+    def formula(b: Builder, regs: list[int]) -> int:
+        return b.emit(Op.FMUL, b.call(functions.log(), *regs), b.f32(1 / math.log(base)))
+
+    return lambda call: elementwise(call, [call.operand(0)], formula, DType.F32)
+
+
+def _abs(call: Call) -> Value:
+    def formula(b: Builder, regs: list[int]) -> int:
+        if call.dtype is DType.F32:
+            return b.emit(Op.FABS, regs[0])
+        return b.emit(Op.SELECT, b.emit(Op.LTS, regs[0], b.const(0)), b.emit(Op.SUB, b.const(0), regs[0]), regs[0])
+
+    return elementwise(call, [call.tensor(0)], formula)
 
 
 _COMPARISONS: Mapping[str, Lowered] = {
@@ -288,13 +269,14 @@ ELEMENTWISE: Mapping[str, Lowered] = {
     "aten.mul.Scalar": _primitive(Op.FMUL, Op.MUL),
     "aten.div.Tensor": _primitive(Op.FDIV),
     "aten.div.Scalar": _primitive(Op.FDIV),
-    "aten.maximum.default": _primitive(Op.FMAX),
-    "aten.minimum.default": _primitive(Op.FMIN),
+    "aten.maximum.default": _extreme(True),
+    "aten.minimum.default": _extreme(False),
     "aten.sqrt.default": _primitive(Op.FSQRT),
-    "aten.abs.default": _primitive(Op.FABS),
+    "aten.abs.default": _abs,
     "aten.neg.default": _neg,
     "aten.exp.default": _function(functions.exp),
     "aten.log.default": _function(functions.log),
+    "aten.log10.default": _logarithm(10),
     "aten.expm1.default": _function(functions.expm1),
     "aten.log1p.default": _function(functions.log1p),
     "aten.erf.default": _function(functions.erf),
@@ -306,25 +288,23 @@ ELEMENTWISE: Mapping[str, Lowered] = {
     "aten.sigmoid.default": _function(functions.sigmoid),
     "aten.rsqrt.default": _function(functions.rsqrt),
     "aten.reciprocal.default": _function(functions.reciprocal),
-    "aten.relu.default": _relu,
-    "aten.threshold_backward.default": _threshold_backward,
-    "aten.tanh_backward.default": _tanh_backward,
-    "aten.sigmoid_backward.default": _sigmoid_backward,
-    "aten.gelu.default": _gelu,
-    "aten.gelu_backward.default": _gelu_backward,
     "aten.sign.default": _sign,
     "aten.sgn.default": _sign,
+    "aten.isnan.default": _is_nan,
+    "aten.isinf.default": _is_infinite,
     "aten.clamp.default": _clamp,
+    "aten.clamp.Tensor": _clamp,
     "aten.clamp_min.default": _clamp,
+    "aten.clamp_min.Tensor": _clamp,
+    "aten.clamp_max.default": _clamp,
+    "aten.clamp_max.Tensor": _clamp,
     "aten.where.self": _where,
     "aten.where.ScalarOther": _where,
     "aten.where.ScalarSelf": _where,
-    "aten.pow.Tensor_Scalar": _power,
+    "aten.where.Scalar": _where,
     "aten._to_copy.default": _to_copy,
     "aten.logical_and.default": _logical(Op.AND),
-    "aten.bitwise_and.Tensor": _logical(Op.AND),
     "aten.logical_or.default": _logical(Op.OR),
-    "aten.bitwise_or.Tensor": _logical(Op.OR),
+    "aten.logical_xor.default": _logical(Op.XOR),
     "aten.logical_not.default": _not,
-    "aten.bitwise_not.default": _not,
 }

@@ -7,7 +7,9 @@ from dataclasses import replace
 
 from pol.errors import ProtocolError
 from pol.graph.aten import AtenGraph, AtenNode, AtenType, InputRole, Ref
+from pol.graph.lowering.activations import ACTIVATIONS
 from pol.graph.lowering.advice import undefined
+from pol.graph.lowering.attention import ATTENTION
 from pol.graph.lowering.call import Call
 from pol.graph.lowering.contractions import CONTRACTIONS
 from pol.graph.lowering.convolutions import CONVOLUTIONS
@@ -15,7 +17,13 @@ from pol.graph.lowering.elementwise import ELEMENTWISE
 from pol.graph.lowering.emitter import Emitter
 from pol.graph.lowering.fusion import fuse
 from pol.graph.lowering.indexed import INDEXED
+from pol.graph.lowering.integers import INTEGERS
+from pol.graph.lowering.joins import JOINS
+from pol.graph.lowering.losses import LOSSES
+from pol.graph.lowering.powers import POWERS
 from pol.graph.lowering.reductions import REDUCTIONS
+from pol.graph.lowering.scatter import SCATTER
+from pol.graph.lowering.selection import SELECTION
 from pol.graph.lowering.values import StepNumber, Value, whole_view
 from pol.graph.lowering.views import VIEWS
 from pol.graph.names import Names
@@ -24,11 +32,19 @@ from pol.graph.step_program import Component, Slot, StepProgram
 
 RULES: Mapping[str, Callable[[Call], Value | tuple[Value, ...]]] = {
     **VIEWS,
+    **JOINS,
     **ELEMENTWISE,
+    **ACTIVATIONS,
+    **POWERS,
+    **INTEGERS,
     **REDUCTIONS,
     **CONTRACTIONS,
     **CONVOLUTIONS,
+    **ATTENTION,
     **INDEXED,
+    **SCATTER,
+    **SELECTION,
+    **LOSSES,
 }
 
 

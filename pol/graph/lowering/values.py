@@ -13,6 +13,9 @@ from pol.errors import ProtocolError
 from pol.graph.node import Source
 from pol.graph.types import DType, TensorType, row_major
 
+NAN = 0x7FC00000
+"""The word of the one NaN."""
+
 
 @dataclass(frozen=True)
 class View:
@@ -66,7 +69,7 @@ def whole_view(source: Source, index: int, type_: TensorType) -> View:
 def float_word(value: float) -> int:
     """The word of the binary32 number nearest to a binary64 one; NaN is canonical."""
     if math.isnan(value):
-        return 0x7FC00000
+        return NAN
     with np.errstate(over="ignore"):
         return int(np.float32(value).view(np.uint32))
 
@@ -158,6 +161,22 @@ def cut(value: Value, axis: int, start: int, stop: int, step: int = 1) -> Value:
     base = value.base + start * strides[place]
     strides[place] *= step
     return replace(value, shape=shape, base=base, strides=tuple(strides))
+
+
+def slice_range(size: int, start: int, stop: int) -> tuple[int, int]:
+    """First position and the one after the last of a Python slice of a dimension."""
+    first, last = (max(0, min(at + size if at < 0 else at, size)) for at in (start, stop))
+    return first, last
+
+
+def flip(value: Value, axes: Sequence[int]) -> Value:
+    """The other way round along the given dimensions."""
+    if isinstance(value, View):
+        places = {axis_index(axis, len(value.shape)) for axis in axes} if value.shape else set()
+        strides = tuple(-stride if place in places else stride for place, stride in enumerate(value.strides))
+        base = value.base + sum((value.shape[place] - 1) * value.strides[place] for place in places)
+        return replace(value, base=base, strides=strides)
+    return value
 
 
 def reshape(value: Value, shape: Sequence[int]) -> Value | None:

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from pol.arithmetic.primitives import Op
+from pol.arithmetic.program import Builder
 from pol.graph.lowering.call import Call
 from pol.graph.lowering.emitter import Coordinate
 from pol.graph.lowering.values import (
     Value,
     cut,
     expand,
+    flip,
     integer_word,
     permute,
     scalar,
     select,
+    slice_range,
     squeeze,
     unsqueeze,
 )
@@ -39,11 +42,8 @@ def _slice(call: Call) -> Value:
     axis = call.integer(1, "dim", 0)
     size = value.shape[axis]
     bounds = [call.argument(2, "start"), call.argument(3, "end")]
-    defaults = (0, size)
-    start, stop = (
-        default if given is None or type(given) is not int else max(0, min(given + size if given < 0 else given, size))
-        for given, default in zip(bounds, defaults, strict=True)
-    )
+    given = [bound if type(bound) is int else default for bound, default in zip(bounds, (0, size), strict=True)]
+    start, stop = slice_range(size, *given)
     return cut(value, axis, start, stop, call.integer(4, "step", 1))
 
 
@@ -57,6 +57,15 @@ def _split(call: Call) -> tuple[Value, ...]:
     return tuple(parts)
 
 
+def _equal_parts(call: Call) -> tuple[Value, ...]:
+    value = call.tensor(0)
+    axis, width = call.integer(2, "dim", 0), call.integer(1)
+    size = value.shape[axis]
+    if width < 1:
+        raise call.unsupported("parts need a width")
+    return tuple(cut(value, axis, start, min(start + width, size)) for start in range(0, size, width))
+
+
 def _full(call: Call) -> Value:
     return expand(scalar(call.number(1), call.dtype), call.output.shape)
 
@@ -66,18 +75,16 @@ def _scalar_tensor(call: Call) -> Value:
 
 
 def _arange(call: Call) -> Value:
-    start = call.integer(0) if call.node.operation != "aten.arange.default" else 0
-    step = call.integer(2, "step", 1)
-    if call.dtype is not DType.I32:
-        raise call.unsupported("only integers are counted; use torch.arange(n).float()")
-    return call.emitter.map(
-        call.output.shape,
-        DType.I32,
-        [Coordinate(0)],
-        lambda b, regs: b.emit(
-            Op.ADD, b.emit(Op.MUL, regs[0], b.const(integer_word(step))), b.const(integer_word(start))
-        ),
-    )
+    start = call.number(0) if call.node.operation != "aten.arange.default" else 0
+    step = call.number(2, "step", 1)
+
+    def formula(b: Builder, regs: list[int]) -> int:
+        if call.dtype is DType.F32:
+            return b.emit(Op.FFMA, b.emit(Op.I2F, regs[0]), b.f32(step), b.f32(start))
+        product = b.emit(Op.MUL, regs[0], b.const(integer_word(int(step))))
+        return b.emit(Op.ADD, product, b.const(integer_word(int(start))))
+
+    return call.emitter.map(call.output.shape, call.dtype, [Coordinate(0)], formula)
 
 
 VIEWS: Mapping[str, Callable[[Call], Value | tuple[Value, ...]]] = {
@@ -97,7 +104,12 @@ VIEWS: Mapping[str, Callable[[Call], Value | tuple[Value, ...]]] = {
     "aten.select.int": lambda call: select(call.tensor(0), call.integer(1), call.integer(2)),
     "aten.slice.Tensor": _slice,
     "aten.split_with_sizes.default": _split,
+    "aten.split.Tensor": _equal_parts,
+    "aten.unsafe_split.Tensor": _equal_parts,
+    "aten.flip.default": lambda call: flip(call.tensor(0), call.integers(1)),
     "aten.full.default": _full,
+    "aten.ones.default": lambda call: expand(scalar(1, call.dtype), call.output.shape),
+    "aten.zeros.default": lambda call: expand(scalar(0, call.dtype), call.output.shape),
     "aten.full_like.default": _full,
     "aten.scalar_tensor.default": _scalar_tensor,
     "aten.arange.default": _arange,
