@@ -12,14 +12,17 @@ from pol.graph.lowering.attention import ATTENTION
 from pol.graph.lowering.contractions import CONTRACTIONS
 from pol.graph.lowering.convolutions import CONVOLUTIONS
 from pol.graph.lowering.elementwise import ELEMENTWISE
+from pol.graph.lowering.folds import LANES, ROUNDS, SEQUENTIAL
 from pol.graph.lowering.indexed import INDEXED
 from pol.graph.lowering.integers import INTEGERS
 from pol.graph.lowering.joins import JOINS
 from pol.graph.lowering.losses import LOSSES
+from pol.graph.lowering.normalisation import NORMALISATION
 from pol.graph.lowering.powers import POWERS
-from pol.graph.lowering.reductions import LANES, REDUCTIONS, SEQUENTIAL
+from pol.graph.lowering.reductions import REDUCTIONS
 from pol.graph.lowering.scatter import SCATTER
 from pol.graph.lowering.selection import SELECTION
+from pol.graph.lowering.softmax import SOFTMAX
 from pol.graph.lowering.views import VIEWS
 
 FAMILIES: Mapping[str, Mapping[str, object]] = {
@@ -30,6 +33,8 @@ FAMILIES: Mapping[str, Mapping[str, object]] = {
     "Powers: one map": POWERS,
     "Whole numbers and bits: one map": INTEGERS,
     "Reductions": REDUCTIONS,
+    "Softmax": SOFTMAX,
+    "Normalisation": NORMALISATION,
     "Matrix products": CONTRACTIONS,
     "Convolutions": CONVOLUTIONS,
     "Attention": ATTENTION,
@@ -144,12 +149,37 @@ DEFINITIONS: Mapping[str, str] = {
     "bitwise_not.default": "XOR with all bits; booleans: with 1",
     **dict.fromkeys(("sum.default", "sum.dim_IntList"), "FADD; integers: ADD, or I2F first with a float32 result"),
     **dict.fromkeys(("mean.default", "mean.dim"), "the sum, FDIV by the count; float32 only"),
-    "amax.default": "FMAX from -infinity, float32 only",
-    "amin.default": "FMIN from +infinity, float32 only",
+    **dict.fromkeys(("prod.default", "prod.dim_int"), "FMUL; integers: MUL, or I2F first with a float32 result"),
+    **dict.fromkeys(("amax.default", "max.default"), "FMAX from -infinity; the greatest integer"),
+    **dict.fromkeys(("amin.default", "min.default"), "FMIN from +infinity; the least integer"),
+    **dict.fromkeys(("max.dim", "min.dim"), "as amax and amin, and the first place of the extreme, or of a NaN"),
+    **dict.fromkeys(("argmax.default", "argmin.default"), "the first place of the extreme, or of a NaN"),
+    **dict.fromkeys(("any.default", "any.dim", "any.dims"), "OR of x != 0"),
+    **dict.fromkeys(("all.default", "all.dim"), "AND of x != 0"),
+    **dict.fromkeys(("var.correction", "var_mean.correction"), "sum(FFMA(c, c, ...)) / (n - correction), c = x - mean"),
+    "std.correction": "FSQRT of the variance",
+    "linalg_vector_norm.default": "FSQRT(sum(FFMA(x, x, ...))), sum(|x|), max |x|, min |x|; no other orders",
+    "logsumexp.default": "m + log(sum(exp(x - m))), m = max, or 0 where that is infinite",
+    "cumsum.default": "blocks of 64 terms in order, each then added to the running sum of the blocks before it",
     "_log_softmax.default": "s = x - max; s - log(sum(exp(s)))",
-    "_softmax.default": "s = x - max; exp(s) / sum(exp(s))",
+    "_softmax.default": "e = exp(x - max); e / sum(e)",
     "_log_softmax_backward_data.default": "g - exp(y) * sum(g)",
-    "_softmax_backward_data.default": "y * (g - sum(g * y))",
+    "_softmax_backward_data.default": "y * (g - sum(FFMA(g, y, ...)))",
+    "native_layer_norm.default": "FFMA((x - mean) * rstd, weight, bias); rstd = rsqrt(sum(FFMA(c, c, ...)) / n + eps)",
+    "native_layer_norm_backward.default": (
+        "h = g * weight, c = x - mean: rstd * (h - FFMA(c, rstd * (rstd * sum(FFMA(h, c, ...)) / n), sum(h) / n)); "
+        "sum(FFMA(g, c * rstd, ...)); sum(g)"
+    ),
+    "_native_batch_norm_legit_functional.default": (
+        "as layer norm, over all but the second dimension, in training; running = FFMA(new, momentum, old * (1 - "
+        "momentum)) with the variance over n - 1"
+    ),
+    "_native_batch_norm_legit.no_stats": "the same without running statistics",
+    "native_batch_norm_backward.default": (
+        "w = rstd * sum(FFMA(g, c, ...)): (weight * rstd) * (g - FFMA(c, rstd * (w / n), sum(g) / n)); w; sum(g)"
+    ),
+    "native_group_norm.default": "as layer norm, over the channels and positions of a group",
+    "native_group_norm_backward.default": "as for layer norm; sums over positions first, then over channels",
     **dict.fromkeys(("mm.default", "bmm.default"), "acc = FFMA(a, b, acc) from +0, k ascending; float32 only"),
     "addmm.default": "the product as in mm, times alpha, plus bias times beta",
     "convolution.default": "1 to 3 dimensions, groups, transposed: acc = FFMA(x, w, acc) from +0 over (channel, taps); "
@@ -202,9 +232,12 @@ def _lines() -> Iterator[str]:
     yield "[spec/functions.md](spec/functions.md). Elementwise operations broadcast, and convert integers with I2F"
     yield "where the result is float32."
     yield ""
-    yield f"A reduction folds up to {SEQUENTIAL} terms in row-major order, from the neutral element on. Of more terms,"
-    yield f"{LANES} interleaved lanes are folded (lane l takes terms l, l + {LANES}, ...), and then halves are joined:"
-    yield f"lane l with l + {LANES // 2}, l + {LANES // 4}, ..., l + 1."
+    yield "A reduction counts neighbouring reduced dimensions that are evenly spaced in memory as one, and folds up to"
+    yield f"{SEQUENTIAL} terms in row-major order, from the neutral element on. More terms are folded in {LANES}"
+    yield f"lanes along the last of these dimensions that has at least {LANES} terms (or else along the longest, in as"
+    yield f"many lanes as the greatest power of two in it): lane l takes the terms l, l + {LANES}, ..., in row-major"
+    yield f"order with those of the other dimensions. Lanes of more than {ROUNDS} rounds are cut into equal pieces,"
+    yield f"folded in order. Then halves are joined: lane l with l + {LANES // 2}, l + {LANES // 4}, ..., l + 1."
     for title, rules in FAMILIES.items():
         yield ""
         yield f"## {title}"

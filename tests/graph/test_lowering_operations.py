@@ -28,6 +28,7 @@ from pol.graph.aten import (
 )
 from pol.graph.capture import to_words
 from pol.graph.lowering import RULES, lower
+from pol.graph.node import Source
 from pol.graph.operations import DEFINITIONS, document
 from pol.graph.step_program import Component, StepProgram
 
@@ -41,6 +42,9 @@ YES, NO = torch.tensor([True, False, True, False]), torch.tensor([True, True, Fa
 SPECIAL = torch.tensor(
     [0.0, -0.0, 1.0, -1.0, float("inf"), float("-inf"), float("nan"), 1e-40, 3e38, -3e38, 88.8, -104.0]
 )
+TIES = torch.tensor([[3.0, 7, 7, 1, 1], [0.0, -0.0, 0.0, -0.0, 0.0], [1.0, float("nan"), 9, float("nan"), -9]])
+INFINITE = torch.tensor([[float("-inf"), float("-inf")], [float("inf"), 1.0], [float("-inf"), 2.0]])
+MAPS, GROUPS = torch.randn(4, 3, 7, 7) + 1, torch.randn(4, 6, 5, 5)
 LABELS = torch.tensor([2, 0, 6, 1, 6])
 SCORES = torch.randn(5, 7)
 LOG = torch.log_softmax(SCORES, 1)
@@ -130,6 +134,58 @@ CASES: dict[str, list[Case]] = {
     "mean.dim": [(A, [1]), (LONG, [1, 2], True)],
     "amax.default": [(A, [1]), (WIDE, [1], True)],
     "amin.default": [(A, [0]), (WIDE, [1])],
+    "prod.default": [(A,), (INTS,)],
+    "prod.dim_int": [(A, 1), (INTS, 0, True), (YES, 0), (WIDE.abs() ** 0.01, 1)],
+    "max.default": [(A,), (INTS,), (WIDE,)],
+    "min.default": [(A,), (INTS,), (WIDE,)],
+    "max.dim": [(A, 1), (LONG, 2, True), (INTS, 0), (TIES, 1), (SPECIAL, 0), (LONG, 0)],
+    "min.dim": [(A, 1), (LONG, 2, True), (INTS, 0), (TIES, 1), (SPECIAL, 0), (LONG, 0)],
+    "argmax.default": [(A,), (LONG, 2), (LONG, -1, True), (TIES, 1), (LONG,), (A, None, True)],
+    "argmin.default": [(A,), (LONG, 2), (LONG, -1, True), (TIES, 1), (LONG,)],
+    "any.default": [(YES,), (INTS,), (A,), (WIDE > 9,)],
+    "any.dim": [(INTS == 0, 1), (SPECIAL, 0, True), (WIDE > 3, 1)],
+    "any.dims": [(LONG > 2, [0, 2]), (LONG > 2, [1], True)],
+    "all.default": [(YES,), (INTS,), (A,)],
+    "all.dim": [(INTS > 0, 1), (INTS, 1, True), (WIDE > -3, 1)],
+    "var.correction": [
+        (A, [1]), (LONG, [0, 2], {"correction": 0}), (WIDE, None), (LONG, [1], {"correction": 1, "keepdim": True}),
+    ],
+    "var_mean.correction": [(A, [1]), (LONG, [0, 2], {"correction": 0, "keepdim": True})],
+    "std.correction": [(A, [1]), (WIDE, [1], {"correction": 0})],
+    "linalg_vector_norm.default": [
+        (A,), (WIDE, 2, [1]), (LONG, 1, [0, 2], True), (LONG, float("inf"), [1]), (LONG, float("-inf"), None),
+    ],
+    "logsumexp.default": [(A, [1]), (WIDE, [1], True), (LONG, [0, 2]), (INFINITE, [1])],
+    "cumsum.default": [
+        (A, 1), (LONG.abs(), 2), (LONG, 0), (WIDE.abs(), 1), (INTS, 1), (torch.ones(3, 64), 1),
+        (torch.ones(2, 200), 1), (YES, 0), (torch.ones(5000), 0),
+    ],
+    "native_layer_norm.default": [
+        (LONG, [70], torch.randn(70), torch.randn(70), 1e-5), (LONG, [3, 70], None, None, 1e-5),
+        (A, [4], B, None, 1e-5), (WIDE, [1000], torch.randn(1000), torch.randn(1000), 1e-5),
+    ],
+    "native_layer_norm_backward.default": [
+        (torch.randn(5, 3, 70), LONG, [70], LONG.mean(2, True), 1 / LONG.std(2, keepdim=True), torch.randn(70),
+         torch.randn(70), [True, True, True]),
+        (torch.randn(3, 4), A, [4], A.mean(1, True), 1 / A.std(1, keepdim=True), B, B, [True, True, True]),
+    ],
+    "_native_batch_norm_legit_functional.default": [
+        (LONG, torch.randn(3), torch.randn(3), torch.randn(3), torch.rand(3), True, 0.1, 1e-5),
+        (MAPS, None, None, torch.randn(3), torch.rand(3), True, 0.25, 1e-3),
+        (A, B, B, B, B.abs(), True, 0.1, 1e-5),
+    ],
+    "_native_batch_norm_legit.no_stats": [(MAPS, torch.randn(3), torch.randn(3), True, 0.1, 1e-5)],
+    "native_batch_norm_backward.default": [
+        (torch.randn(4, 3, 7, 7), MAPS, torch.randn(3), None, None, MAPS.mean((0, 2, 3)), 1 / MAPS.std((0, 2, 3)),
+         True, 1e-5, [True, True, True]),
+    ],
+    "native_group_norm.default": [
+        (GROUPS, torch.randn(6), torch.randn(6), 4, 6, 25, 3, 1e-5), (GROUPS, None, None, 4, 6, 25, 2, 1e-5),
+    ],
+    "native_group_norm_backward.default": [
+        (torch.randn(4, 6, 5, 5), GROUPS, torch.randn(4, 3), torch.rand(4, 3), torch.randn(6), 4, 6, 25, 3,
+         [True, True, True]),
+    ],
     "_log_softmax.default": [(SCORES, 1, False), (SCORES, 0, False), (WIDE, -1, False)],
     "_softmax.default": [(SCORES, 1, False), (LONG, 1, False)],
     "_log_softmax_backward_data.default": [(SCORES, LOG, 1, torch.float32)],
@@ -387,7 +443,23 @@ def test_views_make_no_nodes() -> None:
 def test_long_sums_run_in_lanes_and_halves() -> None:
     program, _ = lower(graph_of("sum.dim_IntList", (WIDE, [1]))[0])
     shapes = [(node.type.shape, node.terms) for node in program.nodes if node.type.shape != WIDE.shape]
-    assert shapes == [((2, 32), 32), ((2, 16), 1), ((2, 8), 1), ((2, 4), 1), ((2, 2), 1), ((2,), 1)]
+    assert shapes == [((32, 2), 32), ((4, 2), 1), ((2,), 1)]
+
+
+def test_no_sum_copies_its_tensor_and_long_lanes_have_pieces() -> None:
+    """The shape of the first fold and what it folds, for sums over rows, columns, planes and everything."""
+    maps = torch.zeros(8, 3, 14, 14)
+    for case, expected in (
+        ((torch.zeros(2048, 8), [0]), ((32, 8), (64,))),
+        ((maps, [0, 2, 3]), ((32, 3), (8, 7))),
+        ((torch.zeros(64, 3, 4, 4), [0, 2, 3]), ((32, 3), (2, 16))),
+        ((torch.zeros(4, 6, 4, 5), [0, 2]), ((6, 5), (4, 4))),
+        ((torch.zeros(100_000),), ((32, 13), (241,))),
+    ):
+        program, _ = lower(graph_of("sum.dim_IntList" if len(case) > 1 else "sum.default", case)[0])
+        first = next(node for node in program.nodes if node.fold)
+        assert (first.type.shape, first.fold) == expected
+        assert first.operands[0].source is not Source.NODE
 
 
 def lowering_digests() -> dict[str, str]:

@@ -9,7 +9,7 @@ from pol.arithmetic.primitives import Op
 from pol.arithmetic.program import Builder
 from pol.graph.lowering.call import Call
 from pol.graph.lowering.elementwise import elementwise
-from pol.graph.lowering.reductions import FLOAT_SUM, MAXIMUM, reduce
+from pol.graph.lowering.folds import FLOAT_SUM, MAXIMUM, reduce
 from pol.graph.lowering.values import Value, axis_index, unsqueeze
 
 MINUS_INFINITY = 0xFF800000

@@ -14,7 +14,7 @@ from pol.errors import ProtocolError
 from pol.graph.lowering.call import Call
 from pol.graph.lowering.elementwise import elementwise
 from pol.graph.lowering.emitter import Read
-from pol.graph.lowering.reductions import FLOAT_SUM, reduce
+from pol.graph.lowering.folds import FLOAT_SUM, reduce
 from pol.graph.lowering.values import Value, View, unsqueeze
 from pol.graph.lowering.windows import Cover, Grid, Window, moved, uncovered
 from pol.graph.types import DType, TensorType

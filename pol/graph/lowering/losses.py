@@ -9,7 +9,7 @@ from pol.arithmetic.program import Builder
 from pol.graph.lowering.call import Call
 from pol.graph.lowering.elementwise import elementwise
 from pol.graph.lowering.emitter import Argument, Coordinate, Read
-from pol.graph.lowering.reductions import FLOAT_SUM, reduce
+from pol.graph.lowering.folds import FLOAT_SUM, reduce
 from pol.graph.lowering.values import NAN, Value, View, expand, integer_word, scalar, select, unsqueeze
 from pol.graph.types import DType
 

@@ -20,10 +20,12 @@ from pol.graph.lowering.indexed import INDEXED
 from pol.graph.lowering.integers import INTEGERS
 from pol.graph.lowering.joins import JOINS
 from pol.graph.lowering.losses import LOSSES
+from pol.graph.lowering.normalisation import NORMALISATION
 from pol.graph.lowering.powers import POWERS
 from pol.graph.lowering.reductions import REDUCTIONS
 from pol.graph.lowering.scatter import SCATTER
 from pol.graph.lowering.selection import SELECTION
+from pol.graph.lowering.softmax import SOFTMAX
 from pol.graph.lowering.values import StepNumber, Value, whole_view
 from pol.graph.lowering.views import VIEWS
 from pol.graph.names import Names
@@ -38,6 +40,8 @@ RULES: Mapping[str, Callable[[Call], Value | tuple[Value, ...]]] = {
     **POWERS,
     **INTEGERS,
     **REDUCTIONS,
+    **SOFTMAX,
+    **NORMALISATION,
     **CONTRACTIONS,
     **CONVOLUTIONS,
     **ATTENTION,
