@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from pol.errors import OperationalError, ProtocolError
-from pol.graph.aten import Argument, AtenGraph, AtenInput, AtenNode, AtenType, Ref, TorchDType
+from pol.graph.aten import WORD_TYPES, Argument, AtenGraph, AtenInput, AtenNode, AtenType, Ref, TorchDType
 
 _ALLOWED_NAMES = (
     "alias.default", "clone.default", "detach.default", "lift_fresh_copy.default", "transpose.int", "permute.default",
@@ -74,7 +74,8 @@ _CREATED = frozenset(
         "arange.start_step",
     )
 )
-_DTYPES = {"float32": torch.float32, "int64": torch.int64, "int32": torch.int32, "bool": torch.bool}
+DTYPES: Mapping[str, torch.dtype] = {name: getattr(torch, name) for name in WORD_TYPES}
+"""torch's dtypes by the names that graphs use."""
 
 
 class NativeExecutor:
@@ -116,7 +117,7 @@ class NativeExecutor:
     def _input(self, entry: AtenInput, tensor: Tensor) -> Tensor:
         if tuple(tensor.shape) != entry.type.shape:
             raise ProtocolError(f"{entry.name} has shape {tuple(tensor.shape)}, the graph says {entry.type.shape}")
-        wanted = _DTYPES[entry.type.dtype]
+        wanted = DTYPES[entry.type.dtype]
         if wanted.is_floating_point != tensor.dtype.is_floating_point:
             raise ProtocolError(f"{entry.name} is {tensor.dtype}, the graph says {entry.type.dtype}")
         return tensor.detach().to(device=self._device, dtype=wanted)
@@ -155,9 +156,9 @@ def _argument(argument: Argument, values: Mapping[int, tuple[Tensor, ...]]) -> A
     if isinstance(argument, Ref):
         return values[argument.value][argument.output]
     if isinstance(argument, TorchDType):
-        if argument.name not in _DTYPES:
+        if argument.name not in DTYPES:
             raise ProtocolError(f"the dtype {argument.name!r} is not in use here")
-        return _DTYPES[argument.name]
+        return DTYPES[argument.name]
     if isinstance(argument, tuple):
         return [_argument(item, values) for item in argument]
     return argument

@@ -16,7 +16,7 @@ LOWERING_VERSION = 2
 """Which lowering gives the step program of a graph; it goes up when any graph would give another program."""
 MAX_NESTING = 2
 MAX_DIGITS = 20
-WORD_TYPES = {"float32": DType.F32, "int64": DType.I32, "int32": DType.I32, "bool": DType.I32}
+WORD_TYPES = {"float32": DType.F32, "bfloat16": DType.F32, "int64": DType.I32, "int32": DType.I32, "bool": DType.I32}
 """Which torch dtypes have words, and how a word holds them (docs/spec/commitments.md, "Tensor")."""
 
 

@@ -13,7 +13,7 @@ from pol.commitments.log import CheckpointLog
 from pol.commitments.tensor import state_root
 from pol.errors import ProtocolError
 from pol.graph import capture
-from pol.graph.aten import AtenType
+from pol.graph.aten import WORD_TYPES, AtenType
 from pol.graph.types import DType
 from pol.training import checkpoint, learning_proof
 from pol.training.learning_proof import Checkpoint, LearningProof
@@ -22,7 +22,7 @@ from pol.training.task import LoadedTask
 
 OnCheckpoint = Callable[[int, list[Words]], None]
 
-_TORCH = {"float32": torch.float32, "int64": torch.int64, "int32": torch.int32, "bool": torch.bool}
+_TORCH = {name: getattr(torch, name) for name in WORD_TYPES}
 
 
 class TrainingDivergedError(ProtocolError):

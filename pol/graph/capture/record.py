@@ -177,7 +177,7 @@ def tensor_type(what: str, tensor: Tensor) -> AtenType:
     try:
         return AtenType(str(tensor.dtype).removeprefix("torch."), tuple(int(size) for size in tensor.shape))
     except ProtocolError as error:
-        advice = "; convert it with .float() or .long(), and leave out autocast" if "dtype" in str(error) else ""
+        advice = "; convert it with .float() or .long(), and use autocast in bfloat16" if "dtype" in str(error) else ""
         raise UnsupportedError(f"{what}: {error}{advice}") from error
 
 

@@ -177,10 +177,12 @@ def _where(call: Call) -> Value:
 def _to_copy(call: Call) -> Value:
     value = call.tensor(0)
     target = call.output.dtype
-    if target == call.torch_dtype(0) or (target in {"int32", "int64"} and value.dtype is DType.I32):
+    if target == call.torch_dtype(0):
         return value
     if target == "bool":
         return elementwise(call, [value, 0], lambda b, regs: compared(b, "ne", value.dtype, *regs), value.dtype)
+    if call.dtype is value.dtype:
+        return value
     op = Op.I2F if call.dtype is DType.F32 else Op.F2I
     return call.emitter.map(value.shape, call.dtype, [value], lambda b, regs: b.emit(op, *regs))
 

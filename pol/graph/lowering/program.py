@@ -22,6 +22,7 @@ from pol.graph.lowering.joins import JOINS
 from pol.graph.lowering.losses import LOSSES
 from pol.graph.lowering.normalisation import NORMALISATION
 from pol.graph.lowering.powers import POWERS
+from pol.graph.lowering.precision import rounded
 from pol.graph.lowering.reductions import REDUCTIONS
 from pol.graph.lowering.scatter import SCATTER
 from pol.graph.lowering.selection import SELECTION
@@ -62,11 +63,12 @@ def lower(graph: AtenGraph) -> tuple[StepProgram, Names]:
     values = _inputs(graph)
     types = {reference: graph.type_of(reference) for reference in values}
     for position, node in enumerate(graph.nodes):
-        results = _lower_node(Call(emitter, node, values, types))
+        call = Call(emitter, node, values, types)
+        results = _lower_node(call)
         for output, (result, type_) in enumerate(zip(results, node.outputs, strict=True)):
             _check(node, result, type_)
             reference = Ref(len(graph.inputs) + position, output)
-            values[reference] = result
+            values[reference] = rounded(call, result, type_)
             types[reference] = type_
     producers = []
     for entry, reference in zip(graph.slots, graph.next_state, strict=True):
