@@ -133,7 +133,7 @@ DEFINITIONS: Mapping[str, str] = {
         "exponents 1, 2, 3, 4, -1, -2, 0.5, -0.5 as products, FSQRT, FDIV; others: the function `power`; "
         "integers: exponents 1 to 4",
     ),
-    "_to_copy.default": "I2F, F2I (towards zero), or x != 0 for a boolean; types with a word only",
+    "_to_copy.default": "I2F, F2I (towards zero), x != 0 for a boolean, or to bfloat16; types with a word only",
     **{f"logical_{name}.default": f"{name.upper()} of x != 0" for name in ("and", "or", "xor")},
     "logical_not.default": "x = 0",
     **{
@@ -230,7 +230,8 @@ def _lines() -> Iterator[str]:
     yield f"Lowering version {LOWERING_VERSION} ([spec/documents.md](spec/documents.md)): {len(RULES)} ATen operations."
     yield "Upper-case names are primitives ([spec/arithmetic.md](spec/arithmetic.md)), functions are those of"
     yield "[spec/functions.md](spec/functions.md). Elementwise operations broadcast, and convert integers with I2F"
-    yield "where the result is float32."
+    yield "where the result is float32. An operation on bfloat16 computes in float32; each element of a bfloat16 result"
+    yield "is then rounded once, to nearest, ties to even."
     yield ""
     yield "A reduction counts neighbouring reduced dimensions that are evenly spaced in memory as one, and folds up to"
     yield f"{SEQUENTIAL} terms in row-major order, from the neutral element on. More terms are folded in {LANES}"
