@@ -7,8 +7,10 @@ from collections.abc import Iterator, Mapping
 from pol.graph.aten import LOWERING_VERSION
 from pol.graph.lowering import RULES
 from pol.graph.lowering.activations import ACTIVATIONS
+from pol.graph.lowering.adaptive import ADAPTIVE
 from pol.graph.lowering.advice import DECOMPOSED
 from pol.graph.lowering.attention import ATTENTION
+from pol.graph.lowering.borders import BORDERS
 from pol.graph.lowering.contractions import CONTRACTIONS
 from pol.graph.lowering.convolutions import CONVOLUTIONS
 from pol.graph.lowering.elementwise import ELEMENTWISE
@@ -18,8 +20,10 @@ from pol.graph.lowering.integers import INTEGERS
 from pol.graph.lowering.joins import JOINS
 from pol.graph.lowering.losses import LOSSES
 from pol.graph.lowering.normalisation import NORMALISATION
+from pol.graph.lowering.pooling import POOLING
 from pol.graph.lowering.powers import POWERS
 from pol.graph.lowering.reductions import REDUCTIONS
+from pol.graph.lowering.resampling import RESAMPLING
 from pol.graph.lowering.scatter import SCATTER
 from pol.graph.lowering.selection import SELECTION
 from pol.graph.lowering.softmax import SOFTMAX
@@ -42,6 +46,10 @@ FAMILIES: Mapping[str, Mapping[str, object]] = {
     "Writing at addresses from data": SCATTER,
     "Order of data": SELECTION,
     "Losses over class labels": LOSSES,
+    "Pooling": POOLING,
+    "Adaptive pooling": ADAPTIVE,
+    "Interpolation": RESAMPLING,
+    "Borders and order of positions": BORDERS,
 }
 
 _SAME = "its first argument"
@@ -186,6 +194,64 @@ DEFINITIONS: Mapping[str, str] = {
     "outside of the input x is +0; then FADD of the bias. Transposed: as the gradient of the input",
     "convolution_backward.default": "input: FFMA from +0 over (output channel, windows that see the position, taps "
     "ascending; what a stride leaves out counts as +0); weight: FFMA over (example, positions); bias: the sum",
+    **{
+        f"max_pool{rank}d_with_indices.default": "FMAX from -infinity over the taps; the index is that of the first "
+        "greatest, or of the last NaN"
+        for rank in (2, 3)
+    },
+    **{
+        f"max_pool{rank}d_with_indices_backward.default": "FADD from +0 over the windows whose index is the position"
+        for rank in (2, 3)
+    },
+    **{
+        f"avg_pool{rank}d.default": "FADD from +0 over the taps (+0 outside of the input), FDIV by the count or the "
+        "divisor"
+        for rank in (2, 3)
+    },
+    **{
+        f"avg_pool{rank}d_backward.default": "the gradients divided, FADD from +0 over the windows that see the "
+        "position; in three dimensions windows without overlap"
+        for rank in (2, 3)
+    },
+    **{
+        f"_adaptive_avg_pool{rank}d.default": "parts floor(i * n / m) .. ceil((i + 1) * n / m): FADD from +0, FDIV by "
+        "the count"
+        for rank in (2, 3)
+    },
+    **{
+        f"_adaptive_avg_pool{rank}d_backward.default": "the gradients divided, FADD from +0 over the parts that hold "
+        "the position"
+        for rank in (2, 3)
+    },
+    **{
+        f"{name}{rank}d.default": f"position F2I({place}), the last one at most; scale in binary64, rounded"
+        for name, place in (
+            ("upsample_nearest", "FMUL(i, scale)"),
+            ("_upsample_nearest_exact", "FMUL(FADD(i, 0.5), scale)"),
+        )
+        for rank in (1, 2, 3)
+    },
+    **{
+        f"{name}{rank}d_backward.default": "FADD from +0 over the outputs that repeat the position"
+        for name in ("upsample_nearest", "_upsample_nearest_exact")
+        for rank in (1, 2, 3)
+    },
+    **{
+        f"upsample_{kind}.default": "per dimension, the last one first: FADD(FMUL(1 - w, below), FMUL(w, above)), "
+        "w = position - F2I(position)"
+        for kind in ("linear1d", "bilinear2d", "trilinear3d")
+    },
+    **{
+        f"upsample_{kind}_backward.default": "per dimension, the first one first: sums with FFMA of the gradients from "
+        "below and from above, FADD"
+        for kind in ("linear1d", "bilinear2d", "trilinear3d")
+    },
+    **dict.fromkeys(("reflection_pad1d.default", "reflection_pad2d.default"), "words mirrored at the borders"),
+    **dict.fromkeys(
+        ("reflection_pad1d_backward.default", "reflection_pad2d_backward.default"),
+        "per dimension FADD of the inside, of what was mirrored before it, of what was mirrored behind it",
+    ),
+    **dict.fromkeys(("pixel_shuffle.default", "pixel_unshuffle.default"), "words in another order"),
     **dict.fromkeys(
         ("index_select.default", "embedding.default"), "rows by index; NaN (integers: 0) where there is none"
     ),

@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pytest
 import torch
+from test_lowering_operations import graph_of
 from torch import Tensor
 
 from pol.execution.cpu import CpuExecutor
@@ -12,7 +13,6 @@ from pol.execution.reference import ReferenceExecutor
 from pol.execution.torch_native import ALLOWED
 from pol.graph.capture import to_words
 from pol.graph.lowering import lower
-from tests.graph.test_lowering_operations import graph_of
 
 HOSTILE = np.array(
     [0, 0x80000000, 1, 0x807FFFFF, 0x7F800000, 0xFF800000, 0x7FC00000, 0x7F7FFFFF, 0x3F800000, 0xBF800001], np.uint32

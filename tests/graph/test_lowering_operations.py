@@ -353,6 +353,64 @@ CASES["nll_loss_forward.default"] += [
 CASES["nll_loss_backward.default"] += [
     (torch.tensor(1.5), LOG, LABELS, CLASS_WEIGHTS, reduction, 6, torch.tensor(3.0)) for reduction in (1, 2)
 ]
+POOLED, CHANNEL = torch.randn(2, 3, 7, 6), torch.randn(2, 3, 7)
+OPEN = torch.tensor([[[1.0, 1.0, -0.0], [float("nan"), 0.0, float("-inf")], [-1.0, float("-inf"), float("-inf")]]])
+SOLID = torch.randn(1, 2, 4, 5, 6)
+
+
+MAXIMA = [
+    (POOLED, TWICE, TWICE, NONE, [1, 1], False),
+    (POOLED, [3, 3], TWICE, [1, 1], [1, 1], False),
+    (POOLED, [2, 3], [1, 2], [1, 1], [2, 1], True),
+    (POOLED[0], [3], [], [1], [1], True),
+    (OPEN, TWICE, [1, 1], [1, 1], [1, 1], False),
+    (POOLED, TWICE, [3, 3], NONE, [1, 1], False),
+]
+AVERAGES = [
+    (POOLED, TWICE, [], NONE, False, True, None),
+    (POOLED, [3, 3], TWICE, [1, 1], False, True, None),
+    (POOLED, [3, 3], TWICE, [1, 1], True, False, None),
+    (POOLED, [3, 3], TWICE, [1, 1], True, True, None),
+    (POOLED, [3, 2], [1, 3], [1, 0], False, True, 5),
+    (POOLED, TWICE, [3, 3], NONE, False, True, None),
+]
+SIZES = [[1, 1], [3, 2], [7, 6], [9, 4]]
+for rank, cases in ((2, MAXIMA), (3, [(SOLID, [2, 2, 3], [2, 2, 2], [0, 1, 1], [1, 1, 1], False)])):
+    forward = getattr(torch.ops.aten, f"max_pool{rank}d_with_indices").default
+    CASES[f"max_pool{rank}d_with_indices.default"] = list(cases)
+    CASES[f"max_pool{rank}d_with_indices_backward.default"] = [
+        (torch.randn_like(value), *case, index) for case in cases for value, index in [forward(*case)]
+    ]
+for rank, cases in ((2, AVERAGES), (3, [(SOLID, [2, 2, 2], [], [0, 0, 0], False, True, None)])):
+    forward = getattr(torch.ops.aten, f"avg_pool{rank}d").default
+    CASES[f"avg_pool{rank}d.default"] = list(cases)
+    CASES[f"avg_pool{rank}d_backward.default"] = [(torch.randn_like(forward(*case)), *case) for case in cases]
+CASES |= {
+    "_adaptive_avg_pool2d.default": [(POOLED, size) for size in SIZES] + [(POOLED[0], [4, 4])],
+    "_adaptive_avg_pool2d_backward.default": [(torch.randn(2, 3, *size), POOLED) for size in SIZES],
+    "_adaptive_avg_pool3d.default": [(SOLID, [3, 2, 4])],
+    "_adaptive_avg_pool3d_backward.default": [(torch.randn(1, 2, 3, 2, 4), SOLID)],
+    "reflection_pad1d.default": [(CHANNEL, [2, 1]), (CHANNEL[0], [0, 6])],
+    "reflection_pad1d_backward.default": [(torch.randn(2, 3, 10), CHANNEL, [2, 1])],
+    "reflection_pad2d.default": [(POOLED, [1, 2, 3, 0])],
+    "reflection_pad2d_backward.default": [(torch.randn(2, 3, 10, 9), POOLED, [1, 2, 3, 0])],
+    "pixel_shuffle.default": [(torch.randn(2, 8, 3, 4), 2)],
+    "pixel_unshuffle.default": [(torch.randn(2, 2, 6, 4), 2)],
+}
+INTERPOLATIONS = {1: "linear1d", 2: "bilinear2d", 3: "trilinear3d"}
+for rank, x in ((1, CHANNEL), (2, POOLED), (3, SOLID)):
+    old = list(x.shape[2:])
+    sizes = [([2 * n for n in old], 2.0), ([2 * n for n in old], None), ([n + 2 for n in old], None)]
+    for new, scale in [*sizes, ([int(n * 0.6) for n in old], 0.6)]:
+        scales = [scale] * rank
+        gradient, shape = torch.randn(*x.shape[:2], *new), list(x.shape)
+        for name in (f"upsample_nearest{rank}d", f"_upsample_nearest_exact{rank}d"):
+            CASES.setdefault(f"{name}.default", []).append((x, new, *scales))
+            CASES.setdefault(f"{name}_backward.default", []).append((gradient, new, shape, *scales))
+        for corners in (False, True):
+            name = f"upsample_{INTERPOLATIONS[rank]}"
+            CASES.setdefault(f"{name}.default", []).append((x, new, corners, *scales))
+            CASES.setdefault(f"{name}_backward.default", []).append((gradient, new, shape, corners, *scales))
 RELATIONS = ("eq", "ne", "lt", "le", "gt", "ge")
 for relation in RELATIONS:
     CASES[f"{relation}.Tensor"] = [

@@ -19,7 +19,16 @@ DECOMPOSED = (
 
 _RANDOM = "random layers are not defined yet: set p=0 or call model.eval() first"
 _ADVICE = (
-    (("pool",), "pooling is not defined yet: .view() the windows into a dimension and use .mean(dim) or .amax(dim)"),
+    (
+        ("fractional_max_pool", "adaptive_max_pool", "max_unpool", "lp_pool"),
+        "use max_pool2d or adaptive_avg_pool2d: other pooling is not defined",
+    ),
+    (("bicubic", "_aa."), "use interpolate with mode='nearest' or mode='bilinear', without antialias"),
+    (("grid_sampler", "affine_grid"), "positions that depend on data between pixels are not defined: interpolate"),
+    (("replication_pad", "circular"), "pad with mode='constant' or mode='reflect'"),
+    (("reflection_pad3d",), "pad with mode='constant', or mirror two dimensions at most"),
+    (("im2col", "col2im"), "write unfold and fold as a convolution"),
+    (("deform_conv",), "use an ordinary convolution"),
     (
         ("batch_norm", "layer_norm", "group_norm", "rms_norm"),
         "normalisation layers are not defined yet: write (x - m) * torch.rsqrt(((x - m) ** 2).mean(-1, True) + eps) "

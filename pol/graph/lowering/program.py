@@ -8,8 +8,10 @@ from dataclasses import replace
 from pol.errors import ProtocolError
 from pol.graph.aten import AtenGraph, AtenNode, AtenType, InputRole, Ref
 from pol.graph.lowering.activations import ACTIVATIONS
+from pol.graph.lowering.adaptive import ADAPTIVE
 from pol.graph.lowering.advice import undefined
 from pol.graph.lowering.attention import ATTENTION
+from pol.graph.lowering.borders import BORDERS
 from pol.graph.lowering.call import Call
 from pol.graph.lowering.contractions import CONTRACTIONS
 from pol.graph.lowering.convolutions import CONVOLUTIONS
@@ -21,9 +23,11 @@ from pol.graph.lowering.integers import INTEGERS
 from pol.graph.lowering.joins import JOINS
 from pol.graph.lowering.losses import LOSSES
 from pol.graph.lowering.normalisation import NORMALISATION
+from pol.graph.lowering.pooling import POOLING
 from pol.graph.lowering.powers import POWERS
 from pol.graph.lowering.precision import rounded
 from pol.graph.lowering.reductions import REDUCTIONS
+from pol.graph.lowering.resampling import RESAMPLING
 from pol.graph.lowering.scatter import SCATTER
 from pol.graph.lowering.selection import SELECTION
 from pol.graph.lowering.softmax import SOFTMAX
@@ -46,6 +50,10 @@ RULES: Mapping[str, Callable[[Call], Value | tuple[Value, ...]]] = {
     **CONTRACTIONS,
     **CONVOLUTIONS,
     **ATTENTION,
+    **POOLING,
+    **ADAPTIVE,
+    **RESAMPLING,
+    **BORDERS,
     **INDEXED,
     **SCATTER,
     **SELECTION,

@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from pol.arithmetic.primitives import Op
+from pol.arithmetic.program import Builder
 from pol.errors import ProtocolError
-from pol.graph.lowering.emitter import Emitter, Read
-from pol.graph.lowering.values import Value, View, cut
+from pol.graph.lowering.emitter import Coordinate, Emitter, Read
+from pol.graph.lowering.values import Value, View, cut, integer_word
 from pol.graph.node import Affine, Bound
 
 
@@ -88,6 +89,21 @@ class Grid:
             return []
         return [Bound(Affine(position.base, (0, *self._ordered(strides, folds))), limit)]
 
+    def coordinates(self) -> list[Coordinate]:
+        """All of them as arguments of a formula, for `register`."""
+        return [Coordinate(number) for number in range(len(self._sizes))]
+
+    def register(self, b: Builder, coordinates: Sequence[int], position: Position) -> int:
+        """A position as an i32, from the registers of `coordinates`; what a fold does not change comes first."""
+        element = [number for number, (_, is_fold) in enumerate(self._sizes) if not is_fold]
+        order = element + [number for number, (_, is_fold) in enumerate(self._sizes) if is_fold]
+        result = b.const(integer_word(position.base))
+        for number, stride in sorted(position.strides, key=lambda pair: order.index(pair[0])):
+            coordinate = coordinates[order.index(number)]
+            part = coordinate if stride == 1 else b.emit(Op.MUL, coordinate, b.const(integer_word(stride)))
+            result = b.emit(Op.ADD, result, part)
+        return result
+
     def _ordered(self, strides: Sequence[int], folds: bool) -> tuple[int, ...]:
         """Strides of the coordinates of the output, then of the fold."""
         pairs = list(zip(strides, self._sizes, strict=True))
@@ -110,6 +126,12 @@ class Window:
     def __post_init__(self) -> None:
         if min(self.size, self.taps, self.stride, self.dilation, self.outputs) < 1 or self.padding < 0:
             raise ProtocolError(f"impossible numbers of a window: {self}")
+
+    @property
+    def extents(self) -> list[int]:
+        """Per output, how many positions of the input it sees; for dilation 1."""
+        starts = [output * self.stride - self.padding for output in range(self.outputs)]
+        return [min(start + self.taps, self.size) - max(start, 0) for start in starts]
 
     @property
     def reach(self) -> int:
