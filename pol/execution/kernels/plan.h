@@ -75,8 +75,16 @@ struct ContractionPlan {
     Space batch, rows, columns;
 };
 
-// A fold along contiguous words of its operands.
-struct RowPlan {};
+// A fold along contiguous words of its operands, acc = join(acc, term): rows of terms, each for one element, or for `width`
+// elements in turn (lanes, which are then the first output dimension).
+struct RowPlan {
+    bool lanes;
+    int width;
+    int64_t length;   // words of a row
+    uint8_t join;     // FADD, FMAX, FMIN with x, or FFMA with x and y
+    int x, y;         // registers
+    bool programmed;  // the term is computed, not just read
+};
 
 struct Plan {
     Kind kind;

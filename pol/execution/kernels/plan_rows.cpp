@@ -1,8 +1,57 @@
 // Recognises folds that rows.cpp can run.
+#include <algorithm>
+
 #include "plan.h"
 
 namespace pol {
+namespace {
 
-bool PlannedNode::find_rows() { return false; }
+constexpr int64_t kShortest = 4;           // terms in a row without a term program, and
+constexpr int64_t kShortestProgram = 16;   // with one
+constexpr int64_t kMostLanes = 32;
+
+}  // namespace
+
+bool PlannedNode::find_rows() {
+    if (!plan_.folds || plan_.coordinates != 0 || each_.empty()) return false;
+    RowPlan& row = plan_.row;
+    const PlannedInstruction& last = each_.back();
+    const int acc = plan_.accumulator;
+    if (last.op == FFMA && last.c == acc && last.a != acc && last.b != acc)
+        row.x = last.a, row.y = last.b;
+    else if ((last.op == FADD || last.op == FMAX || last.op == FMIN) && (last.a == acc) != (last.b == acc))
+        row.x = row.y = last.a == acc ? last.b : last.a;
+    else
+        return false;
+    row.join = last.op;
+    const auto reads_accumulator = [&](const PlannedInstruction& in) {
+        return in.a == acc || in.b == acc || in.c == acc || in.d == acc || in.e == acc;
+    };
+    if (std::any_of(once_.begin(), once_.end(), reads_accumulator) || std::any_of(each_.begin(), each_.end() - 1, reads_accumulator)) return false;
+    if (std::any_of(operands_.begin(), operands_.end(), [](const PlannedOperand& operand) { return operand.gather >= 0; })) return false;
+    row.programmed = !once_.empty() || each_.size() > 1;
+
+    const int inner = plan_.fold_rank - 1;
+    const auto some_contiguous = [&](const auto& stride) {
+        return std::any_of(operands_.begin(), operands_.end(), [&](const PlannedOperand& operand) { return stride(forms_[operand.address]) == 1; });
+    };
+    // Lanes: the first output dimension continues in the last fold dimension, evenly for everything that is read.
+    const int64_t width = plan_.space.dims[0];
+    row.lanes = (width == kMostLanes || width == kMostLanes / 2 || width == kMostLanes / 4) && std::all_of(forms_.begin(), forms_.end(), [&](const Form& form) {
+        int64_t stride;
+        return !__builtin_mul_overflow(form.out[0], width, &stride) && form.fold[inner] == stride;
+    });
+    if (row.lanes && some_contiguous([](const Form& form) { return form.out[0]; })) {
+        row.width = static_cast<int>(width);
+        row.length = width * plan_.fold[inner];
+        return true;
+    }
+    row.lanes = false;
+    row.width = 1;
+    row.length = plan_.fold[inner];
+    const int column = plan_.space.rank - 1;
+    return row.length >= (row.programmed ? kShortestProgram : kShortest) && plan_.space.size >= 8 &&
+           some_contiguous([&](const Form& form) { return form.fold[inner]; }) && !some_contiguous([&](const Form& form) { return form.out[column]; });
+}
 
 }  // namespace pol
