@@ -43,9 +43,14 @@ def _lanes(name: str, program: ScalarProgram) -> str:
     canonical = _canonical(program)
     lines = []
     for index, step in enumerate(program.instructions):
-        operands = ", ".join(registers[r] for r in step.operands)
+        reads = list(step.operands)
         call = step.op.name.lower() + ("_" if step.op in _KEYWORDS else "")
-        if step.op in _LAZY:
+        bounded = step.op in (Op.FMIN, Op.FMAX) and [r for r in reads if _is_bound(program, r)]
+        if bounded:
+            reads = [*(r for r in reads if r != bounded[0]), bounded[0]]
+            call += "_constant"
+        operands = ", ".join(registers[r] for r in reads)
+        if step.op in _LAZY or bounded:
             call += f"<{'false' if first + index in canonical else 'true'}>"
         registers.append(f"r{index}")
         value = operands if step.op == Op.MOV else f"{call}({operands})"
@@ -59,6 +64,12 @@ def _lanes(name: str, program: ScalarProgram) -> str:
         f"void {_loop(name)}(uint32_t* d, const uint32_t* const* in, int n) {{\n{pointers}"
         f'    _Pragma("GCC ivdep") for (int j = 0; j < n; ++j) d[j] = {name}_word({arguments});\n}}\n'
     )
+
+
+def _is_bound(program: ScalarProgram, register: int) -> bool:
+    """Whether it is a constant number other than zero: a smallest or greatest value that needs no care for zeros."""
+    index = register - program.inputs
+    return 0 <= index < len(program.constants) and 0 < program.constants[index] & 0x7FFFFFFF <= 0x7F800000
 
 
 def _canonical(program: ScalarProgram) -> set[int]:

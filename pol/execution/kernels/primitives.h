@@ -25,16 +25,28 @@ inline uint32_t word(float value) {
     return lazy || value == value ? bits(value) : kNan;
 }
 
+// Both orders of the one-sided choice that processors have as an instruction. They agree for ordered numbers that differ;
+// for equal ones, of which only zeros have two words, and for a NaN they give one operand each.
+[[gnu::always_inline]] inline uint32_t below(float x, float y) { return bits(x < y ? x : y); }
+[[gnu::always_inline]] inline uint32_t above(float x, float y) { return bits(x > y ? x : y); }
+// The bits of a NaN, or-ed with any word, are those of a NaN.
 template <bool lazy>
-inline uint32_t min_word(uint32_t a, uint32_t b) {
-    const float x = number(a), y = number(b);
-    const uint32_t least = x < y ? a : y < x ? b : a | b;  // equal: a | b is -0 if either is; one is NaN: so is a | b
-    return !lazy && (x != x || y != y) ? kNan : least;
+[[gnu::always_inline]] inline uint32_t min_word(float x, float y) {
+    const uint32_t least = below(x, y) | below(y, x);
+    return lazy || !__builtin_isunordered(x, y) ? least : kNan;
 }
-inline uint32_t max_word(uint32_t a, uint32_t b) {
-    const float x = number(a), y = number(b);
-    const uint32_t greatest = x > y ? a : y > x ? b : a & b;
-    return x != x || y != y ? kNan : greatest;
+[[gnu::always_inline]] inline uint32_t max_word(float x, float y) {
+    const uint32_t greatest = above(x, y) & above(y, x);
+    return __builtin_isunordered(x, y) ? kNan : greatest;
+}
+// With a constant that is neither a zero nor a NaN.
+template <bool lazy>
+[[gnu::always_inline]] inline uint32_t fmin_constant(uint32_t a, uint32_t constant) {
+    return word<lazy>(number(constant) < number(a) ? number(constant) : number(a));
+}
+template <bool lazy>
+[[gnu::always_inline]] inline uint32_t fmax_constant(uint32_t a, uint32_t constant) {
+    return word<lazy>(number(constant) > number(a) ? number(constant) : number(a));
 }
 inline uint32_t rint_word(uint32_t a) {
     // Above 2^23 every number is integral; below, adding and subtracting 2^23 rounds to nearest, ties to even.
@@ -76,8 +88,8 @@ inline uint32_t ffma(uint32_t a, uint32_t b, uint32_t c) {
     return word<lazy>(__builtin_fmaf(number(a), number(b), number(c)));
 }
 POL_FLOAT1(fsqrt, word<lazy>(__builtin_sqrtf(number(a))))
-POL_FLOAT2(fmin, min_word<lazy>(a, b))
-POL_WORD2(fmax, max_word(a, b))
+POL_FLOAT2(fmin, min_word<lazy>(number(a), number(b)))
+POL_WORD2(fmax, max_word(number(a), number(b)))
 POL_WORD2(feq, number(a) == number(b) ? 1u : 0u)
 POL_WORD2(flt, number(a) < number(b) ? 1u : 0u)
 POL_WORD2(fle, number(a) <= number(b) ? 1u : 0u)
