@@ -14,7 +14,6 @@ from torch.optim.lr_scheduler import LRScheduler
 
 from pol.errors import UnsupportedError
 from pol.graph.capture.loop import Loop
-from pol.graph.lowering.advice import advice
 
 _WRAPPERS = ("torch._dynamo", "torch.jit", "torch.nn.parallel", "torch.nn.parallel.data_parallel", "torch.distributed")
 _GRADIENT_HOOKS = {
@@ -67,8 +66,6 @@ def _require_model(model: object, loss: object) -> None:
                 f"{what} is wrapped ({kind.__name__}): capture the plain module that was given to torch.compile, "
                 "torch.jit or DataParallel"
             )
-        if isinstance(module, nn.RNNBase):
-            raise UnsupportedError(f"{what}: {kind.__name__} -- {advice(kind.__name__.lower())}")
     if not callable(loss):
         raise UnsupportedError(f"the loss is a {type(loss).__name__}: it has to be a function of output and target")
     if hasattr(loss, "_torchdynamo_orig_callable"):

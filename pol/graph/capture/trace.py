@@ -11,7 +11,6 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch._decomp import get_decompositions
 from torch._subclasses.fake_tensor import (
     DataDependentOutputException,
     DynamicOutputShapeException,
@@ -27,6 +26,7 @@ from torch.optim import Optimizer
 from torch.utils._pytree import tree_flatten
 
 from pol.errors import PolError, UnsupportedError
+from pol.graph.capture.decompositions import decompositions
 from pol.graph.capture.loop import Loop
 from pol.graph.capture.optimizer_step import OptimizerStep
 from pol.graph.capture.provenance import PHASE, SOURCE, LineRecorder, line_of_error
@@ -34,7 +34,7 @@ from pol.graph.capture.purity import require_equal, require_pure
 from pol.graph.capture.record import data_dependent
 from pol.graph.capture.step import StepInputs, TrainingStep
 from pol.graph.capture.untouched import untouched
-from pol.graph.lowering.advice import DECOMPOSED, undefined
+from pol.graph.lowering.advice import undefined
 
 _DATA_DEPENDENT = (DataDependentOutputException, DynamicOutputShapeException, GuardOnDataDependentSymNode)
 _NEEDS_NUMBERS = (
@@ -73,6 +73,7 @@ def trace_step(
         _quiet(),
         fx_traceback.preserve_node_meta(),
         sdpa_kernel(SDPBackend.MATH),
+        torch.backends.mkldnn.flags(enabled=False),
         torch.enable_grad(),
         untouched({**own, "model": model, "loss": loss, "optimizer": optimizer}) as before,
     ):
@@ -91,8 +92,7 @@ def trace_step(
             # Copies, so that updates in place stay inside the graph and become ordinary values.
             return _Replay(first).run(*(tensor.clone() for tensor in tensors))
 
-        table = get_decompositions([getattr(torch.ops.aten, name) for name in DECOMPOSED])
-        second = _traced(torch.func.functionalize(replay), flat, table, lines)
+        second = _traced(torch.func.functionalize(replay), flat, decompositions(), lines)
     second.graph.eliminate_dead_code()
     return TracedStep(second, list(inputs.optimizer))
 

@@ -11,7 +11,7 @@ import random
 import sys
 import types
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
@@ -26,6 +26,8 @@ from pol.errors import UnsupportedError
 
 _PLAIN = (bool, int, float, complex, str, bytes, Enum, torch.dtype, torch.device, types.NoneType)
 _TABLES = ("_parameters", "_buffers", "_modules")
+_CACHES = {nn.RNNBase: ("_flat_weights", "_flat_weight_refs")}
+"""Attributes in which torch's own modules keep track of their parameters: they follow whatever the parameters are."""
 _ABSENT = object()
 
 
@@ -148,7 +150,8 @@ class Snapshot:
             return ((name, item.func), (name, item.args), (name, item.keywords))
         if not _has_attributes(item):
             return ()
-        parts = list(self._dictionary(vars(item), lambda key: f"{name}.{key}"))
+        caches = [cache for kind, names in _CACHES.items() if isinstance(item, kind) for cache in names]
+        parts = list(self._dictionary(vars(item), lambda key: f"{name}.{key}", caches))
         if isinstance(item, nn.Module):
             tables = [vars(item)[table] for table in _TABLES]
             parts = [part for part in parts if not any(part[1] is table for table in tables)]
@@ -156,7 +159,10 @@ class Snapshot:
                 parts += self._dictionary(table, lambda key: f"{name}.{key}")
         return parts
 
-    def _dictionary(self, item: dict[Any, Any], path: Callable[[Any], str]) -> Iterable[tuple[str, object]]:
+    def _dictionary(
+        self, item: dict[Any, Any], path: Callable[[Any], str], caches: Sequence[str] = ()
+    ) -> Iterable[tuple[str, object]]:
+        """Record a dictionary; `caches` are put back, but nothing is said about changes of them."""
         pairs = dict(item)
 
         def restore() -> None:
@@ -164,8 +170,8 @@ class Snapshot:
                 item.clear()
                 item.update(pairs)
 
-        self._add(lambda: {path(key): value for key, value in item.items()}, restore)
-        return [(path(key), value) for key, value in pairs.items()]
+        self._add(lambda: {path(key): value for key, value in item.items() if key not in caches}, restore)
+        return [(path(key), value) for key, value in pairs.items() if key not in caches]
 
     def _closure(self, name: str, function: types.FunctionType) -> Iterable[tuple[str, object]]:
         names = function.__code__.co_freevars

@@ -35,16 +35,7 @@ _ADVICE = (
         "with m = x.mean(-1, True)",
     ),
     (("weight_norm",), "write the weight as g * v / (v * v).sum(1, True).sqrt()"),
-    (
-        ("rnn", "lstm", "gru"),
-        "recurrent layers are not defined yet: write the cell with linear layers, tanh and sigmoid",
-    ),
     (("dropout", "rand", "bernoulli", "normal_", "multinomial", "uniform"), _RANDOM),
-    (
-        ("empty",),
-        "torch writes into uninitialised memory here, which cannot be replayed: write the formula out, e.g. "
-        "binary_cross_entropy_with_logits as (functional.softplus(x) - x * y).mean()",
-    ),
     (("norm",), "write the norm as (x * x).sum(dim).sqrt()"),
     (("std", "var"), "write the variance as ((x - x.mean(dim, True)) ** 2).mean(dim)"),
     (("unique", "nonzero"), "the shape of the result depends on data: use a mask with torch.where"),
