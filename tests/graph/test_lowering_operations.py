@@ -168,6 +168,8 @@ CASES: dict[str, list[Case]] = {
         (torch.randn(5, 3, 70), LONG, [70], LONG.mean(2, True), 1 / LONG.std(2, keepdim=True), torch.randn(70),
          torch.randn(70), [True, True, True]),
         (torch.randn(3, 4), A, [4], A.mean(1, True), 1 / A.std(1, keepdim=True), B, B, [True, True, True]),
+        (torch.randn(3, 4), A, [4], A.mean(1, True), 1 / A.std(1, keepdim=True), B, B, [False, True, True]),
+        (torch.randn(3, 4), A, [4], A.mean(1, True), 1 / A.std(1, keepdim=True), None, None, [True, False, False]),
     ],
     "_native_batch_norm_legit_functional.default": [
         (LONG, torch.randn(3), torch.randn(3), torch.randn(3), torch.rand(3), True, 0.1, 1e-5),
@@ -185,6 +187,8 @@ CASES: dict[str, list[Case]] = {
     "native_group_norm_backward.default": [
         (torch.randn(4, 6, 5, 5), GROUPS, torch.randn(4, 3), torch.rand(4, 3), torch.randn(6), 4, 6, 25, 3,
          [True, True, True]),
+        (torch.randn(4, 6, 5, 5), GROUPS, torch.randn(4, 3), torch.rand(4, 3), None, 4, 6, 25, 3,
+         [True, False, False]),
     ],
     "_log_softmax.default": [(SCORES, 1, False), (SCORES, 0, False), (WIDE, -1, False)],
     "_softmax.default": [(SCORES, 1, False), (LONG, 1, False)],

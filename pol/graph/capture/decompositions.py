@@ -29,7 +29,7 @@ def _zeros_like(tensor: Tensor, **options: Any) -> Tensor:
 
 
 def _zeros(size: Sequence[int], **options: Any) -> Tensor:
-    """Memory that torch leaves uninitialised is zero: what is never read then costs nothing, and the rest is defined."""
+    """Memory that torch leaves uninitialised is zero: what nobody reads costs nothing, and the rest is defined."""
     chosen = options.get("dtype")
     return torch.full(size, 0, dtype=torch.get_default_dtype() if chosen is None else chosen)
 

@@ -98,6 +98,13 @@ class Call:
             raise ProtocolError(f"argument {position} of {self.node.operation} is not a boolean: {value!r}")
         return value
 
+    def chosen(self, results: Sequence[Value], position: int) -> tuple[Value, ...]:
+        """Those of the results that a mask of booleans asks for: the others are no outputs of the node."""
+        mask = self.argument(position)
+        if not isinstance(mask, tuple) or len(mask) != len(results):
+            raise ProtocolError(f"argument {position} of {self.node.operation} is not a mask: {mask!r}")
+        return tuple(result for result, is_wanted in zip(results, mask, strict=True) if is_wanted)
+
     def unsupported(self, what: str) -> UnsupportedError:
         """An error that names the operation and the user's line."""
         return UnsupportedError(f"{self.node.source or self.node.name} -- {self.node.operation}: {what}")

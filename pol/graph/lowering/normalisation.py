@@ -15,7 +15,7 @@ from pol.graph.lowering.call import Call
 from pol.graph.lowering.emitter import FoldFormula, Formula
 from pol.graph.lowering.folds import FLOAT_SUM, fold_terms, reduce, restored
 from pol.graph.lowering.reductions import mean_along, scaled, squares
-from pol.graph.lowering.values import Value, View, expand, reshape, unsqueeze
+from pol.graph.lowering.values import Fill, Value, View, expand, float_word, reshape, unsqueeze
 from pol.graph.types import DType
 
 
@@ -26,6 +26,11 @@ class _Statistics:
     mean: View
     squares: View
     rstd: View
+
+
+def _ones(*shape: int) -> Fill:
+    """What stands for a weight that is not there; a product with it is exact."""
+    return Fill(float_word(1.0), DType.F32, shape)
 
 
 def _map(call: Call, shape: Sequence[int], values: Sequence[Value], formula: Formula, part: str = "") -> View:
@@ -99,7 +104,9 @@ def _layer_norm(call: Call) -> tuple[Value, ...]:
 def _layer_norm_backward(call: Call) -> tuple[Value, ...]:
     """With c = x - mean, h = g * weight, n terms: rstd * (h - (c * (rstd * (rstd * sum(h * c) / n)) + sum(h) / n))."""
     gradient, value, normalised = call.tensor(0), call.tensor(1), call.integers(2)
-    mean, rstd, weight = call.tensor(3), call.tensor(4), call.tensor(5)
+    mean, rstd, weight = call.tensor(3), call.tensor(4), _optional(call, 5)
+    if weight is None:
+        weight = _ones(*normalised)
     rank = len(value.shape)
     axes, rows = tuple(range(rank - len(normalised), rank)), tuple(range(rank - len(normalised)))
     inner = _centred_gradient(call, gradient, value, mean, rstd, weight, axes)
@@ -108,7 +115,7 @@ def _layer_norm_backward(call: Call) -> tuple[Value, ...]:
         return b.emit(Op.FFMA, regs[0], b.emit(Op.FMUL, b.emit(Op.FSUB, regs[1], regs[2]), regs[3]), accumulator)
 
     by_weight = _sum_of_products(call, [gradient, value, mean, rstd], rows, along_rows, "weight")
-    return inner, by_weight, reduce(call.emitter, gradient, rows, FLOAT_SUM, "bias")
+    return call.chosen((inner, by_weight, reduce(call.emitter, gradient, rows, FLOAT_SUM, "bias")), 7)
 
 
 def _centred_gradient(
@@ -215,7 +222,7 @@ def _batch_norm_backward(call: Call) -> tuple[Value, ...]:
         return b.emit(Op.FMUL, regs[5], b.emit(Op.FSUB, regs[0], removed))
 
     parts = [_channel(part, rank) for part in (slopes, means, factor)]
-    return _map(call, value.shape, [gradient, value, mean, *parts], formula), by_weight, total
+    return call.chosen((_map(call, value.shape, [gradient, value, mean, *parts], formula), by_weight, total), 9)
 
 
 def _group_sizes(call: Call, first: int) -> tuple[int, int, int, int]:
@@ -249,7 +256,8 @@ def _group_norm_backward(call: Call) -> tuple[Value, ...]:
     samples, groups, channels, positions = sizes
     gradient, value = (_reshaped(call, call.tensor(position), sizes) for position in (0, 1))
     mean, rstd = (_reshaped(call, call.tensor(position), (samples, groups, 1, 1)) for position in (2, 3))
-    factor = _by_channel(call, call.tensor(4), groups)
+    weight = _optional(call, 4)
+    factor = _by_channel(call, _ones(groups * channels) if weight is None else weight, groups)
 
     def centred(b: Builder, accumulator: int, regs: list[int]) -> int:
         return b.emit(Op.FFMA, regs[0], b.emit(Op.FSUB, regs[1], regs[2]), accumulator)
@@ -278,7 +286,7 @@ def _group_norm_backward(call: Call) -> tuple[Value, ...]:
     by_weight = _sum_of_products(call, [products, rstd], (0, 3), product, "weight")
     by_bias = reduce(call.emitter, sums, (0, 3), FLOAT_SUM, "bias")
     flat = (groups * channels,)
-    return _small(inner, call.output.shape), _small(by_weight, flat), _small(by_bias, flat)
+    return call.chosen((_small(inner, call.tensor(1).shape), _small(by_weight, flat), _small(by_bias, flat)), 9)
 
 
 NORMALISATION: Mapping[str, Callable[[Call], tuple[Value, ...]]] = {
