@@ -21,7 +21,6 @@ struct Panels {
     alignas(64) float y[kColumnPanels * kBlockTerms * kTileColumns];
     alignas(64) uint32_t buffer[kMaxLanes];
     alignas(64) float tile[kTileRows * kTileColumns];
-    Term term[2][kBlockTerms];                   // of panels that are packed, and of those read in place
     int64_t x_term[kBlockTerms], y_term[kBlockTerms];
     const float* row[kBlockRows];                // where the words of a row begin, packed or not
     const float* panel[kColumnPanels];
@@ -31,17 +30,25 @@ struct Panels {
     int64_t column_place[kBlockColumns];         // in the source of y
 };
 
+constexpr Multiplies<Stepped> kMultiplies;
+
 struct Block {
     int64_t k;
     int terms;
-    bool first, last;
+    Ends ends;
 };
 
-// Whether the numbers ascend by one.
-inline bool consecutive(const int64_t* numbers, int count) {
-    for (int i = 1; i < count; ++i)
-        if (numbers[i] != numbers[i - 1] + 1) return false;
+// Whether the numbers form an arithmetic progression, and of which step.
+inline bool progression(const int64_t* numbers, int count, int64_t* step) {
+    *step = count > 1 ? numbers[1] - numbers[0] : 1;
+    for (int i = 2; i < count; ++i)
+        if (numbers[i] - numbers[i - 1] != *step) return false;
     return true;
+}
+
+inline bool consecutive(const int64_t* numbers, int count) {
+    int64_t step;
+    return progression(numbers, count, &step) && step == 1;
 }
 
 struct MatrixProduct {
@@ -54,7 +61,7 @@ struct MatrixProduct {
     int64_t strides[kMaxRank];
     int64_t bases[kMaxOperands * (1 + kMaxBounds) + kMaxCoordinates];
     uint32_t* out;
-    const Multiplies multiplies;
+    int64_t x_step, y_step;  // of a row's terms; of the terms of panels read in place
 
     MatrixProduct(const Plan& plan_, const Run& run_, void* scratch, int64_t batch)
         : plan(plan_),
@@ -100,10 +107,6 @@ struct MatrixProduct {
         }
     }
 
-    void set_x_terms(int terms, int64_t stride) {
-        for (int t = 0; t < terms; ++t) panels.term[0][t].x = panels.term[1][t].x = static_cast<int32_t>(t * stride);
-    }
-
     // x for `count` rows, to be read by `uses` tiles each.
     void pack_rows(int64_t first, int count, const Block& block, int uses) {
         const int terms = block.terms;
@@ -117,22 +120,22 @@ struct MatrixProduct {
                 for (int r = 0; r < count; ++r) by_tile(r)[t * kTileRows] = words[r];
             }
             for (int r = 0; r < count; ++r) panels.row[r] = by_tile(r);
-            set_x_terms(terms, kTileRows);
+            x_step = kTileRows;
             return;
         }
         const float* source = reinterpret_cast<const float*>(x.source) + bases[x.operand->address];
         for (int r = 0; r < count; ++r) panels.row[r] = source + offset_at(shape.rows, plan.form[x.operand->address].out, first + r);
-        if (uses <= kFewUses) {
-            for (int t = 0; t < terms; ++t) panels.term[0][t].x = panels.term[1][t].x = static_cast<int32_t>(panels.x_term[t]);
+        const bool even = progression(panels.x_term, terms, &x_step);
+        if (even && uses <= kFewUses) {
+            for (int r = 0; r < count; ++r) panels.row[r] += panels.x_term[0];
             return;
         }
-        if (consecutive(panels.x_term, terms)) {
+        if (even && x_step == 1) {
             for (int r = 0; r < count; ++r) {
                 float* to = panels.x + r * kRowPitch;
                 __builtin_memcpy(to, panels.row[r] + panels.x_term[0], size_t(terms) * sizeof(float));
                 panels.row[r] = to;
             }
-            set_x_terms(terms, 1);
             return;
         }
         for (int r = 0; r < count; r += kTileRows) {
@@ -148,7 +151,7 @@ struct MatrixProduct {
                     for (int t = 0; t < terms; ++t) to[t * kTileRows + i] = from[i][panels.x_term[t]];
             for (int i = 0; i < rows; ++i) panels.row[r + i] = to + i;
         }
-        set_x_terms(terms, kTileRows);
+        x_step = kTileRows;
     }
 
     float* packed(int panel) { return panels.y + panel * kBlockTerms * kTileColumns; }
@@ -156,7 +159,6 @@ struct MatrixProduct {
     // y for `count` columns, to be read by `uses` tiles each; what a panel has past the last column is zero.
     void pack_columns(int64_t first, int count, const Block& block, int uses) {
         const int terms = block.terms, last = (count - 1) / kTileColumns;
-        for (int t = 0; t < terms; ++t) panels.term[0][t].y = t * kTileColumns;
         for (int p = 0; p <= last; ++p) {
             panels.panel[p] = packed(p);
             panels.in_place[p] = false;
@@ -166,20 +168,19 @@ struct MatrixProduct {
             fetch_columns(first, count, block);
             return;
         }
-        for (int t = 0; t < terms; ++t) panels.term[1][t].y = static_cast<int32_t>(panels.y_term[t]);
         const float* source = reinterpret_cast<const float*>(y.source) + bases[y.operand->address];
-        const bool lines = consecutive(panels.y_term, terms);
+        const bool even = progression(panels.y_term, terms, &y_step);
         for (int p = 0; p <= last; ++p) {
             const int columns = p < last ? kTileColumns : count - last * kTileColumns;
             const int64_t* at = panels.column_place + p * kTileColumns;
             const bool neighbours = consecutive(at, columns);
-            if (neighbours && uses <= kFewUses && columns == kTileColumns) {
-                panels.panel[p] = source + at[0];
+            if (neighbours && even && uses <= kFewUses && columns == kTileColumns) {
+                panels.panel[p] = source + at[0] + panels.y_term[0];
                 panels.in_place[p] = true;
             } else if (neighbours && columns == kTileColumns) {
                 for (int t = 0; t < terms; ++t)
                     __builtin_memcpy(packed(p) + t * kTileColumns, source + at[0] + panels.y_term[t], kTileColumns * sizeof(float));
-            } else if (lines) {
+            } else if (even && y_step == 1) {
                 const float* from[kTileColumns];
                 for (int c = 0; c < columns; ++c) from[c] = source + at[c] + panels.y_term[0];
                 transpose(from, columns, terms, packed(p), kTileColumns);
@@ -210,19 +211,22 @@ struct MatrixProduct {
         for (int r = 0; r < rows; ++r) {
             uint32_t* place = out + panels.row_offset[row + r];
             tile[r] = direct ? reinterpret_cast<float*>(place + column[0]) : panels.tile + r * kTileColumns;
-            uint32_t* words = reinterpret_cast<uint32_t*>(tile[r]);
-            if (block.first)
-                fill(words, plan.init, width);
-            else if (!direct)
-                for (int c = 0; c < columns; ++c) words[c] = place[column[c]];
+            if (!direct && !block.ends.first)
+                for (int c = 0; c < columns; ++c) reinterpret_cast<uint32_t*>(tile[r])[c] = place[column[c]];
         }
-        multiplies.of[rows][vectors](block.terms, panels.term[panels.in_place[panel]], panels.row + row, panels.panel[panel], tile);
+        const Stepped terms{block.terms, x_step, panels.in_place[panel] ? y_step : kTileColumns};
+        kMultiplies.of[rows][vectors](terms, block.ends, panels.row + row, panels.panel[panel], tile);
+        if (direct) return;
         for (int r = 0; r < rows; ++r) {
-            uint32_t* words = reinterpret_cast<uint32_t*>(tile[r]);
-            if (block.last) finish(tile[r], width);
-            if (!direct)
-                for (int c = 0; c < columns; ++c) out[panels.row_offset[row + r] + column[c]] = words[c];
+            uint32_t* place = out + panels.row_offset[row + r];
+            for (int c = 0; c < columns; ++c) place[column[c]] = reinterpret_cast<uint32_t*>(tile[r])[c];
         }
+    }
+
+    // Asks for the words of a tile before they are needed.
+    void prefetch_tile(int row, int rows, int panel) {
+        const int64_t* column = panels.column_offset + panel * kTileColumns;
+        for (int r = 0; r < rows; ++r) __builtin_prefetch(out + panels.row_offset[row + r] + column[0], 1);
     }
 
     void compute(int64_t first_row, int64_t end_row, int64_t first_column, int columns) {
@@ -235,7 +239,7 @@ struct MatrixProduct {
         const int64_t row_tiles = (end_row - first_row + kTileRows - 1) / kTileRows;
         for (int64_t k = 0; k < plan.terms; k += kBlockTerms) {
             const int64_t left = plan.terms - k;
-            const Block block{k, left < kBlockTerms ? static_cast<int>(left) : kBlockTerms, k == 0, left <= kBlockTerms};
+            const Block block{k, left < kBlockTerms ? static_cast<int>(left) : kBlockTerms, {k == 0, left <= kBlockTerms, number(plan.init)}};
             locate_terms(block);
             pack_columns(first_column, columns, block, row_tiles < kMaxLanes ? static_cast<int>(row_tiles) : kMaxLanes);
             for (int64_t row = first_row; row < end_row; row += kBlockRows) {
@@ -248,6 +252,7 @@ struct MatrixProduct {
                     for (int t = 0; t < tiles; ++t) {
                         // Tiles of nearly equal height: a last one of a row or two would waste most of its time.
                         const int begin = rows * t / tiles, end = rows * (t + 1) / tiles;
+                        if (t + 1 < tiles) prefetch_tile(end, rows * (t + 2) / tiles - end, panel);
                         multiply_tile(begin, end - begin, panel, width, block);
                     }
                 }

@@ -22,6 +22,7 @@ struct Vector {
     static Vector splat(float x) { return {_mm512_set1_ps(x)}; }
     void store(float* p) const { _mm512_storeu_ps(p, v); }
     void add_product(Vector a, Vector b) { v = _mm512_fmadd_ps(a.v, b.v, v); }
+    void make_nan_one() { v = _mm512_mask_mov_ps(v, _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q), _mm512_set1_ps(number(kNan))); }
 };
 constexpr int kTileRows = 14, kTileVectors = 2;
 #elif defined(__AVX2__)
@@ -32,6 +33,7 @@ struct Vector {
     static Vector splat(float x) { return {_mm256_set1_ps(x)}; }
     void store(float* p) const { _mm256_storeu_ps(p, v); }
     void add_product(Vector a, Vector b) { v = _mm256_fmadd_ps(a.v, b.v, v); }
+    void make_nan_one() { v = _mm256_blendv_ps(v, _mm256_set1_ps(number(kNan)), _mm256_cmp_ps(v, v, _CMP_UNORD_Q)); }
 };
 constexpr int kTileRows = 6, kTileVectors = 2;
 #elif defined(__aarch64__)
@@ -42,6 +44,7 @@ struct Vector {
     static Vector splat(float x) { return {vdupq_n_f32(x)}; }
     void store(float* p) const { vst1q_f32(p, v); }
     void add_product(Vector a, Vector b) { v = vfmaq_f32(v, a.v, b.v); }
+    void make_nan_one() { v = vbslq_f32(vceqq_f32(v, v), v, vdupq_n_f32(number(kNan))); }
 };
 constexpr int kTileRows = 8, kTileVectors = 3;
 #else
@@ -52,47 +55,87 @@ struct Vector {
     static Vector splat(float x) { return {x}; }
     void store(float* p) const { *p = v; }
     void add_product(Vector a, Vector b) { v = __builtin_fmaf(a.v, b.v, v); }
+    void make_nan_one() { v = number(word<false>(v)); }
 };
 constexpr int kTileRows = 4, kTileVectors = 4;
 #endif
 
 constexpr int kTileColumns = kTileVectors * Vector::width;
 
-// Where the words of a term stand, from the place of each row and of the columns.
-struct Term {
-    int32_t x, y;
+// How the places of terms follow each other, from the place of each row in x and of the columns in y: by equal steps ...
+struct Stepped {
+    int terms;
+    int64_t x, y;
+
+    template <class Body>
+    __attribute__((always_inline)) void each(const float* from, const Body& body) const {
+        int64_t at = 0;
+        for (int t = 0; t < terms; ++t, at += x, from += y) body(at, from);
+    }
+};
+
+// ... or by a list.
+struct Listed {
+    struct Term {
+        int32_t x, y;
+    };
+    int terms;
+    const Term* term;
+
+    template <class Body>
+    __attribute__((always_inline)) void each(const float* from, const Body& body) const {
+#pragma GCC unroll 4
+        for (int t = 0; t < terms; ++t) body(term[t].x, from + term[t].y);
+    }
+};
+
+// What happens before and after the terms: the first of a fold begin with `init`, and after the last every NaN becomes the one
+// NaN (it stays some NaN to the end of a fold, so that this is soon enough).
+struct Ends {
+    bool first, last;
+    float init;
 };
 
 // tile[r][..] += the products of the terms in order.
-template <int rows, int vectors>
-void multiply(int terms, const Term* term, const float* const* x, const float* y, float* const* tile) {
+template <int rows, int vectors, class Terms>
+void multiply(const Terms& terms, const Ends& ends, const float* const* x, const float* y, float* const* tile) {
     Vector sum[rows][vectors];
+    const Vector init = Vector::splat(ends.init);
+#pragma GCC unroll 16
     for (int r = 0; r < rows; ++r)
-        for (int v = 0; v < vectors; ++v) sum[r][v] = Vector::load(tile[r] + v * Vector::width);
-    for (const Term* end = term + terms; term != end; ++term) {
-        const int64_t at = term->x;
-        const float* from = y + term->y;
+#pragma GCC unroll 4
+        for (int v = 0; v < vectors; ++v) sum[r][v] = ends.first ? init : Vector::load(tile[r] + v * Vector::width);
+    terms.each(y, [&](int64_t at, const float* from) __attribute__((always_inline)) {
         Vector column[vectors];
+#pragma GCC unroll 4
         for (int v = 0; v < vectors; ++v) column[v] = Vector::load(from + v * Vector::width);
+#pragma GCC unroll 16
         for (int r = 0; r < rows; ++r) {
             const Vector row = Vector::splat(x[r][at]);
+#pragma GCC unroll 4
             for (int v = 0; v < vectors; ++v) sum[r][v].add_product(row, column[v]);
         }
-    }
+    });
+#pragma GCC unroll 16
     for (int r = 0; r < rows; ++r)
-        for (int v = 0; v < vectors; ++v) sum[r][v].store(tile[r] + v * Vector::width);
+#pragma GCC unroll 4
+        for (int v = 0; v < vectors; ++v) {
+            if (ends.last) sum[r][v].make_nan_one();
+            sum[r][v].store(tile[r] + v * Vector::width);
+        }
 }
 
-// By rows and vectors of the tile.
+// `multiply` by rows and vectors of the tile.
+template <class Terms>
 struct Multiplies {
-    using Function = void (*)(int, const Term*, const float* const*, const float*, float* const*);
+    using Function = void (*)(const Terms&, const Ends&, const float* const*, const float*, float* const*);
     Function of[kTileRows + 1][kTileVectors + 1];
 
-    Multiplies() { list<kTileRows, kTileVectors>(); }
+    constexpr Multiplies() : of{} { list<kTileRows, kTileVectors>(); }
 
     template <int rows, int vectors>
-    void list() {
-        of[rows][vectors] = multiply<rows, vectors>;
+    constexpr void list() {
+        of[rows][vectors] = multiply<rows, vectors, Terms>;
         if constexpr (vectors > 1)
             list<rows, vectors - 1>();
         else if constexpr (rows > 1)
@@ -143,12 +186,6 @@ inline void transpose(const float* const* from, int64_t rows, int64_t columns, f
     }
     for (; i < rows; ++i)
         for (int64_t j = 0; j < columns; ++j) to[j * pitch + i] = from[i][j];
-}
-
-// Makes every NaN the one NaN: a NaN stays one to the end of a fold, so that this is soon enough there.
-inline void finish(float* tile, int count) {
-    uint32_t* words = reinterpret_cast<uint32_t*>(tile);
-    for (int c = 0; c < count; ++c) words[c] = is_nan(words[c]) ? kNan : words[c];
 }
 
 }  // namespace

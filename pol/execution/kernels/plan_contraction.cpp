@@ -6,7 +6,7 @@
 namespace pol {
 namespace {
 
-constexpr int64_t kSmallest = 4;  // with fewer rows or columns packing gains nothing
+constexpr int64_t kSmallest = 4;  // columns: with fewer, vectors are mostly idle
 constexpr int64_t kNarrow = 16;
 
 }  // namespace
@@ -28,12 +28,11 @@ bool PlannedNode::find_contraction() {
         const bool in_x = x_axes >> d & 1, in_y = y_axes >> d & 1;
         add_axis(in_x == in_y ? contraction.batch : in_x ? contraction.rows : contraction.columns, plan_.space, d);
     }
-    if (contraction.rows.size < kSmallest || contraction.columns.size < kSmallest) return false;
     if (contraction.columns.size < kNarrow && contraction.columns.size < contraction.rows.size) {
         std::swap(contraction.x, contraction.y);
         std::swap(contraction.rows, contraction.columns);
     }
-    return true;
+    return contraction.columns.size >= kSmallest;
 }
 
 }  // namespace pol
