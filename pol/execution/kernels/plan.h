@@ -69,10 +69,23 @@ constexpr uint8_t kFunction = 0x80;
 // Which kernel runs a node; Isa has one row of its table for each.
 enum Kind { kElements, kContraction, kRowFold, kKinds };
 
+// A contraction with bounds, as in a convolution: x varies along rows, y along lanes, either along positions, and no bound
+// depends on rows or lanes.
+struct TapPlan {
+    int x, y;
+    Space batch, rows, positions, lanes;  // lanes: one dimension
+    int chunked;      // fold dimension that is cut into blocks; those within are run whole
+    int64_t chunk;    // its values per block
+    int64_t inner;    // terms per value
+};
+
 // acc = FFMA(x, y, acc) with x and y varying along different output dimensions: a matrix product in disguise.
 struct ContractionPlan {
     int x, y;         // operands; y varies along the innermost dimension
     Space batch, rows, columns;
+    // If reads have bounds: the same output cut otherwise, so that bounds depend on positions and terms only.
+    bool has_taps;
+    TapPlan taps;
 };
 
 // A fold along contiguous words of its operands, acc = join(acc, term): rows of terms, each for one element, or for `width`
@@ -149,6 +162,9 @@ class PlannedNode {
     void schedule(const Descriptor& descriptor);
     // Each fills in its part of the plan and returns true if its kernel can run the node.
     bool find_contraction();
+    bool find_taps(int x, int y);
+    unsigned bound_axes(int o) const;
+    int64_t own_positions(const TapPlan& taps) const;
     bool find_rows();
     void find_key();
     // Marks the instructions whose NaNs no bit of the output depends on.

@@ -1,0 +1,156 @@
+"""Native matrix products and convolutions give the bits of the reference: odd sizes, bounds, groups, hostile words."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from pol.arithmetic.primitives import Words
+from pol.cli.benchmarks.contractions import (
+    Layer,
+    Read,
+    convolutions,
+    fold,
+    product,
+)
+from pol.execution import _kernels
+from pol.execution.reference import evaluate_node
+from pol.execution.sources import Sources
+from pol.graph.node import Node
+
+HOSTILE = np.array(
+    [0, 0x80000000, 1, 0x80000001, 0x00800000, 0x7F7FFFFF, 0x7F800000, 0xFF800000, 0x7FC00000, 0xFFA00001], np.uint32
+)
+
+
+@pytest.fixture(params=_kernels.isas())
+def isa(request: pytest.FixtureRequest) -> Iterator[str]:
+    before = _kernels.isa()
+    _kernels.set_isa(request.param)
+    yield request.param
+    _kernels.set_isa(before)
+
+
+def spoiled(tensors: tuple[Words, ...], how: str) -> list[Words]:
+    """Copies with words that a kernel might treat otherwise than the definition."""
+    numbers = np.random.default_rng(len(how))
+    copies = [tensor.copy() for tensor in tensors]
+    for copy in copies:
+        words = copy.reshape(-1)
+        match how:
+            case "hostile":
+                where = numbers.integers(0, words.size, max(words.size // 100, 1))
+                words[where] = numbers.choice(HOSTILE, where.size)
+            case "one infinity":
+                words[numbers.integers(words.size)] = 0x7F800000
+            case "underflow":  # products round to +0 and -0
+                words[:] = (words.view(np.float32) * np.float32(1e-23)).view(np.uint32)
+            case "zeros":
+                words[:] = numbers.choice(HOSTILE[:2], words.size)
+    return copies
+
+
+def check(node: Node, tensors: list[Words], threads: tuple[int, ...] = (1, 2, 3)) -> None:
+    expected = evaluate_node(node, 0, Sources([], tensors, []))
+    for number in threads:
+        out = np.full(node.type.shape, 0xDEADBEEF, np.uint32)
+        _kernels.Node(node.encode()).run(0, out, tensors, number)
+        assert np.array_equal(out, expected), f"{number} threads"
+
+
+@pytest.mark.parametrize("how", ["plain", "hostile", "one infinity", "underflow", "zeros"])
+@pytest.mark.parametrize(
+    "layer",
+    [
+        Layer(9, 4, 5, 7, 3),
+        Layer(8, 5, 7, 6, 3, 2),
+        Layer(17, 3, 8, 9, 3),
+        Layer(33, 8, 16, 6, 1, 2, 0),
+        Layer(8, 3, 9, 14, 7, 2, 3),
+        Layer(10, 20, 13, 4, 3, 2),
+        Layer(3, 9, 10, 6, 3),
+        Layer(8, 1, 1, 5, 3),
+        Layer(32, 30, 14, 2, 3),
+    ],
+    ids=lambda layer: layer.name,
+)
+def test_convolution_and_its_gradients(isa: str, layer: Layer, how: str) -> None:
+    for case in convolutions(layer):
+        for node in case.nodes:
+            check(node, spoiled(case.operands, how))
+
+
+@pytest.mark.parametrize("how", ["plain", "hostile"])
+@pytest.mark.parametrize(
+    ("left", "right"), [("bmk", "bkn"), ("bmk", "bnk"), ("kmb", "nbk"), ("mk", "kn"), ("km", "nk")]
+)
+@pytest.mark.parametrize(
+    "sizes",
+    [(1, 1, 5, 7), (2, 1, 70, 300), (3, 2, 16, 1), (1, 3, 9, 260), (5, 7, 15, 33), (1, 30, 40, 513), (1, 130, 33, 20)],
+    ids=str,
+)
+def test_matrix_product(isa: str, sizes: tuple[int, int, int, int], left: str, right: str, how: str) -> None:
+    named = dict(zip("bmnk", sizes, strict=True))
+    if "b" not in left:
+        del named["b"]
+    case = product("", named, left, right)
+    check(case.nodes[0], spoiled(case.operands, how))
+
+
+def grouped(fill: int, dilation: int, init: int = 0) -> tuple[Node, tuple[Words, ...]]:
+    """8 images of 2 groups with 3 channels in and 4 out, 3x3 of 7x6 places, padded by the dilation."""
+    sizes = {"n": 8, "g": 2, "o": 4, "y": 7, "x": 6, "c": 3, "k": 3, "l": 3}
+    numbers = np.random.default_rng(fill % 97 + dilation)
+    image, kernel = (
+        numbers.standard_normal(shape).astype(np.float32).view(np.uint32) for shape in ((8, 6, 7, 6), (8, 3, 3, 3))
+    )
+    strides = {"n": 252, "g": 126, "c": 42, "y": 6, "x": 1, "k": 6 * dilation, "l": dilation}
+    bounds = (({"y": 1, "k": dilation}, -dilation, 7), ({"x": 1, "l": dilation}, -dilation, 6))
+    seen = Read(0, strides, -7 * dilation, bounds)
+    weight = Read(1, {"g": 108, "o": 27, "c": 9, "k": 3, "l": 1})
+    node = fold(sizes, "ngoyx", "ckl", (image, kernel), seen, weight)
+    operands = (replace(node.operands[0], fill=fill), node.operands[1])
+    return replace(node, operands=operands, init=init), (image, kernel)
+
+
+@pytest.mark.parametrize("how", ["plain", "hostile", "underflow", "zeros"])
+@pytest.mark.parametrize("dilation", [1, 2, 8])
+@pytest.mark.parametrize("fill", [0, 0x80000000, 0x3F800000, 0x7F800000])
+@pytest.mark.parametrize("init", [0, 0x80000000, 0x7FA00000])
+def test_groups_dilation_and_what_stands_outside(isa: str, how: str, dilation: int, fill: int, init: int) -> None:
+    node, tensors = grouped(fill, dilation, init)
+    check(node, spoiled(tensors, how), (1, 2))
+
+
+def test_bounds_that_allow_reads_past_the_source() -> None:
+    """The addresses, not only the bounds, decide what is the fill word."""
+    node, tensors = grouped(0x3F800000, 1)
+    image = node.operands[0]
+    for shift in (-300, -1, 1, 300):
+        moved = replace(image, address=replace(image.address, base=image.address.base + shift))
+        check(replace(node, operands=(moved, node.operands[1])), list(tensors), (1, 2))
+
+
+@pytest.mark.parametrize("how", ["plain", "hostile", "underflow"])
+def test_both_operands_bounded(isa: str, how: str) -> None:
+    """The input gradient of a convolution of stride 2 as one node: remainders of the position are rows with bounds."""
+    sizes = {"n": 9, "c": 7, "q": 4, "r": 2, "p": 5, "s": 2, "o": 6, "k": 2, "l": 2}
+    numbers = np.random.default_rng(5)
+    gradient, kernel = (
+        numbers.standard_normal(shape).astype(np.float32).view(np.uint32) for shape in ((9, 6, 4, 5), (6, 7, 3, 3))
+    )
+    small = Read(
+        0,
+        {"n": 120, "o": 20, "q": 5, "k": -5, "p": 1, "l": -1},
+        6,
+        (({"q": 1, "k": -1}, 1, 4), ({"p": 1, "l": -1}, 1, 5)),
+    )
+    weight = Read(
+        1,
+        {"o": 63, "c": 9, "r": 3, "k": 6, "s": 1, "l": 2},
+        -4,
+        (({"r": 1, "k": 2}, -1, 3), ({"s": 1, "l": 2}, -1, 3)),
+    )
+    node = fold(sizes, "ncqrps", "okl", (gradient, kernel), small, weight)
+    check(node, spoiled((gradient, kernel), how))
