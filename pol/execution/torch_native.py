@@ -37,7 +37,7 @@ _ALLOWED_NAMES = (
     "native_group_norm_backward.default", "_log_softmax.default",
     "_softmax.default", "_log_softmax_backward_data.default", "_softmax_backward_data.default", "mm.default",
     "bmm.default", "addmm.default", "index_select.default", "embedding.default", "gather.default",
-    "convolution.default", "convolution_backward.default",
+    "convolution.default", "convolution_backward.default", "copy.default",
     "max_pool2d_with_indices.default", "max_pool2d_with_indices_backward.default",
     "max_pool3d_with_indices.default", "max_pool3d_with_indices_backward.default", "avg_pool2d.default",
     "avg_pool2d_backward.default", "avg_pool3d.default", "avg_pool3d_backward.default",

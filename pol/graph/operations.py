@@ -56,6 +56,7 @@ _SAME = "its first argument"
 _COMPARISON = "1 or 0; as integers only if both are integers; NaN is unequal to everything"
 DEFINITIONS: Mapping[str, str] = {
     **dict.fromkeys(("alias.default", "clone.default", "detach.default", "lift_fresh_copy.default"), _SAME),
+    "copy.default": "its second argument, broadcast to the first",
     **dict.fromkeys(("transpose.int", "permute.default"), "other strides"),
     "expand.default": "stride 0 along broadcast dimensions",
     **dict.fromkeys(("unsqueeze.default", "squeeze.default", "squeeze.dim", "squeeze.dims"), "dimensions of size 1"),

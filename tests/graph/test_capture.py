@@ -345,8 +345,11 @@ class Inverse(Closing):
         (Masked, "return output[output > 0].sum() + output", "depends on the values"),
         (Inverse, "return torch.erfinv(self.fc(x))", "aten.erfinv.default has no definition"),
         (lambda: layers(nn.Dropout()), "model.1: Dropout", r"aten\.bernoulli.*set p=0 or call model\.eval"),
-        (lambda: layers(nn.BatchNorm1d(9)), "model.1: BatchNorm1d", "normalisation layers .*rsqrt"),
-        (lambda: layers(nn.LayerNorm(9)), "model.1: LayerNorm", "normalisation layers .*rsqrt"),
+        (
+            lambda: layers(nn.Unflatten(1, (1, 3, 3)), nn.Upsample(3, mode="bicubic"), nn.Flatten()),
+            "model.2: Upsample",
+            "bicubic.*mode='bilinear'",
+        ),
     ],
 )
 def test_what_cannot_be_captured_is_named_with_its_line(

@@ -56,6 +56,7 @@ CASES: dict[str, list[Case]] = {
     "alias.default": [(A,)],
     "clone.default": [(A,)],
     "detach.default": [(A,)],
+    "copy.default": [(A, A + 1), (A, C), (INTS, MORE)],
     "lift_fresh_copy.default": [(A,)],
     "transpose.int": [(A, 0, 1), (LONG, -1, 0)],
     "permute.default": [(LONG, [2, 0, 1]), (LONG, [-1, 1, 0])],

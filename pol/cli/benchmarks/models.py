@@ -195,3 +195,51 @@ def _small_weights(module: nn.Module) -> None:
         nn.init.normal_(module.weight, std=0.02)
     if isinstance(module, nn.Linear) and module.bias is not None:
         nn.init.zeros_(module.bias)
+
+
+class _Residual(nn.Module):
+    """Two convolutions whose result is added to the input; a 1x1 convolution fits the input to another size."""
+
+    def __init__(self, channels: int, outputs: int, stride: int) -> None:
+        super().__init__()
+        self.conv_1 = nn.Conv2d(channels, outputs, 3, stride, padding=1, bias=False)
+        self.norm_1 = nn.BatchNorm2d(outputs)
+        self.conv_2 = nn.Conv2d(outputs, outputs, 3, padding=1, bias=False)
+        self.norm_2 = nn.BatchNorm2d(outputs)
+        self.shortcut: nn.Module = nn.Identity()
+        if stride != 1 or channels != outputs:
+            self.shortcut = nn.Sequential(nn.Conv2d(channels, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs))
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = functional.relu(self.norm_1(self.conv_1(x)))
+        y = self.norm_2(self.conv_2(y)) + self.shortcut(x)
+        return functional.relu(y)
+
+
+class ResNet18(nn.Module):
+    """Four stages of two residual blocks over images (batch, 3, height, width); scores of `classes`.
+
+    `stem` is "small" for 32x32 images (a 3x3 convolution) or "large" for 224x224 (7x7 with stride, and a maximum).
+    """
+
+    def __init__(self, classes: int = 10, width: int = 64, stem: str = "small") -> None:
+        super().__init__()
+        small = stem == "small"
+        self.conv = nn.Conv2d(3, width, 3 if small else 7, 1 if small else 2, 1 if small else 3, bias=False)
+        self.norm = nn.BatchNorm2d(width)
+        self.pool: nn.Module = nn.Identity() if small else nn.MaxPool2d(3, 2, padding=1)
+        widths = [width * 2**stage for stage in range(4)]
+        blocks: list[nn.Module] = []
+        channels = width
+        for stage, outputs in enumerate(widths):
+            blocks += [_Residual(channels, outputs, 1 if stage == 0 else 2), _Residual(outputs, outputs, 1)]
+            channels = outputs
+        self.blocks = nn.Sequential(*blocks)
+        self.head = nn.Linear(channels, classes)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Scores (batch, classes)."""
+        x = self.pool(functional.relu(self.norm(self.conv(x))))
+        x = functional.adaptive_avg_pool2d(self.blocks(x), 1)
+        scores: Tensor = self.head(x.flatten(1))
+        return scores

@@ -28,6 +28,13 @@ def _identity(call: Call) -> Value:
     return call.tensor(0)
 
 
+def _copy(call: Call) -> Value:
+    """What a tensor holds after another one was written over it."""
+    if call.torch_dtype(0) != call.torch_dtype(1):
+        raise call.unsupported("a tensor of another dtype is written over this one: convert it explicitly")
+    return expand(call.tensor(1), call.output.shape)
+
+
 def _transpose(call: Call) -> Value:
     value = call.tensor(0)
     axes = list(range(len(value.shape)))
@@ -91,6 +98,7 @@ VIEWS: Mapping[str, Callable[[Call], Value | tuple[Value, ...]]] = {
     "aten.alias.default": _identity,
     "aten.clone.default": _identity,
     "aten.detach.default": _identity,
+    "aten.copy.default": _copy,
     "aten.lift_fresh_copy.default": _identity,
     "aten.transpose.int": _transpose,
     "aten.permute.default": lambda call: permute(call.tensor(0), call.integers(1)),
