@@ -8,6 +8,10 @@ namespace pol::POL_ISA {
 namespace {
 
 constexpr size_t kTasksPerThread = 4;
+constexpr int64_t kLongRow = 192;  // a row of at least so many words is cut into blocks of its own
+constexpr int kTileRows = 16;           // a cache line of words
+constexpr int64_t kLine = 16;
+constexpr int64_t kLongest = int64_t{1} << 30;  // lanes at once, where no buffer is needed
 constexpr int kMaxRegisterCount = kMaxOperands + kMaxCoordinates + 1 + 256;
 
 // One worker's view of a node.
@@ -17,13 +21,15 @@ struct Engine {
     Lanes lanes;
     FoldIndex fold;
     uint32_t* buffers;
+    uint32_t* tile_result;
     Access access[kMaxOperands];
     uint32_t* buffer[kMaxRegisterCount];       // where a register is written
     const uint32_t* value[kMaxRegisterCount];  // where it is read
 
     Engine(const Plan& plan_, const Run& run_, void* scratch) : plan(plan_), run(run_) {
         buffers = static_cast<uint32_t*>(scratch);
-        lanes = lanes_in(buffers + size_t(plan.buffers) * plan.lanes);
+        tile_result = buffers + size_t(plan.buffers) * plan.lanes;
+        lanes = lanes_in(tile_result + plan.lanes);
         for (int r = 0; r < plan.registers; ++r) {
             buffer[r] = plan.buffer[r] == kOutputBuffer ? nullptr : buffers + size_t(plan.buffer[r]) * plan.lanes;
             value[r] = buffer[r];
@@ -81,6 +87,83 @@ struct Engine {
         if (plan.folds) fill(out, plan.init, count);
     }
 
+    // Maps whose operands are lines through the whole output: nothing to locate, and words in place are read there.
+    void compute_line(int64_t first, int64_t end) {
+        const int inner = plan.space.axis[plan.space.rank - 1];
+        bool in_place = plan.each_count == 1 && plan.once_count == 0 && plan.constants == 0;
+        for (int o = 0; o < plan.operands; ++o) in_place = in_place && plan.form[plan.operand[o].address].out[inner] == 1;
+        const int64_t step = in_place ? kLongest : plan.lanes;
+        for (bool begins = true; first < end; first += step, begins = false) {
+            lanes.count = end - first < step ? static_cast<int>(end - first) : static_cast<int>(step);
+            for (int o = 0; o < plan.operands; ++o) {
+                const int form = plan.operand[o].address;
+                const int64_t stride = plan.form[form].out[inner];
+                const uint32_t* from = run.sources[o] + run.bases[form] + stride * first;
+                if (stride == 1) {
+                    value[o] = from;
+                    // The next block comes while this one is computed.
+                    if (!in_place && first + 2 * step <= end)
+                        for (int64_t j = step; j < 2 * step; j += 16) __builtin_prefetch(from + j);
+                } else if (stride != 0 || begins) {
+                    copy(buffer[o], from, stride, lanes.count);
+                }
+            }
+            uint32_t* out = run.out + first;
+            execute(plan.once, plan.once_count, out);
+            execute(plan.each, plan.each_count, out);
+        }
+    }
+
+    // Maps with an operand that is contiguous along another output dimension than the innermost: tiles over these two, so
+    // that whole cache lines are read and written.
+    void compute_tile(int64_t tile) {
+        const int inner = plan.space.rank - 1, other = plan.tile_axis;
+        const int columns = plan.lanes / kTileRows;
+        int64_t at[kMaxRank] = {}, stride = 1, offset = 0, strides[kMaxRank];
+        const int64_t rows = (plan.space.dims[other] + kTileRows - 1) / kTileRows;
+        at[other] = tile % rows * kTileRows;
+        tile /= rows;
+        const int64_t wide = (plan.space.dims[inner] + columns - 1) / columns;
+        at[inner] = tile % wide * columns;
+        tile /= wide;
+        for (int d = inner - 1; d >= 0; --d)
+            if (d != other) {
+                at[d] = tile % plan.space.dims[d];
+                tile /= plan.space.dims[d];
+            }
+        for (int d = inner; d >= 0; --d) {
+            strides[d] = stride;
+            offset += stride * at[d];
+            stride *= plan.space.dims[d];
+        }
+        const int64_t below = plan.space.dims[other] - at[other], right = plan.space.dims[inner] - at[inner];
+        const int height = below < kTileRows ? static_cast<int>(below) : kTileRows;
+        const int width = right < columns ? static_cast<int>(right) : columns;
+        lanes.count = height * width;
+        for (int o = 0; o < plan.operands; ++o) {
+            const int form = plan.operand[o].address;
+            const int64_t* forms = plan.form[form].out;
+            const uint32_t* from = run.sources[o] + run.bases[form];
+            for (int d = 0; d <= inner; ++d) from += forms[d] * at[d];
+            uint32_t* to = buffer[o];
+            if (forms[other] == 1 && forms[inner] != 0 && height == kTileRows) {
+                for (int c = 0; c < width; ++c)
+                    for (int r = 0; r < kTileRows; ++r) to[r * width + c] = from[c * forms[inner] + r];
+            } else {
+                for (int r = 0; r < height; ++r) copy(to + r * width, from + r * forms[other], forms[inner], width);
+            }
+        }
+        const PlannedInstruction& last = plan.each[plan.each_count - 1];
+        const uint32_t* result = value[last.a];
+        if (last.op != MOV || plan.each_count > 1) {
+            // The result goes where the tile's own lines are written from.
+            execute(plan.once, plan.once_count, tile_result);
+            execute(plan.each, plan.each_count, tile_result);
+            result = tile_result;
+        }
+        for (int r = 0; r < height; ++r) copy(run.out + offset + r * strides[other], result + r * width, 1, width);
+    }
+
     void compute_term(uint32_t* out) {
         if (plan.folds) {
             read_operands(true);
@@ -128,8 +211,27 @@ int64_t keyed_width(const Plan& plan) {
     return width;
 }
 
+// Whether every operand is read at in-range addresses that are linear in the element; `lines`: over the whole output.
+bool is_plain(const Plan& plan, const Run& run, bool lines) {
+    if (plan.folds || plan.coordinates > 0) return false;
+    for (int o = 0; o < plan.operands; ++o)
+        if (!run.safe[o] || plan.operand[o].gather >= 0 || (lines && !is_linear(plan, plan.operand[o], plan.space))) return false;
+    return true;
+}
+
+// Blocks of a map end where long rows do, so that its operands are lines within them.
+bool cuts_rows(const Plan& plan) { return !plan.folds && plan.space.dims[plan.space.rank - 1] >= kLongRow; }
+
+int64_t blocks_of_row(const Plan& plan) { return (plan.space.dims[plan.space.rank - 1] + plan.lanes - 1) / plan.lanes; }
+
+size_t tiles(const Plan& plan) {
+    const int64_t columns = plan.lanes / kTileRows, inner = plan.space.dims[plan.space.rank - 1], other = plan.space.dims[plan.tile_axis];
+    return static_cast<size_t>(plan.space.size / inner / other * ((inner + columns - 1) / columns) * ((other + kTileRows - 1) / kTileRows));
+}
+
 // Units of work of about equal cost: groups of elements that share the key, or blocks.
 size_t blocks(const Plan& plan) {
+    if (cuts_rows(plan)) return static_cast<size_t>(plan.space.size / plan.space.dims[plan.space.rank - 1] * blocks_of_row(plan));
     if (plan.keyed) return static_cast<size_t>(plan.space.size / keyed_width(plan));
     return static_cast<size_t>((plan.space.size + plan.lanes - 1) / plan.lanes);
 }
@@ -141,7 +243,7 @@ size_t element_tasks(const Plan& plan, size_t threads) {
     return wanted < blocks(plan) ? wanted : blocks(plan);
 }
 
-size_t element_scratch(const Plan& plan) { return size_t(plan.buffers) * plan.lanes * sizeof(uint32_t) + lanes_bytes(plan.forms); }
+size_t element_scratch(const Plan& plan) { return (size_t(plan.buffers) + 1) * plan.lanes * sizeof(uint32_t) + lanes_bytes(plan.forms); }
 
 void compute_elements(const Plan& plan, const Run& run, size_t task, size_t tasks, void* scratch) {
     Engine engine(plan, run, scratch);
@@ -159,7 +261,26 @@ void compute_elements(const Plan& plan, const Run& run, size_t task, size_t task
         }
         return;
     }
-    for (size_t block = count * task / tasks; block < count * (task + 1) / tasks; ++block) {
+    const size_t begin = count * task / tasks, end = count * (task + 1) / tasks;
+    if (is_plain(plan, run, true)) {
+        const auto place = [&](size_t t) { return static_cast<int64_t>(static_cast<double>(plan.space.size) / kLine * t / tasks) * kLine; };
+        engine.compute_line(place(task), task + 1 == tasks ? plan.space.size : place(task + 1));
+        return;
+    }
+    if (plan.tile_axis >= 0 && is_plain(plan, run, false)) {
+        const size_t all = tiles(plan);
+        for (size_t tile = all * task / tasks; tile < all * (task + 1) / tasks; ++tile) engine.compute_tile(static_cast<int64_t>(tile));
+        return;
+    }
+    if (cuts_rows(plan)) {
+        const int64_t row = plan.space.dims[plan.space.rank - 1], pieces = blocks_of_row(plan);
+        for (size_t block = begin; block < end; ++block) {
+            const int64_t piece = static_cast<int64_t>(block) % pieces, from = row * piece / pieces;
+            engine.compute_block(static_cast<int64_t>(block) / pieces * row + from, static_cast<int>(row * (piece + 1) / pieces - from));
+        }
+        return;
+    }
+    for (size_t block = begin; block < end; ++block) {
         const int64_t first = static_cast<int64_t>(block) * plan.lanes;
         const int64_t left = plan.space.size - first;
         engine.compute_block(first, left < plan.lanes ? static_cast<int>(left) : plan.lanes);

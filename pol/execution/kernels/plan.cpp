@@ -13,6 +13,7 @@ namespace {
 
 constexpr int64_t kWorkPerThread = int64_t{1} << 18;  // word operations; below this a thread costs more than it saves
 constexpr int64_t kBlockBytes = 24 << 10;              // the buffers of a block should stay in the first-level cache
+constexpr int64_t kSmallestTile = 8;
 constexpr int64_t kMostKeys = int64_t{1} << 24;
 
 // Whether coordinates i and i + 1 act as the one coordinate i * size + (i + 1) in every form.
@@ -66,6 +67,7 @@ PlannedNode::PlannedNode(const Descriptor& descriptor) {
     schedule(descriptor);
     plan_.kind = find_contraction() ? kContraction : find_rows() ? kRowFold : kElements;
     if (plan_.kind == kElements) find_key();
+    find_tiles();
     mark_lazy();
     for (const Affine& affine : affines_) {
         bases_.push_back(affine.base);
@@ -225,6 +227,18 @@ void PlannedNode::find_key() {
         plan_.key_form = coordinates_[coordinate].form;
         plan_.key_axis = static_cast<int>(axis - form.out);
         return;
+    }
+}
+
+void PlannedNode::find_tiles() {
+    plan_.tile_axis = -1;
+    const int inner = plan_.space.rank - 1;
+    if (plan_.folds || plan_.space.dims[inner] < kSmallestTile) return;
+    for (const PlannedOperand& operand : operands_) {
+        const int64_t* strides = forms_[operand.address].out;
+        if (strides[inner] == 0 || strides[inner] == 1) continue;
+        for (int d = 0; d < inner; ++d)
+            if (strides[d] == 1 && plan_.space.dims[d] >= kSmallestTile) plan_.tile_axis = d;
     }
 }
 

@@ -126,6 +126,7 @@ struct Plan {
     int each_count;           // run for every term; the last of them gives the result
     const PlannedInstruction* each;
     int lanes;                // per block
+    int tile_axis;            // of a map: the dimension along which an operand is contiguous that is not along the innermost; or -1
     // A fold whose term leaves the accumulator as it is unless an operand's word (the key) equals a coordinate, as in the
     // gradient of a table lookup: only the terms with that key are run.
     bool keyed;
@@ -167,6 +168,7 @@ class PlannedNode {
     int64_t own_positions(const TapPlan& taps) const;
     bool find_rows();
     void find_key();
+    void find_tiles();
     // Marks the instructions whose NaNs no bit of the output depends on.
     void mark_lazy();
     bool keeps_accumulator(int reg, const PlannedInstruction& guard) const;
