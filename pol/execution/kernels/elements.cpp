@@ -8,7 +8,7 @@ namespace pol::POL_ISA {
 namespace {
 
 constexpr size_t kTasksPerThread = 4;
-constexpr int64_t kLongRow = 192;  // a row of at least so many words is cut into blocks of its own
+constexpr int64_t kLongRow = 128;  // a row of at least so many words is cut into blocks of its own
 constexpr int kTileRows = 16;           // a cache line of words
 constexpr int64_t kLine = 16;
 constexpr int64_t kLongest = int64_t{1} << 30;  // lanes at once, where no buffer is needed
@@ -62,10 +62,14 @@ struct Engine {
         }
     }
 
+    // A map that only moves words reads an operand that has no other place straight into the output.
+    bool moves() const { return !plan.folds && plan.each_count == 1 && plan.each->op == MOV && plan.each->a < plan.operands; }
+
     void execute(const PlannedInstruction* instructions, int count, uint32_t* out) {
         for (int i = 0; i < count; ++i) {
             const PlannedInstruction& in = instructions[i];
             uint32_t* result = buffer[in.result] == nullptr ? out : buffer[in.result];
+            if (in.op == MOV && value[in.a] == result) continue;
             if (in.op < kFunction) {
                 apply(in.op, result, value[in.a], value[in.b], value[in.c], lanes.count);
             } else {
@@ -81,6 +85,15 @@ struct Engine {
         locate(plan, plan.space, run.bases, 0, plan.forms, first, count, lanes);
         seek(plan, 0, fold);
         value[plan.accumulator] = out;
+        if (moves()) {
+            // Of what may be an index and what it gathers, only the latter.
+            uint32_t*& to = buffer[plan.each->a];
+            uint32_t* const own = to;
+            to = out;
+            read_operands(false);
+            to = own;
+            return;
+        }
         read_operands(false);
         compute_coordinates(false);
         execute(plan.once, plan.once_count, out);
@@ -111,6 +124,49 @@ struct Engine {
             uint32_t* out = run.out + first;
             execute(plan.once, plan.once_count, out);
             execute(plan.each, plan.each_count, out);
+        }
+    }
+
+    // Plain maps with long rows, whatever the operands do from row to row: the blocks [block, end) in pieces of rows.
+    void compute_rows(int64_t block, int64_t end, int64_t pieces) {
+        const int inner = plan.space.rank - 1;
+        const int64_t length = plan.space.dims[inner];
+        int64_t at[kMaxRank], row = block / pieces, piece = block % pieces;
+        const uint32_t* start[kMaxOperands];
+        const uint32_t* filled[kMaxOperands] = {};
+        for (int64_t d = inner - 1, rest = row; d >= 0; rest /= plan.space.dims[d--]) at[d] = rest % plan.space.dims[d];
+        for (int o = 0; o < plan.operands; ++o) {
+            const int form = plan.operand[o].address;
+            start[o] = run.sources[o] + run.bases[form];
+            for (int d = 0; d < inner; ++d) start[o] += plan.form[form].out[d] * at[d];
+        }
+        for (; block < end; ++block) {
+            const int64_t from = length * piece / pieces;
+            lanes.count = static_cast<int>(length * (piece + 1) / pieces - from);
+            for (int o = 0; o < plan.operands; ++o) {
+                const int64_t stride = plan.form[plan.operand[o].address].out[inner];
+                const uint32_t* words = start[o] + stride * from;
+                if (stride == 1) {
+                    value[o] = words;
+                } else if (stride != 0) {
+                    copy(buffer[o], words, stride, lanes.count);
+                } else if (filled[o] != words) {
+                    fill(buffer[o], *words, plan.lanes);
+                    filled[o] = words;
+                }
+            }
+            uint32_t* out = run.out + row * length + from;
+            execute(plan.once, plan.once_count, out);
+            execute(plan.each, plan.each_count, out);
+            if (++piece < pieces) continue;
+            piece = 0;
+            ++row;
+            for (int d = inner - 1; d >= 0; --d) {
+                const bool wraps = ++at[d] == plan.space.dims[d];
+                for (int o = 0; o < plan.operands; ++o) start[o] += plan.form[plan.operand[o].address].out[d] * (wraps ? 1 - plan.space.dims[d] : 1);
+                if (!wraps) break;
+                at[d] = 0;
+            }
         }
     }
 
@@ -274,6 +330,10 @@ void compute_elements(const Plan& plan, const Run& run, size_t task, size_t task
     }
     if (cuts_rows(plan)) {
         const int64_t row = plan.space.dims[plan.space.rank - 1], pieces = blocks_of_row(plan);
+        if (is_plain(plan, run, false)) {
+            engine.compute_rows(static_cast<int64_t>(begin), static_cast<int64_t>(end), pieces);
+            return;
+        }
         for (size_t block = begin; block < end; ++block) {
             const int64_t piece = static_cast<int64_t>(block) % pieces, from = row * piece / pieces;
             engine.compute_block(static_cast<int64_t>(block) / pieces * row + from, static_cast<int>(row * (piece + 1) / pieces - from));
