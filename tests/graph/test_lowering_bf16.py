@@ -44,10 +44,10 @@ def test_operations_on_bfloat16_round_once(operation: str) -> None:
     for case in filter(is_short, CASES[operation]):
         try:
             graph, tensors = graph_of(operation, short(case))
-        except (RuntimeError, TypeError) as error:
-            # What torch's own kernels do not take does not come up.
-            assert "BFloat16" in str(error) or "dtype" in str(error) or "type" in str(error), case
-            continue
+        except RuntimeError as error:
+            if "BFloat16" in str(error) or "dtype" in str(error):
+                continue  # What torch's own kernels do not take does not come up.
+            raise
         program, names = lower(graph)
         scalar = torch.tensor(0.0)
         _, expected = NativeExecutor(graph).run(tensors, [scalar], 0)
