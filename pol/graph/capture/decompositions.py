@@ -21,6 +21,7 @@ def decompositions() -> Mapping[Any, Callable[..., Any]]:
         aten.empty.memory_format: _zeros,
         aten.new_empty.default: lambda tensor, size, **options: _zeros(size, **{"dtype": tensor.dtype, **options}),
         aten.cat.default: _cat,
+        aten.copy.default: _copied,
     }
 
 
@@ -32,6 +33,11 @@ def _zeros(size: Sequence[int], **options: Any) -> Tensor:
     """Memory that torch leaves uninitialised is zero: what nobody reads costs nothing, and the rest is defined."""
     chosen = options.get("dtype")
     return torch.full(size, 0, dtype=torch.get_default_dtype() if chosen is None else chosen)
+
+
+def _copied(target: Tensor, source: Tensor, non_blocking: bool = False) -> Tensor:
+    """What is left of `target.copy_(source)` where nothing is written."""
+    return source.to(target.dtype).expand(target.shape)
 
 
 def _cat(tensors: Sequence[Tensor], dim: int = 0) -> Any:

@@ -77,8 +77,8 @@ class Loop:
             return {name: g.clamp(-self.clip_value, self.clip_value) for name, g in gradients.items()}
         if self.clip_norm is None or not gradients:
             return dict(gradients)
-        squares = [(g.float() * g.float()).sum() for g in gradients.values()]
-        norm = sum(squares[1:], squares[0]).sqrt()
+        norms = [torch.linalg.vector_norm(g.float()) for g in gradients.values()]
+        norm = torch.linalg.vector_norm(torch.stack(norms))
         factor = (self.clip_norm / (norm + CLIP_EPSILON)).clamp(max=1.0)
         return {name: g * factor for name, g in gradients.items()}
 

@@ -16,7 +16,7 @@ from torch._subclasses.fake_tensor import (
     DynamicOutputShapeException,
     UnsupportedOperatorException,
 )
-from torch.fx import GraphModule, Interpreter
+from torch.fx import GraphModule
 from torch.fx import traceback as fx_traceback
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
@@ -27,6 +27,7 @@ from torch.utils._pytree import tree_flatten
 
 from pol.errors import PolError, UnsupportedError
 from pol.graph.capture.decompositions import decompositions
+from pol.graph.capture.functional import Replay
 from pol.graph.capture.loop import Loop
 from pol.graph.capture.optimizer_step import OptimizerStep
 from pol.graph.capture.provenance import PHASE, SOURCE, LineRecorder, line_of_error
@@ -90,28 +91,11 @@ def trace_step(
 
         def replay(*tensors: Tensor) -> Any:
             # Copies, so that updates in place stay inside the graph and become ordinary values.
-            return _Replay(first).run(*(tensor.clone() for tensor in tensors))
+            return Replay(first).run(*(tensor.clone() for tensor in tensors))
 
         second = _traced(torch.func.functionalize(replay), flat, decompositions(), lines)
     second.graph.eliminate_dead_code()
     return TracedStep(second, list(inputs.optimizer))
-
-
-class _Replay(Interpreter):
-    """Runs a traced graph, with every effect of an operation where functionalisation sees it."""
-
-    def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Training-mode batch normalisation writes its running statistics without saying so in its schema."""
-        if target is not torch.ops.aten.native_batch_norm.default:
-            return super().call_function(target, args, kwargs)
-        value, weight, bias, mean, variance, training, momentum, epsilon = args
-        if not training or mean is None:
-            return super().call_function(target, args, kwargs)
-        legit = torch.ops.aten._native_batch_norm_legit_functional.default
-        *results, next_mean, next_variance = legit(value, weight, bias, mean, variance, training, momentum, epsilon)
-        mean.copy_(next_mean)
-        variance.copy_(next_variance)
-        return tuple(results)
 
 
 @contextmanager

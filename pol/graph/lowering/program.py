@@ -114,10 +114,18 @@ def _lower_node(call: Call) -> tuple[Value, ...]:
         result = rule(call)
     except (IndexError, ValueError) as error:
         raise ProtocolError(f"{node.name}: {node.operation} has impossible arguments: {error}") from error
-    results = result if isinstance(result, tuple) else (result,)
+    results = _wanted(node, result if isinstance(result, tuple) else (result,))
     if len(results) != len(node.outputs):
         raise ProtocolError(f"{node.name}: {node.operation} has {len(results)} outputs, not {len(node.outputs)}")
     return results
+
+
+def _wanted(node: AtenNode, results: tuple[Value, ...]) -> tuple[Value, ...]:
+    """The results that an output mask (a last argument of booleans) asks for, as the graph states them."""
+    mask = node.arguments[-1] if node.arguments else None
+    if not isinstance(mask, tuple) or len(mask) != len(results) or not all(isinstance(flag, bool) for flag in mask):
+        return results
+    return tuple(result for result, flag in zip(results, mask, strict=True) if flag)
 
 
 def _check(node: AtenNode, result: Value, type_: AtenType) -> None:

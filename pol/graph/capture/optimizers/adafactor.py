@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.optim import Adafactor
 
-from pol.graph.capture.optimizers.rule import Number, Options, State, defines, length, minus, plus
+from pol.graph.capture.optimizers.rule import Number, Options, State, defines, minus, plus
 
 
 @defines(Adafactor)
@@ -43,7 +43,7 @@ class AdafactorRule:
         small = torch.finfo(parameter.dtype).eps if small is None else small
         gradient = -gradient if options["maximize"] else gradient
         root = math.sqrt(parameter.numel())
-        scale = (length(parameter) / root).clamp(min=least) * numbers["rho"]
+        scale = (torch.linalg.vector_norm(parameter) / root).clamp(min=least) * numbers["rho"]
         squares = gradient * gradient
         after = {}
         if gradient.dim() < 2:
@@ -53,7 +53,7 @@ class AdafactorRule:
             column = after["col_var"] = _moved(state["col_var"], squares.mean(-2, keepdim=True), numbers["fresh"])
             variance = row / row.mean(-2, keepdim=True).clamp(min=small) * column
         direction = gradient * variance.clamp(min=small * small).rsqrt()
-        clipped = (length(direction) / (root * options["d"])).clamp(min=1.0)
+        clipped = (torch.linalg.vector_norm(direction) / (root * options["d"])).clamp(min=1.0)
         return minus(parameter * numbers["decay"], direction, scale / clipped), after
 
 

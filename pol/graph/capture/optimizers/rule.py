@@ -85,8 +85,3 @@ def minus(value: Tensor, direction: Tensor, factor: Number) -> Tensor:
 def is_zero(number: Number) -> bool:
     """Whether a number is 0 in every step."""
     return not isinstance(number, Tensor) and number == 0
-
-
-def length(tensor: Tensor) -> Tensor:
-    """The Euclidean norm of all elements."""
-    return (tensor * tensor).sum().sqrt()

@@ -1,0 +1,84 @@
+"""Replays a traced graph with every effect of an operation where functionalisation sees it.
+
+torch's native_batch_norm writes its running statistics without saying so in its schema: the graph would lose them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.fx import Interpreter
+
+
+class Replay(Interpreter):
+    """Runs a graph; batch normalisation by operations that write nothing."""
+
+    def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The operation, or what stands for it."""
+        if target is torch.ops.aten.native_batch_norm.default:
+            return _batch_norm(*args)
+        if target is torch.ops.aten.native_batch_norm_backward.default and not args[7]:
+            return _fixed_batch_norm_backward(*args)
+        return super().call_function(target, args, kwargs)
+
+
+def _batch_norm(
+    value: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    mean: Tensor | None,
+    variance: Tensor | None,
+    training: bool,
+    momentum: float,
+    epsilon: float,
+) -> tuple[Tensor, ...]:
+    if mean is None or variance is None:
+        by_batch = torch.ops.aten._native_batch_norm_legit.no_stats
+        return tuple(by_batch(value, weight, bias, training, momentum, epsilon))
+    if training:
+        functional = torch.ops.aten._native_batch_norm_legit_functional.default
+        *results, next_mean, next_variance = functional(
+            value, weight, bias, mean, variance, training, momentum, epsilon
+        )
+        mean.copy_(next_mean)
+        variance.copy_(next_variance)
+        return tuple(results)
+    scale = torch.rsqrt(variance + epsilon)
+    result = (value - _channels(mean, value)) * _channels(scale, value)
+    result = result if weight is None else result * _channels(weight, value)
+    result = result if bias is None else result + _channels(bias, value)
+    # Statistics of the batch, which nobody reads: they are not taken.
+    return result.to(value.dtype), mean.new_zeros(1), mean.new_zeros(1)
+
+
+def _fixed_batch_norm_backward(
+    gradient: Tensor,
+    value: Tensor,
+    weight: Tensor | None,
+    mean: Tensor,
+    variance: Tensor,
+    save_mean: Tensor,
+    save_scale: Tensor,
+    training: bool,
+    epsilon: float,
+    mask: list[bool],
+) -> tuple[Tensor | None, ...]:
+    """The gradients where the running statistics, and not those of the batch, are used."""
+    scale = torch.rsqrt(variance + epsilon)
+    axes = [0, *range(2, value.dim())]
+    slope = scale if weight is None else scale * weight
+    by_value = (gradient * _channels(slope, value)).to(value.dtype) if mask[0] else None
+    normal = (value - _channels(mean, value)) * _channels(scale, value)
+    by_weight = (gradient * normal).sum(axes) if mask[1] else None
+    by_bias = gradient.sum(axes) if mask[2] else None
+    if weight is not None:
+        by_weight = by_weight if by_weight is None else by_weight.to(weight.dtype)
+        by_bias = by_bias if by_bias is None else by_bias.to(weight.dtype)
+    return by_value, by_weight, by_bias
+
+
+def _channels(part: Tensor, value: Tensor) -> Tensor:
+    """A number per channel, over the second dimension of `value`."""
+    return part.reshape(-1, *[1] * (value.dim() - 2))
