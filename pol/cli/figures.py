@@ -131,6 +131,13 @@ def commitment_figures() -> dict[str, Figure]:
     return {"merkle_throughput": Figure(words.nbytes / ours / 1e9, "GB/s", "one pysha3 stream", peer / ours)}
 
 
+def operation_figures() -> dict[str, Figure]:
+    """Single operations against torch: matrix products and convolutions."""
+    from pol.cli.benchmarks.contractions import contraction_figures
+
+    return contraction_figures()
+
+
 def code_figures() -> dict[str, Figure]:
     """Lines of code by language, tests apart. Needs a checkout."""
     if not (ROOT / "contracts").is_dir():
@@ -187,6 +194,7 @@ AREAS: dict[str, Callable[[], dict[str, Figure]]] = {
     "demo": demo_figures,
     "bits": bits_figures,
     "execution": execution_figures,
+    "ops": operation_figures,
     "commitments": commitment_figures,
     "code": code_figures,
     "setup": setup_figures,

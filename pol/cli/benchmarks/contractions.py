@@ -205,10 +205,11 @@ def convolutions(layer: Layer) -> Iterator[Case]:
     def gradient(which: int) -> Callable[[], object]:
         return lambda: backward(tg, tx, tw, [0], *edges, [which == 0, which == 1, False])
 
-    forward = (_forward(layer, (x, w)),)
-    yield Case(f"{layer.name} forward", forward, (x, w), lambda: convolution(tx, tw, None, *edges), work)
+    yield Case(
+        f"{layer.name} forward", (_forward(layer, (x, w)),), (x, w), lambda: convolution(tx, tw, None, *edges), work
+    )
     if layer.c > 3:
-        yield Case(f"{layer.name} input gradient", _input_gradient(layer, (g, w)), (g, w), gradient(0), work)
+        yield Case(f"{layer.name} input gradient", (_input_gradient(layer, (g, w)),), (g, w), gradient(0), work)
     yield Case(f"{layer.name} weight gradient", (_weight_gradient(layer, (x, g)),), (x, g), gradient(1), work)
 
 
@@ -237,30 +238,27 @@ def _weight_gradient(layer: Layer, tensors: Sequence[Words]) -> Node:
     return fold(sizes, "ockl", "nyx", tensors, _image(layer, 0), Read(1, _dense(sizes, "noyx")))
 
 
-def _input_gradient(layer: Layer, tensors: Sequence[Words]) -> tuple[Node, ...]:
-    """One node per remainder of the input place by the stride: of each kernel edge, every s-th place meets it."""
-    nodes = []
+def _input_gradient(layer: Layer, tensors: Sequence[Words]) -> Node:
+    """Input place s * i + a meets output place i + last - k at kernel place a + p + s * (k - last)."""
     s, p, sizes = layer.stride, layer.padding, _sizes(layer)
     image, kernel = _dense(sizes, "noyx"), _dense(sizes, "ockl")
-    first = {r: (r + p) % s for r in range(s)}
-    for a in range(s):
-        for b in range(s):
-            taps = {"k": -(-(layer.kernel - first[a]) // s), "l": -(-(layer.kernel - first[b]) // s)}
-            if min(taps.values()) <= 0:
-                continue
-            here = {**sizes, **taps, "i": len(range(a, layer.edge, s)), "j": len(range(b, layer.edge, s))}
-            y0, x0 = (a + p - first[a]) // s, (b + p - first[b]) // s
-            g = Read(
-                0,
-                {"n": image["n"], "o": image["o"], "i": image["y"], "k": -image["y"], "j": 1, "l": -1},
-                y0 * image["y"] + x0,
-                (({"i": 1, "k": -1}, y0, layer.out), ({"j": 1, "l": -1}, x0, layer.out)),
-            )
-            w = Read(
-                1, {"o": kernel["o"], "c": kernel["c"], "k": s * kernel["k"], "l": s}, first[a] * kernel["k"] + first[b]
-            )
-            nodes.append(fold(here, "ncij", "okl", tensors, g, w))
-    return tuple(nodes)
+    last = (s - 1 + p) // s
+    terms = last + (layer.kernel - 1 - p) // s + 1
+    here = {**sizes, "i": -(-layer.edge // s), "a": s, "j": -(-layer.edge // s), "b": s, "k": terms, "l": terms}
+    first = p - s * last
+    g = Read(
+        0,
+        {"n": image["n"], "o": image["o"], "i": image["y"], "k": -image["y"], "j": 1, "l": -1},
+        last * (image["y"] + 1),
+        (({"i": 1, "k": -1}, last, layer.out), ({"j": 1, "l": -1}, last, layer.out)),
+    )
+    w = Read(
+        1,
+        {"o": kernel["o"], "c": kernel["c"], "a": kernel["k"], "k": s * kernel["k"], "b": 1, "l": s},
+        first * (kernel["k"] + 1),
+        (({"a": 1, "k": s}, first, layer.kernel), ({"b": 1, "l": s}, first, layer.kernel)),
+    )
+    return fold(here, "nciajb", "okl", tensors, g, w)
 
 
 @dataclass(frozen=True)

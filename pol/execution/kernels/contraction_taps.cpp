@@ -25,6 +25,22 @@ constexpr int64_t kPackedWords = 1 << 16, kSumWords = 9 << 14;
 constexpr Multiplies<Listed> kMultiplies;
 using Term = Listed::Term;
 
+inline bool is_finite(const float* numbers, int64_t count) {
+    const uint32_t* words = reinterpret_cast<const uint32_t*>(numbers);
+    uint32_t found = 0;
+    for (int64_t i = 0; i < count; ++i) found |= (words[i] & kInfinity) == kInfinity;
+    return found == 0;
+}
+
+// Remembers whether numbers were finite.
+struct Finiteness {
+    bool known = false, yes = true;
+    void check(const float* numbers, int64_t count) {
+        if (!known) yes = is_finite(numbers, count);
+        known = true;
+    }
+};
+
 struct Position {
     int64_t x, y, out;
     int32_t limited[kMostLimits];
@@ -42,13 +58,6 @@ struct Scratch {
     int64_t row_x[kMostRows], row_out[kMostRows];
 };
 
-inline bool is_finite(const float* numbers, int64_t count) {
-    const uint32_t* words = reinterpret_cast<const uint32_t*>(numbers);
-    uint32_t found = 0;
-    for (int64_t i = 0; i < count; ++i) found |= (words[i] & kInfinity) == kInfinity;
-    return found == 0;
-}
-
 struct TapProduct {
     const Plan& plan;
     const TapPlan& taps;
@@ -63,7 +72,7 @@ struct TapProduct {
     const float *x_source, *y_source;
     Range x_range;         // of all words of x that the piece may read
     bool x_moves;          // x depends on the position
-    int limits;            // bounds of x, then of y
+    int x_bounds, limits;  // those that can be broken: of x, then of y
     int64_t limit[kMostLimits];
     int lanes, vectors, width;
     int64_t lane_in, lane_out;  // distances of lanes
@@ -75,6 +84,8 @@ struct TapProduct {
     int terms, run_length;
     int32_t least[kMostLimits], most[kMostLimits];
     bool skipped;          // any term so far
+    Finiteness x_tame;     // of all x; where x is the same at all positions, single rows are looked at instead
+    Finiteness y_tame;     // of the packed block; asked for only if x has bounds
 
     TapProduct(const Plan& plan_, const Run& run_, void* memory, int64_t batch, int64_t first_lane)
         : plan(plan_), taps(plan.contraction.taps), run(run_), scratch(*static_cast<Scratch*>(memory)),
@@ -92,7 +103,8 @@ struct TapProduct {
         vectors = vectors_for(lanes);
         width = vectors * Vector::width;
         if (lanes < width) __builtin_memset(scratch.packed, 0, sizeof scratch.packed);
-        x_moves = x.bounds > 0;
+        x_bounds = run.safe[taps.x] ? 0 : x.bounds;
+        x_moves = x_bounds > 0;
         for (int i = 0; i < taps.positions.rank; ++i) x_moves = x_moves || x_form.out[taps.positions.axis[i]] != 0;
         // A superset of what is read, clipped to the source; taps that are skipped count too.
         x_range = {bases[x.address], bases[x.address]};
@@ -103,11 +115,11 @@ struct TapProduct {
         if (x_range.high >= x.numel) x_range.high = x.numel - 1;
         for (int l = 0; l < kTileColumns; ++l) scratch.packed[kPackedWords + l] = number(y.fill);
         limits = 0;
-        for (const PlannedOperand* operand : {&x, &y})
-            for (int i = 0; i < operand->bounds; ++i) limit[limits++] = operand->limits[i];
+        for (int i = 0; i < x_bounds; ++i) limit[limits++] = x.limits[i];
+        for (int i = 0; i < (run.safe[taps.y] ? 0 : y.bounds); ++i) limit[limits++] = y.limits[i];
     }
 
-    int form_of(int i) const { return i < x.bounds ? x.address + 1 + i : y.address + 1 + i - x.bounds; }
+    int form_of(int i) const { return i < x_bounds ? x.address + 1 + i : y.address + 1 + i - x_bounds; }
 
     // As many positions from `first` on as the scratch memory has room for.
     int64_t locate_positions(int64_t first, int64_t end) {
@@ -205,10 +217,11 @@ struct TapProduct {
             if (terms % run_length != 0 || scratch.x_term[t] != scratch.x_term[t / run_length * run_length] + t % run_length) run_length = 1;
     }
 
-    // Whether the other factors of all terms that may be skipped are finite.
-    bool is_tame(int count) const {
-        if (x.bounds > 0 && !is_finite(scratch.packed, packed_end)) return false;
-        if (x_moves) return is_finite(x_source + x_range.low, x_range.width());
+    // Whether the other factors of all terms that may be skipped are finite, in this block and these rows.
+    bool is_tame(int count) {
+        if (x_bounds > 0) y_tame.check(scratch.packed, packed_end);
+        if (x_moves) x_tame.check(x_source + x_range.low, x_range.width());
+        if (x_moves || !y_tame.yes) return x_tame.yes && y_tame.yes;
         for (int r = 0; r < count; ++r)
             if (!is_finite(scratch.row[r], terms)) return false;
         return true;
@@ -228,10 +241,19 @@ struct TapProduct {
         bool all = true;
         for (int i = 0; i < limits; ++i) all = all && position.limited[i] + least[i] >= 0 && position.limited[i] + most[i] < limit[i];
         if (all) return {terms, scratch.all};
+        uint32_t within[kMostTerms];
+        fill(within, 1, terms);
+        for (int i = 0; i < limits; ++i) {
+            const int32_t place = position.limited[i], most_allowed = static_cast<int32_t>(limit[i] - 1);
+            for (int t = 0; t < terms; ++t) {
+                const int32_t value = place + scratch.limited[i][t];
+                within[t] &= static_cast<uint32_t>((value >= 0) & (value <= most_allowed));
+            }
+        }
         int count = 0;
         for (int t = 0; t < terms; ++t) {
             scratch.some[count] = scratch.all[t];
-            count += is_within(position, 0, limits, t);
+            count += static_cast<int>(within[t]);
         }
         return {count, scratch.some};
     }
@@ -262,8 +284,8 @@ struct TapProduct {
         const float* rows_of_x[kBlockRows];
         for (int t = 0; t < terms; ++t) {
             Term term = scratch.all[t];
-            if (!is_within(position, x.bounds, limits, t)) term.y = filled;
-            const bool inside = is_within(position, 0, x.bounds, t);
+            if (!is_within(position, x_bounds, limits, t)) term.y = filled;
+            const bool inside = is_within(position, 0, x_bounds, t);
             if (!inside) {
                 term.x = 0;
                 for (int r = 0; r < count; ++r) {
@@ -307,6 +329,7 @@ struct TapProduct {
             locate_terms(at, chunks);
             find_run();
             pack_y(chunks);
+            y_tame = {};
             if (!add_block(ends, skip)) return false;
             ends.first = false;
             int d = taps.chunked;
