@@ -270,7 +270,7 @@ DEFINITIONS: Mapping[str, str] = {
         "rank = number of words before it: greater (ascending: smaller) ones, and equal ones at earlier places; "
         "NaN is greatest; up to 2048",
     ),
-    "_safe_softmax.default": "s = x - max; exp(s) / sum(exp(s)); a row of minus infinities gives 0",
+    "_safe_softmax.default": "s = x - max; exp(s) / FMAX(sum(exp(s)), 1), max not below the lowest number",
     "embedding_dense_backward.default": "sum of the gradients of the tokens of a row, ascending; no scale_grad_by_freq",
     **dict.fromkeys(
         ("nll_loss_forward.default", "nll_loss2d_forward.default"),
