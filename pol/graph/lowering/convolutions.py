@@ -58,7 +58,7 @@ class Geometry:
         grid = Grid()
         n, g, c = grid.along(examples), grid.along(self.groups), grid.along(inner)
         covers = [Cover.of(window) for window in self.windows]
-        pairs = [(grid.along(cover.quotients), grid.along(cover.phases)) for cover in covers]
+        pairs = [(grid.along(cover.quotients), grid.along(cover.window.stride)) for cover in covers]
         o = g * (outer // self.groups) + grid.over(outer // self.groups)
         terms = [grid.over(cover.terms) for cover in covers]
         outputs = [cover.output(q, j) for cover, (q, _), j in zip(covers, pairs, terms, strict=True)]

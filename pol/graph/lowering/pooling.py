@@ -70,7 +70,7 @@ class Pool:
         folds = any(cover.terms > 1 for cover in covers)
         grid = Grid()
         before = [grid.along(size) for size in self.leading]
-        pairs = [(grid.along(cover.quotients), grid.along(cover.phases)) for cover in covers]
+        pairs = [(grid.along(cover.quotients), grid.along(cover.window.stride)) for cover in covers]
         # Outputs descend with j: counted from the last one they ascend.
         terms = [grid.over(cover.terms) * -1 + (cover.terms - 1) for cover in covers]
         outputs = [cover.output(q, j) for cover, (q, _), j in zip(covers, pairs, terms, strict=True)]

@@ -179,12 +179,6 @@ class Cover:
         """How many q there are."""
         return -(-(self.window.size + self.lead) // self.window.stride)
 
-    @property
-    def phases(self) -> int:
-        """How many remainders have a tap: all of them, unless windows leave gaps."""
-        whole = self.terms > 1 or self.lead != self.window.padding
-        return self.window.stride if whole else min(self.window.stride, self.window.taps)
-
     def output(self, q: Position, j: Position) -> Position:
         """The output that sees it."""
         return q + j * -self.window.dilation + self.last
@@ -201,17 +195,7 @@ class Cover:
 
 
 def uncovered(emitter: Emitter, value: Value, leading: Sequence[int], covers: Sequence[Cover]) -> Value:
-    """From (leading..., q, r, q, r, ...), r < phases, to (leading..., positions...); zero where no window sees."""
-    if any(cover.phases < cover.window.stride for cover in covers):
-        pairs = [size for cover in covers for size in (cover.quotients, cover.phases)]
-        whole = emitter.reshaped(value, (*leading, *pairs))
-        if not isinstance(whole, View):
-            raise AssertionError("a node gives a view")
-        grid = Grid()
-        places = [grid.along(size) for size in leading]
-        for cover in covers:
-            places += [grid.along(cover.quotients), grid.along(cover.window.stride)]
-        value = moved(emitter, grid.read(whole, places, folds=False), "gaps")
+    """From (leading..., q, r, q, r, ...) to (leading..., positions...)."""
     value = emitter.reshaped(value, (*leading, *(cover.quotients * cover.window.stride for cover in covers)))
     for number, cover in enumerate(covers):
         value = cut(value, len(leading) + number, cover.lead, cover.lead + cover.window.size)
