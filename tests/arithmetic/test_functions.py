@@ -81,9 +81,8 @@ def test_error_keeps_its_promise_on_a_sample_of_all_words(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", CATALOGUE)
-def test_error_keeps_its_promise_on_many_words(name: str) -> None:
-    assert measure(name, every=61, start=1).error <= DEFINITIONS[name].promise
+def test_error_of_the_power_keeps_its_promise_on_many_pairs() -> None:
+    assert measure("power", every=61, start=1).error <= DEFINITIONS["power"].promise
 
 
 @pytest.mark.parametrize("name", CATALOGUE)
@@ -205,7 +204,10 @@ def test_the_measure_of_errors_counts_units_in_the_last_place() -> None:
 def test_the_page_states_what_the_programs_do() -> None:
     text = (Path(__file__).parents[2] / "docs" / "spec" / "functions.md").read_text()
     rows = re.findall(
-        r"^\| (\w+) \| [^|]+ \| (\d+) \| ([\d.]+) \| ([\d.]+) \| ([`0-9a-f, ]+) \| [\d,]+ \|$", text, re.MULTILINE
+        r"^\| (\w+) \| [^|]+ \| (\d+) \| ([\d.]+) \| ([\d.]+) \| ([`0-9a-f, ]+) \| (?:all|[\d,]+) "
+        r"\| (?:-|none|[\d,]+, at most \d+ ulp) \| (?:-|odd|even) \|$",
+        text,
+        re.MULTILINE,
     )
     assert [name for name, *_ in rows] == list(CATALOGUE)
     for name, instructions, promise, stated, worst in rows:
