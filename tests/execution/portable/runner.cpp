@@ -1,0 +1,162 @@
+// Runs recorded programs with the kernels alone, without Python, and prints digests of what comes out.
+//
+// Usage: runner FILE ISA THREADS. The file is written by recording.py: 32-bit little-endian words; arrays have their length
+// in front. Prints one line per program and per step: what it is, and keccak-256 of the results as little-endian words.
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "floating_point_mode.h"
+#include "isa.h"
+#include "self_test.h"
+#include "step.h"
+
+namespace {
+
+std::vector<uint32_t> file;
+size_t position = 0;
+
+[[noreturn]] void fail(const char* why) {
+    std::fprintf(stderr, "runner: %s\n", why);
+    std::exit(1);
+}
+
+uint32_t next() {
+    if (position >= file.size()) fail("the file ends early");
+    return file[position++];
+}
+
+std::vector<uint32_t> array() {
+    const size_t size = next();
+    if (size > file.size() - position) fail("the file ends early");
+    const std::vector<uint32_t> words(file.begin() + static_cast<ptrdiff_t>(position), file.begin() + static_cast<ptrdiff_t>(position + size));
+    position += size;
+    return words;
+}
+
+// Bytes are stored one in a word.
+std::string bytes() {
+    std::string text;
+    for (const uint32_t word : array()) text.push_back(static_cast<char>(word));
+    return text;
+}
+
+std::vector<std::vector<uint32_t>> arrays() {
+    std::vector<std::vector<uint32_t>> all(next());
+    for (auto& one : all) one = array();
+    return all;
+}
+
+std::vector<pol::Words> views(std::vector<std::vector<uint32_t>>& all) {
+    std::vector<pol::Words> words;
+    for (auto& one : all) words.push_back({one.data(), static_cast<int64_t>(one.size())});
+    return words;
+}
+
+std::string digest(const std::vector<std::vector<uint32_t>>& all) {
+    std::vector<uint32_t> joined;
+    for (const auto& one : all) joined.insert(joined.end(), one.begin(), one.end());
+    uint8_t hash[32];
+    pol::isa().keccak256(reinterpret_cast<const uint8_t*>(joined.data()), joined.size() * sizeof(uint32_t), hash);
+    std::string text;
+    char digits[3];
+    for (const uint8_t byte : hash) {
+        std::snprintf(digits, sizeof digits, "%02x", byte);
+        text += digits;
+    }
+    return text;
+}
+
+// A scalar program on rows of words: all its instructions.
+void run_program(size_t number) {
+    const std::string text = bytes();
+    std::vector<std::vector<uint32_t>> inputs = arrays();
+    pol::Reader reader(reinterpret_cast<const uint8_t*>(text.data()), text.size());
+    const pol::ScalarProgram body = pol::ScalarProgram::read(reader);
+    if (inputs.size() != static_cast<size_t>(body.inputs) || inputs.empty()) fail("a program has other inputs");
+    const size_t lanes = inputs[0].size();
+    std::vector<std::vector<uint32_t>> constants, results(body.instructions.size(), std::vector<uint32_t>(lanes));
+    for (const uint32_t word : body.constants) constants.emplace_back(lanes, word);
+    std::vector<uint32_t*> registers;
+    for (auto& row : inputs) registers.push_back(row.data());
+    for (auto& row : constants) registers.push_back(row.data());
+    std::vector<pol::PlannedInstruction> instructions;
+    for (size_t i = 0; i < results.size(); ++i) {
+        const pol::Instruction& step = body.instructions[i];
+        const int operands = pol::arity(step.op);
+        pol::PlannedInstruction planned{};
+        planned.op = step.op;
+        planned.result = static_cast<uint16_t>(registers.size());
+        planned.a = step.a;
+        planned.b = operands > 1 ? step.b : step.a;
+        planned.c = operands > 2 ? step.c : step.a;
+        instructions.push_back(planned);
+        registers.push_back(results[i].data());
+    }
+    const pol::FloatingPointMode mode;
+    pol::isa().program_values(instructions.data(), static_cast<int>(instructions.size()), registers.data(), lanes);
+    std::printf("program %zu %s\n", number, digest(results).c_str());
+}
+
+// A step program over some steps: all nodes' outputs, and the next state computed again without them.
+void run_steps(size_t number, size_t threads) {
+    std::vector<std::string> descriptors(next());
+    for (auto& descriptor : descriptors) descriptor = bytes();
+    const std::vector<uint32_t> output_sizes = array(), producers = array();
+    std::vector<std::vector<uint32_t>> state = arrays(), constants = arrays();
+    const uint32_t first = next(), count = next();
+    const auto sizes = [](const std::vector<std::vector<uint32_t>>& all) {
+        std::vector<int64_t> out;
+        for (const auto& one : all) out.push_back(static_cast<int64_t>(one.size()));
+        return out;
+    };
+    pol::Step step(descriptors, sizes(state), sizes(constants));
+    std::vector<uint32_t> kept;
+    std::vector<size_t> place;
+    for (const uint32_t producer : producers) {
+        size_t i = 0;
+        while (i < kept.size() && kept[i] != producer) ++i;
+        if (i == kept.size()) kept.push_back(producer);
+        place.push_back(i);
+    }
+    step.keep(kept);
+    std::vector<std::vector<uint32_t>> outputs, results;
+    for (const uint32_t size : output_sizes) outputs.emplace_back(size);
+    for (const uint32_t node : kept) results.emplace_back(output_sizes[node]);
+    for (uint32_t t = first; t < first + count; ++t) {
+        step.run(t, views(state), views(constants), views(outputs), threads);
+        step.advance(t, views(state), views(constants), views(results), threads);
+        for (size_t i = 0; i < kept.size(); ++i)
+            if (results[i] != outputs[kept[i]]) fail("the next state without the other outputs has other bits");
+        for (size_t i = 0; i < state.size(); ++i) state[i] = results[place[i]];
+        std::printf("step %zu %u %s %s\n", number, t, digest(outputs).c_str(), digest(state).c_str());
+    }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    if (argc != 4) fail("three arguments are needed: FILE ISA THREADS");
+    std::FILE* in = std::fopen(argv[1], "rb");
+    if (in == nullptr) fail("the file cannot be read");
+    uint32_t words[4096];
+    for (size_t n; (n = std::fread(words, sizeof words[0], 4096, in)) > 0;) file.insert(file.end(), words, words + n);
+    std::fclose(in);
+    if (!pol::set_isa(argv[2])) fail("this build or processor lacks the instruction set");
+    uint8_t hash[32];
+    pol::self_test(hash);
+    std::printf("self-test ");
+    for (const uint8_t byte : hash) std::printf("%02x", byte);
+    std::printf("\n");
+    const uint32_t programs = next(), step_programs = next();
+    try {
+        for (size_t i = 0; i < programs; ++i) run_program(i);
+        for (size_t i = 0; i < step_programs; ++i) run_steps(i, std::strtoul(argv[3], nullptr, 10));
+    } catch (const pol::Malformed& error) {
+        fail(error.what());
+    }
+    if (position != file.size()) fail("the file is longer than what it says");
+    return 0;
+}

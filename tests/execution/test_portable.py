@@ -1,0 +1,133 @@
+"""The kernels without Python, built by several compilers for several processors: the same bytes everywhere."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import toy
+from portable import Recording, Steps, build, run, tool
+from test_cpu_nodes import Draw, matmul
+
+from pol.arithmetic.functions import CATALOGUE
+from pol.arithmetic.primitives import ARITY, Op, Words
+from pol.arithmetic.program import Instruction, ScalarProgram
+from pol.arithmetic.vectors import arguments, cases
+from pol.execution import _kernels
+from pol.graph.node import Affine, Input, InputKind, Node, Operand, Source
+from pol.graph.step_program import Component, Slot, StepProgram
+from pol.graph.types import DType, TensorType
+
+HOSTILE = 4_099
+DRAWN = 300
+
+
+def single(op: Op) -> ScalarProgram:
+    return ScalarProgram(3, (), (Instruction(op, *range(ARITY[op])),))
+
+
+def of_constants(nodes: Sequence[tuple[Node, Sequence[Words]]], step: int) -> Steps:
+    """Independent nodes that read constants only, as one program of one step; the state is the last one's output."""
+    constants: list[Words] = []
+    placed = []
+    for node, tensors in nodes:
+        operands = [replace(operand, index=operand.index + len(constants)) for operand in node.operands]
+        placed.append(replace(node, operands=tuple(operands)))
+        constants += [
+            np.ascontiguousarray(tensor).reshape(operand.type.shape)
+            for tensor, operand in zip(tensors, node.operands, strict=True)
+        ]
+    types = tuple(operand.type for node in placed for operand in node.operands)
+    last = placed[-1].type
+    slot = Slot(Component.PARAMETER, last, len(placed) - 1)
+    program = StepProgram((slot,), types, tuple(placed))
+    program.validate()
+    return Steps(program, [np.zeros(last.shape, np.uint32)], constants, step, 1)
+
+
+def on_words(program: ScalarProgram, words: Sequence[Words]) -> tuple[Node, Sequence[Words]]:
+    """A map of the program over arrays."""
+    type_ = TensorType(DType.F32, (len(words[0]),))
+    operands = tuple(Operand(Source.CONSTANT, i, type_, Affine(0, (0, 1))) for i in range(program.inputs))
+    inputs = tuple(Input(InputKind.OPERAND, i) for i in range(program.inputs))
+    return Node(type_, operands, inputs, program), words[: program.inputs]
+
+
+def drawn(seed: int) -> tuple[Node, Sequence[Words]]:
+    draw = Draw(seed)
+    node = draw.node()
+    return node, [draw.tensor(operand.type) for operand in node.operands]
+
+
+def products() -> list[tuple[Node, Sequence[Words]]]:
+    shapes = [(1, 5, 4, 3), (1, 32, 64, 64), (3, 15, 33, 20), (1, 113, 70, 300), (2, 64, 5, 257)]
+    nodes: list[tuple[Node, Sequence[Words]]] = []
+    for seed, shape in enumerate(shapes):
+        for left, right in (("bmk", "bkn"), ("bmk", "bnk"), ("kbm", "kn")):
+            draw = Draw(seed)
+            node = matmul(*shape, left, right, init=0x3F800000)
+            nodes.append((node, [draw.tensor(operand.type) for operand in node.operands]))
+    return nodes
+
+
+@pytest.fixture(scope="session")
+def recording() -> Recording:
+    """Hostile words through all primitives and functions, alone and as nodes; drawn nodes, products, a training."""
+    programs: list[tuple[ScalarProgram, Sequence[Words]]] = [(single(op), cases(op, HOSTILE, 21)) for op in Op]
+    programs += [(f(), arguments(f().inputs, HOSTILE, 22)) for f in CATALOGUE.values()]
+    nodes = [on_words(program, words) for program, words in programs]
+    steps = [
+        of_constants(nodes, 0),
+        of_constants([drawn(seed) for seed in range(DRAWN)], 3),
+        of_constants(products(), 0),
+        Steps(toy.build(), toy.initial_state(), toy.constants(), 0, toy.STEPS),
+    ]
+    return Recording(programs, steps)
+
+
+@pytest.fixture(scope="session")
+def recorded(recording: Recording, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("recording") / "recording.bin"
+    recording.write(path)
+    return path
+
+
+@pytest.fixture(scope="session")
+def expected(recording: Recording) -> list[str]:
+    return recording.expected()
+
+
+def test_every_instruction_set_here_has_the_same_lines(recording: Recording, expected: list[str]) -> None:
+    before = _kernels.isa()
+    try:
+        for isa in _kernels.isas():
+            _kernels.set_isa(isa)
+            for threads in (1, 2):
+                assert recording.expected(threads) == expected, (isa, threads)
+    finally:
+        _kernels.set_isa(before)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("isa", ["baseline", "v3", "v4"])
+@pytest.mark.parametrize("compiler", ["g++", "clang++"])
+def test_build_for_this_processor(compiler: str, isa: str, recorded: Path, expected: list[str], tmp_path: Path) -> None:
+    if tool(compiler) is None:
+        pytest.skip(f"{compiler} is not installed: .ci/setup --slow")
+    runner = build(compiler, tmp_path, isa)
+    if isa not in _kernels.isas():
+        pytest.skip(f"built, but this processor cannot run {isa}")
+    for threads in (1, 2):
+        assert run([runner], recorded, isa, threads) == expected
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_build_for_64_bit_arm(recorded: Path, expected: list[str], tmp_path: Path) -> None:
+    compiler, emulator = tool("aarch64-linux-gnu-g++"), tool("qemu-aarch64-static")
+    if compiler is None or emulator is None:
+        pytest.skip("g++-aarch64-linux-gnu and qemu-user-static are not installed: .ci/setup --slow")
+    runner = build(compiler, tmp_path, "baseline", "-static")
+    assert run([emulator, runner], recorded, "baseline") == expected
