@@ -29,11 +29,13 @@ inline bool is_nan(uint32_t word) { return (word & ~kSign) > 0x7f800000; }
 inline uint32_t word(float value) { return value != value ? kNan : bits(value); }
 inline uint32_t least(uint32_t a, uint32_t b) {
     const float x = number(a), y = number(b);
-    return x != x || y != y ? kNan : x < y ? a : y < x ? b : a | b;
+    const uint32_t ordered = x < y ? a : y < x ? b : a | b;
+    return (x != x) | (y != y) ? kNan : ordered;
 }
 inline uint32_t greatest(uint32_t a, uint32_t b) {
     const float x = number(a), y = number(b);
-    return x != x || y != y ? kNan : x > y ? a : y > x ? b : a & b;
+    const uint32_t ordered = x > y ? a : y > x ? b : a & b;
+    return (x != x) | (y != y) ? kNan : ordered;
 }
 inline uint32_t truncated(uint32_t a) {
     const float x = number(a);
@@ -57,9 +59,11 @@ inline int64_t distance(uint32_t result, double exact) {
     __builtin_memcpy(&scale, &scale_bits, sizeof scale);
     const double infinity = std::numeric_limits<double>::infinity();
     const double found = __builtin_fabs(value - exact) * scale;
-    const bool overflows = __builtin_fabs(value) == infinity && size >= 0x1p128 - 0x1p103 && (value < 0) == (exact < 0);
-    const bool right = overflows || value == exact || (value != value && exact != exact);
-    const double error = right ? 0.0 : found == found ? found : infinity;
+    // Without short cuts, so that compilers can work on several numbers at once.
+    const bool overflows = (value * exact == infinity) & (__builtin_fabs(value) == infinity) & (size >= 0x1p128 - 0x1p103);
+    const bool right = overflows | (value == exact) | ((value != value) & (exact != exact));
+    const double known = found == found ? found : infinity;
+    const double error = right ? 0.0 : known;
     int64_t error_bits;
     __builtin_memcpy(&error_bits, &error, sizeof error_bits);
     return error_bits;

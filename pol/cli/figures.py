@@ -85,6 +85,22 @@ def bits_figures() -> dict[str, Figure]:
     }
 
 
+def model_bits_figures(steps: int = 1000) -> dict[str, Figure]:
+    """Bytes of state compared over trainings of small models: between executors, and with the reference."""
+    from pol.cli.benchmarks.bits import MODELS, compare, compare_with_reference
+
+    figures = {}
+    for name, build in MODELS.items():
+        captured = build(steps)
+        for what, found in (
+            (f"{name}_state_bytes", compare(captured, steps)),
+            (f"{name}_reference_bytes", compare_with_reference(captured, steps // 2)),
+        ):
+            figures[f"{what}_compared"] = Figure(found.compared, "bytes")
+            figures[f"{what}_differing"] = Figure(found.differing, "bytes")
+    return figures
+
+
 def execution_figures() -> dict[str, Figure]:
     """Time of a canonical training step of the demo, against the same step on torch's kernels and in eager torch."""
     import torch
@@ -192,7 +208,7 @@ def median_seconds(call: Callable[[], object], rounds: int) -> float:
 
 AREAS: dict[str, Callable[[], dict[str, Figure]]] = {
     "demo": demo_figures,
-    "bits": bits_figures,
+    "bits": lambda: {**bits_figures(), **model_bits_figures()},
     "execution": execution_figures,
     "ops": operation_figures,
     "commitments": commitment_figures,

@@ -14,11 +14,14 @@ from pol.arithmetic.functions import CATALOGUE
 from pol.arithmetic.primitives import ARITY, Op, Words
 from pol.arithmetic.program import Instruction, ScalarProgram
 from pol.arithmetic.vectors import arguments, cases
+from pol.cli.benchmarks.bits import MODELS, instruction_set
 from pol.execution import _kernels
+from pol.graph.capture import Capture
 from pol.graph.node import Affine, Input, InputKind, Node, Operand, Source
 from pol.graph.step_program import Component, Slot, StepProgram
 from pol.graph.types import DType, TensorType
 
+STEPS, STEPS_EMULATED = 1_000, 20
 HOSTILE = 4_099
 DRAWN = 300
 
@@ -72,7 +75,7 @@ def products() -> list[tuple[Node, Sequence[Words]]]:
 
 
 @pytest.fixture(scope="session")
-def recording() -> Recording:
+def hostile() -> Recording:
     """Hostile words through all primitives and functions, alone and as nodes; drawn nodes, products, a training."""
     programs: list[tuple[ScalarProgram, Sequence[Words]]] = [(single(op), cases(op, HOSTILE, 21)) for op in Op]
     programs += [(f(), arguments(f().inputs, HOSTILE, 22)) for f in CATALOGUE.values()]
@@ -87,47 +90,63 @@ def recording() -> Recording:
 
 
 @pytest.fixture(scope="session")
-def recorded(recording: Recording, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("recording") / "recording.bin"
-    recording.write(path)
-    return path
+def trainings() -> list[Capture]:
+    return [build_model(STEPS) for build_model in MODELS.values()]
+
+
+def of_trainings(trainings: list[Capture], steps: int) -> Recording:
+    return Recording([], [Steps(c.program, c.state, c.constants, 0, steps) for c in trainings])
 
 
 @pytest.fixture(scope="session")
-def expected(recording: Recording) -> list[str]:
-    return recording.expected()
+def recordings(
+    hostile: Recording, trainings: list[Capture], tmp_path_factory: pytest.TempPathFactory
+) -> list[tuple[Path, list[str]]]:
+    """Files of the hostile words, the whole trainings and their beginnings, with the lines that they must give."""
+    directory = tmp_path_factory.mktemp("recordings")
+    written = []
+    for name, recording in (
+        ("hostile", hostile),
+        ("trainings", of_trainings(trainings, STEPS)),
+        ("beginnings", of_trainings(trainings, STEPS_EMULATED)),
+    ):
+        path = directory / name
+        recording.write(path)
+        written.append((path, recording.expected()))
+    return written
 
 
-def test_every_instruction_set_here_has_the_same_lines(recording: Recording, expected: list[str]) -> None:
-    before = _kernels.isa()
-    try:
-        for isa in _kernels.isas():
-            _kernels.set_isa(isa)
-            for threads in (1, 2):
-                assert recording.expected(threads) == expected, (isa, threads)
-    finally:
-        _kernels.set_isa(before)
+def test_every_instruction_set_here_has_the_same_lines(hostile: Recording) -> None:
+    lines = []
+    for isa in _kernels.isas():
+        with instruction_set(isa):
+            lines += [hostile.expected(threads) for threads in (1, 2)]
+    assert all(found == lines[0] for found in lines)
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1800)
+@pytest.mark.timeout(3600)
 @pytest.mark.parametrize("isa", ["baseline", "v3", "v4"])
 @pytest.mark.parametrize("compiler", ["g++", "clang++"])
-def test_build_for_this_processor(compiler: str, isa: str, recorded: Path, expected: list[str], tmp_path: Path) -> None:
+def test_build_for_this_processor(
+    compiler: str, isa: str, recordings: list[tuple[Path, list[str]]], tmp_path: Path
+) -> None:
     if tool(compiler) is None:
         pytest.skip(f"{compiler} is not installed: .ci/setup --slow")
     runner = build(compiler, tmp_path, isa)
     if isa not in _kernels.isas():
         pytest.skip(f"built, but this processor cannot run {isa}")
-    for threads in (1, 2):
-        assert run([runner], recorded, isa, threads) == expected
+    for path, expected in recordings[:2]:
+        for threads in (1, 2):
+            assert run([runner], path, isa, threads) == expected
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1800)
-def test_build_for_64_bit_arm(recorded: Path, expected: list[str], tmp_path: Path) -> None:
+@pytest.mark.timeout(3600)
+def test_build_for_64_bit_arm(recordings: list[tuple[Path, list[str]]], tmp_path: Path) -> None:
     compiler, emulator = tool("aarch64-linux-gnu-g++"), tool("qemu-aarch64-static")
     if compiler is None or emulator is None:
         pytest.skip("g++-aarch64-linux-gnu and qemu-user-static are not installed: .ci/setup --slow")
     runner = build(compiler, tmp_path, "baseline", "-static")
-    assert run([emulator, runner], recorded, "baseline") == expected
+    for path, expected in (recordings[0], recordings[2]):
+        assert run([emulator, runner], path, "baseline") == expected
