@@ -12,6 +12,7 @@ from pathlib import Path
 
 from pol.arithmetic.functions import CATALOGUE
 from pol.arithmetic.interpreter import run
+from pol.arithmetic.philox import GENERATORS
 from pol.arithmetic.primitives import ARITY, Op, Words, apply
 from pol.arithmetic.vectors import arguments, cases
 
@@ -49,7 +50,7 @@ def _primitives() -> dict[str, object]:
 
 def _programs() -> dict[str, object]:
     entries = {}
-    for name, function in CATALOGUE.items():
+    for name, function in {**CATALOGUE, **GENERATORS}.items():
         program = function()
         inputs = arguments(program.inputs, COUNT, SEED)
         entries[name] = {

@@ -65,6 +65,12 @@ def log1p() -> ScalarProgram:
     return b.build(b.emit(Op.SELECT, tiny, x, _log_limits(b, total, inside)))
 
 
+def log_in_range(b: Builder, x: int) -> int:
+    """Natural logarithm of a positive, normal and finite number."""
+    k, mantissa = _split(b, x)
+    return _log(b, k, b.emit(Op.FSUB, mantissa, b.const(_ONE)))
+
+
 def split_positive(b: Builder, x: int) -> tuple[int, int]:
     """(k, m) with x = 2^k * m and m about between sqrt(1/2) and sqrt(2), for positive x, subnormal or not."""
     # Subnormal numbers are made normal by a power of two, which is taken back in the exponent field.

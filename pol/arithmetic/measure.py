@@ -20,6 +20,7 @@ from rich.progress import Progress
 from pol.arithmetic.exhaustive import PARTS, Sweep, compiled
 from pol.arithmetic.functions import CATALOGUE
 from pol.arithmetic.interpreter import run
+from pol.arithmetic.philox import GENERATORS
 from pol.arithmetic.primitives import Words
 from pol.arithmetic.vectors import arguments
 
@@ -186,7 +187,19 @@ def document(names: Sequence[str], earlier: str, jobs: int = 0, console: Console
         for name in names:
             task = progress.add_task(name, total=PARTS)
             rows[name] = row(name, jobs, lambda task=task: progress.advance(task))  # type: ignore[misc]
-    return _HEADING + "".join(f"{rows[name]}\n" for name in CATALOGUE)
+    return _HEADING + "".join(f"{line}\n" for line in (*(rows[name] for name in CATALOGUE), *_generators()))
+
+
+def _generators() -> Iterator[str]:
+    yield ""
+    yield "## Random numbers"
+    yield ""
+    yield "Programs on words, defined in [randomness.md](randomness.md)."
+    yield ""
+    yield "| program | inputs | primitives |"
+    yield "| --- | --- | --- |"
+    for name, function in GENERATORS.items():
+        yield f"| {name} | {function().inputs} | {len(function().instructions)} |"
 
 
 def main(argv: Sequence[str] | None = None) -> int:

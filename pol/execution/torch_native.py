@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from pol.errors import OperationalError, ProtocolError
+from pol.execution import torch_random
 from pol.graph.aten import WORD_TYPES, Argument, AtenGraph, AtenInput, AtenNode, AtenType, Ref, TorchDType
 
 _ALLOWED_NAMES = (
@@ -73,7 +74,10 @@ def _overload(name: str) -> Callable[..., Any]:
     return operation
 
 
-ALLOWED: Mapping[str, Callable[..., Any]] = {f"aten.{name}": _overload(name) for name in _ALLOWED_NAMES}
+ALLOWED: Mapping[str, Callable[..., Any]] = {
+    **{f"aten.{name}": _overload(name) for name in _ALLOWED_NAMES},
+    **torch_random.DRAWS,
+}
 """The only operations that a graph can run: each is a pure function of tensors and numbers."""
 
 _CREATED = frozenset(

@@ -22,6 +22,7 @@ from pol.graph.lowering.losses import LOSSES
 from pol.graph.lowering.normalisation import NORMALISATION
 from pol.graph.lowering.pooling import POOLING
 from pol.graph.lowering.powers import POWERS
+from pol.graph.lowering.randomness import RANDOM
 from pol.graph.lowering.reductions import REDUCTIONS
 from pol.graph.lowering.resampling import RESAMPLING
 from pol.graph.lowering.scatter import SCATTER
@@ -50,6 +51,7 @@ FAMILIES: Mapping[str, Mapping[str, object]] = {
     "Adaptive pooling": ADAPTIVE,
     "Interpolation": RESAMPLING,
     "Borders and order of positions": BORDERS,
+    "Random numbers: draws that stand for torch's random operations ([spec/randomness.md](spec/randomness.md))": RANDOM,
 }
 
 _SAME = "its first argument"
@@ -280,6 +282,10 @@ DEFINITIONS: Mapping[str, str] = {
         ("nll_loss_backward.default", "nll_loss2d_backward.default"),
         "minus the gradient (over the sum of weights) times the weight at the label, else 0",
     ),
+    "pol.uniform.default": "24 bits of a Philox word u; FFMA(u, high - low, low)",
+    "pol.normal.default": "the function `normal` of a Philox word z; FFMA(z, std, mean)",
+    "pol.bernoulli.default": "1 where a Philox word is below p * 2^32",
+    "pol.integers.default": "low + MULHI(a Philox word, high - low)",
 }
 """What an operation of RULES computes, without "aten.", and what of it is left out."""
 

@@ -8,6 +8,7 @@ import pytest
 
 from pol.arithmetic.functions import CATALOGUE
 from pol.arithmetic.interpreter import run
+from pol.arithmetic.philox import GENERATORS
 from pol.arithmetic.primitives import ARITY, Op, Words
 from pol.arithmetic.program import Builder, ScalarProgram
 from pol.arithmetic.vectors import SPECIALS, cases
@@ -50,9 +51,9 @@ def test_generated_code_is_that_of_the_programs() -> None:
         assert (DIRECTORY / name).read_text() == content, f"{name}: run python -m pol.execution.generate"
 
 
-@pytest.mark.parametrize("name", sorted(CATALOGUE))
+@pytest.mark.parametrize("name", sorted({**CATALOGUE, **GENERATORS}))
 def test_function_has_the_reference_bits(isa: str, name: str) -> None:
-    program = CATALOGUE[name]()
+    program = {**CATALOGUE, **GENERATORS}[name]()
     inputs = [*cases(Op.FFMA, LANES, 5), *cases(Op.FFMA, LANES, 6)]
     check(program, inputs)
     near_one = [(x & 0x807FFFFF) | (0x3D000000 + (x >> 5 & 0x7) * 0x00800000) for x in inputs]

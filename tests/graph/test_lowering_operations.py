@@ -46,6 +46,7 @@ TIES = torch.tensor([[3.0, 7, 7, 1, 1], [0.0, -0.0, 0.0, -0.0, 0.0], [1.0, float
 INFINITE = torch.tensor([[float("-inf"), float("-inf")], [float("inf"), 1.0], [float("-inf"), 2.0]])
 MAPS, GROUPS = torch.randn(4, 3, 7, 7) + 1, torch.randn(4, 6, 5, 5)
 LABELS = torch.tensor([2, 0, 6, 1, 6])
+STEP, SEED = torch.tensor(3), torch.tensor([-7, 1], dtype=torch.int32)
 SCORES = torch.randn(5, 7)
 LOG = torch.log_softmax(SCORES, 1)
 ROWS = torch.tensor([4, 0, 4])
@@ -215,6 +216,14 @@ CASES: dict[str, list[Case]] = {
         (torch.tensor(1.5), LOG, LABELS, None, reduction, ignored, torch.tensor(5.0 if ignored < 0 else 3.0))
         for reduction in (1, 2) for ignored in (-100, 6)
     ] + [(torch.randn(5), LOG, LABELS, None, 0, -100, torch.tensor(5.0))],
+    "pol.uniform.default": [
+        (STEP, SEED, 0, [2, 3], 0.0, 1.0), (STEP, SEED, 1, [], 0.0, 1.0), (STEP, SEED, 2, [70, 1], -0.5, 0.5),
+    ],
+    "pol.normal.default": [(STEP, SEED, 0, [5, 300], 0.0, 1.0), (STEP, SEED, 9, [2, 2, 2], 3.0, 0.5)],
+    "pol.bernoulli.default": [(STEP, SEED, 4, [300], p) for p in (0.0, 1.0, 0.1, 2.0**-33, 1.0 - 2.0**-34)],
+    "pol.integers.default": [
+        (STEP, SEED, 4, [300], *limits) for limits in ((0, 2), (-5, 6), (7, 8), (-(2**31), 2**31 - 1))
+    ],
 }  # fmt: skip
 IMAGES, KERNELS = torch.randn(2, 3, 6, 6), torch.randn(4, 3, 3, 3)
 TWICE, NONE = [2, 2], [0, 0]
@@ -430,6 +439,10 @@ def name_of(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
 
 
+def full_name(operation: str) -> str:
+    return operation if operation.startswith("pol.") else f"aten.{operation}"
+
+
 def graph_of(operation: str, case: Case) -> tuple[AtenGraph, list[Tensor]]:
     """A graph of one operation whose tensor arguments are state."""
     keywords = case[-1] if isinstance(case[-1], dict) else {}
@@ -454,11 +467,11 @@ def graph_of(operation: str, case: Case) -> tuple[AtenGraph, list[Tensor]]:
         AtenInput(InputRole.CONSTANT, "c", AtenType("float32", ())),
         AtenInput(InputRole.STEP, "step", AtenType("int64", ())),
     )
-    results = ALLOWED[f"aten.{operation}"](*given, **keywords)
+    results = ALLOWED[full_name(operation)](*given, **keywords)
     results = wanted(results if isinstance(results, tuple | list) else [results], given)
     outputs = tuple(AtenType(name_of(t.dtype), tuple(t.shape)) for t in results)
     pairs = tuple(sorted((key, plain(value)) for key, value in keywords.items()))
-    node = AtenNode(f"aten.{operation}", tuple(plain(item) for item in given), pairs, outputs, "it", "test.py:1: it()")
+    node = AtenNode(full_name(operation), tuple(plain(item) for item in given), pairs, outputs, "it", "test.py:1: it()")
     observed = tuple((f"out{i}", Ref(len(inputs), i)) for i in range(len(results)))
     return AtenGraph(inputs, (node,), tuple(Ref(i) for i in range(len(state))), observed), tensors
 
@@ -490,7 +503,7 @@ def test_lowering_gives_the_numbers_of_torch(operation: str) -> None:
 
 
 def test_every_rule_has_a_case_and_every_rule_runs_natively() -> None:
-    covered = {f"aten.{operation}" for operation in CASES}
+    covered = {full_name(operation) for operation in CASES}
     assert covered == set(RULES)
     assert set(ALLOWED) == set(RULES)
 
@@ -551,7 +564,7 @@ def test_the_lowering_is_that_of_its_version() -> None:
 def test_every_operation_is_in_the_document() -> None:
     path = Path(__file__).parents[2] / "docs" / "operations.md"
     assert path.read_text() == document(), "run: python -m pol.graph.operations > docs/operations.md"
-    assert {f"aten.{name}" for name in DEFINITIONS} == set(RULES)
+    assert {full_name(name) for name in DEFINITIONS} == set(RULES)
 
 
 @pytest.mark.parametrize(
@@ -574,7 +587,7 @@ def test_an_unknown_operation_is_named() -> None:
     graph, _ = graph_of("exp.default", (A,))
     node = graph.nodes[0]
     unknown = AtenNode("aten.bernoulli.p", node.arguments, (), node.outputs, node.name, node.source)
-    with pytest.raises(UnsupportedError, match=r"test\.py:1.*aten\.bernoulli\.p.*random"):
+    with pytest.raises(UnsupportedError, match=r"test\.py:1.*aten\.bernoulli\.p.*draw with"):
         lower(AtenGraph(graph.inputs, (unknown,), graph.next_state, graph.observed))
 
 

@@ -17,6 +17,7 @@ from pol.graph.aten import AtenGraph, AtenInput, InputRole, Ref
 from pol.graph.capture.index_ranges import require_indices_in_range
 from pol.graph.capture.loop import Loop
 from pol.graph.capture.optimizer_step import OptimizerStep
+from pol.graph.capture.randomness import seed_words
 from pol.graph.capture.record import Recorder, graph_of, tensor_type
 from pol.graph.capture.requirements import require_capturable
 from pol.graph.capture.step import StepInputs
@@ -49,13 +50,14 @@ def capture(
     dataset: Sequence[Tensor],
     order: Tensor,
     loop: Loop = Loop(),  # noqa: B008  # immutable
+    seed: int = 0,
 ) -> Capture:
     """Capture `optimizer.step()` on `loss(model(*inputs), target)` for the batches `dataset[order[step]]`.
 
     `dataset` holds tensors with one row per example, the target last; `order` is an int64 tensor of shape
-    (steps, batch); `loop` says what else happens in a step. Model, optimizer and scheduler are not changed. Options of
-    the optimizer (the learning rate, or its course) become part of the program. Raises UnsupportedError, with the
-    user's line, for what has no definition.
+    (steps, batch); `loop` says what else happens in a step; `seed` (64 bits) decides the random numbers of the forward
+    pass. Model, optimizer and scheduler are not changed. Options of the optimizer (the learning rate, or its course)
+    become part of the program. Raises UnsupportedError, with the user's line, for what has no definition.
     """
     require_capturable(model, loss, optimizer, dataset, order, loop)
     parameters = dict(model.named_parameters())
@@ -68,10 +70,11 @@ def capture(
         [tensor.detach() for tensor in dataset],
         order.detach(),
         plan.tables,
+        seed_words(seed),
     )
     entries = _entries(inputs, plan)
     traced = trace_step(model, loss, optimizer, plan, loop, inputs)
-    recorder = Recorder(entries)
+    recorder = Recorder(entries, inputs.seed)
     outputs = recorder.record(traced.graph)
     slots = [entry.name for entry in entries if entry.role is InputRole.STATE]
     next_state, value, gradients = outputs[: len(slots)], outputs[len(slots)], outputs[len(slots) + 1 :]

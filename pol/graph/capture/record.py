@@ -41,8 +41,9 @@ PLACEMENT = frozenset({"device", "layout", "pin_memory", "memory_format", "non_b
 class Recorder:
     """Writes down one traced graph."""
 
-    def __init__(self, inputs: Sequence[AtenInput]) -> None:
+    def __init__(self, inputs: Sequence[AtenInput], seed: Tensor) -> None:
         self.inputs = list(inputs)
+        self._seed = seed
         self.nodes: list[AtenNode] = []
         self._marks: list[Mapping[str, str]] = []
         self.constants: list[Tensor] = []
@@ -102,7 +103,8 @@ class Recorder:
             if target not in known:
                 tensor = getattr(graph, target)
                 known[target] = Ref(len(self.inputs) - 1)
-                name = f"constant.{len(self.constants)}"
+                is_seed = tensor.untyped_storage()._cdata == self._seed.untyped_storage()._cdata
+                name = "seed" if is_seed else f"constant.{len(self.constants)}"
                 entry = AtenInput(InputRole.CONSTANT, name, tensor_type(name, tensor))
                 self.inputs.insert(len(self.inputs) - 1, entry)
                 self.constants.append(tensor)

@@ -16,6 +16,7 @@ from pol.graph.capture.loop import Loop
 from pol.graph.capture.optimizer_step import OptimizerStep
 from pol.graph.capture.optimizers import State
 from pol.graph.capture.provenance import PHASE, ROLE, SOURCE, LineRecorder
+from pol.graph.capture.randomness import CounterRandomness
 
 _LOSSES = {torch.float32, torch.bfloat16}
 
@@ -31,9 +32,10 @@ class StepInputs:
     dataset: Sequence[Tensor]
     order: Tensor
     tables: Mapping[str, Tensor]
+    seed: Tensor
 
     def arguments(self) -> tuple[Any, ...]:
-        """What a TrainingStep is called with; the number of the step comes last."""
+        """What a TrainingStep is called with; the number of the step comes last. The seed is not traced."""
         return (
             dict(self.parameters),
             dict(self.buffers),
@@ -67,12 +69,18 @@ class TrainingStep:
     """
 
     def __init__(
-        self, model: nn.Module, loss: Callable[[Any, Any], Tensor], optimizer: OptimizerStep, loop: Loop
+        self,
+        model: nn.Module,
+        loss: Callable[[Any, Any], Tensor],
+        optimizer: OptimizerStep,
+        loop: Loop,
+        seed: Tensor,
     ) -> None:
         self.lines = LineRecorder(model, loss)
         self._module = _ModelAndLoss(model, loss)
         self._optimizer = optimizer
         self._loop = loop
+        self._seed = seed
 
     def __call__(
         self,
@@ -91,7 +99,8 @@ class TrainingStep:
         with fx_traceback.annotate({PHASE: "forward"}):
             leaves = {name: p.detach().requires_grad_(name in states) for name, p in parameters.items()}
             current = {name: buffer.clone() for name, buffer in buffers.items()}
-        value, gradients = self._loss_and_gradients(leaves, current, list(states), batches)
+        randomness = CounterRandomness(number, self._seed)
+        value, gradients = self._loss_and_gradients(leaves, current, list(states), batches, randomness)
         with fx_traceback.annotate({PHASE: "clip", SOURCE: "clipping of gradients"}):
             clipped = self._loop.clipped(gradients)
         with fx_traceback.annotate({PHASE: "update"}), torch.no_grad():
@@ -108,14 +117,20 @@ class TrainingStep:
         )
 
     def _loss_and_gradients(
-        self, leaves: dict[str, Tensor], buffers: dict[str, Tensor], updated: list[str], batches: Sequence[list[Tensor]]
+        self,
+        leaves: dict[str, Tensor],
+        buffers: dict[str, Tensor],
+        updated: list[str],
+        batches: Sequence[list[Tensor]],
+        randomness: CounterRandomness,
     ) -> tuple[Tensor, dict[str, Tensor]]:
         """Mean loss of the micro-batches, and its gradients, added up one after another; buffers change."""
         total: Tensor | None = None
         gradients: dict[str, Tensor] = {}
         for batch in batches:
             with fx_traceback.annotate({PHASE: "forward"}):
-                value = self._forward(leaves, buffers, batch)
+                with randomness:
+                    value = self._forward(leaves, buffers, batch)
                 if len(batches) > 1:
                     with fx_traceback.annotate({SOURCE: f"loss / {len(batches)} micro-batches"}):
                         value = value / len(batches)

@@ -67,7 +67,7 @@ def trace_step(
 ) -> TracedStep:
     """The step as a graph; UnsupportedError where the user's code cannot be one. Leaves everything as it was."""
     own = {f"model.{name}": tensor for name, tensor in (*model.named_parameters(), *model.named_buffers())}
-    step = TrainingStep(model, loss, plan, loop)
+    step = TrainingStep(model, loss, plan, loop, inputs.seed)
     lines = step.lines
     arguments = inputs.arguments()
     with (

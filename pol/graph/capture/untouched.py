@@ -89,7 +89,7 @@ class Snapshot:
             if now[name][0] != state:
                 raise UnsupportedError(
                     f"the model or the loss draws random numbers from {name}; they would be constants of the program. "
-                    "Random numbers are not defined yet: draw them before and put them into the data set"
+                    "Draw with torch's own operations, or draw before and put the numbers into the data set"
                 )
 
     def settle(self) -> None:

@@ -17,7 +17,10 @@ DECOMPOSED = (
 )  # fmt: skip
 """ATen operations that a capture replaces by torch's own decomposition. The list is part of what pol is: frozen."""
 
-_RANDOM = "random layers are not defined yet: set p=0 or call model.eval() first"
+RANDOM = (
+    "draw with rand, randn, randint, uniform_, normal_, bernoulli or dropout in the model or the loss, or put the "
+    "numbers into the data set"
+)
 _ADVICE = (
     (
         ("fractional_max_pool", "adaptive_max_pool", "max_unpool", "lp_pool"),
@@ -35,7 +38,7 @@ _ADVICE = (
         "with m = x.mean(-1, True)",
     ),
     (("weight_norm",), "write the weight as g * v / (v * v).sum(1, True).sqrt()"),
-    (("dropout", "rand", "bernoulli", "normal_", "multinomial", "uniform"), _RANDOM),
+    (("dropout", "rand", "bernoulli", "normal_", "multinomial", "uniform"), RANDOM),
     (("norm",), "write the norm as (x * x).sum(dim).sqrt()"),
     (("std", "var"), "write the variance as ((x - x.mean(dim, True)) ** 2).mean(dim)"),
     (("unique", "nonzero"), "the shape of the result depends on data: use a mask with torch.where"),
@@ -57,4 +60,4 @@ def undefined(source: str, operation: str) -> UnsupportedError:
 
 def random(source: str, operation: str) -> UnsupportedError:
     """The refusal of an operation that draws random numbers."""
-    return UnsupportedError(f"{source} -- {operation} draws random numbers: {_RANDOM}")
+    return UnsupportedError(f"{source} -- {operation} draws random numbers outside of the forward pass: {RANDOM}")

@@ -26,6 +26,7 @@ from pol.graph.lowering.normalisation import NORMALISATION
 from pol.graph.lowering.pooling import POOLING
 from pol.graph.lowering.powers import POWERS
 from pol.graph.lowering.precision import rounded
+from pol.graph.lowering.randomness import RANDOM
 from pol.graph.lowering.reductions import REDUCTIONS
 from pol.graph.lowering.resampling import RESAMPLING
 from pol.graph.lowering.scatter import SCATTER
@@ -58,6 +59,7 @@ RULES: Mapping[str, Callable[[Call], Value | tuple[Value, ...]]] = {
     **SCATTER,
     **SELECTION,
     **LOSSES,
+    **RANDOM,
 }
 
 
