@@ -68,7 +68,7 @@ def log1p() -> ScalarProgram:
 def log_in_range(b: Builder, x: int) -> int:
     """Natural logarithm of a positive, normal and finite number."""
     k, mantissa = _split(b, x)
-    return _log(b, k, b.emit(Op.FSUB, mantissa, b.const(_ONE)))
+    return b.emit(Op.FADD, *_log(b, k, b.emit(Op.FSUB, mantissa, b.const(_ONE))))
 
 
 def split_positive(b: Builder, x: int) -> tuple[int, int]:
