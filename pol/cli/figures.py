@@ -148,10 +148,11 @@ def commitment_figures() -> dict[str, Figure]:
 
 
 def operation_figures() -> dict[str, Figure]:
-    """Single operations against torch: matrix products and convolutions."""
+    """Single operations against torch: matrix products, convolutions, functions, reductions and normalisations."""
     from pol.cli.benchmarks.contractions import contraction_figures
+    from pol.cli.benchmarks.elementwise import elementwise_figures
 
-    return contraction_figures()
+    return contraction_figures() | elementwise_figures()
 
 
 def code_figures() -> dict[str, Figure]:

@@ -65,7 +65,9 @@ PlannedNode::PlannedNode(const Descriptor& descriptor) {
     merge_dimensions(descriptor);
     plan_operands(descriptor);
     schedule(descriptor);
-    plan_.kind = find_contraction() ? kContraction : find_rows() ? kRowFold : kElements;
+    // Products of broadcast tensors folded in lanes look like contractions, but rows read them better.
+    const bool rows = find_rows();
+    plan_.kind = rows && plan_.row.lanes ? kRowFold : find_contraction() ? kContraction : rows ? kRowFold : kElements;
     if (plan_.kind == kElements) find_key();
     find_tiles();
     mark_lazy();

@@ -32,8 +32,12 @@ bool PlannedNode::find_rows() {
     row.programmed = !once_.empty() || each_.size() > 1;
 
     const int inner = plan_.fold_rank - 1;
+    // Whether an operand that the fold moves through lies along a dimension.
     const auto some_contiguous = [&](const auto& stride) {
-        return std::any_of(operands_.begin(), operands_.end(), [&](const PlannedOperand& operand) { return stride(forms_[operand.address]) == 1; });
+        return std::any_of(operands_.begin(), operands_.end(), [&](const PlannedOperand& operand) {
+            const Form& form = forms_[operand.address];
+            return stride(form) == 1 && std::any_of(form.fold, form.fold + plan_.fold_rank, [](int64_t s) { return s != 0; });
+        });
     };
     // Lanes: the first output dimension continues in the last fold dimension, evenly for everything that is read.
     const int64_t width = plan_.space.dims[0];
@@ -41,6 +45,9 @@ bool PlannedNode::find_rows() {
         int64_t stride;
         return !__builtin_mul_overflow(form.out[0], width, &stride) && form.fold[inner] == stride;
     });
+    const int column = plan_.space.rank - 1;
+    // Where the last output dimension is contiguous, elements.cpp does well.
+    if (!(row.lanes && column == 0) && some_contiguous([&](const Form& form) { return form.out[column]; })) return false;
     if (row.lanes && some_contiguous([](const Form& form) { return form.out[0]; })) {
         row.width = static_cast<int>(width);
         row.length = width * plan_.fold[inner];
@@ -49,9 +56,8 @@ bool PlannedNode::find_rows() {
     row.lanes = false;
     row.width = 1;
     row.length = plan_.fold[inner];
-    const int column = plan_.space.rank - 1;
     return row.length >= (row.programmed ? kShortestProgram : kShortest) && plan_.space.size >= 8 &&
-           some_contiguous([&](const Form& form) { return form.fold[inner]; }) && !some_contiguous([&](const Form& form) { return form.out[column]; });
+           some_contiguous([&](const Form& form) { return form.fold[inner]; });
 }
 
 }  // namespace pol

@@ -9,6 +9,9 @@
 #include <immintrin.h>
 #endif
 
+// Vectors wider than the processor's are passed between inlined functions only.
+#pragma GCC diagnostic ignored "-Wpsabi"
+
 namespace pol::POL_ISA {
 namespace {
 
@@ -17,15 +20,13 @@ constexpr size_t kRowTasksPerThread = 4;
 constexpr int kMaxForms = kMaxOperands * (1 + kMaxBounds) + kMaxCoordinates;
 constexpr int kMaxRegisterCount = kMaxOperands + kMaxCoordinates + 1 + 256;
 
-typedef float Floats __attribute__((vector_size(32), aligned(4)));
-typedef uint32_t Words __attribute__((vector_size(32), aligned(4)));
+typedef float Floats __attribute__((vector_size(32)));
+typedef uint32_t Words __attribute__((vector_size(32)));
+typedef Floats FloatsAnywhere __attribute__((aligned(4), may_alias));
 
-[[gnu::always_inline]] inline Floats load(const uint32_t* p) {
-    Floats v;
-    __builtin_memcpy(&v, p, sizeof v);
-    return v;
-}
-[[gnu::always_inline]] inline void store(uint32_t* p, Floats v) { __builtin_memcpy(p, &v, sizeof v); }
+[[gnu::always_inline]] inline Floats load(const uint32_t* p) { return *reinterpret_cast<const FloatsAnywhere*>(p); }
+[[gnu::always_inline]] inline void store(uint32_t* p, Floats v) { *reinterpret_cast<FloatsAnywhere*>(p) = v; }
+#define POL_UNROLL _Pragma("GCC unroll 8")
 
 // How a term joins an accumulator; a NaN stays a NaN.
 struct Add {
@@ -62,55 +63,60 @@ struct Greatest {
 template <class Join, int vectors>
 void join_lanes(uint32_t* acc, const uint32_t* x, const uint32_t* y, int64_t rounds) {
     Floats a[vectors];
-    for (int v = 0; v < vectors; ++v) a[v] = load(acc + v * kVector);
+    POL_UNROLL for (int v = 0; v < vectors; ++v) a[v] = load(acc + v * kVector);
     for (int64_t k = 0; k < rounds; ++k, x += vectors * kVector, y += vectors * kVector)
-        for (int v = 0; v < vectors; ++v) a[v] = Join::join(a[v], load(x + v * kVector), Join::pair ? load(y + v * kVector) : a[v]);
-    for (int v = 0; v < vectors; ++v) store(acc + v * kVector, a[v]);
+        POL_UNROLL for (int v = 0; v < vectors; ++v) a[v] = Join::join(a[v], load(x + v * kVector), Join::pair ? load(y + v * kVector) : a[v]);
+    POL_UNROLL for (int v = 0; v < vectors; ++v) store(acc + v * kVector, a[v]);
 }
 
 [[gnu::always_inline]] inline void transpose(Floats* r) {
 #define POL_PICK(a, b, ...) __builtin_shuffle(a, b, (Words){__VA_ARGS__})
     Floats s[8], t[8];
-    for (int i = 0; i < 8; i += 2) {
+    POL_UNROLL for (int i = 0; i < 8; i += 2) {
         s[i] = POL_PICK(r[i], r[i + 1], 0, 8, 1, 9, 4, 12, 5, 13);
         s[i + 1] = POL_PICK(r[i], r[i + 1], 2, 10, 3, 11, 6, 14, 7, 15);
     }
-    for (int i = 0; i < 8; i += 4)
-        for (int j = 0; j < 2; ++j) {
+    POL_UNROLL for (int i = 0; i < 8; i += 4)
+        POL_UNROLL for (int j = 0; j < 2; ++j) {
             t[i + 2 * j] = POL_PICK(s[i + j], s[i + j + 2], 0, 1, 8, 9, 4, 5, 12, 13);
             t[i + 2 * j + 1] = POL_PICK(s[i + j], s[i + j + 2], 2, 3, 10, 11, 6, 7, 14, 15);
         }
-    for (int i = 0; i < 4; ++i) {
+    POL_UNROLL for (int i = 0; i < 4; ++i) {
         r[i] = POL_PICK(t[i], t[i + 4], 0, 1, 2, 3, 8, 9, 10, 11);
         r[i + 4] = POL_PICK(t[i], t[i + 4], 4, 5, 6, 7, 12, 13, 14, 15);
     }
 #undef POL_PICK
 }
 
-// Eight words, or fewer and zeros.
-[[gnu::always_inline]] inline Floats load_some(const uint32_t* p, int count) {
-    if (count >= kVector) return load(p);
-    uint32_t words[kVector] = {};
-    for (int i = 0; i < count; ++i) words[i] = p[i];
+// Fewer than eight words, and zeros.
+inline Floats load_some(const uint32_t* p, int count) {
+    alignas(32) uint32_t words[kVector] = {};
+    POL_UNROLL for (int i = 0; i < count; ++i) words[i] = p[i];
     return load(words);
 }
 
 // Joins `count` words of each of sixteen rows, in order, to one accumulator per row.
+template <class Join, bool whole>
+[[gnu::always_inline]] inline Floats join_block(Floats a, const uint32_t* const* x, const uint32_t* const* y, int k, int count) {
+    Floats s[kVector], t[kVector];
+    POL_UNROLL for (int r = 0; r < kVector; ++r) s[r] = whole ? load(x[r] + k) : load_some(x[r] + k, count);
+    transpose(s);
+    if (Join::pair) {
+        POL_UNROLL for (int r = 0; r < kVector; ++r) t[r] = whole ? load(y[r] + k) : load_some(y[r] + k, count);
+        transpose(t);
+    }
+    POL_UNROLL for (int i = 0; i < kVector; ++i)
+        if (whole || i < count) a = Join::join(a, s[i], Join::pair ? t[i] : a);
+    return a;
+}
+
 template <class Join>
 void join_rows(uint32_t* acc, const uint32_t* const* x, const uint32_t* const* y, int count) {
     for (int half = 0; half < kTileRows; half += kVector) {
         Floats a = load(acc + half);
-        for (int k = 0; k < count; k += kVector) {
-            Floats s[kVector], t[kVector];
-            for (int r = 0; r < kVector; ++r) s[r] = load_some(x[half + r] + k, count - k);
-            transpose(s);
-            if (Join::pair) {
-                for (int r = 0; r < kVector; ++r) t[r] = load_some(y[half + r] + k, count - k);
-                transpose(t);
-            }
-            const int n = count - k < kVector ? count - k : kVector;
-            for (int i = 0; i < n; ++i) a = Join::join(a, s[i], Join::pair ? t[i] : a);
-        }
+        int k = 0;
+        for (; k + kVector <= count; k += kVector) a = join_block<Join, true>(a, x + half, y + half, k, kVector);
+        if (k < count) a = join_block<Join, false>(a, x + half, y + half, k, count - k);
         store(acc + half, a);
     }
 }
@@ -317,8 +323,12 @@ struct Rows {
         }
         if (!row.lanes) fold_rows<Join>(count);
         const int64_t all = plan.space.size / row.width;
-        for (int l = 0; l < row.width; ++l)
-            for (int r = 0; r < count; ++r) run.out[l * all + first + r] = is_nan(tile[r][l]) ? kNan : tile[r][l];
+        for (int l = 0; l < row.width; ++l) {
+            uint32_t words[kTileRows];
+            for (int r = 0; r < kTileRows; ++r) words[r] = tile[r][l];
+            for (int r = 0; r < kTileRows; ++r) words[r] = is_nan(words[r]) ? kNan : words[r];
+            __builtin_memcpy(run.out + l * all + first, words, size_t(count) * sizeof(uint32_t));
+        }
     }
 
     template <class Join>

@@ -11,6 +11,8 @@ import torch
 from torch import Tensor
 from torch.fx import Interpreter
 
+_WHOLE = [True, True, True]
+
 
 class Replay(Interpreter):
     """Runs a graph; batch normalisation by operations that write nothing."""
@@ -21,6 +23,17 @@ class Replay(Interpreter):
             return _batch_norm(*args)
         if target is torch.ops.aten.native_batch_norm_backward.default and not args[7]:
             return _fixed_batch_norm_backward(*args)
+        # Gradients are asked for whole, with a weight of ones where there is none: what nobody reads is dropped later.
+        if target is torch.ops.aten.native_batch_norm_backward.default:
+            return target(*args[:-1], _WHOLE)
+        if target is torch.ops.aten.native_layer_norm_backward.default:
+            gradient, value, shape, mean, scale, weight, bias, _ = args
+            weight = value.new_ones(shape) if weight is None else weight
+            return target(gradient, value, shape, mean, scale, weight, weight if bias is None else bias, _WHOLE)
+        if target is torch.ops.aten.native_group_norm_backward.default:
+            gradient, value, mean, scale, weight, samples, channels, *rest, _ = args
+            weight = value.new_ones(channels) if weight is None else weight
+            return target(gradient, value, mean, scale, weight, samples, channels, *rest, _WHOLE)
         return super().call_function(target, args, kwargs)
 
 
