@@ -13,6 +13,7 @@ from web3.exceptions import ContractCustomError
 from pol.arithmetic.fixtures import SEED
 from pol.arithmetic.functions import CATALOGUE
 from pol.arithmetic.interpreter import run, values
+from pol.arithmetic.philox import GENERATORS
 from pol.arithmetic.primitives import ARITY, Op, Words, apply
 from pol.arithmetic.program import Builder, ScalarProgram
 from pol.arithmetic.vectors import arguments, cases
@@ -61,9 +62,9 @@ def test_the_comparison_notices_another_primitive(court: Contract) -> None:
     assert (actual != apply(Op.FADD, *operands[:2])).any()
 
 
-@pytest.mark.parametrize("name", CATALOGUE)
+@pytest.mark.parametrize("name", [*CATALOGUE, *GENERATORS])
 def test_functions_equal_the_interpreter(court: Contract, name: str) -> None:
-    program = CATALOGUE[name]()
+    program = {**CATALOGUE, **GENERATORS}[name]()
     inputs = arguments(program.inputs, PROGRAM_ROWS, SEED)
     actual = words(call(court, "runBatch", program.encode(), joined(inputs)))
     assert len(actual) == PROGRAM_ROWS
