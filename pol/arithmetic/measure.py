@@ -71,7 +71,7 @@ DEFINITIONS: Mapping[str, Definition] = {
     "expm1": Definition("e^x - 1", np.expm1, "expm1(within(x, 700))", 1.5, 1),
     "log": Definition("natural logarithm", np.log, "x < 0 ? NAN : log(fabs(x))", 0.9, 1),
     "log1p": Definition("log(1 + x)", np.log1p, "x < -1 ? NAN : log1p(x < -1 ? 1.0 : x)", 1.5, 1),
-    "log2": Definition("logarithm to base 2", np.log2, "x < 0 ? NAN : log2(fabs(x))", 0.9, 1),
+    "log2": Definition("logarithm to base 2", np.log2, "x < 0 ? NAN : log2(fabs(x))", 1.0, 1),
     "power": Definition("x^y", np.power, "", 1.05),
     "reciprocal": Definition("1 / x", np.reciprocal, "1.0 / x", 0.5, -1, "odd"),
     "rsqrt": Definition("1 / sqrt(x)", lambda x: 1.0 / np.sqrt(x), "1.0 / sqrt(x)", 1.5, -1),
