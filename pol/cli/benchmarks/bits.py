@@ -20,7 +20,7 @@ from pol.execution.sources import Sources
 from pol.graph.capture import Capture, capture
 from pol.graph.node import Node
 
-DROPOUT = 0.0
+DROPOUT = 0.1
 _EXAMPLES, _BATCH = 256, 8
 
 
