@@ -155,6 +155,20 @@ def operation_figures() -> dict[str, Figure]:
     return contraction_figures() | elementwise_figures()
 
 
+def step_figures() -> dict[str, Figure]:
+    """Whole training steps beside torch's, and the hashing of a step's trace."""
+    from pol.cli.benchmarks.steps import step_figures as figures
+
+    return figures()
+
+
+def capture_figures() -> dict[str, Figure]:
+    """A GPT-2 of 124 million parameters: capture, program file and memory."""
+    from pol.cli.benchmarks.steps import capture_figures as figures
+
+    return figures()
+
+
 def code_figures() -> dict[str, Figure]:
     """Lines of code by language, tests apart. Needs a checkout."""
     if not (ROOT / "contracts").is_dir():
@@ -212,6 +226,8 @@ AREAS: dict[str, Callable[[], dict[str, Figure]]] = {
     "bits": lambda: {**bits_figures(), **model_bits_figures()},
     "execution": execution_figures,
     "ops": operation_figures,
+    "step": step_figures,
+    "capture": capture_figures,
     "commitments": commitment_figures,
     "code": code_figures,
     "setup": setup_figures,

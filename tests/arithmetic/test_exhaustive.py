@@ -91,7 +91,7 @@ def test_a_machine_without_a_compiler_is_told_so(monkeypatch: pytest.MonkeyPatch
 def test_rows_that_are_not_measured_stay() -> None:
     earlier = "".join(f"| {name} | as measured |\n" for name in CATALOGUE)
     text = document([], earlier)
-    assert text.endswith(earlier)
+    assert earlier in text
     with pytest.raises(ValueError, match="erf, exp"):
         document([], earlier.replace("| erf |", "| ? |").replace("| exp |", "| ? |"))
 
