@@ -1,6 +1,7 @@
 // The functions over blocks of words, all intermediate values in registers.
 #include "nodes.h"
 #include "primitives.h"
+#include "wide_words.h"
 
 namespace pol::POL_ISA {
 namespace {
