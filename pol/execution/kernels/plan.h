@@ -30,6 +30,13 @@ static inline Space empty_space() {
     return space;
 }
 
+// One position, at coordinate 0 of the first dimension.
+static inline Space unit_space() {
+    Space space = empty_space();
+    space.rank = space.dims[0] = 1;
+    return space;
+}
+
 static inline void add_axis(Space& space, const Space& all, int axis) {
     space.dims[space.rank] = all.dims[axis];
     space.axis[space.rank++] = axis;

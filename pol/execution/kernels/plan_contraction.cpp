@@ -39,6 +39,8 @@ bool PlannedNode::find_contraction() {
         const bool in_x = x_axes >> d & 1, in_y = y_axes >> d & 1;
         add_axis(in_x == in_y ? contraction.batch : in_x ? contraction.rows : contraction.columns, plan_.space, d);
     }
+    // Lanes are located along an innermost dimension: a single row has one too.
+    if (contraction.rows.rank == 0) contraction.rows = unit_space();
     if (contraction.columns.size < kNarrow && contraction.columns.size < contraction.rows.size) {
         std::swap(contraction.x, contraction.y);
         std::swap(contraction.rows, contraction.columns);
