@@ -1,4 +1,4 @@
-"""Writes the C++ of functions and of operations compiled whole: a loop and a table entry each (kernels/functions_*.inc).
+"""Writes the C++ of functions and of operations compiled whole: a loop and an entry each (kernels/functions_*.inc).
 
 Run ``python -m pol.execution.generate`` after a change to a program of `pol.arithmetic`; a test compares.
 """

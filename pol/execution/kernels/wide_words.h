@@ -31,8 +31,10 @@ typedef uint32_t Wide __attribute__((vector_size(kWide * sizeof(uint32_t))));
 [[gnu::always_inline]] inline Wide mulhi(Wide a, Wide b) {
 #if defined(__AVX512F__)
     const __m512i x = reinterpret_cast<__m512i>(a), y = reinterpret_cast<__m512i>(b);
-    const __m512i even = _mm512_mul_epu32(x, y), odd = _mm512_mul_epu32(_mm512_srli_epi64(x, 32), _mm512_srli_epi64(y, 32));
-    return reinterpret_cast<Wide>(_mm512_mask_mov_epi32(_mm512_srli_epi64(even, 32), 0xaaaa, odd));
+    // The forms with a mask of all lanes: others read a value that is never set, which compilers warn about.
+    const auto upper = [](__m512i pairs) { return _mm512_maskz_srli_epi64(0xff, pairs, 32); };
+    const __m512i even = _mm512_maskz_mul_epu32(0xff, x, y), odd = _mm512_maskz_mul_epu32(0xff, upper(x), upper(y));
+    return reinterpret_cast<Wide>(_mm512_mask_mov_epi32(upper(even), 0xaaaa, odd));
 #else
     const __m256i x = reinterpret_cast<__m256i>(a), y = reinterpret_cast<__m256i>(b);
     const __m256i even = _mm256_mul_epu32(x, y), odd = _mm256_mul_epu32(_mm256_srli_epi64(x, 32), _mm256_srli_epi64(y, 32));
