@@ -72,7 +72,49 @@ struct Engine : Registers {
         execute(plan.each, plan.each_count, out, lanes.count);
     }
 
+    // The words of a join, each from the only operand that has one there; false if two have, which have to be combined.
+    bool copy_block(int64_t first, int count) {
+        const int inner = plan.space.axis[plan.space.rank - 1];
+        locate(plan, plan.space, run.bases, 0, plan.forms, first, count, lanes);
+        for (int cut = 0; cut < lanes.cuts; ++cut) {
+            uint32_t* const to = run.out + first + lanes.begin[cut];
+            LaneRange done[kMaxOperands];
+            int owner[kMaxOperands], ranges = 0;
+            // All of a cut is looked at before it is written: the output may have the memory of an operand.
+            for (int o = 0; o < plan.operands; ++o) {
+                const LaneRange range = read_range(plan, plan.operand[o], inner, lanes, cut);
+                if (range.low >= range.high) continue;
+                for (int i = 0; i < ranges; ++i)
+                    if (range.low < done[i].high && done[i].low < range.high) return false;
+                owner[ranges] = o;
+                done[ranges++] = range;
+            }
+            for (int i = 0; i < ranges; ++i) {
+                const int form = plan.operand[owner[i]].address, low = done[i].low;
+                const int64_t stride = plan.form[form].out[inner];
+                const uint32_t* from = run.sources[owner[i]] + lanes.start[form * kMaxLanes + cut] + stride * low;
+                if (from != to + low) copy(to + low, from, stride, done[i].high - low);
+            }
+            // What no operand has is 0.
+            const int end = lanes.begin[cut + 1] - lanes.begin[cut];
+            for (int at = 0; at < end;) {
+                int next = end, reach = at;
+                for (int i = 0; i < ranges; ++i) {
+                    if (done[i].low <= at && done[i].high > reach) reach = done[i].high;
+                    if (done[i].low > at && done[i].low < next) next = done[i].low;
+                }
+                if (reach == at) {
+                    fill(to + at, 0, next - at);
+                    reach = next;
+                }
+                at = reach;
+            }
+        }
+        return true;
+    }
+
     void compute_block(int64_t first, int count) {
+        if (plan.joins && copy_block(first, count)) return;
         begin_block(first, count);
         for (int64_t k = 0; k < plan.terms; ++k, advance(plan, fold)) compute_term(run.out + first);
     }

@@ -147,6 +147,22 @@ inline void clip(int64_t x, int64_t stride, int64_t limit, int& low, int& high) 
     if (leave < static_cast<uint64_t>(high - 1)) high = static_cast<int>(leave) + 1;
 }
 
+// A run of lanes.
+struct LaneRange {
+    int low, high;
+};
+
+// The lanes of a cut in which the word of an operand that gathers nothing is read; the others have its fill word.
+inline LaneRange read_range(const Plan& plan, const PlannedOperand& operand, int inner, const Lanes& lanes, int cut) {
+    const int address = operand.address;
+    LaneRange range{0, lanes.begin[cut + 1] - lanes.begin[cut]};
+    for (int f = address; f <= address + operand.bounds; ++f) {
+        const int64_t limit = f == address ? operand.numel : operand.limits[f - address - 1];
+        clip(lanes.start[f * kMaxLanes + cut], plan.form[f].out[inner], limit, range.low, range.high);
+    }
+    return range;
+}
+
 // What a block's operand is read with.
 struct Access {
     const PlannedOperand* operand;

@@ -70,6 +70,7 @@ PlannedNode::PlannedNode(const Descriptor& descriptor) {
     plan_.kind = rows && plan_.row.lanes ? kRowFold : find_contraction() ? kContraction : rows ? kRowFold : kElements;
     if (plan_.kind == kElements) find_key();
     find_tiles();
+    find_join();
     mark_lazy();
     for (const Affine& affine : affines_) {
         bases_.push_back(affine.base);
@@ -242,6 +243,23 @@ void PlannedNode::find_tiles() {
         for (int d = 0; d < inner; ++d)
             if (strides[d] == 1 && plan_.space.dims[d] >= kSmallestTile) plan_.tile_axis = d;
     }
+}
+
+void PlannedNode::find_join() {
+    if (plan_.folds || plan_.operands < 2 || plan_.coordinates > 0) return;
+    std::vector<int> used(plan_.registers, 0);
+    for (const std::vector<PlannedInstruction>* instructions : {&once_, &each_})
+        for (const PlannedInstruction& in : *instructions) {
+            if (in.op != OR) return;
+            ++used[in.a];
+            ++used[in.b];
+        }
+    for (int o = 0; o < plan_.operands; ++o)
+        if (operands_[o].fill != 0 || operands_[o].gather >= 0 || used[o] != 1) return;
+    for (int i = 0; i < plan_.constants; ++i)
+        if (used[plan_.accumulator + 1 + i] > 0) return;
+    // A tree: every result but the last is read, as often as there are results left.
+    plan_.joins = plan_.once_count + plan_.each_count == plan_.operands - 1;
 }
 
 // (key, fold index) of every term, in order.

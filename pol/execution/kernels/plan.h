@@ -134,6 +134,7 @@ struct Plan {
     const PlannedInstruction* each;
     int lanes;                // per block
     int tile_axis;            // of a map: the dimension along which an operand is contiguous that is not along the innermost; or -1
+    bool joins;               // a map that is the OR of reads that are 0 out of range, as tensors put side by side are
     // A fold whose term leaves the accumulator as it is unless an operand's word (the key) equals a coordinate, as in the
     // gradient of a table lookup: only the terms with that key are run.
     bool keyed;
@@ -176,6 +177,7 @@ class PlannedNode {
     bool find_rows();
     void find_key();
     void find_tiles();
+    void find_join();
     // Marks the instructions whose NaNs no bit of the output depends on.
     void mark_lazy();
     bool keeps_accumulator(int reg, const PlannedInstruction& guard) const;
