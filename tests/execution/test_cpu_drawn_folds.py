@@ -22,7 +22,7 @@ from pol.graph.node import Affine, Bound, Input, InputKind, Node, Operand, Sourc
 from pol.graph.step_program import Component, Slot, StepProgram
 from pol.graph.types import DType, TensorType
 
-MOST_TERMS, MOST_ELEMENTS, MOST_PRODUCTS = 320, 6_000, 200_000
+MOST_TERMS, MOST_ELEMENTS, MOST_PRODUCTS = 900, 6_000, 200_000
 ONE, INFINITY, NEGATIVE_ZERO, NAN = 0x3F800000, 0x7F800000, 0x80000000, 0x7FC12345
 
 # By input: accumulator, x, y. The first two are contractions, the others rows and blocks of elements.
@@ -127,7 +127,7 @@ class Draw:
 
     def node(self, kind: str) -> Node:
         shape = self.sizes(self.random.randrange(1, 5), MOST_ELEMENTS, [9, 16, 17, 32, 33, 70, 130, 260, 600])
-        fold = () if kind == "map" else self.sizes(self.random.randrange(1, 4), MOST_TERMS, [9, 16, 33, 64, 130, 300])
+        fold = () if kind == "map" else self.sizes(self.random.randrange(1, 4), MOST_TERMS, [9, 16, 33, 64, 130, 300, 800])
         while math.prod(shape) * math.prod(fold) > MOST_PRODUCTS:
             shape = tuple(max(size // 2, 1) for size in shape)
         operands = self.operands(shape, fold, kind == "product")

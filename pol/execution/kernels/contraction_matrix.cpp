@@ -1,4 +1,4 @@
-// Rows times columns in blocks of 256 terms. Reads that cannot leave their tensor are copied by strides into panels, or not at
+// Rows times columns in blocks of terms. Reads that cannot leave their tensor are copied by strides into panels, or not at
 // all where they would be used only a few times; others are fetched lane by lane, out-of-range reads becoming the fill word.
 #include "contraction_matrix.h"
 
@@ -8,11 +8,12 @@
 namespace pol::POL_ISA {
 namespace {
 
-constexpr int kBlockTerms = 256;
+constexpr int kBlockTerms = 384;
 constexpr int kBlockRows = 112 / kTileRows * kTileRows;
 constexpr int kBlockColumns = kMaxLanes / kTileColumns * kTileColumns;
 constexpr int kColumnPanels = kBlockColumns / kTileColumns;
 constexpr int kRowPitch = kBlockTerms + 16;      // no multiple of a page: rows of a tile must not share cache sets
+constexpr int kAhead = 16;                       // terms that strided reads are asked for in advance
 constexpr int kFewUses = 2;                      // tiles that read a word; packing pays from there on
 constexpr int kSmallestSplit = 8 * kTileColumns; // columns worth a piece of their own
 
@@ -145,7 +146,10 @@ struct MatrixProduct {
             bool neighbours = rows == kTileRows;
             for (int i = 1; i < rows; ++i) neighbours = neighbours && from[i] == from[0] + i;
             if (neighbours)
-                for (int t = 0; t < terms; ++t) __builtin_memcpy(to + t * kTileRows, from[0] + panels.x_term[t], kTileRows * sizeof(float));
+                for (int t = 0; t < terms; ++t) {
+                    __builtin_prefetch(from[0] + panels.x_term[t + kAhead < terms ? t + kAhead : t]);
+                    __builtin_memcpy(to + t * kTileRows, from[0] + panels.x_term[t], kTileRows * sizeof(float));
+                }
             else
                 for (int i = 0; i < rows; ++i)
                     for (int t = 0; t < terms; ++t) to[t * kTileRows + i] = from[i][panels.x_term[t]];
@@ -178,8 +182,10 @@ struct MatrixProduct {
                 panels.panel[p] = source + at[0] + panels.y_term[0];
                 panels.in_place[p] = true;
             } else if (neighbours && columns == kTileColumns) {
-                for (int t = 0; t < terms; ++t)
+                for (int t = 0; t < terms; ++t) {
+                    __builtin_prefetch(source + at[0] + panels.y_term[t + kAhead < terms ? t + kAhead : t]);
                     __builtin_memcpy(packed(p) + t * kTileColumns, source + at[0] + panels.y_term[t], kTileColumns * sizeof(float));
+                }
             } else if (even && y_step == 1) {
                 const float* from[kTileColumns];
                 for (int c = 0; c < columns; ++c) from[c] = source + at[c] + panels.y_term[0];
@@ -237,9 +243,11 @@ struct MatrixProduct {
         }
         const int panels_used = (columns + kTileColumns - 1) / kTileColumns;
         const int64_t row_tiles = (end_row - first_row + kTileRows - 1) / kTileRows;
-        for (int64_t k = 0; k < plan.terms; k += kBlockTerms) {
-            const int64_t left = plan.terms - k;
-            const Block block{k, left < kBlockTerms ? static_cast<int>(left) : kBlockTerms, {k == 0, left <= kBlockTerms, number(plan.init)}};
+        // Blocks of terms as equal as they can be: a short one would not repay the reading of the sums.
+        const int64_t blocks = (plan.terms + kBlockTerms - 1) / kBlockTerms;
+        for (int64_t b = 0; b < blocks; ++b) {
+            const int64_t k = plan.terms * b / blocks, end = plan.terms * (b + 1) / blocks;
+            const Block block{k, static_cast<int>(end - k), {k == 0, end == plan.terms, number(plan.init)}};
             locate_terms(block);
             pack_columns(first_column, columns, block, row_tiles < kMaxLanes ? static_cast<int>(row_tiles) : kMaxLanes);
             for (int64_t row = first_row; row < end_row; row += kBlockRows) {
