@@ -69,8 +69,13 @@ void join_lanes(uint32_t* acc, const uint32_t* x, const uint32_t* y, int64_t rou
     POL_UNROLL for (int v = 0; v < vectors; ++v) store(acc + v * kVector, a[v]);
 }
 
-[[gnu::always_inline]] inline void transpose(Floats* r) {
+#if defined(__clang__)
+#define POL_PICK(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#else
 #define POL_PICK(a, b, ...) __builtin_shuffle(a, b, (Words){__VA_ARGS__})
+#endif
+
+[[gnu::always_inline]] inline void transpose(Floats* r) {
     Floats s[8], t[8];
     POL_UNROLL for (int i = 0; i < 8; i += 2) {
         s[i] = POL_PICK(r[i], r[i + 1], 0, 8, 1, 9, 4, 12, 5, 13);
@@ -85,40 +90,36 @@ void join_lanes(uint32_t* acc, const uint32_t* x, const uint32_t* y, int64_t rou
         r[i] = POL_PICK(t[i], t[i + 4], 0, 1, 2, 3, 8, 9, 10, 11);
         r[i + 4] = POL_PICK(t[i], t[i + 4], 4, 5, 6, 7, 12, 13, 14, 15);
     }
-#undef POL_PICK
 }
 
-// Fewer than eight words, and zeros.
-inline Floats load_some(const uint32_t* p, int count) {
-    alignas(32) uint32_t words[kVector] = {};
-    POL_UNROLL for (int i = 0; i < count; ++i) words[i] = p[i];
-    return load(words);
-}
+#undef POL_PICK
 
 // Joins `count` words of each of sixteen rows, in order, to one accumulator per row.
-template <class Join, bool whole>
-[[gnu::always_inline]] inline Floats join_block(Floats a, const uint32_t* const* x, const uint32_t* const* y, int k, int count) {
-    Floats s[kVector], t[kVector];
-    POL_UNROLL for (int r = 0; r < kVector; ++r) s[r] = whole ? load(x[r] + k) : load_some(x[r] + k, count);
-    transpose(s);
-    if (Join::pair) {
-        POL_UNROLL for (int r = 0; r < kVector; ++r) t[r] = whole ? load(y[r] + k) : load_some(y[r] + k, count);
-        transpose(t);
-    }
-    POL_UNROLL for (int i = 0; i < kVector; ++i)
-        if (whole || i < count) a = Join::join(a, s[i], Join::pair ? t[i] : a);
-    return a;
-}
-
 template <class Join>
 void join_rows(uint32_t* acc, const uint32_t* const* x, const uint32_t* const* y, int count) {
-    for (int half = 0; half < kTileRows; half += kVector) {
-        Floats a = load(acc + half);
-        int k = 0;
-        for (; k + kVector <= count; k += kVector) a = join_block<Join, true>(a, x + half, y + half, k, kVector);
-        if (k < count) a = join_block<Join, false>(a, x + half, y + half, k, count - k);
-        store(acc + half, a);
-    }
+    Floats a[kTileRows / kVector];
+    POL_UNROLL for (int h = 0; h < kTileRows / kVector; ++h) a[h] = load(acc + h * kVector);
+    int k = 0;
+    for (; k + kVector <= count; k += kVector)
+        POL_UNROLL for (int h = 0; h < kTileRows / kVector; ++h) {
+            Floats s[kVector], t[kVector];
+            POL_UNROLL for (int r = 0; r < kVector; ++r) s[r] = load(x[h * kVector + r] + k);
+            transpose(s);
+            if (Join::pair) {
+                POL_UNROLL for (int r = 0; r < kVector; ++r) t[r] = load(y[h * kVector + r] + k);
+                transpose(t);
+            }
+            POL_UNROLL for (int i = 0; i < kVector; ++i) a[h] = Join::join(a[h], s[i], Join::pair ? t[i] : a[h]);
+        }
+    for (; k < count; ++k)
+        POL_UNROLL for (int h = 0; h < kTileRows / kVector; ++h) {
+            Words s, t{};
+            POL_UNROLL for (int r = 0; r < kVector; ++r) s[r] = x[h * kVector + r][k];
+            if (Join::pair)
+                POL_UNROLL for (int r = 0; r < kVector; ++r) t[r] = y[h * kVector + r][k];
+            a[h] = Join::join(a[h], (Floats)s, Join::pair ? (Floats)t : a[h]);
+        }
+    POL_UNROLL for (int h = 0; h < kTileRows / kVector; ++h) store(acc + h * kVector, a[h]);
 }
 
 // Positions of some dimensions in row-major order, with the offset of every form.
@@ -156,6 +157,7 @@ struct Rows {
     int64_t at[kTileRows][kMaxForms];     // of a form at the begin of a row, for the first fold index
     Odometer rows, outer;
     int64_t rounds;                       // of the outer fold dimensions
+    bool in_place;                        // all terms are words of the operands that can be read where they are
     uint32_t* buffer[kMaxRegisterCount];
     const uint32_t* value[kMaxRegisterCount];
     alignas(64) uint32_t tile[kTileRows][kTileLanes];
@@ -184,6 +186,9 @@ struct Rows {
             rounds *= plan.fold[d];
         }
         for (int f = 0; f < plan.forms; ++f) step[f] = row.lanes ? plan.form[f].out[0] : plan.form[f].fold[plan.fold_rank - 1];
+        in_place = !row.programmed;
+        for (const int r : {row.x, row.y})
+            in_place = in_place && r < plan.operands && run.safe[r] && step[plan.operand[r].address] == 1;
     }
 
     // The words [low, high) of a row of `count` words from `first` that an operand can read.
@@ -269,6 +274,16 @@ struct Rows {
         const uint32_t* y[kTileRows];
         uint32_t acc[kTileRows];
         fill(acc, plan.init, kTileRows);
+        if (rounds == 1 && in_place && row.length <= (1 << 30)) {
+            for (int r = 0; r < kTileRows; ++r) {
+                const int64_t* place = at[r < count ? r : 0];
+                x[r] = run.sources[row.x] + place[plan.operand[row.x].address];
+                y[r] = run.sources[row.y] + place[plan.operand[row.y].address];
+            }
+            join_rows<Join>(acc, x, y, static_cast<int>(row.length));
+            for (int r = 0; r < count; ++r) tile[r][0] = acc[r];
+            return;
+        }
         Odometer start = outer;
         for (int r = 0; r < count; ++r) {
             outer = start;

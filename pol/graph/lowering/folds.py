@@ -1,6 +1,6 @@
 """Folds over whole dimensions, in an order that memory likes and that is part of the program.
 
-Neighbouring reduced dimensions that are evenly spaced in memory count as one. Up to 64 terms are folded one after the
+Neighbouring reduced dimensions that are evenly spaced in memory count as one. Up to 128 terms are folded one after the
 other, in row-major order. More terms are folded in 32 lanes: along the last reduced dimension of at least 32 terms (or
 the longest one, in as many lanes as the greatest power of two that it holds) lane l takes the terms l, l + 32, l + 64,
 ..., in row-major order with those of the other reduced dimensions. Lanes longer than 256 rounds are cut into equal
@@ -22,7 +22,7 @@ from pol.graph.lowering.values import Value, View, axis_index, cut, permute, squ
 from pol.graph.node import MAX_FOLD_RANK, Affine, Bound
 from pol.graph.types import MAX_RANK, DType, TensorType
 
-SEQUENTIAL = 64
+SEQUENTIAL = 128
 LANES = 32
 ROUNDS = 256
 _JOINED = 8
