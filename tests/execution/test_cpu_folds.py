@@ -17,7 +17,8 @@ from pol.graph.step_program import Component
 
 SHAPES = [
     ((1,), [0]), ((7,), [0]), ((64,), [0]), ((65,), [0]), ((1000,), [0]), ((9000,), [0]), ((40_000,), [0]),
-    ((5, 10), [1]), ((17, 33), [1]), ((19, 64), [1]), ((20, 65), [1]), ((3, 768), [1]), ((1, 300), [1]),
+    ((5, 10), [1]), ((17, 33), [1]), ((19, 64), [1]), ((20, 65), [1]), ((21, 128), [1]),
+    ((9, 129), [1]), ((3, 768), [1]), ((1, 300), [1]),
     ((16, 96), [1]),
     ((100, 5), [0]), ((300, 1), [0]), ((96, 40), [0]), ((9000, 3), [0]),
     ((3, 4, 7, 7), [0, 2, 3]), ((4, 3, 16, 16), [0, 2, 3]), ((64, 5, 4, 4), [0, 2, 3]), ((33, 2, 1, 1), [0, 2, 3]),
@@ -100,15 +101,15 @@ def test_reductions_of_views() -> None:
         check(graph_of(nodes, [stored]), [words(stored, seed, 0.01)])
 
 
-SOME = (5, 70)
-MAPS = (4, 6, 7, 7)
+SOME, FULL = (5, 140), (19, 160)
+MAPS, FULL_MAPS = (4, 6, 7, 7), (4, 6, 8, 8)
 NORMALISED: list[tuple[str, list[tuple[int, ...]], tuple[object, ...], list[tuple[int, ...]]]] = [
-    ("native_layer_norm", [SOME, (70,), (70,)], (0, (70,), 1, 2, 1e-5), [SOME, (5, 1), (5, 1)]),
+    ("native_layer_norm", [SOME, (140,), (140,)], (0, (140,), 1, 2, 1e-5), [SOME, (5, 1), (5, 1)]),
     (
         "native_layer_norm_backward",
-        [SOME, SOME, (5, 1), (5, 1), (70,)],
-        (0, 1, (70,), 2, 3, 4, None, (True, True, True)),
-        [SOME, (70,), (70,)],
+        [SOME, SOME, (5, 1), (5, 1), (140,)],
+        (0, 1, (140,), 2, 3, 4, None, (True, True, True)),
+        [SOME, (140,), (140,)],
     ),
     ("_native_batch_norm_legit", [MAPS, (6,), (6,)], (0, 1, 2, True, 0.1, 1e-5), [MAPS, (6,), (6,)]),
     (
@@ -130,12 +131,31 @@ NORMALISED: list[tuple[str, list[tuple[int, ...]], tuple[object, ...], list[tupl
     ("_log_softmax_backward_data", [SOME, SOME], (0, 1, 1, None), [SOME]),
     ("logsumexp", [SOME], (0, (1,)), [(5,)]),
     ("cumsum", [SOME], (0, 1), [SOME]),
+    # Rows that fill their lanes: centred terms are computed in registers.
+    ("native_layer_norm", [FULL, (160,), (160,)], (0, (160,), 1, 2, 1e-5), [FULL, (19, 1), (19, 1)]),
+    (
+        "native_layer_norm_backward",
+        [FULL, FULL, (19, 1), (19, 1), (160,)],
+        (0, 1, (160,), 2, 3, 4, None, (True, True, True)),
+        [FULL, (160,), (160,)],
+    ),
+    ("_native_batch_norm_legit", [FULL_MAPS, (6,), (6,)], (0, 1, 2, True, 0.1, 1e-5), [FULL_MAPS, (6,), (6,)]),
+    (
+        "native_batch_norm_backward",
+        [FULL_MAPS, FULL_MAPS, (6,), (6,), (6,)],
+        (0, 1, 2, None, None, 3, 4, True, 1e-5, (True, True, True)),
+        [FULL_MAPS, (6,), (6,)],
+    ),
+    ("_softmax", [(37, 128)], (0, 1, False), [(37, 128)]),
+    ("_softmax_backward_data", [(37, 121), (37, 121)], (0, 1, 1, None), [(37, 121)]),
 ]
 
 
 @pytest.mark.usefixtures("isa")
 @pytest.mark.parametrize("hostile", [0.0, 0.02])
-@pytest.mark.parametrize(("operation", "shapes", "given", "results"), NORMALISED, ids=[case[0] for case in NORMALISED])
+@pytest.mark.parametrize(
+    ("operation", "shapes", "given", "results"), NORMALISED, ids=[f"{case[0]}-{case[1][0][-1]}" for case in NORMALISED]
+)
 def test_normalisations(
     operation: str,
     shapes: list[tuple[int, ...]],

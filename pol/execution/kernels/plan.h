@@ -104,6 +104,9 @@ struct RowPlan {
     uint8_t join;     // FADD, FMAX, FMIN with x, or FFMA with x and y
     int x, y;         // registers
     bool programmed;  // the term is computed, not just read
+    // A term that rows.cpp computes in registers: FFMA(x, y - mean), x being an operand, a product or y - mean itself.
+    bool centred;
+    int factor, scale, value, mean;  // operands; no factor or scale: -1
 };
 
 struct Plan {
@@ -175,6 +178,7 @@ class PlannedNode {
     unsigned bound_axes(int o) const;
     int64_t own_positions(const TapPlan& taps) const;
     bool find_rows();
+    void find_centred();
     void find_key();
     void find_tiles();
     void find_join();

@@ -48,6 +48,7 @@ bool PlannedNode::find_rows() {
     const int column = plan_.space.rank - 1;
     // Where the last output dimension is contiguous, elements.cpp does well.
     if (!(row.lanes && column == 0) && some_contiguous([&](const Form& form) { return form.out[column]; })) return false;
+    if (row.lanes) find_centred();
     if (row.lanes && some_contiguous([](const Form& form) { return form.out[0]; })) {
         row.width = static_cast<int>(width);
         row.length = width * plan_.fold[inner];
@@ -58,6 +59,26 @@ bool PlannedNode::find_rows() {
     row.length = plan_.fold[inner];
     return row.length >= (row.programmed ? kShortestProgram : kShortest) && plan_.space.size >= 8 &&
            some_contiguous([&](const Form& form) { return form.fold[inner]; });
+}
+
+// FFMA(factor * scale, value - mean) or FFMA(value - mean, value - mean), where all is read along the row but the mean.
+void PlannedNode::find_centred() {
+    RowPlan& row = plan_.row;
+    if (row.join != FFMA || !once_.empty()) return;
+    const auto moves = [&](int reg, int64_t stride) {
+        return reg < plan_.operands && operands_[reg].bounds == 0 && forms_[operands_[reg].address].out[0] == stride;
+    };
+    row.factor = row.scale = row.value = row.mean = -1;
+    for (auto in = each_.begin(); in != each_.end() - 1; ++in) {
+        if (in->op == FSUB && row.value < 0 && in->result == row.y && moves(in->a, 1) && moves(in->b, 0))
+            row.value = in->a, row.mean = in->b;
+        else if (in->op == FMUL && row.factor < 0 && in->result == row.x && moves(in->a, 1) && moves(in->b, 1))
+            row.factor = in->a, row.scale = in->b;
+        else
+            return;
+    }
+    if (row.factor < 0 && row.x != row.y && moves(row.x, 1)) row.factor = row.x;
+    row.centred = row.value >= 0 && (row.factor >= 0 || row.x == row.y);
 }
 
 }  // namespace pol

@@ -69,6 +69,23 @@ void join_lanes(uint32_t* acc, const uint32_t* x, const uint32_t* y, int64_t rou
     POL_UNROLL for (int v = 0; v < vectors; ++v) store(acc + v * kVector, a[v]);
 }
 
+// The same for terms factor * scale * (value - mean), or (value - mean)^2; what is not there is null.
+template <int vectors, bool squared, bool scaled>
+void join_centred(uint32_t* acc, const uint32_t* factor, const uint32_t* scale, const uint32_t* value, uint32_t mean, int64_t rounds) {
+    const Words splat = Words{} + mean;
+    Floats a[vectors];
+    POL_UNROLL for (int v = 0; v < vectors; ++v) a[v] = load(acc + v * kVector);
+    for (int64_t k = 0; k < rounds; ++k) {
+        POL_UNROLL for (int v = 0; v < vectors; ++v) {
+            const int64_t at = (k * vectors + v) * kVector;
+            const Floats centred = load(value + at) - (Floats)splat;
+            const Floats other = squared ? centred : scaled ? load(factor + at) * load(scale + at) : load(factor + at);
+            a[v] = Fuse::join(a[v], other, centred);
+        }
+    }
+    POL_UNROLL for (int v = 0; v < vectors; ++v) store(acc + v * kVector, a[v]);
+}
+
 #if defined(__clang__)
 #define POL_PICK(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
 #else
@@ -157,6 +174,7 @@ struct Rows {
     int64_t at[kTileRows][kMaxForms];     // of a form at the begin of a row, for the first fold index
     Odometer rows, outer;
     int64_t rounds;                       // of the outer fold dimensions
+    bool centred;                         // the terms are computed in registers
     bool in_place;                        // all terms are words of the operands that can be read where they are
     uint32_t* buffer[kMaxRegisterCount];
     const uint32_t* value[kMaxRegisterCount];
@@ -186,6 +204,8 @@ struct Rows {
             rounds *= plan.fold[d];
         }
         for (int f = 0; f < plan.forms; ++f) step[f] = row.lanes ? plan.form[f].out[0] : plan.form[f].fold[plan.fold_rank - 1];
+        centred = row.centred;
+        for (int o = 0; o < plan.operands; ++o) centred = centred && run.safe[o];
         in_place = !row.programmed;
         for (const int r : {row.x, row.y})
             in_place = in_place && r < plan.operands && run.safe[r] && step[plan.operand[r].address] == 1;
@@ -251,6 +271,13 @@ struct Rows {
     template <class Join, int vectors>
     void fold_lanes(int r, int64_t* place) {
         constexpr int width = vectors * kVector;
+        if (centred) {
+            const auto source = [&](int o) { return o < 0 ? nullptr : run.sources[o] + place[plan.operand[o].address]; };
+            const auto join = row.factor < 0 ? join_centred<vectors, true, false> : row.scale < 0 ? join_centred<vectors, false, false> : join_centred<vectors, false, true>;
+            for (int64_t k = 0; k < rounds; ++k, outer.advance(place))
+                join(tile[r], source(row.factor), source(row.scale), source(row.value), *source(row.mean), row.length / width);
+            return;
+        }
         for (int64_t k = 0; k < rounds; ++k, outer.advance(place)) {
             int64_t first = 0;
             if (!row.programmed) {
