@@ -349,7 +349,7 @@ OPEN = torch.tensor([[[1.0, 1.0, -0.0], [float("nan"), 0.0, float("-inf")], [-1.
 SOLID = torch.randn(1, 2, 4, 5, 6)
 
 
-MAXIMA = [
+MAXIMA: list[Case] = [
     (POOLED, TWICE, TWICE, NONE, [1, 1], False),
     (POOLED, [3, 3], TWICE, [1, 1], [1, 1], False),
     (POOLED, [2, 3], [1, 2], [1, 1], [2, 1], True),
@@ -357,7 +357,7 @@ MAXIMA = [
     (OPEN, TWICE, [1, 1], [1, 1], [1, 1], False),
     (POOLED, TWICE, [3, 3], NONE, [1, 1], False),
 ]
-AVERAGES = [
+AVERAGES: list[Case] = [
     (POOLED, TWICE, [], NONE, False, True, None),
     (POOLED, [3, 3], TWICE, [1, 1], False, True, None),
     (POOLED, [3, 3], TWICE, [1, 1], True, False, None),

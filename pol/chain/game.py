@@ -150,8 +150,8 @@ class DisputeGame(Binding):
         Raises:
             Reverted: the move is illegal, late, or somebody moved in the meantime.
         """
-        call = self.function(_FUNCTIONS[type(move)], dispute, position.abi_tuple(), *_arguments(move))
-        return wallet.send(call)
+        name, arguments = call_of(move)
+        return wallet.send(self.function(name, dispute, position.abi_tuple(), *arguments))
 
     def timeout(self, wallet: Wallet, dispute: int) -> TxReceipt:
         """End a dispute whose side on turn has no time left."""
@@ -172,6 +172,11 @@ _FUNCTIONS: dict[type[Any], str] = {
     ProveSlot: "proveSlot",
     ProveSum: "proveSum",
 }
+
+
+def call_of(move: Move) -> tuple[str, tuple[Any, ...]]:
+    """The contract's function for a move, and what it takes after the dispute and the position."""
+    return _FUNCTIONS[type(move)], _arguments(move)
 
 
 def _arguments(move: Move) -> tuple[Any, ...]:

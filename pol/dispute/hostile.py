@@ -15,7 +15,7 @@ from pol.dispute.evidence import SegmentTrace
 from pol.dispute.moves import Move, Pick, PickState
 from pol.dispute.position import HASH_ARITY, LEAF_WORDS, VALUE_ARITY, Level, Position, parts
 from pol.dispute.sums import SumEvidence
-from pol.execution.element import body_values
+from pol.execution.element import accumulators, body_values
 from pol.execution.reading import read_operands, registers
 from pol.execution.reference import evaluate_node, next_state
 from pol.execution.sources import Sources
@@ -50,14 +50,14 @@ class LyingExecutor:
         """The outputs of all nodes at ``step``."""
         if step != self.lie.step:
             return self._executor.run(state, step)
-        outputs: list[Words] = []
+        nodes, first = self._program.nodes, self.lie.node
+        outputs = self._executor.run(state, step)
         sources = Sources(state, self._constants, outputs)
-        for index, node in enumerate(self._program.nodes):
-            words = evaluate_node(node, step, sources)
-            if index == self.lie.node:
-                words = words.copy()
-                words.reshape(-1)[self.lie.element] = lied_accumulators(node, self.lie, sources)[-1]
-            outputs.append(words)
+        wrong = outputs[first].copy()
+        wrong.reshape(-1)[self.lie.element] = lied_accumulators(nodes[first], self.lie, sources)[-1]
+        outputs[first:] = [wrong]
+        for node in nodes[first + 1 :]:
+            outputs.append(evaluate_node(node, step, sources))
         return outputs
 
     def advance(self, state: Sequence[Words], step: int) -> tuple[list[Words], list[Words]]:
@@ -90,12 +90,10 @@ class LyingTrace(SegmentTrace):
 
 def lied_accumulators(node: Node, lie: Lie, sources: Sources) -> Words:
     """The accumulators of the element that the lie is in."""
-    values = [node.init]
-    for term in range(node.terms):
-        if term == lie.term:
-            values.append(lied_body(node, lie, values[-1], sources)[-1])
-        else:
-            values.append(body_values(node, lie.step, lie.element, term, values[-1], sources)[-1])
+    values = [int(word) for word in accumulators(node, lie.step, lie.element, sources)[: lie.term + 1]]
+    values.append(lied_body(node, lie, values[-1], sources)[-1])
+    for term in range(lie.term + 1, node.terms):
+        values.append(body_values(node, lie.step, lie.element, term, values[-1], sources)[-1])
     return np.array(values, np.uint32)
 
 
