@@ -1,7 +1,7 @@
 """Disputes over one step of any program on a real EVM: the game's contracts, a market that only listens, two players.
 
-Every move is made by the rules of `pol.dispute` and on chain; each move on chain carries the position that the rules lead
-to, so the contract refuses the first one at which the two differ.
+Every move is made by the rules of `pol.dispute` and on chain; on chain it carries the position that the rules lead to,
+so the contract refuses the first move at which the two differ.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import product
 from random import Random
-from typing import Any
 
+import toy
 from anvil_node import anvil_node
 from solidity import compiled, deploy
 from web3 import HTTPProvider, Web3
@@ -38,10 +38,9 @@ from pol.graph.step_program import StepProgram
 
 ENOUGH_GAS = 5_000_000
 CLOCK = 10**6
-MOVE_GAS, PROOF_GAS = 60_000, 200_000
-"""What one transaction of a dispute may cost: a move, and the one-step that ends it (with what the market settles)."""
-SETTLEMENT = 45_000
-"""What the real market does more than the one that only listens when a dispute ends; at most."""
+MOVE_GAS, DESCRIBE_GAS, PROOF_GAS = 60_000, 70_000, 160_000
+"""What one transaction may cost: a move, the one that shows a descriptor, the one-step. What the real market adds to the
+last one when it settles the stakes, about 55,000, does not depend on the step."""
 
 
 @dataclass(frozen=True)
@@ -75,8 +74,11 @@ class Court:
         self.market = deploy(url, "tests/forge/dispute/Resolver.sol", "Resolver")
         one_step = self._deploy("OneStep")
         self.game = self._deploy("DisputeGame", self.market.address, one_step.address)
-        self.asserter, self.challenger = self.web3.eth.accounts[:2]
+        self.asserter, self.challenger = list(self.web3.eth.accounts)[:2]
         self.disputes = 0
+        # Whatever market is told for the first time pays for fresh storage: that is no part of a dispute.
+        honest = one_step_of(toy.build(), toy.constants(), toy.initial_state())
+        convict(self, honest, dearest_lie(honest, 1, Random(1)))
 
     def play(self, honest: SegmentTrace, liar: SegmentTrace) -> Played:
         """A dispute about one step that ``liar`` asserts and ``honest`` disputes."""
@@ -133,7 +135,8 @@ class Court:
         factory = self.web3.eth.contract(abi=built["abi"], bytecode=built["bytecode"])
         sent = factory.constructor(*arguments).transact({"from": self.web3.eth.accounts[0]})
         address = self.web3.eth.wait_for_transaction_receipt(sent)["contractAddress"]
-        return self.web3.eth.contract(address=address, abi=built["abi"])
+        contract: Contract = self.web3.eth.contract(address=address, abi=built["abi"])
+        return contract
 
 
 @contextmanager
@@ -144,7 +147,9 @@ def court() -> Iterator[Court]:
         yield Court(url)
 
 
-def one_step_of(program: StepProgram, constants: Sequence[Words], state: Sequence[Words], step: int = 0) -> SegmentTrace:
+def one_step_of(
+    program: StepProgram, constants: Sequence[Words], state: Sequence[Words], step: int = 0
+) -> SegmentTrace:
     """The honest execution of one step."""
     return SegmentTrace(program, constants, CpuExecutor(program, constants, threads=1), state, step, 1)
 
@@ -173,7 +178,7 @@ def dearest_lie(honest: SegmentTrace, number: int, random: Random, tries: int = 
 
 
 def filled_lie(honest: SegmentTrace, number: int, random: Random, tries: int = 200) -> Lie | None:
-    """A lie in the last result of a node at a place where an operand yields its fill; None if there seems to be none."""
+    """A lie in a node's last result where an operand yields its fill; None if there seems to be no such place."""
     node, step = honest.program.nodes[number], honest.first_step
     if not any(operand.bounds or operand.gather for operand in node.operands):
         return None

@@ -40,7 +40,7 @@ struct NodeView {
     uint256 terms;
     uint32 init;
     uint256 coordinates; // 1 + rank + foldRank
-    OperandView[] operands;
+    uint256[] operandAt; // an operand is read when an instruction needs it
     uint256 inputAt; // u8 kind || u8 index for each input
     uint256 bodyAt; // the scalar program, to the end of the descriptor
     ProgramLayout body;
@@ -64,7 +64,7 @@ struct SlotView {
 
 /// @title Descriptor
 /// @notice Reads program headers, node and slot descriptors (docs/spec/program.md). Nothing is read leniently, but for outlines:
-/// bytes that are missing, too many or out of range revert.
+/// bytes that are missing, too many or out of range revert. Of a node that is the frame: an operand's numbers are checked by `operand`.
 library Descriptor {
     /// @notice The descriptor ends before byte `end`.
     error Truncated(uint256 end);
@@ -124,10 +124,13 @@ library Descriptor {
         uint256 operands = u8(data, offset + 4);
         if (operands > MAX_OPERANDS) revert OutOfRange(offset + 4);
         offset += 5;
-        result.operands = new OperandView[](operands);
-        for (uint256 i = 0; i < operands; ++i) {
-            result.operands[i] = operand(data, offset, result.coordinates);
-            offset = result.operands[i].end;
+        result.operandAt = new uint256[](operands);
+        unchecked {
+            uint256 affineBytes = 8 + 8 * result.coordinates;
+            for (uint256 i = 0; i < operands; ++i) {
+                result.operandAt[i] = offset;
+                offset = _operandEnd(data, offset, affineBytes);
+            }
         }
         uint256 inputs = u8(data, offset);
         result.inputAt = offset + 1;
@@ -152,10 +155,7 @@ library Descriptor {
             // Bytes of an affine form: a base, and strides for the step, for each dimension and for each fold dimension.
             uint256 affineBytes = 16 + 8 * (uint256(u8(data, 2)) + u8(data, foldAt));
             for (uint256 i = 0; i < operands; ++i) {
-                // source, index, dtype; rank, dimensions; fill, address
-                offset += 11 + 4 * uint256(u8(data, offset + 6)) + affineBytes;
-                offset += 1 + u8(data, offset) * (affineBytes + 8);
-                offset += 1 + 17 * uint256(u8(data, offset));
+                offset = _operandEnd(data, offset, affineBytes);
             }
             // Inputs, then the counts of inputs, constants and instructions of the body.
             result.instructions = u8(data, offset + 1 + 2 * uint256(u8(data, offset)) + 2);
@@ -189,6 +189,16 @@ library Descriptor {
             result.end = offset + (gathers == 1 ? 18 : 1);
         }
         if (result.end > data.length) revert Truncated(result.end);
+    }
+
+    /// @dev The byte after the operand at byte `offset`, whose affine forms take `affineBytes`. Three counts say how long it is.
+    function _operandEnd(bytes calldata data, uint256 offset, uint256 affineBytes) private pure returns (uint256) {
+        unchecked {
+            // source, index, dtype; rank, dimensions; fill, address
+            offset += 11 + 4 * uint256(u8(data, offset + 6)) + affineBytes;
+            offset += 1 + u8(data, offset) * (affineBytes + 8);
+            return offset + 1 + 17 * uint256(u8(data, offset));
+        }
     }
 
     /// @notice The tensor type at byte `offset`.
@@ -230,11 +240,16 @@ library Descriptor {
         pure
         returns (int256 sum)
     {
-        sum = i64(data, offset);
-        unchecked {
-            // An i64 times a u64, at most 13 times: far below 2^255.
-            for (uint256 i = 0; i < coordinates.length; ++i) {
-                sum += i64(data, offset + 8 + 8 * i) * int256(coordinates[i]);
+        _require(data, offset, 8 + 8 * coordinates.length);
+        // An i64 times a u64, at most 13 times: far below 2^255.
+        assembly ("memory-safe") {
+            let form := add(data.offset, offset)
+            sum := sar(192, calldataload(form))
+            let coordinate := add(coordinates, 32)
+            for { let end := add(coordinate, mul(32, mload(coordinates))) } lt(coordinate, end) {} {
+                form := add(form, 8)
+                sum := add(sum, mul(sar(192, calldataload(form)), mload(coordinate)))
+                coordinate := add(coordinate, 32)
             }
         }
     }

@@ -147,7 +147,7 @@ contract OneStep is IOneStep {
     {
         uint8 kind = Descriptor.u8(descriptor, run.node.inputAt + 2 * register);
         uint256 index = Descriptor.u8(descriptor, run.node.inputAt + 2 * register + 1);
-        if (kind == INPUT_OPERAND && index < run.node.operands.length) {
+        if (kind == INPUT_OPERAND && index < run.node.operandAt.length) {
             return _read(run, index, descriptor, openings);
         }
         if (kind == INPUT_COORDINATE && index < run.coordinates.length) return uint32(run.coordinates[index]);
@@ -162,15 +162,35 @@ contract OneStep is IOneStep {
         pure
         returns (uint32)
     {
-        OperandView memory operand = run.node.operands[index];
-        int256 address_ = Descriptor.affine(descriptor, operand.affineAt, run.coordinates);
-        if (operand.gatherAt != 0) {
-            uint256 through = Descriptor.u8(descriptor, operand.gatherAt);
-            if (through >= index || run.node.operands[through].gatherAt != 0) revert InvalidOperand(index);
-            int256 value = int32(_read(run, through, descriptor, openings));
-            if (value < 0 || value >= Descriptor.i64(descriptor, operand.gatherAt + 9)) return operand.fill;
-            address_ += Descriptor.i64(descriptor, operand.gatherAt + 1) * value;
-        }
+        OperandView memory operand = _operand(run, index, descriptor);
+        if (operand.gatherAt == 0) return _readAt(run, operand, 0, descriptor, openings);
+        uint256 through = Descriptor.u8(descriptor, operand.gatherAt);
+        if (through >= index) revert InvalidOperand(index);
+        OperandView memory indices = _operand(run, through, descriptor);
+        if (indices.gatherAt != 0) revert InvalidOperand(index);
+        int256 value = int32(_readAt(run, indices, 0, descriptor, openings));
+        if (value < 0 || value >= Descriptor.i64(descriptor, operand.gatherAt + 9)) return operand.fill;
+        return _readAt(run, operand, Descriptor.i64(descriptor, operand.gatherAt + 1) * value, descriptor, openings);
+    }
+
+    /// @dev An operand of the disputed node; the others are not looked at.
+    function _operand(Run memory run, uint256 index, bytes calldata descriptor)
+        private
+        pure
+        returns (OperandView memory)
+    {
+        return Descriptor.operand(descriptor, run.node.operandAt[index], run.node.coordinates);
+    }
+
+    /// @dev The operand's word, `gathered` past the address that its coordinates give.
+    function _readAt(
+        Run memory run,
+        OperandView memory operand,
+        int256 gathered,
+        bytes calldata descriptor,
+        Opening[] calldata openings
+    ) private pure returns (uint32) {
+        int256 address_ = Descriptor.affine(descriptor, operand.affineAt, run.coordinates) + gathered;
         if (_isOutOfBounds(run, operand, descriptor)) return operand.fill;
         if (address_ < 0 || uint256(address_) >= operand.tensor.elements) return operand.fill;
         return _open(run, operand, uint256(address_), descriptor, openings);

@@ -25,6 +25,7 @@ from pol.graph.aten import (
 from pol.graph.capture import to_words
 from pol.graph.lowering import RULES, lower
 from pol.graph.node import Source
+from pol.graph.measurements import Measurements
 from pol.graph.operations import DEFINITIONS, document
 from pol.graph.step_program import StepProgram
 
@@ -115,8 +116,11 @@ def test_the_lowering_is_that_of_its_version() -> None:
 
 
 def test_every_operation_is_in_the_document() -> None:
-    path = Path(__file__).parents[2] / "docs" / "operations.md"
-    assert path.read_text() == document(), "run: python -m pol.graph.operations > docs/operations.md"
+    docs = Path(__file__).parents[2] / "docs"
+    measured = Measurements.read(docs)
+    message = "run: python -m pol.graph.operations > docs/operations.md"
+    assert (docs / "operations.md").read_text() == document(measured), message
+    assert set(measured.court) == set(RULES), "run: POL_WRITE_COURT=1 pytest tests/dispute/test_every_operation.py"
     assert {full_name(name) for name in DEFINITIONS} == set(RULES)
 
 

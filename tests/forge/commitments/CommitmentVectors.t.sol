@@ -61,7 +61,7 @@ contract CommitmentReader {
     }
 
     function nodeOperands(bytes calldata data) external pure returns (uint256) {
-        return Descriptor.node(data).operands.length;
+        return Descriptor.node(data).operandAt.length;
     }
 }
 

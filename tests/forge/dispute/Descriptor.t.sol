@@ -25,6 +25,11 @@ contract DescriptorHarness {
         return Descriptor.node(data);
     }
 
+    function operand(bytes calldata data, uint256 index) external pure returns (OperandView memory) {
+        NodeView memory found = Descriptor.node(data);
+        return Descriptor.operand(data, found.operandAt[index], found.coordinates);
+    }
+
     function outline(bytes calldata data) external pure returns (NodeOutline memory) {
         return Descriptor.outline(data);
     }
@@ -103,10 +108,10 @@ contract DescriptorTest is Toy {
         vm.assertEq(node.output.elements, 1);
         vm.assertEq(node.terms, 3);
         vm.assertEq(node.coordinates, 2);
-        vm.assertEq(node.operands.length, 2);
+        vm.assertEq(node.operandAt.length, 2);
         vm.assertEq(node.body.inputs, 3);
         vm.assertEq(node.body.instructions, 1);
-        OperandView memory gathered = node.operands[1];
+        OperandView memory gathered = harness.operand(nodes[1], 1);
         vm.assertEq(gathered.source, 3);
         vm.assertEq(gathered.index, 0);
         vm.assertEq(uint256(gathered.fill), ONE);
@@ -115,10 +120,8 @@ contract DescriptorTest is Toy {
     }
 
     function test_bounds_and_gather_are_found() public view {
-        NodeView memory node = harness.node(nodes[3]);
-        vm.assertEq(node.operands[0].bounds, 1);
-        node = harness.node(nodes[0]);
-        vm.assertNotEq(node.operands[1].gatherAt, 0);
+        vm.assertEq(harness.operand(nodes[3], 0).bounds, 1);
+        vm.assertNotEq(harness.operand(nodes[0], 1).gatherAt, 0);
     }
 
     function test_outline_says_what_the_node_says() public view {
@@ -173,14 +176,29 @@ contract DescriptorTest is Toy {
         _refuse(0, 7, 0x05); // fold rank
         _refuse(0, 11, 0x01); // a map with an initial accumulator
         _refuse(0, 12, 0x11); // operands
-        _refuse(0, 13, 0x00); // source
-        _refuse(0, 13, 0x04); // source
         _refuse(1, 7, 0x00); // no terms
         NodeView memory node = harness.node(nodes[0]);
-        OperandView memory index = node.operands[0];
-        _refuse(0, index.boundAt - 1, 0x05); // bounds
-        _refuse(0, index.end - 1, 0x02); // gather
         _refuse(0, node.inputAt - 1, 0x02); // inputs that the body does not have
+    }
+
+    /// @dev Where it is long enough to be one.
+    function test_operand_out_of_range() public {
+        uint256 at_ = harness.node(nodes[0]).operandAt[0];
+        OperandView memory index = harness.operand(nodes[0], 0);
+        _refuseOperand(at_, 0x00); // source
+        _refuseOperand(at_, 0x04); // source
+        _refuseOperand(at_ + 5, 0x03); // dtype
+        _refuseOperand(at_ + 6, 0x09); // rank
+        _refuseOperand(at_ + 7, 0x80); // elements
+        _refuseOperand(index.boundAt - 1, 0x05); // bounds
+        _refuseOperand(index.end - 1, 0x02); // gather
+    }
+
+    function _refuseOperand(uint256 offset, bytes1 value) private {
+        bytes memory node = nodes[0];
+        node[offset] = value;
+        vm.expectRevert();
+        harness.operand(node, 0);
     }
 
     function testFuzz_affine(int64 base, int64[13] memory strides, uint64[13] memory coordinates) public view {
