@@ -190,7 +190,8 @@ contract OneStep is IOneStep {
         bytes calldata descriptor,
         Opening[] calldata openings
     ) private pure returns (uint32) {
-        int256 address_ = Descriptor.affine(descriptor, operand.affineAt, run.coordinates) + gathered;
+        int256 address_ =
+            Descriptor.affine(descriptor, operand.affineAt, run.coordinates) + gathered;
         if (_isOutOfBounds(run, operand, descriptor)) return operand.fill;
         if (address_ < 0 || uint256(address_) >= operand.tensor.elements) return operand.fill;
         return _open(run, operand, uint256(address_), descriptor, openings);

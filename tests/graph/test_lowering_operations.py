@@ -24,8 +24,8 @@ from pol.graph.aten import (
 )
 from pol.graph.capture import to_words
 from pol.graph.lowering import RULES, lower
-from pol.graph.node import Source
 from pol.graph.measurements import Measurements
+from pol.graph.node import Source
 from pol.graph.operations import DEFINITIONS, document
 from pol.graph.step_program import StepProgram
 
