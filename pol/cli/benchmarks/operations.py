@@ -6,6 +6,7 @@ one call, run as a replay runs it; both run alternately in one process and are t
 
 from __future__ import annotations
 
+import functools
 import json
 import statistics
 import sys
@@ -75,7 +76,8 @@ def ratio(operation: str, call: Call) -> float:
     """Our median time over torch's."""
     keywords = call[-1] if isinstance(call[-1], dict) else {}
     given = [item for item in call if not isinstance(item, dict)]
-    sides = (runner(operation, call), lambda: ALLOWED[operation](*given, **keywords))
+    torchs = functools.partial(ALLOWED[operation], *given, **keywords)
+    sides: tuple[Callable[[], object], ...] = (runner(operation, call), torchs)
     times: tuple[list[float], list[float]] = ([], [])
     for side in sides:
         side()
