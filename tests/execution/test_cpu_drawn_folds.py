@@ -127,7 +127,8 @@ class Draw:
 
     def node(self, kind: str) -> Node:
         shape = self.sizes(self.random.randrange(1, 5), MOST_ELEMENTS, [9, 16, 17, 32, 33, 70, 130, 260, 600])
-        fold = () if kind == "map" else self.sizes(self.random.randrange(1, 4), MOST_TERMS, [9, 16, 33, 64, 130, 300, 800])
+        folds = self.sizes(self.random.randrange(1, 4), MOST_TERMS, [9, 16, 33, 64, 130, 300, 800])
+        fold = () if kind == "map" else folds
         while math.prod(shape) * math.prod(fold) > MOST_PRODUCTS:
             shape = tuple(max(size // 2, 1) for size in shape)
         operands = self.operands(shape, fold, kind == "product")
