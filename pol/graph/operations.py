@@ -324,7 +324,7 @@ def _lines(measured: Measurements) -> Iterator[str]:
     yield "  rest is primitives, each correctly rounded (0.5 ulp), in the order that the definition gives."
     yield "- **gas**: of the transaction that ends a dispute over the sample by executing the instruction that reads"
     yield "  most, without what the market then settles with the parties (about 55,000). A word read from a tensor"
-    yield "  costs about 750 gas more for each doubling of the tensor or of the number of nodes."
+    yield "  costs about 900 gas more for each doubling of the tensor or of the number of nodes."
     yield "- **time / torch**: our kernels over torch's for about a million elements, one thread each, medians of"
     yield "  alternating runs; `-` where it is not measured."
     for title, rules in FAMILIES.items():
