@@ -214,7 +214,7 @@ struct PlainMap : Registers {
         }
         const PlannedInstruction& last = plan.each[plan.each_count - 1];
         const uint32_t* result = value[last.a];
-        if (last.op != MOV || plan.each_count > 1) {
+        if (last.op != MOV || plan.each_count > 1 || plan.once_count > 0) {
             // The result goes where the tile's own lines are written from.
             compute(tile_result, height * width);
             result = tile_result;

@@ -160,7 +160,7 @@ void PlannedNode::schedule(const Descriptor& descriptor) {
     for (int i = 0; i < plan_.operands; ++i) varies[i] = operands_[i].varies;
     for (int i = 0; i < plan_.coordinates; ++i) varies[first_coordinate + i] = coordinates_[i].varies;
     varies[plan_.accumulator] = true;
-    number.resize(plan_.registers, -1);
+    number.resize(body.inputs + body.constants.size() + body.instructions.size(), -1);  // inputs may repeat
     const std::vector<BodyInstruction> instructions = recognise_functions(body);
     for (const BodyInstruction& in : instructions) {
         const int result = first_result + in.result - body.inputs - static_cast<int>(body.constants.size());
@@ -206,12 +206,14 @@ void PlannedNode::schedule(const Descriptor& descriptor) {
     while (plan_.lanes > 128 && plan_.lanes * 4 * static_cast<int64_t>(plan_.buffers) > kBlockBytes) plan_.lanes /= 2;
 }
 
-// Whether a register equals the accumulator in every term in which the guard is 0.
+// Whether a register equals the accumulator in every term in which the guard is 0. Each register is looked at once, in order:
+// a body may select from the same ones over and over.
 bool PlannedNode::keeps_accumulator(int reg, const PlannedInstruction& guard) const {
-    if (reg == plan_.accumulator) return true;
-    const auto in = std::find_if(each_.begin(), each_.end(), [&](const PlannedInstruction& i) { return i.result == reg; });
-    if (in == each_.end() || in->op != SELECT) return false;
-    return keeps_accumulator(in->c, guard) && (in->a == guard.result || keeps_accumulator(in->b, guard));
+    std::vector<bool> keeps(plan_.registers, false);
+    keeps[plan_.accumulator] = true;
+    for (const PlannedInstruction& in : each_)
+        if (in.op == SELECT) keeps[in.result] = keeps[in.c] && (in.a == guard.result || keeps[in.b]);
+    return keeps[reg];
 }
 
 void PlannedNode::find_key() {

@@ -5,6 +5,8 @@
 namespace pol::POL_ISA {
 namespace {
 
+constexpr int64_t kModerate = int64_t{1} << 30;
+
 // The least and greatest value of a form over some coordinates.
 struct Range {
     int64_t low, high;
@@ -38,10 +40,12 @@ inline Sizes sizes_of(const Plan& plan) {
 }
 
 // Whether every word that an operand's bounds allow is one of its source: the address is a sum of multiples of the bounded
-// forms, which the limits confine, and a rest.
+// forms, which the limits confine, and a rest. The operand is moderate; multiples that are not are refused, lest they overflow.
 inline bool stays_inside(const Plan& plan, const PlannedOperand& operand, const int64_t* bases) {
+    const auto is_large = [](int64_t x) { return x <= -kModerate || x >= kModerate; };
     Form rest = plan.form[operand.address];
-    Range range{bases[operand.address], bases[operand.address]};
+    __int128 low = bases[operand.address], high = low;
+    const auto add = [&](int64_t stride, int64_t size) { (stride < 0 ? low : high) += static_cast<__int128>(stride) * (size - 1); };
     for (int i = 0; i < operand.bounds; ++i) {
         const Form& form = plan.form[operand.address + 1 + i];
         int64_t factor = 0;
@@ -49,30 +53,31 @@ inline bool stays_inside(const Plan& plan, const PlannedOperand& operand, const 
             if (form.fold[d] != 0) factor = rest.fold[d] / form.fold[d];
         for (int d = 0; d < plan.space.rank && factor == 0; ++d)
             if (form.out[d] != 0) factor = rest.out[d] / form.out[d];
-        for (int d = 0; d < plan.fold_rank; ++d) rest.fold[d] -= factor * form.fold[d];
-        for (int d = 0; d < plan.space.rank; ++d) rest.out[d] -= factor * form.out[d];
+        bool large = false;
+        for (int d = 0; d < plan.fold_rank; ++d) large = is_large(rest.fold[d] -= factor * form.fold[d]) || large;
+        for (int d = 0; d < plan.space.rank; ++d) large = is_large(rest.out[d] -= factor * form.out[d]) || large;
+        if (large) return false;
         const int64_t base = bases[operand.address + 1 + i] * factor;
-        range.low -= base;
-        range.high -= base;
-        range.add(factor, operand.limits[i]);
+        low -= base;
+        high -= base;
+        add(factor, operand.limits[i]);
     }
-    for (int d = 0; d < plan.fold_rank; ++d) range.add(rest.fold[d], plan.fold[d]);
-    for (int d = 0; d < plan.space.rank; ++d) range.add(rest.out[d], plan.space.dims[d]);
-    return range.low >= 0 && range.high < operand.numel;
+    for (int d = 0; d < plan.fold_rank; ++d) add(rest.fold[d], plan.fold[d]);
+    for (int d = 0; d < plan.space.rank; ++d) add(rest.out[d], plan.space.dims[d]);
+    return low >= 0 && high < operand.numel;
 }
 
 // Whether forms, limits and whatever is computed from them stay within 32 bits.
 inline bool is_moderate(const Plan& plan, const PlannedOperand& operand, const int64_t* bases) {
-    constexpr int64_t kMost = int64_t{1} << 30;
     for (int f = operand.address; f <= operand.address + operand.bounds; ++f) {
         int64_t reach = bases[f] < 0 ? -bases[f] : bases[f];
         const auto add = [&](int64_t stride, int64_t size) { reach += (stride < 0 ? -stride : stride) * (size - 1); };
         for (int d = 0; d < plan.fold_rank; ++d) add(plan.form[f].fold[d], plan.fold[d]);
         for (int d = 0; d < plan.space.rank; ++d) add(plan.form[f].out[d], plan.space.dims[d]);
-        if (reach >= kMost) return false;
+        if (reach >= kModerate) return false;
     }
     for (int i = 0; i < operand.bounds; ++i)
-        if (operand.limits[i] < 1 || operand.limits[i] >= kMost) return false;
+        if (operand.limits[i] < 1 || operand.limits[i] >= kModerate) return false;
     return true;
 }
 

@@ -125,12 +125,13 @@ void run_steps(size_t number, size_t threads) {
     std::vector<std::vector<uint32_t>> outputs, results;
     for (const uint32_t size : output_sizes) outputs.emplace_back(size);
     for (const uint32_t node : kept) results.emplace_back(output_sizes[node]);
-    for (uint32_t t = first; t < first + count; ++t) {
+    for (uint32_t i = 0; i < count; ++i) {
+        const uint32_t t = first + i;
         step.run(t, views(state), views(constants), views(outputs), threads);
         step.advance(t, views(state), views(constants), views(results), threads);
-        for (size_t i = 0; i < kept.size(); ++i)
-            if (results[i] != outputs[kept[i]]) fail("the next state without the other outputs has other bits");
-        for (size_t i = 0; i < state.size(); ++i) state[i] = results[place[i]];
+        for (size_t k = 0; k < kept.size(); ++k)
+            if (results[k] != outputs[kept[k]]) fail("the next state without the other outputs has other bits");
+        for (size_t slot = 0; slot < state.size(); ++slot) state[slot] = results[place[slot]];
         std::printf("step %zu %u %s %s\n", number, t, digest(outputs).c_str(), digest(state).c_str());
     }
 }
@@ -138,6 +139,7 @@ void run_steps(size_t number, size_t threads) {
 }  // namespace
 
 int main(int argc, char** argv) {
+    std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);  // lines before a failure are not lost
     if (argc != 4) fail("three arguments are needed: FILE ISA THREADS");
     std::FILE* in = std::fopen(argv[1], "rb");
     if (in == nullptr) fail("the file cannot be read");
