@@ -38,7 +38,7 @@ from pol.graph.step_program import StepProgram
 
 ENOUGH_GAS = 5_000_000
 CLOCK = 10**6
-MOVE_GAS, DESCRIBE_GAS, PROOF_GAS = 60_000, 70_000, 160_000
+MOVE_GAS, DESCRIBE_GAS, PROOF_GAS = 60_000, 61_000, 160_000
 """What one transaction may cost: a move, the one that shows a descriptor, the one-step. What the real market adds to
 the last one when it settles the stakes, about 55,000, does not depend on the step."""
 

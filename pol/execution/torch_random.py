@@ -43,9 +43,9 @@ def _implementation(name: str) -> Callable[..., Tensor]:
         if place.type != "cpu":
             shaped = _by_torch(name, torch_words(count, at, key, ordinal, place), parameters)
         if shaped is None:
-            words = _executor(name, parameters, count, torch.get_num_threads()).run(
+            _, (words,) = _executor(name, parameters, count, torch.get_num_threads()).advance(
                 [np.array(key, np.uint32), np.array(ordinal, np.uint32)], at
-            )[0]
+            )
             shaped = _typed(words, DTYPES[name]).to(place)
         return shaped.reshape(tuple(shape))
 
@@ -63,14 +63,14 @@ DRAWS: Mapping[str, Callable[..., Any]] = {
 
 @lru_cache(maxsize=32)
 def _executor(name: str, parameters: Sequence[float], count: int, threads: int) -> CpuExecutor:
-    """The node that lowering writes for a draw, with seed and ordinal as its state."""
+    """The nodes that lowering writes for a draw, which it observes, with seed and ordinal as its state."""
     emitter = Emitter()
     seed, ordinal = whole_view(Source.STATE, 0, _SEED), whole_view(Source.STATE, 1, _ORDINAL)
     dtype = DType.F32 if DTYPES[name] is torch.float32 else DType.I32
-    draw(emitter, count, dtype, StepNumber(()), seed, ordinal, SHAPINGS[name](*parameters))
+    drawn = draw(emitter, count, dtype, StepNumber(()), seed, ordinal, SHAPINGS[name](*parameters))
     slots = [Slot(Component.BUFFER, value.type, emitter.stored(value).index) for value in (seed, ordinal)]
     program = StepProgram(tuple(slots), (_ORDINAL,), tuple(emitter.nodes))
-    return CpuExecutor(program, [np.zeros((), np.uint32)], threads)
+    return CpuExecutor(program, [np.zeros((), np.uint32)], threads, observed=[drawn.index])
 
 
 # Executors hold native objects, which want to be gone before the interpreter is.

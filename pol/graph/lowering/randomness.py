@@ -23,18 +23,19 @@ WORDS = 2**32
 def draw(
     emitter: Emitter, count: int, dtype: DType, step: Value, seed: Value, ordinal: Value, shaping: Shaping
 ) -> View:
-    """A map of `count` numbers; step and ordinal are scalars, the seed has two words."""
+    """`count` numbers; step and ordinal are scalars, the seed has two words.
+
+    Words and their shaping are maps of their own, which the lowering joins where the program stays short.
+    """
     if step.shape or ordinal.shape or seed.shape != (2,):
         raise ProtocolError("a draw needs a scalar step and ordinal, and two words of a seed")
     if any(value.dtype is not DType.I32 for value in (step, seed, ordinal)):
         raise ProtocolError("the counter and the key of a draw are integers")
     places = [step, ordinal, select(seed, 0, 0), select(seed, 0, 1)]
 
-    def formula(b: Builder, registers: list[int]) -> int:
-        return shaping(b, b.call(philox.philox(), *registers))
-
     arguments = [Coordinate(0), *(expand(value, (count,)) for value in places)]
-    return emitter.map((count,), dtype, arguments, formula)
+    words = emitter.map((count,), DType.I32, arguments, lambda b, regs: b.call(philox.philox(), *regs), "words")
+    return emitter.map((count,), dtype, [words], lambda b, regs: shaping(b, *regs))
 
 
 def uniform(low: float, high: float) -> Shaping:
