@@ -32,10 +32,11 @@ def mlp(steps: int) -> Capture:
 
 
 def cnn(steps: int) -> Capture:
-    """Two convolutions with pooling, AdamW and dropout, on drawn images."""
+    """Two convolutions with batch normalisation and pooling, AdamW and dropout, on drawn images."""
     torch.manual_seed(2)
     model = nn.Sequential(
         nn.Conv2d(3, 8, 3, padding=1),
+        nn.BatchNorm2d(8),
         nn.ReLU(),
         nn.MaxPool2d(2),
         nn.Conv2d(8, 12, 3, stride=2, padding=1),
