@@ -124,7 +124,7 @@ class Court:
         assert "result" in sent, sent
         deadline = time.monotonic() + 10
         while time.monotonic() < deadline:
-            receipt = request("eth_getTransactionReceipt", [sent["result"]])["result"]  # type: ignore[arg-type]
+            receipt = request("eth_getTransactionReceipt", [sent["result"]])["result"]  # type: ignore[arg-type]  # as above
             if receipt is not None:
                 assert int(receipt["status"], 16) == 1, "the contract refuses a move that the rules allow"
                 return int(receipt["gasUsed"], 16)

@@ -186,7 +186,7 @@ def document(names: Sequence[str], earlier: str, jobs: int = 0, console: Console
     with Progress(console=console or Console(stderr=True)) as progress:
         for name in names:
             task = progress.add_task(name, total=PARTS)
-            rows[name] = row(name, jobs, lambda task=task: progress.advance(task))  # type: ignore[misc]
+            rows[name] = row(name, jobs, lambda task=task: progress.advance(task))  # type: ignore[misc]  # mypy infers no lambda with a default
     return _HEADING + "".join(f"{line}\n" for line in (*(rows[name] for name in CATALOGUE), *_generators()))
 
 

@@ -13,6 +13,7 @@
 
 namespace {
 
+// Written once more, not shared with the kernels: what is measured here must not depend on what it is compared with.
 constexpr uint32_t kNan = 0x7fc00000, kSign = 0x80000000;
 
 inline float number(uint32_t word) {

@@ -53,7 +53,7 @@ def _implementation(name: str) -> Callable[..., Tensor]:
 
 
 for _name in DTYPES:
-    LIBRARY.impl(_name, _implementation(_name), "CompositeExplicitAutograd")  # type: ignore[no-untyped-call]
+    LIBRARY.impl(_name, _implementation(_name), "CompositeExplicitAutograd")  # type: ignore[no-untyped-call]  # torch declares no types
 
 DRAWS: Mapping[str, Callable[..., Any]] = {
     f"pol.{name}.default": getattr(torch.ops.pol, name).default for name in DTYPES

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import torch
 
-import pol.execution.torch_random  # noqa: F401  (gives the draws their numbers)
+import pol.execution.torch_random  # noqa: F401  # gives the draws their numbers
 from pol.errors import UnsupportedError
 from pol.graph.capture.randomness import CounterRandomness, seed_words
 

@@ -174,7 +174,7 @@ def test_normalisations(
         seen += is_tensor
     node = AtenNode(
         f"aten.{operation}.{overload}",
-        tuple(arguments),  # type: ignore[arg-type]
+        tuple(arguments),  # type: ignore[arg-type]  # a mixed list
         (),
         tuple(AtenType("float32", shape) for shape in results),
         "it",

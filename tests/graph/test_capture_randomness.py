@@ -39,7 +39,7 @@ class Augmented(nn.Module):
         x = torch.where(torch.rand(len(x), 1) < 0.5, -x, x)
         x = x + 0.1 * torch.randn_like(x)
         x = functional.dropout(x, 0.1, inplace=True)
-        return self.second(self.drop(torch.relu(self.first(x))))  # type: ignore[no-any-return]
+        return self.second(self.drop(torch.relu(self.first(x))))  # type: ignore[no-any-return]  # torch: Any
 
 
 class Function(nn.Module):
@@ -144,7 +144,7 @@ def test_native_steps_and_ones_own_loop_draw_the_numbers_of_the_program() -> Non
         with random.step(step):
             loss = functional.cross_entropy(model(INPUTS[ORDER[step]]), LABELS[ORDER[step]])
         optimizer.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()  # type: ignore[no-untyped-call]  # torch declares no types
         optimizer.step()
         # Losses of steps with other numbers differ in the first digit.
         expected = float(outputs[found.names.observed["loss"]].view(np.float32))
@@ -213,7 +213,7 @@ def test_other_random_operations_are_refused_with_their_line(
 
 def test_draws_in_the_backward_pass_are_refused() -> None:
     def recomputed(x: Tensor) -> Tensor:
-        return checkpoint(lambda y: functional.dropout(y, 0.5), x, use_reentrant=False)  # type: ignore[no-any-return]
+        return checkpoint(lambda y: functional.dropout(y, 0.5), x, use_reentrant=False)  # type: ignore[no-any-return]  # torch: Any
 
     with pytest.raises(UnsupportedError, match="outside of the forward pass"):
         captured(Function(recomputed))

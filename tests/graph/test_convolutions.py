@@ -93,7 +93,7 @@ def test_forward_and_backward(geometry: Geometry, transposed: bool, hostile: boo
 @pytest.mark.parametrize("mask", [list(mask) for mask in itertools.product([True, False], repeat=3) if any(mask)])
 def test_gradients_that_nobody_wants_are_no_outputs(mask: list[bool]) -> None:
     x, weight, bias, rest = operands(GEOMETRIES[1], False)
-    gradient = torch.randn_like(torch.convolution(x, weight, bias, *rest))  # type: ignore[call-overload]
+    gradient = torch.randn_like(torch.convolution(x, weight, bias, *rest))  # type: ignore[call-overload]  # rest is drawn
     graph, _ = graph_of("convolution_backward.default", (gradient, x, weight, [4], *rest, mask))
     _, names = lower(graph)
     assert len(names.observed) == sum(mask)

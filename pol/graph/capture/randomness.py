@@ -20,7 +20,7 @@ from pol.errors import UnsupportedError
 from pol.graph.capture.provenance import SOURCE
 from pol.graph.lowering import advice
 
-LIBRARY = torch.library.Library("pol", "DEF")  # type: ignore[no-untyped-call]
+LIBRARY = torch.library.Library("pol", "DEF")  # type: ignore[no-untyped-call]  # torch declares no types
 DTYPES: Mapping[str, torch.dtype] = {
     "uniform": torch.float32,
     "normal": torch.float32,
@@ -46,7 +46,7 @@ def _shaped(name: str) -> Callable[..., Tensor]:
 
 
 for _name, _parameters in _PARAMETERS.items():
-    LIBRARY.define(  # type: ignore[no-untyped-call]
+    LIBRARY.define(  # type: ignore[no-untyped-call]  # torch declares no types
         f"{_name}(Tensor step, Tensor seed, int ordinal, SymInt[] shape, {_parameters}, *, Device? device=None)"
         " -> Tensor",
         tags=(torch.Tag.pt2_compliant_tag,),
@@ -77,7 +77,7 @@ class CounterRandomness(TorchDispatchMode):
     """
 
     def __init__(self, step: Tensor, seed: Tensor) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()  # type: ignore[no-untyped-call]  # torch declares no types
         self.ordinal = 0
         self._step = step
         self._seed = seed
@@ -186,7 +186,7 @@ def _bernoulli_in_place(mode: CounterRandomness, given: Mapping[str, Any]) -> Te
 def _normal_of_tensors(mode: CounterRandomness, given: Mapping[str, Any]) -> Tensor:
     mean, std = given["mean"], given["std"]
     tensors = [item for item in (mean, std) if isinstance(item, Tensor)]
-    shape = torch.broadcast_tensors(*tensors)[0].shape  # type: ignore[no-untyped-call]
+    shape = torch.broadcast_tensors(*tensors)[0].shape  # type: ignore[no-untyped-call]  # torch declares no types
     drawn = mode.draw("normal", shape, tensors[0].device, 0.0, 1.0)
     numbers: Tensor = _as(drawn, tensors[0].dtype) * std + mean
     return numbers

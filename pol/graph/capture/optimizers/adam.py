@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.optim import Adam, AdamW
 
-from pol.graph.capture.optimizers.rule import Number, Options, State, defines, is_zero, minus, plus
+from pol.graph.capture.optimizers.rule import Number, Options, State, defines, downhill, minus, plus
 
 
 @defines(Adam, AdamW)
@@ -46,9 +46,7 @@ class AdamRule:
         self, options: Options, parameter: Tensor, gradient: Tensor, state: State, numbers: Mapping[str, Number]
     ) -> tuple[Tensor, State]:
         """parameter = decay * parameter - rate * m / (sqrt(v) + epsilon)."""
-        gradient = -gradient if options["maximize"] else gradient
-        if not is_zero(numbers["penalty"]):
-            gradient = plus(gradient, parameter, numbers["penalty"])
+        gradient = downhill(options, parameter, gradient, numbers["penalty"])
         first, second = state["exp_avg"], state["exp_avg_sq"]
         first = plus(first, gradient - first, numbers["fresh1"])
         second = plus(second * numbers["beta2"], gradient * gradient, numbers["fresh2"])

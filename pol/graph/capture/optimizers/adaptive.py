@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.optim import Adagrad, RMSprop
 
-from pol.graph.capture.optimizers.rule import Number, Options, State, defines, is_zero, minus, plus
+from pol.graph.capture.optimizers.rule import Number, Options, State, defines, downhill, minus, plus
 
 
 @defines(RMSprop)
@@ -33,9 +33,7 @@ class RmspropRule:
         self, options: Options, parameter: Tensor, gradient: Tensor, state: State, numbers: Mapping[str, Number]
     ) -> tuple[Tensor, State]:
         """parameter -= lr * gradient / (sqrt(average of squares) + eps)."""
-        gradient = -gradient if options["maximize"] else gradient
-        if not is_zero(numbers["weight_decay"]):
-            gradient = plus(gradient, parameter, numbers["weight_decay"])
+        gradient = downhill(options, parameter, gradient, numbers["weight_decay"])
         square = plus(state["square_avg"] * numbers["alpha"], gradient * gradient, numbers["fresh"])
         after, spread = {"square_avg": square}, square
         if "grad_avg" in state:
@@ -69,8 +67,6 @@ class AdagradRule:
         self, options: Options, parameter: Tensor, gradient: Tensor, state: State, numbers: Mapping[str, Number]
     ) -> tuple[Tensor, State]:
         """parameter -= rate * gradient / (sqrt(sum of squares) + eps)."""
-        gradient = -gradient if options["maximize"] else gradient
-        if not is_zero(numbers["weight_decay"]):
-            gradient = plus(gradient, parameter, numbers["weight_decay"])
+        gradient = downhill(options, parameter, gradient, numbers["weight_decay"])
         total = state["sum"] + gradient * gradient
         return minus(parameter, gradient / (total.sqrt() + numbers["eps"]), numbers["rate"]), {"sum": total}

@@ -82,6 +82,12 @@ def minus(value: Tensor, direction: Tensor, factor: Number) -> Tensor:
     return torch.add(value, direction, alpha=-factor)
 
 
+def downhill(options: Options, parameter: Tensor, gradient: Tensor, penalty: Number) -> Tensor:
+    """The gradient of what is minimised: negated with `maximize`, and with that of a penalty on the squared weights."""
+    gradient = -gradient if options["maximize"] else gradient
+    return gradient if is_zero(penalty) else plus(gradient, parameter, penalty)
+
+
 def is_zero(number: Number) -> bool:
     """Whether a number is 0 in every step."""
     return not isinstance(number, Tensor) and number == 0

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.optim import SGD
 
-from pol.graph.capture.optimizers.rule import Number, Options, State, defines, is_zero, minus, plus
+from pol.graph.capture.optimizers.rule import Number, Options, State, defines, downhill, minus, plus
 
 
 @defines(SGD)
@@ -34,9 +34,7 @@ class SgdRule:
         self, options: Options, parameter: Tensor, gradient: Tensor, state: State, numbers: Mapping[str, Number]
     ) -> tuple[Tensor, State]:
         """buffer = momentum * buffer + damped * gradient; parameter -= lr * buffer."""
-        gradient = -gradient if options["maximize"] else gradient
-        if not is_zero(numbers["weight_decay"]):
-            gradient = plus(gradient, parameter, numbers["weight_decay"])
+        gradient = downhill(options, parameter, gradient, numbers["weight_decay"])
         if "momentum_buffer" not in state:
             return minus(parameter, gradient, numbers["lr"]), {}
         buffer = plus(state["momentum_buffer"] * numbers["momentum"], gradient, numbers["damped"])
