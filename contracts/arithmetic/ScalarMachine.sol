@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
+import {Conversion} from "./Conversion.sol";
 import {Float32} from "./Float32.sol";
 
 /// @notice Where the parts of an encoded scalar program begin.
@@ -37,6 +38,13 @@ library ScalarMachine {
     uint8 internal constant FRINT = 0x0e;
     uint8 internal constant F2I = 0x10;
     uint8 internal constant I2F = 0x11;
+    uint8 internal constant F2U = 0x12;
+    uint8 internal constant U2F = 0x13;
+    uint8 internal constant F2LHI = 0x14;
+    uint8 internal constant F2LLO = 0x15;
+    uint8 internal constant L2F = 0x16;
+    uint8 internal constant RBF16 = 0x17;
+    uint8 internal constant RF16 = 0x18;
     uint8 internal constant ADD = 0x20;
     uint8 internal constant SUB = 0x21;
     uint8 internal constant MUL = 0x22;
@@ -66,8 +74,8 @@ library ScalarMachine {
     /// @notice Number of operands of a primitive.
     function arity(uint8 code) internal pure returns (uint256) {
         if (code == FFMA || code == SELECT) return 3;
-        if (code == MOV || code == FSQRT || code == F2I || code == I2F || (code >= FNEG && code <= FRINT)) return 1;
-        if ((code >= FADD && code <= FLE) || (code >= ADD && code <= LTS)) return 2;
+        if ((code >= FADD && code <= FLE && code != FSQRT) || (code >= ADD && code <= LTS) || code == L2F) return 2;
+        if (code == MOV || code == FSQRT || (code >= FNEG && code <= FRINT) || (code >= F2I && code <= RF16)) return 1;
         revert InvalidInstruction(code);
     }
 
@@ -159,17 +167,26 @@ library ScalarMachine {
         revert InvalidInstruction(uint8(code));
     }
 
+    /// @dev As `_integer`.
+    function _conversion(uint256 code, uint256 a, uint256 b) private pure returns (uint256) {
+        if (code < F2LHI) {
+            if (code < F2U) return code == F2I ? Float32.toInt(a) : Float32.fromInt(a);
+            return code == F2U ? Conversion.toU32(a) : Conversion.fromU32(a);
+        }
+        if (code < L2F) return code == F2LHI ? Conversion.toI64(a) >> 32 : Conversion.toI64(a);
+        if (code == L2F) return Conversion.fromI64((a << 32) | b);
+        if (code == RBF16) return Conversion.toBf16(a);
+        if (code == RF16) return Conversion.toF16(a);
+        revert InvalidInstruction(uint8(code));
+    }
+
     /// @dev Results may have bits above the 32nd; `execute` cuts them off. Shifts are those of 256 bits: beyond 31 they yield 0.
     function _integer(uint256 code, uint256 a, uint256 b, uint256 c) private pure returns (uint256) {
         unchecked {
             if (code < AND) {
-                if (code < ADD) {
-                    if (code == F2I) return Float32.toInt(a);
-                    if (code == I2F) return Float32.fromInt(a);
-                } else {
-                    if (code < MUL) return code == ADD ? a + b : a - b;
-                    return code == MUL ? a * b : (a * b) >> 32;
-                }
+                if (code < ADD) return _conversion(code, a, b);
+                if (code < MUL) return code == ADD ? a + b : a - b;
+                return code == MUL ? a * b : (a * b) >> 32;
             } else if (code < SAR) {
                 if (code < SHL) return code == AND ? a & b : code == OR ? a | b : a ^ b;
                 return code == SHL ? a << b : a >> b;

@@ -41,6 +41,13 @@ class Op(IntEnum):
     FRINT = 0x0E
     F2I = 0x10
     I2F = 0x11
+    F2U = 0x12
+    U2F = 0x13
+    F2LHI = 0x14
+    F2LLO = 0x15
+    L2F = 0x16
+    RBF16 = 0x17
+    RF16 = 0x18
     ADD = 0x20
     SUB = 0x21
     MUL = 0x22
@@ -136,6 +143,45 @@ def _from_integer(a: Words) -> Words:
     return np.asarray(a.view(np.int32).astype(np.float32)).view(np.uint32)
 
 
+def _to_unsigned(a: Words) -> Words:
+    wide = np.trunc(a.view(np.float32).astype(np.float64))
+    return np.asarray(np.clip(np.where(is_nan(a), 0.0, wide), 0.0, 2.0**32 - 1).astype(np.uint32))
+
+
+def _from_unsigned(a: Words) -> Words:
+    return np.asarray(a.astype(np.float32)).view(np.uint32)
+
+
+def _to_long(a: Words) -> npt.NDArray[np.uint64]:
+    wide = np.trunc(a.view(np.float32).astype(np.float64))
+    beyond = wide >= 2.0**63  # the greatest i64 is no binary64 number
+    inside = np.maximum(np.where(is_nan(a) | beyond, 0.0, wide), -(2.0**63)).astype(np.int64)
+    return np.asarray(np.where(beyond, np.int64(2**63 - 1), inside)).view(np.uint64)
+
+
+def _to_long_high(a: Words) -> Words:
+    return (_to_long(a) >> np.uint64(_WORD_BITS)).astype(np.uint32)
+
+
+def _to_long_low(a: Words) -> Words:
+    return _to_long(a).astype(np.uint32)
+
+
+def _from_long(a: Words, b: Words) -> Words:
+    joined = np.asarray(a.astype(np.uint64) << np.uint64(_WORD_BITS) | b)
+    return np.asarray(joined.view(np.int64).astype(np.float32)).view(np.uint32)
+
+
+def _round_to_bf16(a: Words) -> Words:
+    # bf16 is the upper half of binary32. A carry out of the significand belongs in the exponent.
+    odd = (a >> np.uint32(16)) & np.uint32(1)
+    return np.where(is_nan(a), NAN, (a + np.uint32(0x7FFF) + odd) & np.uint32(0xFFFF0000))
+
+
+def _round_to_f16(a: Words) -> Words:
+    return _canonical(a.view(np.float32).astype(np.float16).astype(np.float32))
+
+
 def _high_product(a: Words, b: Words) -> Words:
     return ((a.astype(np.uint64) * b.astype(np.uint64)) >> np.uint64(_WORD_BITS)).astype(np.uint32)
 
@@ -191,6 +237,13 @@ _RULES: Mapping[Op, Callable[..., Words]] = {
     Op.FRINT: _float(np.rint),
     Op.F2I: _to_integer,
     Op.I2F: _from_integer,
+    Op.F2U: _to_unsigned,
+    Op.U2F: _from_unsigned,
+    Op.F2LHI: _to_long_high,
+    Op.F2LLO: _to_long_low,
+    Op.L2F: _from_long,
+    Op.RBF16: _round_to_bf16,
+    Op.RF16: _round_to_f16,
     Op.ADD: np.add,
     Op.SUB: np.subtract,
     Op.MUL: np.multiply,
@@ -208,7 +261,8 @@ _RULES: Mapping[Op, Callable[..., Words]] = {
     Op.MOV: np.positive,
 }
 
-_UNARY = {Op.FSQRT, Op.FNEG, Op.FABS, Op.FRINT, Op.F2I, Op.I2F, Op.MOV}
+_CONVERSIONS = {op for op in Op if Op.F2I <= op < Op.ADD}
+_UNARY = (_CONVERSIONS - {Op.L2F}) | {Op.FSQRT, Op.FNEG, Op.FABS, Op.FRINT, Op.MOV}
 _TERNARY = {Op.FFMA, Op.SELECT}
 
 ARITY: Mapping[Op, int] = MappingProxyType({op: 1 if op in _UNARY else 3 if op in _TERNARY else 2 for op in Op})

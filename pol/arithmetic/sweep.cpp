@@ -43,6 +43,22 @@ inline uint32_t truncated(uint32_t a) {
     const bool fits = x >= -2147483648.0f && x < 2147483648.0f;
     return fits ? static_cast<uint32_t>(static_cast<int32_t>(fits ? x : 0.0f)) : is_nan(a) ? 0u : a >> 31 ? 0x80000000u : 0x7fffffffu;
 }
+inline uint32_t truncated_unsigned(uint32_t a) {
+    const float x = number(a);
+    const bool fits = x >= 0.0f && x < 4294967296.0f;
+    return fits ? static_cast<uint32_t>(static_cast<int64_t>(fits ? x : 0.0f)) : is_nan(a) || a >> 31 ? 0u : 0xffffffffu;
+}
+inline uint64_t truncated_wide(uint32_t a) {
+    const float x = number(a);
+    const bool fits = x >= -0x1p63f && x < 0x1p63f;
+    return fits ? static_cast<uint64_t>(static_cast<int64_t>(fits ? x : 0.0f)) : is_nan(a) ? 0u : a >> 31 ? uint64_t{1} << 63 : ~uint64_t{0} >> 1;
+}
+inline uint32_t rounded_f16(uint32_t a) {
+    const uint32_t size = a & ~kSign;
+    // Below 2^-14 the numbers of the format are 2^-24 apart, as those of binary32 are from 1/2 to 1.
+    const uint32_t rounded = size < 0x38800000 ? bits((number(size) + 0.5f) - 0.5f) : (size + 0xfff + (size >> 13 & 1)) & 0xffffe000;
+    return is_nan(a) ? kNan : (rounded > 0x477fe000 ? 0x7f800000 : rounded) | (a & kSign);
+}
 
 #include "program.h"
 

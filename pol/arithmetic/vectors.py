@@ -222,6 +222,54 @@ def _integer_ties(draws: _Draws, count: int) -> Operands:
     return a, draws.words(count), draws.words(count)
 
 
+def _wide_floats(draws: _Draws, count: int) -> Operands:
+    """Numbers from 2^22 to beyond 2^64, many about the limits of u32 and i64."""
+    limits = np.array([0x4B800000, 0x4F000000, 0x4F800000, 0x5A000000, 0x5F000000, 0x5F800000], np.uint32)
+    at_limit = draws.nudge(draws.pick(limits, count))
+    a = np.where(draws.integers(0, 2, count) == 0, at_limit, draws.floats(draws.integers(22, 66, count)))
+    return a, draws.words(count), draws.words(count)
+
+
+def _unsigned_ties(draws: _Draws, count: int) -> Operands:
+    """Unsigned integers at, or one beside, the middle of two binary32 numbers, half of them above 2^31."""
+    shift = np.maximum(draws.integers(1, 16, count) - 8, 1)
+    middle = (((1 << 23) | draws.integers(0, (1 << 23) - 1, count)) << shift) + (1 << (shift - 1))
+    return (middle + draws.integers(-1, 1, count)).astype(np.uint32), draws.words(count), draws.words(count)
+
+
+def _long_ties(draws: _Draws, count: int) -> Operands:
+    """Integers of 64 bits at, or one beside, the middle of two binary32 numbers, of both signs: a high, b low."""
+    shift = draws.integers(1, 39, count)
+    middle = (((1 << 23) | draws.integers(0, (1 << 23) - 1, count)) << shift) + (1 << (shift - 1))
+    near = middle + draws.integers(-1, 1, count)
+    both = np.where(draws.integers(0, 1, count) == 1, near, -near).view(np.uint64)
+    return (both >> np.uint64(32)).astype(np.uint32), both.astype(np.uint32), draws.words(count)
+
+
+def _long_words(draws: _Draws, count: int) -> Operands:
+    """Integers of 64 bits of every length and both signs, so that the upper word is often a sign only."""
+    upper, lower, _ = _random(draws, count)
+    wide = (upper.astype(np.uint64) << np.uint64(32) | lower).view(np.int64) >> draws.integers(0, 63, count)
+    both = wide.view(np.uint64)
+    return (both >> np.uint64(32)).astype(np.uint32), both.astype(np.uint32), draws.words(count)
+
+
+def _short_ties(draws: _Draws, count: int) -> Operands:
+    """Words whose lower half is about the half of the upper half's last place."""
+    upper = np.where(draws.integers(0, 3, count) == 0, draws.pick(SPECIALS, count), draws.words(count))
+    lower = (0x8000 + draws.integers(-1, 1, count)).astype(np.uint32)
+    return upper & np.uint32(0xFFFF0000) | lower, draws.words(count), draws.words(count)
+
+
+def _half_ties(draws: _Draws, count: int) -> Operands:
+    """Numbers about the middle of two f16 numbers, from below the least subnormal to beyond the greatest."""
+    exponent = draws.integers(-28, 17, count)
+    place = np.ldexp(1.0, np.maximum(exponent, -14) - 10)  # distance of f16 numbers
+    below = np.floor(np.ldexp(1 + draws.integers(0, 1 << 10, count) / 1024, exponent) / place)
+    a = draws.nudge(_narrow((below + draws.integers(0, 2, count) / 2) * place))
+    return a, draws.words(count), draws.words(count)
+
+
 def _edges(draws: _Draws, count: int) -> Operands:
     a, b, c = (draws.pick(_EDGES, count) for _ in range(3))
     return a, b, c
@@ -256,8 +304,17 @@ _FURTHER: Mapping[Op, Sequence[Recipe]] = {
     Op.FRINT: (_near_integers,),
     Op.F2I: (_near_integers,),
     Op.I2F: (_integer_ties,),
+    Op.F2U: (_near_integers, _wide_floats),
+    Op.U2F: (_integer_ties, _unsigned_ties),
+    Op.F2LHI: (_near_integers, _wide_floats),
+    Op.F2LLO: (_near_integers, _wide_floats),
+    Op.L2F: (_long_ties, _long_words),
+    Op.RBF16: (_short_ties,),
+    Op.RF16: (_half_ties,),
     Op.SELECT: (_conditions, _special),
 }
+
+_OF_INTEGERS = frozenset({Op.I2F, Op.U2F, Op.L2F, *(op for op in Op if op >= Op.ADD)})
 
 
 def cases(op: Op, count: int, seed: int) -> Operands:
@@ -265,7 +322,7 @@ def cases(op: Op, count: int, seed: int) -> Operands:
 
     The first words of a longer draw from the same seed differ: a set of cases is named by (op, count, seed).
     """
-    recipes = (*(_FLOAT if op < Op.I2F else _INTEGER), *_FURTHER.get(op, ()))
+    recipes = (*(_INTEGER if op in _OF_INTEGERS else _FLOAT), *_FURTHER.get(op, ()))
     draws = _Draws(seed << 8 | op)
     share = -(-count // len(recipes))
     drawn = [recipe(draws, share) for recipe in recipes]

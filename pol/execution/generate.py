@@ -19,7 +19,7 @@ MOST_INPUTS = 5
 """kMaxFunctionInputs of kernels/functions.h."""
 
 _LAZY = frozenset({Op.FADD, Op.FSUB, Op.FMUL, Op.FDIV, Op.FFMA, Op.FSQRT, Op.FMIN, Op.FNEG, Op.FABS})
-_SEES_BITS = frozenset(op for op in Op if Op.I2F <= op <= Op.LTS)
+_SEES_BITS = frozenset({Op.I2F, Op.U2F, Op.L2F, *(op for op in Op if Op.ADD <= op <= Op.LTS)})
 _KEYWORDS = frozenset({Op.AND, Op.OR, Op.XOR})
 _WIDE = frozenset({Op.ADD, Op.SUB, Op.MUL, Op.MULHI, Op.AND, Op.OR, Op.XOR})
 """Primitives of kernels/wide_words.h."""

@@ -32,6 +32,17 @@ CEILINGS = {
 DISPATCH_CEILING = 430
 """`ScalarMachine.execute` on an integer primitive: finding it costs more than running it."""
 
+CONVERSION_CEILINGS = {
+    Op.F2U: 540,
+    Op.U2F: 750,
+    Op.F2LHI: 620,
+    Op.F2LLO: 625,
+    Op.L2F: 810,
+    Op.RBF16: 535,
+    Op.RF16: 760,
+}
+"""`ScalarMachine.execute` on adversarial words, at most."""
+
 
 @pytest.fixture(scope="module")
 def court() -> Iterator[Contract]:
@@ -62,6 +73,13 @@ def test_float_primitives_stay_below_their_ceilings(court: Contract, op: Op) -> 
     print(op.name, typical, worst)
     assert typical <= CEILINGS[op][0]
     assert worst <= CEILINGS[op][1]
+
+
+@pytest.mark.parametrize("op", CONVERSION_CEILINGS, ids=lambda op: op.name)
+def test_conversions_stay_below_their_ceilings(court: Contract, op: Op) -> None:
+    worst = int(gas(court, "gasBatch", op, cases(op, TYPICAL_CASES, SEED)).max())
+    print(op.name, worst)
+    assert worst <= CONVERSION_CEILINGS[op]
 
 
 @pytest.mark.parametrize("op", [op for op in Op if op >= Op.ADD], ids=lambda op: op.name)

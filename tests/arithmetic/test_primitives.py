@@ -132,6 +132,82 @@ def test_i2f_rounds_to_nearest_even() -> None:
     check(Op.I2F, rows, [rounded(Fraction(a - (a >> 31 << 32))) for (a,) in rows])
 
 
+def rounded_to(exact: Fraction, precision: int, least_exponent: int, greatest: Fraction) -> Fraction | None:
+    """Nearest number of a format with `precision` bits, ties to even; None if it is infinite."""
+    size = abs(exact)
+    exponent = least_exponent
+    while size >= Fraction(2) ** (exponent + 1):
+        exponent += 1
+    place = Fraction(2) ** (exponent - precision + 1)
+    nearest = round(exact / place) * place
+    return nearest if abs(nearest) <= greatest else None
+
+
+def test_f2u_truncates_and_saturates() -> None:
+    rows = finite_rows(Op.F2U)
+    check(Op.F2U, rows, [min(max(int(value(a)), 0), 2**32 - 1) for (a,) in rows])
+    limits = np.array([INFINITE, INFINITE | SIGN, 0x7FC00000, 0xFF800001, SIGN], np.uint32)
+    assert apply(Op.F2U, limits).tolist() == [0xFFFFFFFF, 0, 0, 0, 0]
+
+
+def test_f2l_truncates_and_saturates() -> None:
+    rows = finite_rows(Op.F2LHI)
+    whole = [min(max(int(value(a)), -(2**63)), 2**63 - 1) for (a,) in rows]
+    check(Op.F2LHI, rows, [number >> 32 & 0xFFFFFFFF for number in whole])
+    check(Op.F2LLO, rows, [number & 0xFFFFFFFF for number in whole])
+    limits = np.array([INFINITE, INFINITE | SIGN, 0x7FC00000, 0xFF800001, 0x5EFFFFFF, 0xDF000000], np.uint32)
+    assert apply(Op.F2LHI, limits).tolist() == [0x7FFFFFFF, 0x80000000, 0, 0, 0x7FFFFF80, 0x80000000]
+    assert apply(Op.F2LLO, limits).tolist() == [0xFFFFFFFF, 0, 0, 0, 0, 0]
+
+
+def test_u2f_rounds_to_nearest_even() -> None:
+    rows = [(int(word),) for word in cases(Op.U2F, COUNT, seed=7)[0]]
+    check(Op.U2F, rows, [rounded(Fraction(a)) for (a,) in rows])
+
+
+def test_l2f_rounds_once() -> None:
+    rows = [(int(high), int(low)) for high, low in zip(*cases(Op.L2F, COUNT, seed=7)[:2], strict=True)]
+    check(Op.L2F, rows, [rounded(Fraction((high << 32 | low) - (high >> 31 << 64))) for high, low in rows])
+    # Through binary64, which has 53 bits, the first of these would fall on the tie and go down.
+    check(Op.L2F, [(0x40000040, 1), (0x40000040, 0), (0xBFFFFFBF, 0xFFFFFFFF)], [0x5E800001, 0x5E800000, 0xDE800001])
+
+
+@pytest.mark.parametrize(
+    ("op", "precision", "least_exponent", "greatest"),
+    [
+        (Op.RBF16, 8, -126, (2 - Fraction(2) ** -7) * Fraction(2) ** 127),
+        (Op.RF16, 11, -14, Fraction(65504)),
+    ],
+    ids=lambda parameter: parameter.name if isinstance(parameter, Op) else "",
+)
+def test_roundings_find_the_nearest_number_of_the_format(
+    op: Op, precision: int, least_exponent: int, greatest: Fraction
+) -> None:
+    rows = finite_rows(op)
+    expected = []
+    for (a,) in rows:
+        nearest = rounded_to(value(a), precision, least_exponent, greatest)
+        expected.append(INFINITE | a & SIGN if nearest is None else rounded(nearest) | a & SIGN)
+    check(op, rows, expected)
+    check(op, [(INFINITE,), (INFINITE | SIGN,)], [INFINITE, INFINITE | SIGN])
+    assert len(set(expected)) > COUNT // 20
+
+
+def test_rounding_to_f16_at_its_limits() -> None:
+    table = [
+        (0x477FEFFF, 0x477FE000),  # below 65520: 65504
+        (0x477FF000, INFINITE),
+        (0xC77FF000, INFINITE | SIGN),
+        (0x33000000, 0),  # 2^-25, the tie between 0 and the least number
+        (0x33000001, 0x33800000),
+        (0xB3000000, SIGN),
+        (0x33C00000, 0x34000000),  # the tie between 2^-24 and 2^-23
+        (0x387FDFFF, 0x387FC000),  # the greatest subnormal, and what rounds up to the least normal number
+        (0x387FE000, 0x38800000),
+    ]
+    check(Op.RF16, [(a,) for a, _ in table], [want for _, want in table])
+
+
 INTEGER_RULES = {
     Op.ADD: lambda a, b: a + b,
     Op.SUB: lambda a, b: a - b,
@@ -213,7 +289,7 @@ def test_operations_on_infinities() -> None:
 
 
 FLOATING = [op for op in Op if op < Op.F2I]
-YIELDS_FLOAT = [op for op in FLOATING if op not in (Op.FEQ, Op.FLT, Op.FLE)]
+YIELDS_FLOAT = [*(op for op in FLOATING if op not in (Op.FEQ, Op.FLT, Op.FLE)), Op.RBF16, Op.RF16]
 
 
 @pytest.mark.parametrize("op", YIELDS_FLOAT, ids=lambda op: op.name)

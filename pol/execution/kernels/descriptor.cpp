@@ -91,11 +91,12 @@ uint64_t Reader::take(size_t bytes) {
 
 int arity(uint8_t op) {
     switch (op) {
-        case FSQRT: case FNEG: case FABS: case FRINT: case F2I: case I2F: case MOV:
+        case FSQRT: case FNEG: case FABS: case FRINT: case MOV:
+        case F2I: case I2F: case F2U: case U2F: case F2LHI: case F2LLO: case RBF16: case RF16:
             return 1;
         case FADD: case FSUB: case FMUL: case FDIV: case FMIN: case FMAX: case FEQ: case FLT: case FLE:
         case ADD: case SUB: case MUL: case MULHI: case AND: case OR: case XOR: case SHL: case SHR: case SAR:
-        case EQ: case LTU: case LTS:
+        case EQ: case LTU: case LTS: case L2F:
             return 2;
         case FFMA: case SELECT:
             return 3;

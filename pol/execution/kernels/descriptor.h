@@ -38,7 +38,7 @@ class Reader {
 // Primitive codes of docs/spec/arithmetic.md.
 enum Op : uint8_t {
     FADD = 0x01, FSUB, FMUL, FDIV, FFMA, FSQRT, FMIN, FMAX, FEQ, FLT, FLE, FNEG, FABS, FRINT,
-    F2I = 0x10, I2F,
+    F2I = 0x10, I2F, F2U, U2F, F2LHI, F2LLO, L2F, RBF16, RF16,
     ADD = 0x20, SUB, MUL, MULHI, AND, OR, XOR, SHL, SHR, SAR, EQ, LTU, LTS,
     SELECT = 0x30, MOV,
 };

@@ -14,7 +14,7 @@ bool has_lazy_form(uint8_t op) {
     return op <= FMIN || op == FNEG || op == FABS;
 }
 
-bool sees_bits(uint8_t op) { return op >= I2F && op <= LTS; }
+bool sees_bits(uint8_t op) { return op == I2F || op == U2F || op == L2F || (op >= ADD && op <= LTS); }
 
 }  // namespace
 

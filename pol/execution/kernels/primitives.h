@@ -63,6 +63,32 @@ inline uint32_t truncate_word(uint32_t a) {
     const uint32_t saturated = is_nan(a) ? 0u : a >> 31 ? 0x80000000u : 0x7fffffffu;
     return fits ? truncated : saturated;
 }
+inline uint32_t truncate_unsigned(uint32_t a) {
+    const float x = number(a);
+    const bool fits = x >= 0.0f && x < 4294967296.0f;
+    const uint32_t truncated = static_cast<uint32_t>(static_cast<int64_t>(fits ? x : 0.0f));
+    return fits ? truncated : is_nan(a) || a >> 31 ? 0u : 0xffffffffu;
+}
+inline uint64_t truncate_wide(uint32_t a) {
+    const float x = number(a);
+    const bool fits = x >= -0x1p63f && x < 0x1p63f;
+    const uint64_t truncated = static_cast<uint64_t>(static_cast<int64_t>(fits ? x : 0.0f));
+    const uint64_t saturated = is_nan(a) ? 0 : (~uint64_t{0} >> 1) + (a >> 31);
+    return fits ? truncated : saturated;
+}
+// Cuts the fraction of binary32 to the bits of a shorter format, to nearest even; a carry moves into the exponent.
+template <int bits_dropped>
+[[gnu::always_inline]] inline uint32_t shorten(uint32_t a) {
+    return (a + (1u << (bits_dropped - 1)) - 1 + (a >> bits_dropped & 1)) & ~((1u << bits_dropped) - 1);
+}
+inline uint32_t round_f16(uint32_t a) {
+    constexpr uint32_t kLeastNormal = 0x38800000, kGreatest = 0x477fe000;  // 2^-14 and 65504
+    const uint32_t magnitude = a & kMagnitude;
+    // Below the least normal number the grid is 2^-24, which is that of binary32 from 1/2 to 1.
+    const uint32_t subnormal = bits((number(magnitude) + 0.5f) - 0.5f);
+    const uint32_t rounded = magnitude < kLeastNormal ? subnormal : shorten<13>(magnitude);
+    return is_nan(a) ? kNan : (rounded > kGreatest ? kInfinity : rounded) | (a & kSign);
+}
 
 // One function per primitive, of words.
 #define POL_FLOAT1(name, expression)   \
@@ -98,6 +124,13 @@ POL_FLOAT1(fabs, !lazy && is_nan(a) ? kNan : a & kMagnitude)
 POL_WORD1(frint, rint_word(a))
 POL_WORD1(f2i, truncate_word(a))
 POL_WORD1(i2f, bits(static_cast<float>(static_cast<int32_t>(a))))
+POL_WORD1(f2u, truncate_unsigned(a))
+POL_WORD1(u2f, bits(static_cast<float>(a)))
+POL_WORD1(f2lhi, static_cast<uint32_t>(truncate_wide(a) >> 32))
+POL_WORD1(f2llo, static_cast<uint32_t>(truncate_wide(a)))
+POL_WORD2(l2f, bits(static_cast<float>(static_cast<int64_t>(uint64_t{a} << 32 | b))))
+POL_WORD1(rbf16, is_nan(a) ? kNan : shorten<16>(a))
+POL_WORD1(rf16, round_f16(a))
 POL_WORD2(add, a + b)
 POL_WORD2(sub, a - b)
 POL_WORD2(mul, a* b)
@@ -152,6 +185,13 @@ inline void apply(uint8_t op, uint32_t* d, const uint32_t* a, const uint32_t* b,
         POL_CASE1(FRINT, frint);
         POL_CASE1(F2I, f2i);
         POL_CASE1(I2F, i2f);
+        POL_CASE1(F2U, f2u);
+        POL_CASE1(U2F, u2f);
+        POL_CASE1(F2LHI, f2lhi);
+        POL_CASE1(F2LLO, f2llo);
+        POL_CASE2(L2F, l2f);
+        POL_CASE1(RBF16, rbf16);
+        POL_CASE1(RF16, rf16);
         POL_CASE2(ADD, add);
         POL_CASE2(SUB, sub);
         POL_CASE2(MUL, mul);

@@ -92,7 +92,7 @@ contract OneStepTest is Toy {
     }
 
     function test_unknown_instruction() public {
-        uint8[7] memory codes = [0x00, 0x0f, 0x12, 0x1f, 0x2d, 0x32, 0xff];
+        uint8[7] memory codes = [0x00, 0x0f, 0x19, 0x1f, 0x2d, 0x32, 0xff];
         for (uint256 i = 0; i < codes.length; i++) {
             bytes memory descriptor = _node(hex"0100", 0, hex"0001");
             descriptor[descriptor.length - 4] = bytes1(codes[i]);
