@@ -1,6 +1,6 @@
-"""The last move of a dispute: one primitive, one slot or one leaf, decided on what was committed to before."""
+"""The last move of a dispute: one primitive, a chunk of fma, one slot or one leaf, decided on what is agreed."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -11,26 +11,93 @@ from pol.arithmetic.primitives import apply as execute
 from pol.commitments.keccak import keccak256
 from pol.commitments.merkle import climb, depth
 from pol.commitments.program import SLOT_TAG
-from pol.commitments.tensor import ListTag, list_root_over_tree
+from pol.commitments.tensor import ListTag
+from pol.dispute.facts import AtElement, AtNode, AtSlot, AtState, AtSubtree, AtTerm, node_of, picked_roots, step_of
 from pol.dispute.header import Header
-from pol.dispute.moves import Claim, Ended, IllegalMove, ProveSlot, ProveStep, ProveSum
-from pol.dispute.openings import require_branch, require_opening, word_in_leaf
-from pol.dispute.position import LEAF_WORDS, Position
+from pol.dispute.moves import Ended, IllegalMove, ProveSlot, ProveStep, ProveSum, Upheld
+from pol.dispute.openings import Opening, require_branch, require_node_opening, require_opening, word_in_leaf
+from pol.dispute.position import CHUNK_TERMS, LEAF_WORDS, Level, Position
 from pol.graph.node import InputKind, Node, Operand, Source
 from pol.graph.step_program import Slot
 from pol.verification.distance import tensor_distance
 
-LIST_TAG = {Source.STATE: ListTag.STATE, Source.CONSTANT: ListTag.CONSTANTS, Source.NODE: ListTag.TRACE}
-
 
 @dataclass(frozen=True)
 class Instance:
-    """One instruction at one place: which primitive on which words, and what was claimed and what is right."""
+    """One instruction, or a chunk of fma (``op`` None): on which words, what was claimed, what is right."""
 
-    op: Op
+    op: Op | None
     operands: tuple[int, ...]
     claimed: int
     computed: int
+
+
+@dataclass(frozen=True)
+class Disputed:
+    """What a proof of a step executes: instruction, or terms, of one element of one node."""
+
+    facts: AtNode
+    element: int
+    begin: int
+    end: int
+    agreed: int
+    instruction: int
+    values: tuple[int, ...]
+
+    @property
+    def is_chunk(self) -> bool:
+        """Whether more than one term is executed."""
+        return self.end - self.begin > 1
+
+
+def disputed(position: Position, index: int) -> Disputed:
+    """What the pick of part ``index`` leaves over to be executed.
+
+    Raises:
+        IllegalMove: more than one proof executes: answer, unfold or open the body first.
+    """
+    facts = node_of(position.facts)
+    node = facts.node
+    if position.level is Level.BODY:
+        assert isinstance(position.facts, AtTerm)
+        place, values = position.facts, tuple(int.from_bytes(item, "big") for item in position.items)
+        return Disputed(facts, place.before.element, place.term, place.term + 1, place.agreed, index, values)
+    if facts.instructions > 1:
+        raise IllegalMove("the body has more than one instruction: unfold it, or open the body")
+    if position.level is Level.LEAF:
+        found = Disputed(facts, LEAF_WORDS * position.lo + index, 0, node.terms, node.init, 0, ())
+    else:
+        assert isinstance(position.facts, AtElement)
+        ends = position.boundaries
+        agreed = int.from_bytes([position.agreed, *position.items][index], "big")
+        found = Disputed(facts, position.facts.element, ends[index], ends[index + 1], agreed, 0, ())
+    if found.is_chunk and (
+        found.end - found.begin > CHUNK_TERMS or chunk_addresses(found, step_of(facts).step) is None
+    ):
+        raise IllegalMove("these terms cannot be executed at once: narrow them down to one")
+    return found
+
+
+def chunk_addresses(d: Disputed, step: int) -> tuple[tuple[Operand, int], tuple[Operand, int]] | None:
+    """The two operands of a chain of fma and where their runs begin; None if the terms are no such chain."""
+    node = d.facts.node
+    body = node.body
+    instruction = body.instructions[0]
+    if instruction.op is not Op.FFMA or any(register >= body.inputs for register in instruction.operands):
+        return None
+    a, b, c = (node.inputs[register] for register in instruction.operands)
+    if (a.kind, b.kind, c.kind) != (InputKind.OPERAND, InputKind.OPERAND, InputKind.ACCUMULATOR):
+        return None
+    first, last = (coordinates(node, step, d.element, term) for term in (d.begin, d.end - 1))
+    if first[:-1] != last[:-1]:
+        return None
+    runs = []
+    for operand in (node.operands[a.index], node.operands[b.index]):
+        begin, end = address(operand, first, None), address(operand, last, None)
+        if operand.gather is not None or begin is None or end is None or end - begin != d.end - 1 - d.begin:
+            return None
+        runs.append((operand, begin))
+    return runs[0], runs[1]
 
 
 def coordinates(node: Node, step: int, element: int, term: int) -> tuple[int, ...]:
@@ -44,7 +111,8 @@ def address(operand: Operand, coords: tuple[int, ...], gathered: int | None) -> 
     """Which word an operand reads, or None where it yields its fill."""
     a = operand.address.at(coords)
     if operand.gather is not None:
-        assert gathered is not None, "a gathering operand is resolved after its index operand"
+        if gathered is None:
+            return None
         index = gathered - (1 << 32) if gathered >> 31 else gathered
         if not 0 <= index < operand.gather.limit:
             return None
@@ -54,39 +122,39 @@ def address(operand: Operand, coords: tuple[int, ...], gathered: int | None) -> 
     return a if 0 <= a < operand.type.numel else None
 
 
-Reader: TypeAlias = Callable[[Operand, int], int]
-"""Yields the word at an address of an operand's tensor; called in the order in which openings are listed."""
+Reader: TypeAlias = Callable[[Operand, int], bytes]
+"""Yields the 256 bytes of a leaf of an operand's tensor; called in the order in which openings are listed."""
 
 
-def operand_words(node: Node, position: Position, values: Sequence[int], read_word: Reader) -> tuple[int, ...]:
+def operand_words(d: Disputed, step: int, read_leaf: Reader) -> tuple[int, ...]:
     """The words that the disputed instruction takes, in the order of its registers.
 
     Args:
-        node: the disputed node.
-        position: at ONE_STEP.
-        values: the results of the body's instructions, of which earlier ones may be operands.
-        read_word: supplies what operands read; not asked where an operand yields its fill.
+        d: one instruction of one term.
+        step: the disputed step.
+        read_leaf: supplies what operands read; not asked where an operand yields its fill.
     """
+    node = d.facts.node
     program = node.body
-    coords = coordinates(node, position.step, position.element, position.term)
+    coords = coordinates(node, step, d.element, d.begin)
 
     def read(index: int) -> int:
         operand = node.operands[index]
         gathered = read(operand.gather.operand) if operand.gather is not None else None
         a = address(operand, coords, gathered)
-        return operand.fill if a is None else read_word(operand, a)
+        return operand.fill if a is None else word_in_leaf(read_leaf(operand, a // LEAF_WORDS), a % LEAF_WORDS)
 
     def register(number: int) -> int:
         if number >= program.inputs + len(program.constants):
-            return values[number - program.inputs - len(program.constants)]
+            return d.values[number - program.inputs - len(program.constants)]
         if number >= program.inputs:
             return program.constants[number - program.inputs]
         source = node.inputs[number]
         if source.kind is InputKind.ACCUMULATOR:
-            return int.from_bytes(position.agreed, "big")
+            return d.agreed
         return read(source.index) if source.kind is InputKind.OPERAND else coords[source.index] & 0xFFFFFFFF
 
-    instruction = program.instructions[position.instruction]
+    instruction = program.instructions[d.instruction]
     words: dict[int, int] = {}
     numbers = (instruction.a, instruction.b, instruction.c)[: ARITY[instruction.op]]
     for number in numbers:
@@ -95,78 +163,105 @@ def operand_words(node: Node, position: Position, values: Sequence[int], read_wo
     return tuple(words[number] for number in numbers)
 
 
-def execute_instruction(position: Position, move: ProveStep, claim: Claim) -> Instance:
-    """Resolve the operands of the disputed instruction from the openings and execute it.
+def chunk_words(d: Disputed, step: int, read_leaf: Reader) -> tuple[list[int], list[int]]:
+    """The words of both operands of a chunk, term by term."""
+    runs = chunk_addresses(d, step)
+    assert runs is not None, "checked when the position was narrowed down"
+    found = []
+    for operand, begin in runs:
+        end = begin + d.end - d.begin
+        leaves = range(begin // LEAF_WORDS, (end - 1) // LEAF_WORDS + 1)
+        data = b"".join(read_leaf(operand, leaf) for leaf in leaves)
+        first = begin - LEAF_WORDS * leaves.start
+        found.append([word_in_leaf(data, first + i) for i in range(d.end - d.begin)])
+    return found[0], found[1]
+
+
+def instance(position: Position, index: int, claimed: bytes, read_leaf: Reader) -> Instance:
+    """Execute what is left to be disputed, on leaves that are supplied."""
+    d, step = disputed(position, index), step_of(position.facts).step
+    said = int.from_bytes(claimed, "big")
+    if d.is_chunk:
+        computed = np.array([d.agreed], np.uint32)
+        for a, b in zip(*chunk_words(d, step, read_leaf), strict=True):
+            computed = execute(Op.FFMA, np.array([a], np.uint32), np.array([b], np.uint32), computed)
+        return Instance(None, (), said, int(computed[0]))
+    operands = operand_words(d, step, read_leaf)
+    op = d.facts.node.body.instructions[d.instruction].op
+    return Instance(op, operands, said, int(execute(op, *(np.array([w], np.uint32) for w in operands))[0]))
+
+
+def prove_step(position: Position, index: int, claimed: bytes, move: ProveStep) -> Ended:
+    """Resolve the operands from the openings and execute; the mover wins iff something else comes out.
 
     Raises:
-        IllegalMove: descriptor or values are not those of the dispute.
-        WrongInclusionProof: an opening does not lead to its commitment.
+        IllegalMove: more is disputed than a proof executes, or openings are missing or left over.
+        WrongInclusionProof: an opening does not lead to what is agreed.
+        Upheld: the claimed value is right.
     """
-    if keccak256(move.descriptor) != position.descriptor:
-        raise IllegalMove("this is not the descriptor of the disputed node")
-    node, values, openings = Node.decode(move.descriptor), _values(position, move), iter(move.openings)
+    openings = iter(move.openings)
+    found = instance(position, index, claimed, _reader(position, openings))
+    if next(openings, None) is not None:
+        raise IllegalMove("more openings than are read")
+    name = "the chunk" if found.op is None else found.op.name
+    return _decided(
+        position, found.claimed, found.computed, f"{name} gives 0x{found.computed:08x}, claimed 0x{found.claimed:08x}"
+    )
 
-    def opened_word(operand: Operand, a: int) -> int:
+
+def _reader(position: Position, openings: Iterator[Opening]) -> Reader:
+    at_step, at_node = step_of(position.facts), node_of(position.facts)
+    picks: tuple[AtSubtree, ...] = picked_roots(at_node.before)
+
+    def read_leaf(operand: Operand, leaf: int) -> bytes:
         what = f"{operand.source.name.lower()} {operand.index}"
-        if operand.source is Source.NODE and operand.index >= position.node:
-            raise IllegalMove(f"node {position.node} reads {what}, which isn't before it: the program is invalid")
         opening = next(openings, None)
         if opening is None:
             raise IllegalMove(f"an opening of {what} is missing")
-        root = {Source.STATE: position.pre, Source.CONSTANT: claim.constants, Source.NODE: position.trace}
-        tag = LIST_TAG[operand.source]
-        require_opening(opening, tag, root[operand.source], operand.index, operand.type, a // LEAF_WORDS, what)
-        return word_in_leaf(opening.leaf, a % LEAF_WORDS)
+        match operand.source:
+            case Source.NODE:
+                require_node_opening(opening, picks, at_node.number, operand.index, operand.type, leaf)
+            case Source.STATE:
+                require_opening(opening, ListTag.STATE, at_step.pre, operand.index, operand.type, leaf, what)
+            case Source.CONSTANT:
+                root = at_step.before.constants
+                require_opening(opening, ListTag.CONSTANTS, root, operand.index, operand.type, leaf, what)
+        return opening.leaf
 
-    operands = operand_words(node, position, values, opened_word)
-    if next(openings, None) is not None:
-        raise IllegalMove("more openings than the instruction reads")
-    op = node.body.instructions[position.instruction].op
-    computed = int(execute(op, *(np.array([w], np.uint32) for w in operands))[0])
-    return Instance(op, operands, values[position.instruction], computed)
-
-
-def prove_step(position: Position, move: ProveStep, claim: Claim) -> Ended:
-    """Execute the disputed instruction; the asserter wins iff it yields what it had claimed."""
-    instance = execute_instruction(position, move, claim)
-    right = instance.claimed == instance.computed
-    detail = f"{instance.op.name} gives 0x{instance.computed:08x}, claimed 0x{instance.claimed:08x}"
-    return Ended(right, detail)
+    return read_leaf
 
 
-def _values(position: Position, move: ProveStep) -> list[int]:
-    if position.instructions == 1:
-        if move.values:
-            raise IllegalMove("a body of one instruction has no values to repeat")
-        return [int.from_bytes(position.claimed[28:], "big")]
-    if keccak256(move.values) != position.opening:
-        raise IllegalMove("repeat exactly the values that were opened")
-    return [int.from_bytes(move.values[i : i + 4], "big") for i in range(0, len(move.values), 4)]
-
-
-def prove_slot(position: Position, move: ProveSlot, claim: Claim) -> Ended:
-    """The asserter wins if the slot's claimed root stands in the trace, at the node that produces the slot."""
-    header, q = Header.decode(move.header, claim.program), position.element
+def prove_slot(position: Position, index: int, claimed: bytes, move: ProveSlot) -> Ended:
+    """The mover wins if the node that produces the slot yielded another tensor."""
+    facts, q = position.facts, position.lo + index
+    assert isinstance(facts, AtState)
+    header = Header.decode(move.header, facts.before.before.program)
     leaf = keccak256(SLOT_TAG + move.descriptor)
-    require_branch(leaf, q, move.descriptor_branch, header.slots, header.slots_tree, f"slot {q}")
+    require_branch(leaf, q, move.branch, header.slots, header.slots_tree, f"slot {q}")
     producer = Slot.decode(move.descriptor).producer
     if producer >= header.nodes or len(move.trace_branch) != depth(header.nodes):
         raise IllegalMove("the producer doesn't exist, or its branch in the trace has the wrong length")
-    tree = climb(position.claimed, producer, list(move.trace_branch))
-    if list_root_over_tree(ListTag.TRACE, header.nodes, tree) != position.trace:
-        raise IllegalMove(f"node {producer} of the trace did not produce what slot {q} is claimed to hold")
-    return Ended(True, f"slot {q} holds what node {producer} produced")
+    if climb(move.produced, producer, list(move.trace_branch)) != facts.trace:
+        raise IllegalMove(f"node {producer} of the trace did not produce this")
+    return _decided(position, claimed, move.produced, f"slot {q} does not hold what node {producer} produced")
 
 
-def prove_sum(position: Position, move: ProveSum) -> Ended:
-    """The asserter wins iff the exact distance of the two leaves is what it had claimed."""
-    if keccak256(move.descriptor) != position.descriptor:
-        raise IllegalMove("this is not the slot of the disputed sum")
-    slot = Slot.decode(move.descriptor)
-    for opening, root, what in ((move.x, position.pre, "state X"), (move.y, position.trace, "state Y")):
-        require_opening(opening, ListTag.STATE, root, position.element, slot.type, position.lo, what)
-    real = min(LEAF_WORDS, slot.type.numel - LEAF_WORDS * position.lo)
+def prove_sum(position: Position, index: int, claimed: bytes, move: ProveSum) -> Ended:
+    """The mover wins if the exact distance of the two leaves is another one."""
+    facts = position.facts
+    assert isinstance(facts, AtSlot)
+    slot, ends = Slot.decode(facts.descriptor), position.boundaries
+    if ends[index + 1] - ends[index] > 1:
+        raise IllegalMove("more than one leaf is disputed: answer")
+    for opening, root, what in ((move.x, facts.before.x, "state X"), (move.y, facts.before.y, "state Y")):
+        require_opening(opening, ListTag.STATE, root, facts.slot, slot.type, ends[index], what)
+    real = min(LEAF_WORDS, slot.type.numel - LEAF_WORDS * ends[index])
     x, y = (np.frombuffer(opening.leaf, "<u4")[:real].astype(np.uint32) for opening in (move.x, move.y))
     total = tensor_distance(slot.type.dtype, x, y, slot.scale)
-    won = position.claimed == total.to_bytes(32, "big")
-    return Ended(won, f"the distance of the two leaves is {total}")
+    return _decided(position, int.from_bytes(claimed, "big"), total, f"the distance of the two leaves is {total}")
+
+
+def _decided(position: Position, claimed: object, right: object, detail: str) -> Ended:
+    if claimed == right:
+        raise Upheld(f"{detail}: this is what the other side had said, so the proof refutes nothing")
+    return Ended(position.turn, detail)

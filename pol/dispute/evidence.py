@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from pol.arithmetic.primitives import Words
-from pol.commitments.merkle import Hashes, branch, levels, tree
+from pol.commitments.merkle import Hashes, branch, levels
 from pol.commitments.tensor import ListTag, list_root, tensor_leaves, tensor_roots
-from pol.dispute.openings import LEAF_BYTES, Opening
+from pol.dispute.facts import node_of, picked_roots, step_of
+from pol.dispute.openings import Opening, agreed_root
+from pol.dispute.position import LEAF_BYTES, Position
 from pol.execution.element import accumulators, body_values
 from pol.execution.reference import next_state
 from pol.execution.sources import Sources
@@ -18,16 +20,14 @@ from pol.graph.step_program import StepProgram
 from pol.verification.replay import Executor
 
 HASH = 32
-OPENED_HEIGHT = 4
 
 
-def subtree(leaves: Hashes, lo: int, height: int) -> bytes:
-    """What an opening shows under the subtree of ``height`` that begins at leaf ``lo``: up to 16 roots, no padding."""
-    opened = min(OPENED_HEIGHT, height)
-    child = height - opened
+def subtree(leaves: Hashes, p: Position) -> bytes:
+    """The roots that lie open under the disputed subtree of a tree over ``leaves``; no padding."""
+    child = p.height - p.opened_height
     count = len(leaves) // HASH if isinstance(leaves, bytes) else len(leaves)
-    end = min(lo + (1 << height), count)
-    return levels(leaves)[child][HASH * (lo >> child) : HASH * -(-end >> child)]
+    end = min(p.lo + (1 << p.height), count)
+    return levels(leaves)[child][HASH * (p.lo >> child) : HASH * -(-end >> child)]
 
 
 def leaf_bytes(words: Words, index: int) -> bytes:
@@ -36,7 +36,7 @@ def leaf_bytes(words: Words, index: int) -> bytes:
     return flat.astype("<u4").tobytes().ljust(LEAF_BYTES, b"\0")
 
 
-def open_word(tensors: Sequence[Words], roots: Sequence[bytes], index: int, leaf: int) -> Opening:
+def open_leaf(tensors: Sequence[Words], roots: Sequence[bytes], index: int, leaf: int) -> Opening:
     """The opening of one leaf of one tensor of a committed list."""
     hashes = tensor_leaves(tensors[index])
     return Opening(
@@ -116,20 +116,21 @@ class SegmentTrace:
         """The joined leaf hashes of a node's output."""
         return tensor_leaves(self.outputs(step)[node])
 
-    def output_tree(self, step: int, node: int) -> bytes:
-        """The tree over a node's output."""
-        return tree(self.output_leaves(step, node))
-
-    def open_operand(self, step: int, operand: Operand, address: int) -> Opening:
-        """The opening of the word that an operand reads."""
-        leaf = address // 64
+    def open_operand(self, position: Position, operand: Operand, leaf: int) -> Opening:
+        """The opening of a leaf that an operand of the disputed node reads."""
+        step, at_node = step_of(position.facts).step, node_of(position.facts)
         match operand.source:
             case Source.STATE:
-                return open_word(self.state(step), self.slot_roots(step), operand.index, leaf)
+                return open_leaf(self.state(step), self.slot_roots(step), operand.index, leaf)
             case Source.CONSTANT:
-                return open_word(self.constants, self.constant_roots(), operand.index, leaf)
+                return open_leaf(self.constants, self.constant_roots(), operand.index, leaf)
             case Source.NODE:
-                return open_word(self.outputs(step), self.node_roots(step), operand.index, leaf)
+                tensor, number = self.outputs(step)[operand.index], operand.index
+                pick = agreed_root(picked_roots(at_node.before), at_node.number, number)
+                # Below the row everything is agreed; the row itself may be wrong after the picked child.
+                siblings = branch(self.node_roots(step), number)[: pick.child_height]
+                siblings += branch(pick.row, (number >> pick.child_height) % len(pick.row))
+                return Opening(0, leaf_bytes(tensor, leaf), tuple(branch(tensor_leaves(tensor), leaf)), tuple(siblings))
 
     def _state_root(self, step: int) -> bytes:
         return list_root(ListTag.STATE, self.slot_roots(step))

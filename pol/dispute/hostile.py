@@ -1,4 +1,4 @@
-"""Adversaries: a verifier that lies in one bit of one scalar, one that lies about a sum, a challenger without a case.
+"""Adversaries: one that lies in one bit of one scalar, one that lies about a sum, one that plays at random.
 
 The demo and the tests play them against the honest players; nothing honest imports this module.
 """
@@ -10,10 +10,12 @@ from random import Random
 import numpy as np
 
 from pol.arithmetic.primitives import Words, apply
-from pol.commitments.program import HEADER_SIZE
+from pol.commitments.program import node_branch, program_header
 from pol.dispute.evidence import SegmentTrace
-from pol.dispute.moves import Move, Pick, PickState
-from pol.dispute.position import HASH_ARITY, LEAF_WORDS, VALUE_ARITY, Level, Position, parts
+from pol.dispute.moves import Answer, Describe, IllegalMove, Move, OpenBody, Unfold
+from pol.dispute.players import NothingToDispute
+from pol.dispute.position import LEAF_BYTES, LEAF_WORDS, TREES, Level, Position
+from pol.dispute.rules import answered, described, opened_body, unfolded
 from pol.dispute.sums import SumEvidence
 from pol.execution.element import accumulators, body_values
 from pol.execution.reading import read_operands, registers
@@ -145,34 +147,40 @@ class LyingSums(SumEvidence):
 
 
 @dataclass(frozen=True)
-class BaselessChallenger:
-    """Challenges what is right: picks anything that is legal to pick."""
+class RandomPlayer:
+    """Picks any part and opens any bytes: knows nothing but the rules."""
 
     random: Random
+    program: StepProgram
 
-    def choose(self, position: Position, opened: bytes) -> Move:
-        """Any legal pick."""
-        if position.level is Level.TRACE and self.random.random() < 0.1:
-            return PickState()
-        payload = b"" if position.level is Level.BODY else opened
-        if position.level is Level.STATE:
-            payload = opened[HEADER_SIZE:]
-        return Pick(self.random.randrange(choices(position)), payload)
+    def open(self, position: Position) -> bytes:
+        """Bytes of the right length; zeros where a leaf must have them."""
+        payload = self.random.randbytes(position.expected_bytes)
+        if position.level is not Level.LEAF:
+            return payload
+        words = min(LEAF_WORDS, position.count - LEAF_WORDS * position.lo)
+        return payload[: 4 * words].ljust(LEAF_BYTES, b"\0")
 
+    def move(self, position: Position) -> Move:
+        """Any move but a proof.
 
-def choices(position: Position) -> int:
-    """How many picks are legal at an opened position."""
-    match position.level:
-        case Level.LEAF:
-            return min(LEAF_WORDS, position.hi - LEAF_WORDS * position.lo)
-        case Level.BODY:
-            return position.instructions
-        case Level.TERMS:
-            return len(parts(position.lo, position.hi, VALUE_ARITY)) - 1
-        case Level.STEPS | Level.SUM_SLOTS | Level.SUM_LEAVES:
-            return len(parts(position.lo, position.hi, HASH_ARITY)) - 1
-        case _:
-            opened = min(4, position.height)
-            height = position.height - opened
-            first = 0 if position.level in (Level.TRACE, Level.STATE) else position.lo
-            return min(1 << opened, -(-(position.count - first) // (1 << height)))
+        Raises:
+            NothingToDispute: only a proof is left.
+        """
+        p, header = position, program_header(self.program)
+        index = self.random.randrange(len(p.items))
+        if p.level is Level.LEAF:
+            index %= min(LEAF_WORDS, p.count - LEAF_WORDS * p.lo)
+        leaves = p.level in TREES and p.opened_height == p.height
+        if p.level is Level.NODES and leaves:
+            number = p.lo + index
+            descriptor, branch = self.program.nodes[number].encode(), tuple(node_branch(self.program, number))
+            return Describe(index, header, branch, descriptor, self.open(described(p, index, descriptor)))
+        try:
+            if p.level is Level.LEAF:
+                return Unfold(index, self.open(unfolded(p, index)))
+            if p.level is Level.TERMS and p.boundaries[index + 1] - p.boundaries[index] == 1:
+                return OpenBody(index, self.open(opened_body(p, index)))
+            return Answer(index, self.open(answered(p, index)))
+        except IllegalMove as error:
+            raise NothingToDispute("only a proof is left") from error

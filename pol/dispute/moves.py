@@ -1,9 +1,10 @@
-"""The moves of the game: what each side may put on the chain (docs/spec/dispute.md#levels-and-moves)."""
+"""The moves of the game: what a side may put on the chain (docs/spec/dispute.md#moves)."""
 
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from pol.dispute.openings import Opening
+from pol.dispute.position import Side
 from pol.errors import ProtocolError
 
 
@@ -11,86 +12,100 @@ class IllegalMove(ProtocolError):
     """The move breaks a rule of docs/spec/dispute.md; the contract reverts on it."""
 
 
-@dataclass(frozen=True)
-class Claim:
-    """What stays fixed through a dispute: the program and its constants."""
-
-    program: bytes
-    constants: bytes
+class Upheld(IllegalMove):
+    """The proof yields just what the other side had said: it refutes nothing, and the contract reverts on it."""
 
 
 @dataclass(frozen=True)
-class Open:
-    """The asserter shows what lies under the disputed commitment."""
-
-    payload: bytes
-
-
-@dataclass(frozen=True)
-class Pick:
-    """The challenger names the first part it disagrees with, and repeats what was opened."""
+class Answer:
+    """Pick a part and open one's own version of it."""
 
     index: int
     payload: bytes
 
 
 @dataclass(frozen=True)
-class PickState:
-    """The challenger agrees with the whole trace but not with the state that is claimed to follow from it."""
+class Describe:
+    """Pick a node, show its descriptor and open one's own output of it."""
+
+    index: int
+    header: bytes
+    branch: tuple[bytes, ...]
+    descriptor: bytes
+    payload: bytes
 
 
 @dataclass(frozen=True)
-class Describe:
-    """The asserter shows the disputed node's descriptor and the tree of its output tensor."""
+class OpenState:
+    """Agree with the whole trace and open the state that one had said follows from it."""
 
-    branch: tuple[bytes, ...]
-    descriptor: bytes
-    tree: bytes
+    header: bytes
+    payload: bytes
+
+
+@dataclass(frozen=True)
+class Unfold:
+    """Pick an element and open how one computes it: accumulators, or the results of all instructions."""
+
+    index: int
+    payload: bytes
+
+
+@dataclass(frozen=True)
+class OpenBody:
+    """Pick one term and open the results of all instructions."""
+
+    index: int
+    payload: bytes
 
 
 @dataclass(frozen=True)
 class DescribeSlot:
-    """The asserter shows the slot that a disputed sum belongs to."""
+    """Pick one slot of a sum, show its descriptor and open the sums of its leaves; nothing if it doesn't count."""
 
+    index: int
     header: bytes
     branch: tuple[bytes, ...]
     descriptor: bytes
+    payload: bytes
 
 
 @dataclass(frozen=True)
 class ProveStep:
-    """The asserter supplies the operands; the chain executes the instruction."""
+    """Supply the operands of one instruction, or of a chunk of a chain of fma; the chain executes it."""
 
-    descriptor: bytes
-    values: bytes
+    index: int
     openings: tuple[Opening, ...]
 
 
 @dataclass(frozen=True)
 class ProveSlot:
-    """The asserter shows that the slot's root stands in the trace, at the node that produces the slot."""
+    """Show that the node that produces a slot yielded something else."""
 
+    index: int
     header: bytes
+    branch: tuple[bytes, ...]
     descriptor: bytes
-    descriptor_branch: tuple[bytes, ...]
+    produced: bytes
     trace_branch: tuple[bytes, ...]
 
 
 @dataclass(frozen=True)
 class ProveSum:
-    """The asserter shows the leaves of both states; the chain adds up 64 squared differences."""
+    """Show a leaf in both states; the chain adds up 64 squared differences."""
 
-    descriptor: bytes
+    index: int
     x: Opening
     y: Opening
 
 
-Move: TypeAlias = Open | Pick | PickState | Describe | DescribeSlot | ProveStep | ProveSlot | ProveSum
+Move: TypeAlias = Answer | Describe | OpenState | Unfold | OpenBody | DescribeSlot | ProveStep | ProveSlot | ProveSum
+Proof = (ProveStep, ProveSlot, ProveSum)
 
 
 @dataclass(frozen=True)
 class Ended:
     """The dispute is decided."""
 
-    asserter_won: bool
+    winner: Side
     detail: str

@@ -5,11 +5,10 @@ from dataclasses import dataclass
 from pol.commitments.keccak import keccak256
 from pol.commitments.merkle import climb, depth
 from pol.commitments.tensor import ListTag, list_root_over_tree, root_over_tree
-from pol.dispute.position import LEAF_WORDS
+from pol.dispute.facts import AtSubtree
+from pol.dispute.position import LEAF_BYTES
 from pol.errors import ProtocolError
 from pol.graph.types import TensorType
-
-LEAF_BYTES = 4 * LEAF_WORDS
 
 
 class WrongInclusionProof(ProtocolError):
@@ -18,9 +17,10 @@ class WrongInclusionProof(ProtocolError):
 
 @dataclass(frozen=True)
 class Opening:
-    """A 256-byte leaf of a tensor inside a list of tensors."""
+    """A 256-byte leaf of a tensor inside a list of tensors: a state, the constants, or agreed nodes of a trace."""
 
     list_count: int
+    """Tensors in the list; 0 for nodes, whose number is agreed."""
     leaf: bytes
     leaf_branch: tuple[bytes, ...]
     list_branch: tuple[bytes, ...]
@@ -58,11 +58,42 @@ def require_opening(
     Raises:
         WrongInclusionProof: it does not.
     """
+    if not 0 <= position < opening.list_count or len(opening.list_branch) != depth(opening.list_count):
+        raise WrongInclusionProof(f"the opening of {what} is not one of a list that holds it")
+    above = climb(_tensor_root(opening, tensor, leaf_index, what), position, list(opening.list_branch))
+    if list_root_over_tree(tag, opening.list_count, above) != root:
+        raise WrongInclusionProof(f"the opening of {what} does not lead to its commitment")
+
+
+def require_node_opening(
+    opening: Opening, picks: tuple[AtSubtree, ...], node: int, number: int, tensor: TensorType, leaf_index: int
+) -> None:
+    """Check that an opening shows a leaf of node ``number``, which is agreed when ``node`` is disputed.
+
+    Raises:
+        WrongInclusionProof: it does not.
+    """
+    what, agreed = f"node {number}", agreed_root(picks, node, number)
+    if opening.list_count or len(opening.list_branch) != agreed.height:
+        raise WrongInclusionProof(f"the branch of {what} in the trace has the wrong length")
+    above = climb(
+        _tensor_root(opening, tensor, leaf_index, what), number % (1 << agreed.height), list(opening.list_branch)
+    )
+    if above != agreed.root:
+        raise WrongInclusionProof(f"the opening of {what} does not lead to the agreed trace")
+
+
+def agreed_root(picks: tuple[AtSubtree, ...], node: int, number: int) -> AtSubtree:
+    """The pick that made node ``number`` agreed: the smallest subtree with both nodes, in different children."""
+    if number >= node:
+        raise WrongInclusionProof(f"node {node} reads node {number}, which isn't before it: the program is invalid")
+    return next(pick for pick in reversed(picks) if number >> pick.height == node >> pick.height)
+
+
+def _tensor_root(opening: Opening, tensor: TensorType, leaf_index: int, what: str) -> bytes:
     if len(opening.leaf) != LEAF_BYTES:
         raise WrongInclusionProof(f"the leaf of {what} has {len(opening.leaf)} bytes, expected {LEAF_BYTES}")
-    if len(opening.leaf_branch) != depth(tensor.leaves) or len(opening.list_branch) != depth(opening.list_count):
-        raise WrongInclusionProof(f"a branch of {what} has the wrong length")
+    if len(opening.leaf_branch) != depth(tensor.leaves):
+        raise WrongInclusionProof(f"the branch of {what} has the wrong length")
     tree = climb(leaf_hash(opening.leaf), leaf_index, list(opening.leaf_branch))
-    above = climb(root_over_tree(tensor, tree), position, list(opening.list_branch))
-    if position >= opening.list_count or list_root_over_tree(tag, opening.list_count, above) != root:
-        raise WrongInclusionProof(f"the opening of {what} does not lead to its commitment")
+    return root_over_tree(tensor, tree)

@@ -1,31 +1,35 @@
-"""The honest players: which move to make at a position, given one's own execution.
+"""The honest players: which move to make at a position, given one's own execution. Both sides play alike.
 
-An asserter opens what it executed. A challenger compares what is opened with its own execution and picks the first
-difference.
+A player compares what lies open with its own execution, picks the first difference and opens its own version of it.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 from pol.commitments.merkle import branch
-from pol.commitments.program import HEADER_SIZE, node_branch, program_header, slot_branch
-from pol.dispute.arbitration import operand_words
+from pol.commitments.program import node_branch, program_header, slot_branch
+from pol.dispute.arbitration import disputed, instance
 from pol.dispute.evidence import SegmentTrace, leaf_bytes, subtree
+from pol.dispute.facts import AtElement, AtSlot, AtState, AtStep, AtTerm, Summed, node_of, step_of
 from pol.dispute.moves import (
+    Answer,
     Describe,
     DescribeSlot,
+    IllegalMove,
     Move,
-    Open,
-    Pick,
-    PickState,
+    OpenBody,
+    OpenState,
     ProveSlot,
     ProveStep,
     ProveSum,
+    Unfold,
 )
-from pol.dispute.openings import Opening, word_in_leaf
-from pol.dispute.position import HASH_ARITY, LEAF_WORDS, VALUE_ARITY, Level, Position, parts, word
+from pol.dispute.openings import Opening
+from pol.dispute.position import Level, Position
+from pol.dispute.rules import answered, described, opened_body, picked, unfolded
 from pol.dispute.sums import SumEvidence
 from pol.errors import ProtocolError
 from pol.graph.node import Operand
@@ -33,193 +37,167 @@ from pol.verification.distance import saturating_sum
 
 
 class NothingToDispute(ProtocolError):
-    """Everything that was opened agrees with one's own execution: the claim is right, don't challenge it."""
+    """Everything that lies open agrees with one's own execution: the other side is right, resign."""
 
 
-@runtime_checkable
-class Asserter(Protocol):
-    """Defends a claim."""
+class Player(Protocol):
+    """One side of a dispute."""
 
-    def answer(self, position: Position) -> Move:
-        """The move to make at a position where the asserter is on turn."""
+    def open(self, position: Position) -> bytes:
+        """One's own version of what is disputed at a position where nothing lies open yet."""
         ...
 
-
-class Challenger(Protocol):
-    """Attacks a claim."""
-
-    def choose(self, position: Position, opened: bytes) -> Move:
-        """The move to make after the asserter opened ``opened``."""
-        ...
-
-
-@dataclass(frozen=True)
-class ReplayAsserter:
-    """Defends the claim that a segment leads from its start to its end."""
-
-    trace: SegmentTrace
-
-    def answer(self, position: Position) -> Move:
-        """Open, describe or prove what the position asks for."""
-        match position.level:
-            case Level.NODE:
-                return self._describe(position)
-            case Level.ONE_STEP:
-                return self._prove_step(position)
-            case Level.SLOT:
-                return self._prove_slot(position)
-            case _:
-                return Open(opened_by(self.trace, position))
-
-    def _describe(self, p: Position) -> Describe:
-        program = self.trace.program
-        return Describe(
-            branch=tuple(node_branch(program, p.node)),
-            descriptor=program.nodes[p.node].encode(),
-            tree=self.trace.output_tree(p.step, p.node),
-        )
-
-    def _prove_step(self, p: Position) -> ProveStep:
-        node = self.trace.program.nodes[p.node]
-        values = b"" if p.instructions == 1 else _body(self.trace, p)
-        openings: list[Opening] = []
-
-        def open_word(operand: Operand, address: int) -> int:
-            openings.append(self.trace.open_operand(p.step, operand, address))
-            return word_in_leaf(openings[-1].leaf, address % LEAF_WORDS)
-
-        operand_words(node, p, [int.from_bytes(values[i : i + 4], "big") for i in range(0, len(values), 4)], open_word)
-        return ProveStep(node.encode(), values, tuple(openings))
-
-    def _prove_slot(self, p: Position) -> ProveSlot:
-        program = self.trace.program
-        slot = program.slots[p.element]
-        return ProveSlot(
-            header=program_header(program),
-            descriptor=slot.encode(),
-            descriptor_branch=tuple(slot_branch(program, p.element)),
-            trace_branch=tuple(branch(self.trace.node_roots(p.step), slot.producer)),
-        )
-
-
-@dataclass(frozen=True)
-class ReplayChallenger:
-    """Attacks the claim that a segment leads from its start to its end."""
-
-    trace: SegmentTrace
-
-    def choose(self, position: Position, opened: bytes) -> Move:
-        """The first part that one's own execution contradicts.
+    def move(self, position: Position) -> Move:
+        """The move to make at a position where this side is on turn.
 
         Raises:
-            NothingToDispute: there is none.
+            NothingToDispute: the other side is right as far as one can see.
         """
-        own = opened_by(self.trace, position)
-        size = 4 if position.level in (Level.LEAF, Level.TERMS, Level.BODY) else 32
-        if position.level is Level.STATE:
-            own, opened = own[HEADER_SIZE:], opened[HEADER_SIZE:]
-        index = first_difference(own, opened, size)
-        match position.level:
-            case Level.BODY if index is not None:
-                return Pick(index, b"")
-            case Level.STEPS | Level.TERMS:
-                # What isn't opened is the end of the last part: the disputed claim itself.
-                return Pick(len(own) // size if index is None else index, opened)
-            case Level.TRACE if index is None:
-                return PickState()
+        ...
+
+
+@dataclass(frozen=True)
+class ReplayPlayer:
+    """Knows one execution of a segment, and defends or attacks with it."""
+
+    trace: SegmentTrace
+
+    def open(self, position: Position) -> bytes:
+        """States, hashes, words or results, as the level asks for."""
+        return opened_by(self.trace, position)
+
+    def move(self, position: Position) -> Move:
+        """Pick the first difference; open one's own version of it, or prove that it is wrong."""
+        p = position
+        index = first_difference(self.open(p), p.opened, p.item_bytes)
         if index is None:
-            raise NothingToDispute(f"at {position.level.name} everything opened is right; the claim stands")
-        return Pick(index, opened)
+            if p.level is Level.NODES and isinstance(p.facts, AtStep):
+                return self._open_state(p)
+            raise NothingToDispute(f"at {p.level.name} all that lies open is right; the other side is right")
+        match p.level:
+            case Level.NODES if p.opened_height == p.height:
+                return self._describe(p, index)
+            case Level.STATE if p.opened_height == p.height:
+                return self._prove_slot(p, index)
+            case Level.LEAF | Level.TERMS | Level.BODY:
+                return self._go_down(p, index)
+            case _:
+                return Answer(index, self.open(answered(p, index)))
+
+    def _open_state(self, p: Position) -> OpenState:
+        facts = step_of(p.facts)
+        if self.trace.state_root(facts.step + 1) != facts.end:
+            raise NothingToDispute(
+                "the trace that lies open is right, and it does not lead to the state claimed before"
+            )
+        roots = self.trace.slot_roots(facts.step + 1)
+        height = (len(roots) - 1).bit_length()
+        after = replace(p, level=Level.STATE, facts=AtState(facts, p.opening), count=len(roots), height=height)
+        return OpenState(program_header(self.trace.program), self.open(after))
+
+    def _describe(self, p: Position, index: int) -> Describe:
+        program, number = self.trace.program, p.lo + index
+        descriptor = program.nodes[number].encode()
+        payload = self.open(described(p, index, descriptor))
+        return Describe(index, program_header(program), tuple(node_branch(program, number)), descriptor, payload)
+
+    def _go_down(self, p: Position, index: int) -> Move:
+        try:
+            disputed(p, index)
+        except IllegalMove:
+            if p.level is Level.LEAF:
+                return Unfold(index, self.open(unfolded(p, index)))
+            if p.boundaries[index + 1] - p.boundaries[index] > 1:
+                return Answer(index, self.open(answered(p, index)))
+            return OpenBody(index, self.open(opened_body(p, index)))
+        openings: list[Opening] = []
+
+        def read_leaf(operand: Operand, leaf: int) -> bytes:
+            openings.append(self.trace.open_operand(p, operand, leaf))
+            return openings[-1].leaf
+
+        instance(p, index, picked(p, index), read_leaf)
+        return ProveStep(index, tuple(openings))
+
+    def _prove_slot(self, p: Position, index: int) -> ProveSlot:
+        program, q = self.trace.program, p.lo + index
+        slot, roots = program.slots[q], self.trace.node_roots(step_of(p.facts).step)
+        return ProveSlot(
+            index,
+            header=program_header(program),
+            branch=tuple(slot_branch(program, q)),
+            descriptor=slot.encode(),
+            produced=roots[slot.producer],
+            trace_branch=tuple(branch(roots, slot.producer)),
+        )
 
 
 def opened_by(trace: SegmentTrace, p: Position) -> bytes:
     """What a party with this execution opens at a position."""
-    program = trace.program
+    facts = p.facts
     match p.level:
         case Level.STEPS:
-            return b"".join(trace.state_root(s) for s in parts(p.lo, p.hi, HASH_ARITY)[1:-1])
-        case Level.TRACE:
-            roots = trace.node_roots(p.step)
-            return subtree(roots, 0, _height(roots))
-        case Level.STATE:
-            roots = trace.slot_roots(p.step + 1)
-            return program_header(program) + subtree(roots, 0, _height(roots))
+            return b"".join(trace.state_root(s) for s in p.boundaries[1:])
         case Level.NODES:
-            return subtree(trace.node_roots(p.step), p.lo, p.height)
-        case Level.SLOTS:
-            return subtree(trace.slot_roots(p.step + 1), p.lo, p.height)
+            return subtree(trace.node_roots(step_of(facts).step), p)
+        case Level.STATE:
+            return subtree(trace.slot_roots(step_of(facts).step + 1), p)
         case Level.LEAVES:
-            return subtree(trace.output_leaves(p.step, p.node), p.lo, p.height)
+            return subtree(trace.output_leaves(step_of(facts).step, node_of(facts).number), p)
         case Level.LEAF:
-            return leaf_bytes(trace.outputs(p.step)[p.node], p.lo)
+            return leaf_bytes(trace.outputs(step_of(facts).step)[node_of(facts).number], p.lo)
         case Level.TERMS:
-            values = trace.accumulators(p.step, p.node, p.element)
-            return b"".join(int(values[k]).to_bytes(4, "big") for k in parts(p.lo, p.hi, VALUE_ARITY)[1:-1])
+            assert isinstance(facts, AtElement)
+            values = trace.accumulators(step_of(facts).step, facts.before.number, facts.element)
+            return b"".join(int(values[k]).to_bytes(4, "big") for k in p.boundaries[1:])
         case Level.BODY:
-            return _body(trace, p)
+            assert isinstance(facts, AtTerm)
+            at = facts.before
+            results = trace.body(step_of(facts).step, at.before.number, at.element, facts.term, facts.agreed)
+            return b"".join(value.to_bytes(4, "big") for value in results)
         case _:
-            raise ProtocolError(f"nothing is opened at {p.level.name}")
-
-
-def _body(trace: SegmentTrace, p: Position) -> bytes:
-    accumulator = int.from_bytes(p.agreed, "big")
-    return b"".join(v.to_bytes(4, "big") for v in trace.body(p.step, p.node, p.element, p.term, accumulator))
-
-
-def _height(leaves: Sequence[bytes]) -> int:
-    return (len(leaves) - 1).bit_length()
+            raise ProtocolError(f"{p.level.name} is no part of a replay")
 
 
 def first_difference(own: bytes, opened: bytes, size: int) -> int | None:
     """Index of the first of the ``size``-byte items that differ, or None."""
-    for i in range(0, len(own), size):
+    for i in range(0, max(len(own), len(opened)), size):
         if own[i : i + size] != opened[i : i + size]:
             return i // size
     return None
 
 
 @dataclass(frozen=True)
-class SumAsserter:
-    """Defends a claimed distance."""
+class SumPlayer:
+    """Knows the parts of a distance, and defends or attacks with them."""
 
     sums: SumEvidence
 
-    def answer(self, position: Position) -> Move:
-        """Open the parts of the sum, or prove its last one."""
-        program, p = self.sums.program, position
-        match p.level:
-            case Level.SUM_SLOT:
-                branch_ = tuple(slot_branch(program, p.lo))
-                return DescribeSlot(program_header(program), branch_, program.slots[p.lo].encode())
-            case Level.SUM_LEAF:
-                return ProveSum(program.slots[p.element].encode(), *self.sums.open_leaves(p.element, p.lo))
-            case _:
-                return Open(sums_opened_by(self.sums, p))
+    def open(self, position: Position) -> bytes:
+        """The sums of the parts."""
+        p = position
+        if p.level is Level.SUM_SLOTS:
+            single = [self.sums.slot_sum(slot) for slot in range(p.lo, p.hi)]
+        else:
+            assert isinstance(p.facts, AtSlot)
+            single = self.sums.leaf_sums(p.facts.slot)[p.lo : p.hi]
+        ends = [b - p.lo for b in p.boundaries]
+        return b"".join(saturating_sum(single[a:b]).to_bytes(32, "big") for a, b in pairwise(ends))
 
-
-@dataclass(frozen=True)
-class SumChallenger:
-    """Attacks a claimed distance."""
-
-    sums: SumEvidence
-
-    def choose(self, position: Position, opened: bytes) -> Move:
-        """The first part of the sum that is wrong.
-
-        Raises:
-            NothingToDispute: there is none.
-        """
-        index = first_difference(sums_opened_by(self.sums, position), opened, 32)
+    def move(self, position: Position) -> Move:
+        """Pick the first part that is wrong; open its parts, or prove that it is wrong."""
+        p, program = position, self.sums.program
+        index = first_difference(self.open(p), p.opened, 32)
         if index is None:
-            raise NothingToDispute("all parts of the sum are right; the claim stands")
-        return Pick(index, opened)
-
-
-def sums_opened_by(sums: SumEvidence, p: Position) -> bytes:
-    """The parts of a sum that a party with this evidence opens at a position."""
-    if p.level is Level.SUM_SLOTS:
-        single = [sums.slot_sum(slot) for slot in range(p.lo, p.hi)]
-    else:
-        single = sums.leaf_sums(p.element)[p.lo : p.hi]
-    bounds = [b - p.lo for b in parts(p.lo, p.hi, HASH_ARITY)]
-    return b"".join(word(saturating_sum(single[a:b])) for a, b in pairwise(bounds))
+            raise NothingToDispute("all parts of the sum are right; the other side is right")
+        begin, end = p.boundaries[index : index + 2]
+        if end - begin > 1:
+            return Answer(index, self.open(answered(p, index)))
+        if isinstance(p.facts, AtSlot):
+            return ProveSum(index, *self.sums.open_leaves(p.facts.slot, begin))
+        assert isinstance(p.facts, Summed)
+        slot, payload = program.slots[begin], b""
+        if slot.component == p.facts.component:
+            facts = AtSlot(p.facts, begin, slot.encode())
+            payload = self.open(replace(p, level=Level.SUM_LEAVES, facts=facts, lo=0, hi=slot.type.leaves))
+        return DescribeSlot(index, program_header(program), tuple(slot_branch(program, begin)), slot.encode(), payload)

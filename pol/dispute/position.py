@@ -1,37 +1,56 @@
-"""Where a dispute stands, and the bytes by which the chain remembers it (docs/spec/dispute.md#position)."""
+"""Where a dispute stands: what is agreed, what lies open, who is on turn (docs/spec/dispute.md#position)."""
 
-from dataclasses import astuple, dataclass, fields, replace
+from __future__ import annotations
+
+from dataclasses import dataclass
 from enum import IntEnum
+from functools import cached_property
+from itertools import pairwise
 
 from pol.commitments.keccak import keccak256
+from pol.commitments.merkle import branch, depth, pad_root, tree
+from pol.dispute.facts import Facts
 
-ZERO = bytes(32)
-HASH_ARITY = 16
-"""Children of one opening of hashes or sums."""
-VALUE_ARITY = 64
-"""Parts of one opening of accumulators."""
+HASH_BITS = 4
+"""Levels of a tree that one move opens: 16 children. A deployment may take 5."""
+VALUE_BITS = 6
+"""The same for accumulators: 64 parts."""
 LEAF_WORDS = 64
+LEAF_BYTES = 4 * LEAF_WORDS
+CHUNK_TERMS = 64
+"""Most terms that a proof executes at once."""
+
+
+class Side(IntEnum):
+    """The two players."""
+
+    NONE = 0
+    ASSERTER = 1
+    CHALLENGER = 2
+
+    @property
+    def other(self) -> Side:
+        """The opponent."""
+        return Side(3 - self)
 
 
 class Level(IntEnum):
-    """How far the walk has come down."""
+    """What lies open."""
 
     STEPS = 1
-    TRACE = 2
-    NODES = 3
-    NODE = 4
-    LEAVES = 5
-    LEAF = 6
-    TERMS = 7
-    BODY = 8
-    ONE_STEP = 9
-    STATE = 10
-    SLOTS = 11
-    SLOT = 12
-    SUM_SLOTS = 13
-    SUM_SLOT = 14
-    SUM_LEAVES = 15
-    SUM_LEAF = 16
+    NODES = 2
+    LEAVES = 3
+    LEAF = 4
+    TERMS = 5
+    BODY = 6
+    STATE = 7
+    SUM_SLOTS = 8
+    SUM_LEAVES = 9
+
+
+TREES = (Level.NODES, Level.LEAVES, Level.STATE)
+SUMS = (Level.SUM_SLOTS, Level.SUM_LEAVES)
+WORDS = (Level.LEAF, Level.TERMS, Level.BODY)
 
 
 class Kind(IntEnum):
@@ -42,74 +61,118 @@ class Kind(IntEnum):
     REFERENCE = 3
 
 
+def share(height: int, bits: int) -> int:
+    """How much of a height one move opens: as few moves as ``bits`` allows, cut evenly."""
+    return -(-height // -(-height // bits)) if height else 0
+
+
+def parts(lo: int, hi: int, bits: int) -> list[int]:
+    """The boundaries of the parts that ``[lo, hi)`` is cut into, both ends included."""
+    n = hi - lo
+    c = min(n, 1 << share(depth(n), bits))
+    return [lo + i * n // c for i in range(c + 1)]
+
+
 @dataclass(frozen=True)
 class Position:
-    """The disputed point and all that later moves need; field order is the order of the hashed bytes."""
+    """The disputed point, from which one or the other side moves."""
 
     level: Level
+    turn: Side
+    facts: Facts
+    opened: bytes = b""
+    """The payload that lies open, laid there by the side that is not on turn."""
     height: int = 0
     count: int = 0
     lo: int = 0
     hi: int = 0
-    agreed: bytes = ZERO
-    claimed: bytes = ZERO
-    opening: bytes = ZERO
-    pre: bytes = ZERO
-    trace: bytes = ZERO
-    descriptor: bytes = ZERO
-    step: int = 0
-    node: int = 0
-    element: int = 0
-    term: int = 0
-    terms: int = 0
-    init: int = 0
-    instructions: int = 0
-    instruction: int = 0
+    agreed: bytes = b""
+    """State root (32 bytes) or accumulator (4) before the disputed range."""
+    bits: int = HASH_BITS
 
-    def encode(self) -> bytes:
-        """The ABI encoding: one 32-byte word a field."""
-        values = (getattr(self, field.name) for field in fields(self))
-        return b"".join(v if isinstance(v, bytes) else int(v).to_bytes(32, "big") for v in values)
+    @property
+    def item_bytes(self) -> int:
+        """Size of one opened part."""
+        return 4 if self.level in WORDS else 32
 
-    def hash(self) -> bytes:
-        """What the chain stores."""
-        return keccak256(self.encode())
+    @cached_property
+    def items(self) -> list[bytes]:
+        """The opened parts."""
+        size = self.item_bytes
+        return [self.opened[i : i + size] for i in range(0, len(self.opened), size)]
 
-    def abi_tuple(self) -> tuple[int | bytes, ...]:
-        """The fields as a contract call takes them."""
-        return tuple(v if isinstance(v, bytes) else int(v) for v in astuple(self))
+    @property
+    def boundaries(self) -> list[int]:
+        """Where a range is cut."""
+        return parts(self.lo, self.hi, VALUE_BITS if self.level is Level.TERMS else self.bits)
 
+    @property
+    def opened_height(self) -> int:
+        """Levels of the disputed subtree that lie open."""
+        return share(self.height, self.bits)
 
-def word(value: int) -> bytes:
-    """A scalar or a sum in a bytes32 field."""
-    return value.to_bytes(32, "big")
+    @property
+    def list_length(self) -> int:
+        """Leaves of the tree that the disputed subtree belongs to."""
+        return -(-self.count // LEAF_WORDS) if self.level is Level.LEAVES else self.count
 
+    @property
+    def expected_bytes(self) -> int:
+        """Length of what is opened here."""
+        if self.level is Level.LEAF:
+            return LEAF_BYTES
+        if self.level is Level.BODY:
+            return 4 * self.count
+        if self.level not in TREES:
+            return self.item_bytes * (len(self.boundaries) - 1)
+        height = self.height - self.opened_height
+        existing = -(-(self.list_length - self.lo) // (1 << height))
+        return 32 * min(1 << self.opened_height, existing)
 
-def parts(lo: int, hi: int, arity: int) -> list[int]:
-    """The boundaries by which ``[lo, hi)`` is cut into at most ``arity`` parts; both ends included."""
-    n = hi - lo
-    c = min(arity, n)
-    return [lo + i * n // c for i in range(c + 1)]
+    @cached_property
+    def row(self) -> list[bytes]:
+        """The leaves of the tree that commits to what lies open."""
+        if self.level in TREES:
+            padding = pad_root(self.height - self.opened_height)
+            return self.items + [padding] * ((1 << self.opened_height) - len(self.items))
+        if self.level is Level.STEPS:
+            ends = [self.agreed, *self.items]
+            return [keccak256(a + b) for a, b in pairwise(ends)]
+        if self.level is Level.TERMS:
+            return [keccak256(b"\0" + piece) for piece in self.pieces]
+        return self.pieces if self.level is Level.LEAF else self.items
 
+    @cached_property
+    def pieces(self) -> list[bytes]:
+        """LEAF and TERMS are shown in pieces of eight words; in TERMS with the one before them."""
+        if self.level is Level.LEAF:
+            return [self.opened[i : i + 32] for i in range(0, LEAF_BYTES, 32)]
+        ends = self.agreed + self.opened
+        return [ends[i : i + 36].ljust(36, b"\0") for i in range(0, len(self.opened), 32)]
 
-def replay_start(nodes: int, nodes_tree: bytes, first_step: int, steps: int, start: bytes, end: bytes) -> Position:
-    """The first position of a challenge to a replay: ``start`` leads to ``end`` in ``steps`` steps.
+    @cached_property
+    def opening(self) -> bytes:
+        """Commitment to what lies open."""
+        return keccak256(self.opened) if self.level is Level.BODY else tree(self.row)
 
-    Later moves know the program's number of nodes and the tree of their descriptors from the position.
-    """
-    last = first_step + steps
-    position = Position(
-        Level.STEPS, count=nodes, lo=first_step, hi=last, agreed=start, claimed=end, descriptor=nodes_tree
-    )
-    return enter_trace(position) if steps == 1 else position
+    def witness(self, index: int) -> bytes:
+        """What a move shows of the opening to pick a part."""
+        if self.level is Level.BODY:
+            return self.opened
+        if self.level in (Level.LEAF, Level.TERMS):
+            return self.pieces[index // 8] + b"".join(branch(self.row, index // 8))
+        siblings = b"".join(branch(self.row, index))
+        if self.level is Level.STEPS:
+            return [self.agreed, *self.items][index] + self.items[index] + siblings
+        return self.items[index] + siblings
 
+    @property
+    def packed(self) -> bytes:
+        """What every move repeats of the position."""
+        numbers = self.count.to_bytes(4, "big") + self.lo.to_bytes(8, "big") + self.hi.to_bytes(8, "big")
+        return self.facts.frame + numbers
 
-def sum_start(slots: int, component: int, x: bytes, y: bytes, claimed: int) -> Position:
-    """The first position of a challenge to a distance between the states ``x`` and ``y``."""
-    level = Level.SUM_SLOT if slots == 1 else Level.SUM_SLOTS
-    return Position(level, lo=0, hi=slots, claimed=word(claimed), pre=x, trace=y, node=component)
-
-
-def enter_trace(position: Position) -> Position:
-    """One step is left: what is before it is agreed."""
-    return replace(position, level=Level.TRACE, step=position.lo, pre=position.agreed, agreed=ZERO)
+    def head(self, on_turn: bytes) -> bytes:
+        """What the chain stores; ``on_turn`` is the 20-byte address of the side on turn."""
+        scalars = bytes((self.level, self.height)) + self.packed[32:]
+        return keccak256(self.facts.frame + self.opening + on_turn + scalars)

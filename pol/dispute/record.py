@@ -1,4 +1,4 @@
-"""A dispute as a document: the first position and every move, replayable off chain by anybody."""
+"""A dispute as a document: the claim, the program's header and every move, replayable off chain by anybody."""
 
 from __future__ import annotations
 
@@ -8,22 +8,36 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
+from pol.dispute import claim as claim_module
 from pol.dispute import moves as moves_module
-from pol.dispute.moves import Claim, Ended, Move
-from pol.dispute.position import Position
-from pol.dispute.rules import apply
+from pol.dispute.claim import Claim
+from pol.dispute.moves import Ended, Move
+from pol.dispute.position import HASH_BITS, Position
+from pol.dispute.rules import apply, start
 from pol.errors import ProtocolError
 
 MOVE_TYPES: dict[str, type[Any]] = {kind.__name__: kind for kind in typing.get_args(moves_module.Move)}
+CLAIM_TYPES: dict[str, type[Any]] = {kind.__name__: kind for kind in typing.get_args(claim_module.Claim)}
 
 
 @dataclass(frozen=True)
 class Record:
-    """All that a dispute consisted of."""
+    """All that a dispute consisted of; a side that gave up or ran out of time made no move for that."""
 
     claim: Claim
-    start: Position
+    header: bytes
+    payload: bytes
     moves: tuple[Move, ...]
+    bits: int = HASH_BITS
+
+    @property
+    def start(self) -> Position:
+        """The position after the challenger's opening.
+
+        Raises:
+            IllegalMove: it was none: this is no record of a dispute.
+        """
+        return start(self.claim.first(self.header, self.bits), self.claim.claimed, self.payload)
 
     def walk(self) -> Iterator[tuple[Position, Move, Position | Ended]]:
         """Every move with the position before it and what came after it.
@@ -35,14 +49,16 @@ class Record:
         for move in self.moves:
             if isinstance(position, Ended):
                 raise ProtocolError("a move after the end of the dispute; the record is damaged")
-            after = apply(position, move, self.claim)
+            after = apply(position, move)
             yield position, move, after
             position = after
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-able document."""
         moves = [{"move": type(move).__name__, **_plain(move)} for move in self.moves]
-        return {"claim": _plain(self.claim), "start": _plain(self.start), "moves": moves}
+        claim = {"claim": type(self.claim).__name__, **_plain(self.claim)}
+        shown = {"header": self.header.hex(), "payload": self.payload.hex(), "bits": self.bits}
+        return {"claim": claim, **shown, "moves": moves}
 
     @classmethod
     def from_dict(cls, document: Any) -> Record:
@@ -52,11 +68,16 @@ class Record:
             ProtocolError: it is something else.
         """
         try:
-            claim, start = _read(Claim, document["claim"]), _read(Position, document["start"])
-            moves = tuple(_read_move(move) for move in document["moves"])
+            claim: Claim = _read_kind(document["claim"], "claim", CLAIM_TYPES)
+            moves = tuple(_read_kind(move, "move", MOVE_TYPES) for move in document["moves"])
+            header, payload, bits = (
+                _read(bytes, document["header"]),
+                _read(bytes, document["payload"]),
+                document["bits"],
+            )
+            return cls(claim, header, payload, moves, _read(int, bits))
         except (KeyError, TypeError, ValueError) as error:
             raise ProtocolError(f"not a record of a dispute: {error!r}") from error
-        return cls(claim, start, moves)
 
 
 def _plain(value: Any) -> Any:
@@ -69,10 +90,8 @@ def _plain(value: Any) -> Any:
     return int(value)
 
 
-def _read_move(document: dict[str, Any]) -> Move:
-    arguments = {name: value for name, value in document.items() if name != "move"}
-    move: Move = _read(MOVE_TYPES[document["move"]], arguments)
-    return move
+def _read_kind(document: dict[str, Any], name: str, kinds: dict[str, type[Any]]) -> Any:
+    return _read(kinds[document[name]], {key: value for key, value in document.items() if key != name})
 
 
 def _read(kind: Any, value: Any) -> Any:

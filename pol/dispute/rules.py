@@ -1,265 +1,283 @@
-"""The rule for each move: ``apply(position, move, claim)`` is the whole referee, except for its clocks.
+"""The rule for each move: ``apply(position, move)`` is the whole referee, except for its clocks.
 
-The contract `DisputeGame` is the same function; tests hold the two against each other, hash by hash.
+A move first narrows the position down to the part that it picks, then lays the mover's own version open. The contract
+`DisputeGame` is the same function; tests hold the two against each other, head by head.
 """
+
+from __future__ import annotations
 
 from dataclasses import replace
 
 from pol.commitments.keccak import keccak256
-from pol.commitments.merkle import depth, pad_root, tree
-from pol.commitments.program import HEADER_SIZE, NODE_TAG, SLOT_TAG
+from pol.commitments.merkle import depth, tree
+from pol.commitments.program import NODE_TAG, SLOT_TAG
 from pol.commitments.tensor import ListTag, list_root_over_tree, root_over_tree
 from pol.dispute.arbitration import prove_slot, prove_step, prove_sum
+from pol.dispute.facts import (
+    AtElement,
+    AtNode,
+    AtSlot,
+    AtState,
+    AtStep,
+    AtSubtree,
+    AtTerm,
+    Replayed,
+    Summed,
+    node_of,
+    step_of,
+)
 from pol.dispute.header import Header
 from pol.dispute.moves import (
-    Claim,
+    Answer,
     Describe,
     DescribeSlot,
     Ended,
     IllegalMove,
     Move,
-    Open,
-    Pick,
-    PickState,
+    OpenBody,
+    OpenState,
     ProveSlot,
     ProveStep,
     ProveSum,
+    Unfold,
 )
-from pol.dispute.openings import LEAF_BYTES, leaf_hash, require_branch, word_in_leaf
-from pol.dispute.position import HASH_ARITY, LEAF_WORDS, VALUE_ARITY, ZERO, Level, Position, enter_trace, parts, word
-from pol.graph.node import Node
+from pol.dispute.openings import leaf_hash, require_branch, word_in_leaf
+from pol.dispute.position import LEAF_WORDS, SUMS, TREES, Level, Position
 from pol.graph.step_program import Slot
 from pol.verification.distance import saturating_sum
 
-TREE_LEVELS = (Level.TRACE, Level.NODES, Level.LEAVES, Level.STATE, Level.SLOTS)
-ROOTS = (Level.TRACE, Level.STATE)
-SUM_LEVELS = (Level.SUM_SLOTS, Level.SUM_LEAVES)
-ALWAYS_ASSERTER = (Level.NODE, Level.SUM_SLOT, Level.ONE_STEP, Level.SLOT, Level.SUM_LEAF)
-OPENED_HEIGHT = 4
+
+def start(position: Position, claimed: bytes, payload: bytes) -> Position:
+    """The challenger opens its own version of a claim."""
+    return lay(position, payload, claimed)
 
 
-def is_asserters_turn(position: Position) -> bool:
-    """Whether the asserter has to move: it does until something lies open, and wherever only it can show or prove."""
-    return position.level in ALWAYS_ASSERTER or position.opening == ZERO
-
-
-def apply(position: Position, move: Move, claim: Claim) -> Position | Ended:
-    """The position after ``move``, or the end of the game.
+def apply(position: Position, move: Move) -> Position | Ended:
+    """The position after ``move`` of the side on turn, or the end of the game.
 
     Raises:
         IllegalMove: the move breaks a rule; the contract would revert.
         WrongInclusionProof: something shown is not what was committed to; the contract would revert.
     """
-    challengers = isinstance(move, Pick | PickState)
-    if challengers == is_asserters_turn(position):
-        raise IllegalMove(f"it is the {'asserter' if challengers else 'challenger'}'s turn; wait for its move")
     match move:
-        case Open(payload):
-            return _open(position, payload, claim)
-        case Pick(index, payload):
-            return _pick(position, index, payload)
-        case PickState():
-            _require_level(position, Level.TRACE)
-            return replace(position, level=Level.STATE, opening=ZERO)
-        case Describe():
-            return _describe(position, move)
+        case Answer(index, payload):
+            return lay(answered(position, index), payload, picked(position, index))
+        case Describe(index, header, branch, descriptor, payload):
+            _require_program(position, header)
+            after = described(position, index, descriptor)
+            program, what = Header.decode(header, step_of(position.facts).before.program), f"node {position.lo + index}"
+            leaf = keccak256(NODE_TAG + descriptor)
+            require_branch(leaf, position.lo + index, branch, program.nodes, program.nodes_tree, what)
+            return lay(after, payload, picked(position, index))
+        case OpenState(header, payload):
+            _require_program(position, header)
+            return _open_state(position, header, payload)
+        case Unfold(index, payload):
+            return lay(unfolded(position, index), payload, picked(position, index))
+        case OpenBody(index, payload):
+            return lay(opened_body(position, index), payload, picked(position, index))
         case DescribeSlot():
-            return _describe_slot(position, move, claim)
-        case ProveStep():
-            _require_level(position, Level.ONE_STEP)
-            return prove_step(position, move, claim)
-        case ProveSlot():
-            _require_level(position, Level.SLOT)
-            return prove_slot(position, move, claim)
-        case ProveSum():
-            _require_level(position, Level.SUM_LEAF)
-            return prove_sum(position, move)
+            return _describe_slot(position, move)
+        case ProveStep(index=index):
+            require_level(position, Level.LEAF, Level.TERMS, Level.BODY)
+            return prove_step(position, index, picked(position, index), move)
+        case ProveSlot(index=index):
+            require_level(position, Level.STATE)
+            require_children(position, leaves=True)
+            return prove_slot(position, index, picked(position, index), move)
+        case ProveSum(index=index):
+            require_level(position, Level.SUM_LEAVES)
+            return prove_sum(position, index, picked(position, index), move)
 
 
-def _require_level(position: Position, *levels: Level) -> None:
+# --- picking ----------------------------------------------------------------------------------------------------------
+
+
+def picked(position: Position, index: int) -> bytes:
+    """What the other side says about part ``index``: a root, a sum, or a word.
+
+    Raises:
+        IllegalMove: there is no such part.
+    """
+    if position.level is Level.LEAF:
+        if not 0 <= index < LEAF_WORDS or LEAF_WORDS * position.lo + index >= position.count:
+            raise IllegalMove(f"word {index} lies past the end of the tensor")
+        return word_in_leaf(position.opened, index).to_bytes(4, "big")
+    if not 0 <= index < len(position.items):
+        raise IllegalMove(f"part {index} does not exist; {len(position.items)} lie open")
+    return position.items[index]
+
+
+def answered(position: Position, index: int) -> Position:
+    """Where an answer that picks part ``index`` opens."""
+    p = replace(position, turn=position.turn, opened=b"")
+    picked(position, index)
+    if position.level in TREES:
+        require_children(position, leaves=position.level is Level.LEAVES and position.opened_height == position.height)
+        height = position.height - position.opened_height
+        p = replace(p, height=height, lo=position.lo + (index << height))
+        if position.level is Level.NODES:
+            return replace(p, facts=_pick_nodes(position))
+        return replace(p, level=Level.LEAF) if position.level is Level.LEAVES and height == 0 else p
+    require_level(position, Level.STEPS, Level.TERMS, *SUMS)
+    ends = position.boundaries
+    p = replace(p, lo=ends[index], hi=ends[index + 1])
+    if position.level in (Level.STEPS, Level.TERMS):
+        p = replace(p, agreed=[position.agreed, *position.items][index])
+    if p.hi - p.lo > 1:
+        return p
+    require_level(position, Level.STEPS)
+    assert isinstance(p.facts, Replayed)
+    facts = AtStep(p.facts, end=position.items[index], pre=p.agreed, step=p.lo)
+    return replace(p, level=Level.NODES, facts=facts, lo=0, hi=0, height=depth(p.count), agreed=b"")
+
+
+def described(position: Position, index: int, descriptor: bytes) -> Position:
+    """Where a move opens that describes the picked node."""
+    require_level(position, Level.NODES)
+    require_children(position, leaves=True)
+    picked(position, index)
+    facts = AtNode(_pick_nodes(position), descriptor, position.lo + index)
+    leaves = facts.node.type.leaves
+    level = Level.LEAF if leaves == 1 else Level.LEAVES
+    return replace(
+        position, level=level, facts=facts, opened=b"", height=depth(leaves), count=facts.node.type.numel, lo=0, hi=0
+    )
+
+
+def unfolded(position: Position, index: int) -> Position:
+    """Where a move opens that unfolds an element: its fold, or the body of a map."""
+    require_level(position, Level.LEAF)
+    picked(position, index)
+    assert isinstance(position.facts, AtNode)
+    node = position.facts.node
+    element = AtElement(position.facts, LEAF_WORDS * position.lo + index)
+    p = replace(position, opened=b"", height=0, count=0, lo=0, hi=0)
+    if node.terms > 1:
+        return replace(p, level=Level.TERMS, facts=element, hi=node.terms, agreed=node.init.to_bytes(4, "big"))
+    return _body(p, AtTerm(element, 0, node.init))
+
+
+def opened_body(position: Position, index: int) -> Position:
+    """Where a move opens that shows the body of one term."""
+    require_level(position, Level.TERMS)
+    picked(position, index)
+    ends = position.boundaries
+    if ends[index + 1] - ends[index] > 1:
+        raise IllegalMove("more than one term is disputed: answer")
+    assert isinstance(position.facts, AtElement)
+    agreed = [position.agreed, *position.items][index]
+    return _body(position, AtTerm(position.facts, ends[index], int.from_bytes(agreed, "big")))
+
+
+def _body(position: Position, facts: AtTerm) -> Position:
+    instructions = node_of(facts).instructions
+    if instructions == 1:
+        raise IllegalMove("the body has one instruction: prove it")
+    return replace(
+        position, level=Level.BODY, facts=facts, opened=b"", count=instructions, lo=0, hi=0, height=0, agreed=b""
+    )
+
+
+def _pick_nodes(position: Position) -> AtSubtree:
+    assert isinstance(position.facts, AtStep | AtSubtree)
+    return AtSubtree(position.facts, tuple(position.row), position.height)
+
+
+def require_level(position: Position, *levels: Level) -> None:
+    """Refuse a move that does not belong to where the dispute stands."""
     if position.level not in levels:
         raise IllegalMove(f"this move belongs to {levels[0].name}, the dispute is at {position.level.name}")
 
 
-def _chunks(payload: bytes, size: int, count: int) -> list[bytes]:
-    if len(payload) != size * count:
-        raise IllegalMove(f"the opening has {len(payload)} bytes, expected {count} x {size}")
-    return [payload[i : i + size] for i in range(0, len(payload), size)]
+def require_children(position: Position, leaves: bool) -> None:
+    """Refuse a move that does not fit the height of what lies open."""
+    if (position.opened_height == position.height) != leaves:
+        raise IllegalMove(
+            "subtrees lie open: answer" if leaves else "leaves of the tree lie open: answer does not lead on"
+        )
 
 
-# --- what the asserter opens ------------------------------------------------------------------------------------------
+def _require_program(position: Position, header: bytes) -> None:
+    require_level(position, Level.NODES)
+    Header.decode(header, step_of(position.facts).before.program)
 
 
-def _open(position: Position, payload: bytes, claim: Claim) -> Position:
-    match position.level:
-        case Level.STEPS:
-            _chunks(payload, 32, min(HASH_ARITY, position.hi - position.lo) - 1)
-        case Level.TERMS:
-            _chunks(payload, 4, min(VALUE_ARITY, position.hi - position.lo) - 1)
-        case Level.BODY:
-            if _chunks(payload, 4, position.instructions)[-1] != position.claimed[28:]:
-                raise IllegalMove("the last result of the body is not the claimed value")
+# --- opening ----------------------------------------------------------------------------------------------------------
+
+
+def lay(position: Position, payload: bytes, claimed: bytes) -> Position:
+    """The mover's own version lies open at ``position``, the other side is on turn.
+
+    Raises:
+        IllegalMove: the payload has the wrong length, or leads to just what the other side had said.
+    """
+    _require_length(position, payload)
+    p = replace(position, opened=payload, turn=position.turn.other)
+    if _leads_to(p) == claimed:
+        raise IllegalMove("what you open leads to just what the other side said; there is nothing to dispute about it")
+    return p
+
+
+def _require_length(position: Position, payload: bytes) -> None:
+    if len(payload) != position.expected_bytes:
+        raise IllegalMove(f"the opening has {len(payload)} bytes, expected {position.expected_bytes}")
+
+
+def _leads_to(p: Position) -> bytes | None:
+    """What an opening says about the whole of which it shows the parts; None where nothing is comparable."""
+    match p.level:
         case Level.SUM_SLOTS | Level.SUM_LEAVES:
-            sums = _chunks(payload, 32, min(HASH_ARITY, position.hi - position.lo))
-            if word(saturating_sum([int.from_bytes(s, "big") for s in sums])) != position.claimed:
-                raise IllegalMove("the parts do not add up to the claimed sum")
+            return saturating_sum([int.from_bytes(s, "big") for s in p.items]).to_bytes(32, "big")
+        case Level.STEPS | Level.TERMS | Level.BODY:
+            return p.items[-1]
+        case Level.NODES:
+            return None if isinstance(p.facts, AtStep) else p.opening
         case Level.LEAF:
-            _check_leaf(position, payload)
-        case Level.TRACE:
-            return _open_root(position, payload, ListTag.TRACE)
-        case Level.STATE:
-            count = Header.decode(payload[:HEADER_SIZE], claim.program).slots
-            return _open_root(replace(position, count=count), payload[HEADER_SIZE:], ListTag.STATE)
-        case Level.NODES | Level.LEAVES | Level.SLOTS:
-            if _children_root(position, position.lo, payload) != position.claimed:
-                raise IllegalMove("the children do not hash to what is disputed")
-        case _:
-            raise IllegalMove(f"nothing is opened at {position.level.name}")
-    return replace(position, opening=keccak256(payload))
-
-
-def _open_root(position: Position, payload: bytes, tag: ListTag) -> Position:
-    """The top of the trace's tree, which fixes the trace, or of the claimed state's."""
-    position = replace(position, height=depth(position.count), opening=keccak256(payload))
-    root = list_root_over_tree(tag, position.count, _children_root(position, 0, payload))
-    if tag is ListTag.TRACE:
-        return replace(position, trace=root)
-    if root != position.claimed:
-        raise IllegalMove("the children do not hash to the disputed state")
-    return position
-
-
-def _check_leaf(position: Position, leaf: bytes) -> None:
-    if len(leaf) != LEAF_BYTES or leaf_hash(leaf) != position.claimed:
-        raise IllegalMove("the leaf does not hash to the disputed one")
-    words = min(LEAF_WORDS, position.hi - LEAF_WORDS * position.lo)
-    if any(leaf[4 * words :]):
-        raise IllegalMove("the leaf has bytes other than zero past the end of its tensor")
-
-
-def _children_root(position: Position, first: int, payload: bytes) -> bytes:
-    """The root over the children that begin before the end of the tree, exactly, and padding after them."""
-    shown = 1 << min(OPENED_HEIGHT, position.height)
-    height = position.height - min(OPENED_HEIGHT, position.height)
-    existing = min(shown, -(-(position.count - first) // (1 << height)))
-    return tree(_chunks(payload, 32, existing) + [pad_root(height)] * (shown - existing))
-
-
-# --- what the challenger picks ----------------------------------------------------------------------------------------
-
-
-def _pick(position: Position, index: int, payload: bytes) -> Position:
-    if position.level is Level.BODY:
-        if not 0 <= index < position.instructions or payload:
-            raise IllegalMove(f"pick one of {position.instructions} instructions, with nothing else")
-        return replace(position, level=Level.ONE_STEP, instruction=index)
-    if keccak256(payload) != position.opening:
-        raise IllegalMove("repeat exactly what the asserter opened")
-    position = replace(position, opening=ZERO)
-    if position.level in TREE_LEVELS:
-        return _pick_child(position, index, payload)
-    if position.level is Level.LEAF:
-        return _pick_element(position, index, payload)
-    return _pick_part(position, index, payload)
-
-
-def _pick_child(position: Position, index: int, payload: bytes) -> Position:
-    height = position.height - min(OPENED_HEIGHT, position.height)
-    lo = (0 if position.level in ROOTS else position.lo) + (index << height)
-    if not 0 <= index < len(payload) // 32:
-        raise IllegalMove(f"child {index} does not exist")
-    position = replace(position, height=height, lo=lo, claimed=payload[32 * index : 32 * index + 32])
-    match position.level:
+            words = min(LEAF_WORDS, p.count - LEAF_WORDS * p.lo)
+            if any(p.opened[4 * words :]):
+                raise IllegalMove("the leaf has bytes other than zero past the end of its tensor")
+            return _output(p, leaf_hash(p.opened)) if p.count <= LEAF_WORDS else leaf_hash(p.opened)
         case Level.LEAVES:
-            return replace(position, level=Level.LEAVES if height else Level.LEAF)
-        case Level.TRACE | Level.NODES:
-            return replace(position, level=Level.NODES) if height else replace(position, level=Level.NODE, node=lo)
-        case _:
-            return replace(position, level=Level.SLOTS) if height else replace(position, level=Level.SLOT, element=lo)
+            assert isinstance(p.facts, AtNode)
+            whole = p.height == depth(p.list_length)
+            return _output(p, p.opening) if whole else p.opening
+        case Level.STATE:
+            return p.opening
 
 
-def _pick_element(position: Position, index: int, leaf: bytes) -> Position:
-    element = LEAF_WORDS * position.lo + index
-    if not 0 <= index < LEAF_WORDS or element >= position.hi:
-        raise IllegalMove(f"word {index} lies past the end of the tensor")
-    position = replace(
-        position, element=element, claimed=word(word_in_leaf(leaf, index)), agreed=word(position.init), term=0
-    )
-    if position.terms > 1:
-        return replace(position, level=Level.TERMS, lo=0, hi=position.terms)
-    return _enter_body(position)
+def _output(p: Position, tree_root: bytes) -> bytes:
+    """The root of a whole output: what stands in the trace."""
+    return root_over_tree(node_of(p.facts).node.type, tree_root)
 
 
-def _pick_part(position: Position, index: int, payload: bytes) -> Position:
-    """Ranges: states along the steps, accumulators along a fold, sums along slots and leaves."""
-    arity = VALUE_ARITY if position.level is Level.TERMS else HASH_ARITY
-    bounds = parts(position.lo, position.hi, arity)
-    if not 0 <= index < len(bounds) - 1:
-        raise IllegalMove(f"part {index} does not exist; there are {len(bounds) - 1}")
-    lo, hi = bounds[index], bounds[index + 1]
-    if position.level in SUM_LEVELS:
-        claimed = payload[32 * index : 32 * index + 32]
-        position = replace(position, lo=lo, hi=hi, claimed=claimed)
-        if hi - lo > 1:
-            return position
-        return replace(position, level=Level.SUM_SLOT if position.level is Level.SUM_SLOTS else Level.SUM_LEAF)
-    size = 4 if position.level is Level.TERMS else 32
-    ends = [position.agreed]
-    ends += [payload[i : i + size].rjust(32, b"\0") for i in range(0, len(payload), size)]
-    ends += [position.claimed]
-    position = replace(position, lo=lo, hi=hi, agreed=ends[index], claimed=ends[index + 1])
-    if hi - lo > 1:
-        return position
-    return enter_trace(position) if position.level is Level.STEPS else _enter_body(replace(position, term=lo))
+def _open_state(position: Position, header: bytes, payload: bytes) -> Position:
+    if not isinstance(position.facts, AtStep):
+        raise IllegalMove("a state can be opened only where the whole trace lies open")
+    slots = Header.decode(header, position.facts.before.program).slots
+    facts, turn = AtState(position.facts, position.opening), position.turn.other
+    p = replace(position, level=Level.STATE, facts=facts, opened=payload, count=slots, height=depth(slots), turn=turn)
+    _require_length(p, payload)
+    if list_root_over_tree(ListTag.STATE, slots, tree(p.row)) != position.facts.end:
+        raise IllegalMove("the children do not hash to the state that you had claimed")
+    return p
 
 
-def _enter_body(position: Position) -> Position:
-    if position.instructions > 1:
-        return replace(position, level=Level.BODY)
-    return replace(position, level=Level.ONE_STEP, instruction=0)
-
-
-# --- what the asserter describes --------------------------------------------------------------------------------------
-
-
-def _describe(position: Position, move: Describe) -> Position:
-    _require_level(position, Level.NODE)
-    leaf = keccak256(NODE_TAG + move.descriptor)
-    require_branch(leaf, position.node, move.branch, position.count, position.descriptor, f"node {position.node}")
-    node = Node.decode(move.descriptor)
-    if root_over_tree(node.type, move.tree) != position.claimed:
-        raise IllegalMove("the tree does not belong to the disputed tensor")
-    height = depth(node.type.leaves)
-    return replace(
-        position,
-        level=Level.LEAVES if height else Level.LEAF,
-        claimed=move.tree,
-        count=node.type.leaves,
-        lo=0,
-        hi=node.type.numel,
-        height=height,
-        descriptor=keccak256(move.descriptor),
-        terms=node.terms,
-        init=node.init,
-        instructions=len(node.body.instructions),
-    )
-
-
-def _describe_slot(position: Position, move: DescribeSlot, claim: Claim) -> Position | Ended:
-    _require_level(position, Level.SUM_SLOT)
-    header = Header.decode(move.header, claim.program)
+def _describe_slot(position: Position, move: DescribeSlot) -> Position | Ended:
+    require_level(position, Level.SUM_SLOTS)
+    claimed = picked(position, move.index)
+    ends = position.boundaries
+    if ends[move.index + 1] - ends[move.index] > 1:
+        raise IllegalMove("more than one slot is disputed: answer")
+    assert isinstance(position.facts, Summed)
+    header, q = Header.decode(move.header, position.facts.program), ends[move.index]
     leaf = keccak256(SLOT_TAG + move.descriptor)
-    require_branch(leaf, position.lo, move.branch, header.slots, header.slots_tree, f"slot {position.lo}")
+    require_branch(leaf, q, move.branch, header.slots, header.slots_tree, f"slot {q}")
     slot = Slot.decode(move.descriptor)
-    if slot.component != position.node:
-        return Ended(position.claimed == ZERO, "the slot belongs to another component, its sum is zero")
-    leaves = slot.type.leaves
-    return replace(
-        position,
-        level=Level.SUM_LEAVES if leaves > 1 else Level.SUM_LEAF,
-        element=position.lo,
-        count=leaves,
-        lo=0,
-        hi=leaves,
-        descriptor=keccak256(move.descriptor),
-    )
+    if slot.component != position.facts.component:
+        if move.payload or not any(claimed):
+            raise IllegalMove("the slot belongs to another component: its distance is 0, and nothing is opened")
+        return Ended(position.turn, f"slot {q} belongs to another component, so its distance is 0")
+    facts = AtSlot(position.facts, q, move.descriptor)
+    p = replace(position, level=Level.SUM_LEAVES, facts=facts, opened=b"", lo=0, hi=slot.type.leaves)
+    return lay(p, move.payload, claimed)
