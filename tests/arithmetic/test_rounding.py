@@ -1,21 +1,23 @@
-"""Rounding to bfloat16 is torch's, bit by bit."""
+"""Rounding to bfloat16 and float16 is torch's, bit by bit."""
 
 import numpy as np
+import pytest
 import torch
 
-from pol.arithmetic.interpreter import run
-from pol.arithmetic.rounding import round_bf16
+from pol.arithmetic.primitives import NAN, Op, apply, is_nan
 
 
-def test_bfloat16_is_rounded_as_torch_rounds_it() -> None:
+@pytest.mark.parametrize(
+    ("op", "dtype", "dropped"), [(Op.RBF16, torch.bfloat16, 16), (Op.RF16, torch.float16, 13)], ids=["bf16", "f16"]
+)
+def test_shorter_formats_are_rounded_as_torch_rounds_them(op: Op, dtype: torch.dtype, dropped: int) -> None:
     random = np.random.default_rng(1)
     drawn = random.integers(0, 2**32, 1 << 20, dtype=np.uint32)
-    # Every upper half, with lower halves at and beside a tie.
-    upper = np.arange(1 << 16, dtype=np.uint32) << np.uint32(16)
-    words = np.concatenate([drawn, *(upper | np.uint32(low) for low in (0, 1, 0x7FFF, 0x8000, 0x8001, 0xFFFF))])
-    got = run(round_bf16(), [words])
-    numbers = torch.from_numpy(words.view(np.float32))
-    expected = numbers.to(torch.bfloat16).float().numpy().view(np.uint32)
-    expected = np.where(np.isnan(words.view(np.float32)), np.uint32(0x7FC00000), expected)
-    np.testing.assert_array_equal(got, expected)
-    np.testing.assert_array_equal(run(round_bf16(), [got]), got)
+    # Every number of that precision, with lower bits at and beside a tie.
+    upper = np.arange(1 << (32 - dropped), dtype=np.uint32) << np.uint32(dropped)
+    tie = 1 << (dropped - 1)
+    words = np.concatenate([drawn, *(upper | np.uint32(low) for low in (0, 1, tie - 1, tie, tie + 1, 2 * tie - 1))])
+    got = apply(op, words)
+    expected = torch.from_numpy(words.view(np.float32)).to(dtype).float().numpy().view(np.uint32)
+    np.testing.assert_array_equal(got, np.where(is_nan(words), NAN, expected))
+    np.testing.assert_array_equal(apply(op, got), got)

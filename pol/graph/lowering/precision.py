@@ -10,8 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from pol.arithmetic.interpreter import run
-from pol.arithmetic.rounding import round_bf16
+from pol.arithmetic.primitives import Op, apply
 from pol.graph.aten import AtenType, references
 from pol.graph.lowering.call import Call
 from pol.graph.lowering.values import Fill, Value
@@ -46,9 +45,8 @@ def rounded(call: Call, value: Value, type_: AtenType) -> Value:
     if type_.dtype != BFLOAT16 or _is_exact(call):
         return value
     if isinstance(value, Fill):
-        return replace(value, word=int(run(round_bf16(), [np.array(value.word, np.uint32)])))
-    program = round_bf16()
-    return call.emitter.map(value.shape, value.dtype, [value], lambda b, regs: b.call(program, *regs), BFLOAT16)
+        return replace(value, word=int(apply(Op.RBF16, np.array(value.word, np.uint32))))
+    return call.emitter.map(value.shape, value.dtype, [value], lambda b, regs: b.emit(Op.RBF16, *regs), BFLOAT16)
 
 
 def _is_exact(call: Call) -> bool:
