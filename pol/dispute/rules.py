@@ -40,6 +40,7 @@ from pol.dispute.moves import (
     ProveStep,
     ProveSum,
     Unfold,
+    Upheld,
 )
 from pol.dispute.openings import leaf_hash, require_branch, word_in_leaf
 from pol.dispute.position import LEAF_WORDS, SUMS, TREES, Level, Position
@@ -275,8 +276,10 @@ def _describe_slot(position: Position, move: DescribeSlot) -> Position | Ended:
     require_branch(leaf, q, move.branch, header.slots, header.slots_tree, f"slot {q}")
     slot = Slot.decode(move.descriptor)
     if slot.component != position.facts.component:
-        if move.payload or not any(claimed):
-            raise IllegalMove("the slot belongs to another component: its distance is 0, and nothing is opened")
+        if move.payload:
+            raise IllegalMove("the slot belongs to another component: nothing is opened")
+        if not any(claimed):
+            raise Upheld(f"slot {q} belongs to another component: its distance is 0, as the other side had said")
         return Ended(position.turn, f"slot {q} belongs to another component, so its distance is 0")
     facts = AtSlot(position.facts, q, move.descriptor)
     p = replace(position, level=Level.SUM_LEAVES, facts=facts, opened=b"", lo=0, hi=slot.type.leaves)

@@ -1,0 +1,59 @@
+"""A whole dispute off chain: two players, one claim, until one has won or has nothing left to say."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pol.dispute.claim import Claim
+from pol.dispute.moves import Ended, Move, Upheld
+from pol.dispute.openings import WrongInclusionProof
+from pol.dispute.players import NothingToDispute, Player
+from pol.dispute.position import HASH_BITS, Position, Side
+from pol.dispute.record import Record
+from pol.dispute.rules import apply, start
+
+
+@dataclass(frozen=True)
+class Match:
+    """A dispute that is over."""
+
+    record: Record
+    winner: Side
+    last: Position
+    """Where it ended: a proof refuted, or the side on turn had no move."""
+    refuted: bool
+    """Whether a proof decided; else the loser gives up or runs out of time."""
+    attempt: Move | None
+    """The proof that the loser tried in vain, if it tried one."""
+    detail: str
+
+    @property
+    def transactions(self) -> int:
+        """Of both sides together: the challenge, every move, and the one that ends it if no proof did."""
+        return 1 + len(self.record.moves) + (not self.refuted)
+
+
+def play(claim: Claim, header: bytes, asserter: Player, challenger: Player, bits: int = HASH_BITS) -> Match:
+    """Let two players dispute about a claim.
+
+    Raises:
+        ProtocolError: a player made an illegal move.
+    """
+    first = claim.first(header, bits)
+    payload = challenger.open(first)
+    position = start(first, claim.claimed, payload)
+    moves: list[Move] = []
+    while True:
+        attempt: Move | None = None
+        try:
+            player = asserter if position.turn is Side.ASSERTER else challenger
+            attempt = player.move(position)
+            after = apply(position, attempt)
+        except (NothingToDispute, Upheld, WrongInclusionProof) as stuck:
+            record = Record(claim, header, payload, tuple(moves), bits)
+            return Match(record, position.turn.other, position, False, attempt, str(stuck))
+        moves.append(attempt)
+        if isinstance(after, Ended):
+            record = Record(claim, header, payload, tuple(moves), bits)
+            return Match(record, after.winner, position, True, None, after.detail)
+        position = after
