@@ -119,6 +119,17 @@ contract ConversionTest is Base {
         vm.assertEq(Conversion.toF16(0x387fe000), 0x38800000);
     }
 
+    /// @dev Each length once with one bit and once with all: where the search for the first bit may go wrong.
+    function test_every_length() public pure {
+        for (uint256 bits = 0; bits < 64; ++bits) {
+            uint256 power = 2 ** bits;
+            vm.assertEq(Conversion.fromI64(power), (127 + bits) * 2 ** 23 + (bits == 63 ? SIGN : 0));
+            vm.assertEq(Conversion.fromI64(2 ** 64 - power), (127 + bits) * 2 ** 23 + SIGN);
+            vm.assertEq(Conversion.fromI64(power - 1), SlowFloat.Number(false, power - 1, 0).encode(false));
+            if (bits < 32) vm.assertEq(Conversion.fromU32(power), (127 + bits) * 2 ** 23);
+        }
+    }
+
     /// @dev Numbers beyond 2^100 as 2^100 of the same sign: more than any integer here.
     function clamped(uint256 a) private pure returns (SlowFloat.Number memory) {
         uint256 magnitude = a % SIGN;
