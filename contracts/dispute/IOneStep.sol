@@ -1,10 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {Opening} from "./Opening.sol";
-import {Position} from "./Position.sol";
+/// @notice The part of an opening that a proof refutes.
+struct Picked {
+    uint8 level; // LEAF, TERMS, BODY or SUM_LEAVES: what the part is of
+    uint8 index; // BODY: the instruction
+    uint64 lo; // LEAF: the element. TERMS: first term of the part. SUM_LEAVES: the leaf
+    uint64 hi; // TERMS: end of the part
+    uint32 agreed; // TERMS: the accumulator before the part
+    uint32 claimed; // the word, accumulator or result that the other side has opened
+    bytes32 frame; // what both sides agree on
+}
 
-/// @notice A primitive on words, what the asserter says that it yields, and what it yields.
+/// @notice A primitive on words, what was claimed that it yields, and what it yields. Of a chunk only the last two are set.
 struct Outcome {
     uint8 op;
     uint32 a;
@@ -15,20 +23,20 @@ struct Outcome {
 }
 
 /// @title IOneStep
-/// @notice The end of every walk over a replay: one instruction, executed on words that both sides are bound to.
+/// @notice What proofs end in: an instruction, a chunk of a fold or a leaf's distance, computed from words that both sides are bound to.
+/// @dev Stateless. Reverts if anything that is shown is not what the frame commits to, or if bytes are missing or left over.
 interface IOneStep {
-    /// @notice Resolves the operands of the disputed instruction and executes it.
-    /// @dev Reverts if anything that is shown is not what the position commits to. Stateless.
-    /// @param position A position at level ONE_STEP.
-    /// @param constants Root of the task's constants.
-    /// @param descriptor The disputed node's descriptor, which hashes to `position.descriptor`.
-    /// @param values Results of all instructions, which hash to `position.opening`; empty for a body of one instruction.
-    /// @param openings One for each word read, in the order in which registers a, b and c first need them.
-    function execute(
-        Position calldata position,
-        bytes32 constants,
-        bytes calldata descriptor,
-        bytes calldata values,
-        Opening[] calldata openings
-    ) external pure returns (Outcome memory);
+    /// @notice Executes the picked instruction or chunk (docs/spec/dispute.md, proveStep).
+    /// @param picked From LEAF, TERMS or BODY.
+    /// @param values From BODY the results of all instructions, as opened; else empty.
+    /// @param rest Facts and openings.
+    function execute(Picked calldata picked, bytes calldata values, bytes calldata rest)
+        external
+        view
+        returns (Outcome memory);
+
+    /// @notice Distance of one leaf of a slot (docs/spec/dispute.md, proveSum).
+    /// @param picked From SUM_LEAVES.
+    /// @param rest Facts and openings.
+    function sum(Picked calldata picked, bytes calldata rest) external view returns (uint256 computed);
 }

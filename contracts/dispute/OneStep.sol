@@ -1,243 +1,303 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {ProgramLayout, ScalarMachine} from "../arithmetic/ScalarMachine.sol";
-import {LEAF_WORDS, TAG_CONSTANTS, TAG_STATE, TAG_TRACE} from "../commitments/MerkleBranch.sol";
-import {Descriptor, NodeView, OperandView} from "./Descriptor.sol";
-import {IOneStep, Outcome} from "./IOneStep.sol";
-import {Opening, Openings, Place} from "./Opening.sol";
-import {Position} from "./Position.sol";
+import {ScalarMachine} from "../arithmetic/ScalarMachine.sol";
+import {LEAF_WORDS, TAG_STATE} from "../commitments/MerkleBranch.sol";
+import {Chunk} from "./Chunk.sol";
+import {Descriptor, NodeView, SlotView} from "./Descriptor.sol";
+import {Distance} from "./Distance.sol";
+import {IOneStep, Outcome, Picked} from "./IOneStep.sol";
+import {Openings} from "./Opening.sol";
+import {Operands, Source} from "./Operands.sol";
+import {Cursor, Reader} from "./Reader.sol";
 
 /// @title OneStep
-/// @notice Resolves the operand registers of one instruction and executes it (docs/spec/dispute.md, ONE_STEP).
+/// @notice Checks the facts of a proof against the frame, resolves the operands and executes (docs/spec/dispute.md, proveStep and
+/// proveSum).
 contract OneStep is IOneStep {
-    using Openings for Opening;
+    using Reader for Cursor;
 
-    /// @notice `descriptor` is not the disputed node's.
-    error WrongDescriptor();
-    /// @notice `values` are not the opened ones.
+    /// @notice The facts are not those that both sides agree on.
+    error WrongFacts(bytes32 frame);
+    /// @notice A proof of this kind cannot end what is picked at level `level`.
+    error NotProvable(uint8 level);
+    /// @notice `values` are not one result for each instruction; from other levels than BODY, they are not empty.
     error WrongValues();
+    /// @notice The first byte says neither that the constants are shown nor that they are not.
+    error InvalidFlag(uint256 flag);
     /// @notice An input is of no known kind, or names something that the node does not have.
     error InvalidInput(uint256 register);
-    /// @notice An operand breaks the topological order, or gathers through an operand that it may not.
-    error InvalidOperand(uint256 operand);
-    /// @notice `given` openings, but the instruction reads `needed` words or more.
-    error WrongNumberOfOpenings(uint256 given, uint256 needed);
+    /// @notice The body is not `acc = fma(operand, operand, acc)`.
+    error NotAProduct();
+
+    uint8 private constant LEVEL_LEAF = 4;
+    uint8 private constant LEVEL_TERMS = 5;
+    uint8 private constant LEVEL_BODY = 6;
+    uint8 private constant LEVEL_SUM_LEAVES = 9;
 
     uint8 private constant INPUT_ACCUMULATOR = 1;
     uint8 private constant INPUT_OPERAND = 2;
     uint8 private constant INPUT_COORDINATE = 3;
+
+    uint256 private constant MAX_CHUNK = 64;
+    /// @dev A root of the prefix: bytes32 ‖ u8 height.
+    uint256 private constant ROOT_BYTES = 33;
     /// @dev Byte of a scalar program at which its constants begin.
     uint256 private constant CONSTANTS_AT = 3;
     uint256 private constant WORD_BYTES = 4;
-    uint256 private constant SOURCE_STATE = 1;
-    uint256 private constant SOURCE_CONSTANT = 2;
 
-    /// @dev What the resolution of a register needs; memory, because it does not fit the stack.
+    /// @dev What is executed: instruction `index` of the terms `[term, end)` of an element.
     struct Run {
-        NodeView node;
-        uint256[] coordinates;
-        uint256 instruction;
-        bytes32 accumulator;
-        bytes32 pre;
-        bytes32 constants;
-        bytes32 trace;
-        uint256 nodeIndex;
-        uint256 opened; // openings used
+        uint256 element;
+        uint256 term;
+        uint256 end;
+        uint256 index;
+        uint32 accumulator;
+    }
+
+    /// @dev Leaf `leaf` of slot `slot` in the states `x` and `y`.
+    struct Place {
+        bytes32 x;
+        bytes32 y;
+        uint256 slot;
+        uint256 leaf;
     }
 
     /// @inheritdoc IOneStep
-    function execute(
-        Position calldata position,
-        bytes32 constants,
-        bytes calldata descriptor,
-        bytes calldata values,
-        Opening[] calldata openings
-    ) external pure returns (Outcome memory outcome) {
-        if (keccak256(descriptor) != position.descriptor) revert WrongDescriptor();
-        Run memory run = _run(position, constants, descriptor);
-        outcome.claimed = _claimed(position, values);
-        _operands(run, outcome, descriptor, values, openings);
-        if (run.opened != openings.length) revert WrongNumberOfOpenings(openings.length, run.opened);
-        outcome.computed = ScalarMachine.execute(outcome.op, outcome.a, outcome.b, outcome.c);
+    function execute(Picked calldata picked, bytes calldata values, bytes calldata rest)
+        external
+        pure
+        returns (Outcome memory outcome)
+    {
+        (Source memory source, Run memory run, bytes calldata descriptor) = _facts(picked, rest);
+        // Results of other instructions are opened in BODY only.
+        if (values.length != (picked.level == LEVEL_BODY ? WORD_BYTES * source.node.body.instructions : 0)) {
+            revert WrongValues();
+        }
+        outcome.claimed = picked.claimed;
+        if (run.end - run.term == 1) {
+            _operands(source, run, outcome, descriptor, values);
+            outcome.computed = ScalarMachine.execute(outcome.op, outcome.a, outcome.b, outcome.c);
+        } else {
+            outcome.computed = _chunk(source, run, descriptor);
+        }
+        source.proof.finish();
     }
 
-    function _run(Position calldata position, bytes32 constants, bytes calldata descriptor)
+    /// @inheritdoc IOneStep
+    function sum(Picked calldata picked, bytes calldata rest) external pure returns (uint256) {
+        if (picked.level != LEVEL_SUM_LEAVES) revert NotProvable(picked.level);
+        Cursor memory proof = Reader.over(rest);
+        (Place memory place, bytes calldata descriptor) = _place(picked, proof);
+        SlotView memory slot = Descriptor.slot(descriptor);
+        bytes calldata x = _leafOf(proof, place, place.x, slot, descriptor);
+        bytes calldata y = _leafOf(proof, place, place.y, slot, descriptor);
+        proof.finish();
+        uint256 words = slot.tensor.elements - LEAF_WORDS * place.leaf;
+        return Distance.ofLeaves(x, y, words < LEAF_WORDS ? words : LEAF_WORDS, slot.tensor.dtype, slot.scale);
+    }
+
+    /// @dev Reads the facts of a sum; reverts unless they yield the frame.
+    function _place(Picked calldata picked, Cursor memory proof)
         private
         pure
-        returns (Run memory run)
+        returns (Place memory place, bytes calldata descriptor)
     {
-        run.node = Descriptor.node(descriptor);
-        run.coordinates = new uint256[](run.node.coordinates);
-        run.coordinates[0] = position.step;
-        uint256 rank = _unravel(run, descriptor, run.node.output.begin + 1, position.element, 1);
-        _unravel(run, descriptor, run.node.foldAt, position.term, 1 + rank);
-        run.instruction = position.instruction;
-        run.accumulator = position.agreed;
-        run.pre = position.pre;
-        run.constants = constants;
-        run.trace = position.trace;
-        run.nodeIndex = position.node;
+        bytes32 program = proof.hash();
+        (place.x, place.y) = (proof.hash(), proof.hash());
+        bytes32 frame = keccak256(abi.encodePacked(program, place.x, place.y, uint8(proof.number(1))));
+        (place.slot, place.leaf) = (proof.number(4), picked.lo);
+        descriptor = proof.slice(proof.number(2));
+        frame = keccak256(abi.encodePacked(frame, uint32(place.slot), keccak256(descriptor)));
+        if (frame != picked.frame) revert WrongFacts(frame);
     }
 
-    /// @dev Row-major coordinates of `index` in the shape at byte `offset`, written from `first` on.
-    function _unravel(Run memory run, bytes calldata descriptor, uint256 offset, uint256 index, uint256 first)
+    function _leafOf(
+        Cursor memory proof,
+        Place memory place,
+        bytes32 state,
+        SlotView memory slot,
+        bytes calldata descriptor
+    ) private pure returns (bytes calldata leaf) {
+        uint256 count = proof.number(4);
+        bytes32 tensorRoot;
+        (leaf, tensorRoot) = Openings.leafOf(proof, slot.tensor, place.leaf, descriptor);
+        Openings.requireIn(proof, TAG_STATE, state, count, place.slot, tensorRoot);
+    }
+
+    /// @dev The frame after the last pick from NODES.
+    function _prefix(Source memory source) private pure returns (bytes32 frame) {
+        Cursor memory proof = source.proof;
+        uint256 hasConstants = proof.number(1);
+        if (hasConstants > 1) revert InvalidFlag(hasConstants);
+        frame = proof.hash();
+        if (hasConstants == 1) {
+            source.constants = proof.hash();
+            frame = keccak256(abi.encodePacked(frame, source.constants));
+            frame = keccak256(abi.encodePacked(frame, proof.hash()));
+        }
+        source.pre = proof.hash();
+        source.step = proof.number(8);
+        frame = keccak256(abi.encodePacked(frame, source.pre, uint64(source.step)));
+        uint256 count = proof.number(1);
+        bytes calldata roots = proof.slice(ROOT_BYTES * count);
+        uint256 begin;
+        assembly ("memory-safe") {
+            begin := roots.offset
+            // Free memory: the frame, and behind it a root and its height.
+            let hashed := mload(0x40)
+            for { let i := 0 } lt(i, roots.length) { i := add(i, ROOT_BYTES) } {
+                mstore(hashed, frame)
+                calldatacopy(add(hashed, 32), add(begin, i), ROOT_BYTES)
+                frame := keccak256(hashed, 65)
+            }
+        }
+        source.roots = begin;
+        source.rootsEnd = begin + roots.length;
+    }
+
+    /// @dev Reads the facts; the openings are next.
+    function _facts(Picked calldata picked, bytes calldata rest)
         private
         pure
-        returns (uint256 rank)
+        returns (Source memory source, Run memory run, bytes calldata descriptor)
     {
-        rank = Descriptor.u8(descriptor, offset);
-        for (uint256 i = rank; i > 0; --i) {
-            uint256 size = Descriptor.u32(descriptor, offset + 4 * i - 3);
-            run.coordinates[first + i - 1] = index % size;
-            index /= size;
-        }
+        source.proof = Reader.over(rest);
+        bytes32 frame = _prefix(source);
+        source.nodeIndex = source.proof.number(4);
+        descriptor = source.proof.slice(source.proof.number(2));
+        source.node = Descriptor.node(descriptor);
+        run = _run(picked, source, _nodeFrame(frame, descriptor, source));
+        source.coordinates = Operands.coordinates(source, descriptor, run.element, run.term);
     }
 
-    function _claimed(Position calldata position, bytes calldata values) private pure returns (uint32) {
-        if (position.instructions == 1) {
-            if (values.length != 0) revert WrongValues();
-            return uint32(uint256(position.claimed));
+    function _nodeFrame(bytes32 frame, bytes calldata descriptor, Source memory source)
+        private
+        pure
+        returns (bytes32)
+    {
+        NodeView memory node = source.node;
+        return keccak256(
+            abi.encodePacked(
+                frame,
+                keccak256(descriptor),
+                uint32(source.nodeIndex),
+                uint64(node.terms),
+                node.init,
+                uint8(node.body.instructions)
+            )
+        );
+    }
+
+    /// @dev What is picked; reverts unless the facts yield the frame.
+    function _run(Picked calldata picked, Source memory source, bytes32 frame) private pure returns (Run memory run) {
+        uint8 level = picked.level;
+        run.element = picked.lo;
+        run.end = source.node.terms;
+        run.accumulator = source.node.init;
+        if (level == LEVEL_TERMS || level == LEVEL_BODY) {
+            run.element = source.proof.number(8);
+            frame = keccak256(abi.encodePacked(frame, uint64(run.element)));
+            (run.term, run.end, run.accumulator) = (picked.lo, picked.hi, picked.agreed);
         }
-        if (keccak256(values) != position.opening) revert WrongValues();
-        return Descriptor.u32(values, WORD_BYTES * uint256(position.instruction));
+        if (level == LEVEL_BODY) {
+            run.term = source.proof.number(8);
+            run.end = run.term + 1;
+            run.accumulator = uint32(source.proof.number(4));
+            run.index = picked.index;
+            frame = keccak256(abi.encodePacked(frame, uint64(run.term), run.accumulator));
+        } else if ((level != LEVEL_LEAF && level != LEVEL_TERMS) || source.node.body.instructions != 1) {
+            // A longer body is opened first.
+            revert NotProvable(level);
+        }
+        if (run.end - run.term > MAX_CHUNK) revert NotProvable(level);
+        if (frame != picked.frame) revert WrongFacts(frame);
+    }
+
+    function _chunk(Source memory source, Run memory run, bytes calldata descriptor) private pure returns (uint32) {
+        (uint256 a, uint256 b, bool isSame) = _factors(source, descriptor);
+        uint256 terms = run.end - run.term;
+        uint256[] memory last = Operands.coordinates(source, descriptor, run.element, run.end - 1);
+        Chunk.requireRow(source.coordinates, last, terms - 1);
+        Chunk.Words memory x = Chunk.words(source, a, last, terms - 1, descriptor);
+        Chunk.Words memory y = isSame ? x : Chunk.words(source, b, last, terms - 1, descriptor);
+        return uint32(Chunk.fold(x, y, terms, run.accumulator));
+    }
+
+    /// @dev The operands of a body that is one product added to the accumulator, and whether they are the same register.
+    function _factors(Source memory source, bytes calldata descriptor)
+        private
+        pure
+        returns (uint256 first, uint256 second, bool isSame)
+    {
+        (uint8 op, uint8 a, uint8 b, uint8 c) =
+            ScalarMachine.instruction(descriptor[source.node.bodyAt:], source.node.body, 0);
+        (uint8 kind,) = _input(source, c, descriptor);
+        if (op != ScalarMachine.FFMA || kind != INPUT_ACCUMULATOR) revert NotAProduct();
+        return (_operandOf(source, a, descriptor), _operandOf(source, b, descriptor), a == b);
+    }
+
+    function _operandOf(Source memory source, uint256 register, bytes calldata descriptor)
+        private
+        pure
+        returns (uint256)
+    {
+        (uint8 kind, uint256 index) = _input(source, register, descriptor);
+        if (kind != INPUT_OPERAND) revert NotAProduct();
+        return index;
     }
 
     /// @dev Equal registers are read once.
     function _operands(
+        Source memory source,
         Run memory run,
         Outcome memory outcome,
         bytes calldata descriptor,
-        bytes calldata values,
-        Opening[] calldata openings
+        bytes calldata values
     ) private pure {
-        (uint8 op, uint8 a, uint8 b, uint8 c) = ScalarMachine.instruction(
-            descriptor[run.node.bodyAt:], run.node.body, run.instruction
-        );
+        (uint8 op, uint8 a, uint8 b, uint8 c) =
+            ScalarMachine.instruction(descriptor[source.node.bodyAt:], source.node.body, run.index);
         uint256 arity = ScalarMachine.arity(op);
         outcome.op = op;
-        outcome.a = _register(run, a, descriptor, values, openings);
-        if (arity > 1) outcome.b = b == a ? outcome.a : _register(run, b, descriptor, values, openings);
+        outcome.a = _register(source, run, a, descriptor, values);
+        if (arity > 1) outcome.b = b == a ? outcome.a : _register(source, run, b, descriptor, values);
         if (arity > 2) {
-            outcome.c = c == a ? outcome.a : c == b ? outcome.b : _register(run, c, descriptor, values, openings);
+            outcome.c = c == a ? outcome.a : c == b ? outcome.b : _register(source, run, c, descriptor, values);
         }
     }
 
     function _register(
+        Source memory source,
         Run memory run,
         uint256 register,
         bytes calldata descriptor,
-        bytes calldata values,
-        Opening[] calldata openings
+        bytes calldata values
     ) private pure returns (uint32) {
-        ProgramLayout memory body = run.node.body;
-        if (register < body.inputs) return _input(run, register, descriptor, openings);
-        register -= body.inputs;
-        if (register < body.constants) {
-            return Descriptor.u32(descriptor, run.node.bodyAt + CONSTANTS_AT + WORD_BYTES * register);
+        (uint8 kind, uint256 index) = _input(source, register, descriptor);
+        if (kind == INPUT_OPERAND) return Operands.read(source, index, descriptor);
+        if (kind == INPUT_COORDINATE) return uint32(source.coordinates[index]);
+        if (kind == INPUT_ACCUMULATOR) return run.accumulator;
+        register -= source.node.body.inputs;
+        if (register < source.node.body.constants) {
+            return Descriptor.u32(descriptor, source.node.bodyAt + CONSTANTS_AT + WORD_BYTES * register);
         }
         // The machine has checked that this is an earlier instruction.
-        return Descriptor.u32(values, WORD_BYTES * (register - body.constants));
+        return Descriptor.u32(values, WORD_BYTES * (register - source.node.body.constants));
     }
 
-    function _input(Run memory run, uint256 register, bytes calldata descriptor, Opening[] calldata openings)
+    /// @dev What an input register holds: a kind that exists, and an index that the node has. Kind 0: it is not an input.
+    function _input(Source memory source, uint256 register, bytes calldata descriptor)
         private
         pure
-        returns (uint32)
+        returns (uint8 kind, uint256 index)
     {
-        uint8 kind = Descriptor.u8(descriptor, run.node.inputAt + 2 * register);
-        uint256 index = Descriptor.u8(descriptor, run.node.inputAt + 2 * register + 1);
-        if (kind == INPUT_OPERAND && index < run.node.operandAt.length) {
-            return _read(run, index, descriptor, openings);
-        }
-        if (kind == INPUT_COORDINATE && index < run.coordinates.length) return uint32(run.coordinates[index]);
-        bool folds = Descriptor.u8(descriptor, run.node.foldAt) != 0;
-        if (kind != INPUT_ACCUMULATOR || index != 0 || !folds) revert InvalidInput(register);
-        return uint32(uint256(run.accumulator));
-    }
-
-    /// @dev One operand at the run's coordinates: the fill, or a word proved by the next opening.
-    function _read(Run memory run, uint256 index, bytes calldata descriptor, Opening[] calldata openings)
-        private
-        pure
-        returns (uint32)
-    {
-        OperandView memory operand = _operand(run, index, descriptor);
-        if (operand.gatherAt == 0) return _readAt(run, operand, 0, descriptor, openings);
-        uint256 through = Descriptor.u8(descriptor, operand.gatherAt);
-        if (through >= index) revert InvalidOperand(index);
-        OperandView memory indices = _operand(run, through, descriptor);
-        if (indices.gatherAt != 0) revert InvalidOperand(index);
-        int256 value = int32(_readAt(run, indices, 0, descriptor, openings));
-        if (value < 0 || value >= Descriptor.i64(descriptor, operand.gatherAt + 9)) return operand.fill;
-        return _readAt(run, operand, Descriptor.i64(descriptor, operand.gatherAt + 1) * value, descriptor, openings);
-    }
-
-    /// @dev An operand of the disputed node; the others are not looked at.
-    function _operand(Run memory run, uint256 index, bytes calldata descriptor)
-        private
-        pure
-        returns (OperandView memory)
-    {
-        return Descriptor.operand(descriptor, run.node.operandAt[index], run.node.coordinates);
-    }
-
-    /// @dev The operand's word, `gathered` past the address that its coordinates give.
-    function _readAt(
-        Run memory run,
-        OperandView memory operand,
-        int256 gathered,
-        bytes calldata descriptor,
-        Opening[] calldata openings
-    ) private pure returns (uint32) {
-        int256 address_ =
-            Descriptor.affine(descriptor, operand.affineAt, run.coordinates) + gathered;
-        if (_isOutOfBounds(run, operand, descriptor)) return operand.fill;
-        if (address_ < 0 || uint256(address_) >= operand.tensor.elements) return operand.fill;
-        return _open(run, operand, uint256(address_), descriptor, openings);
-    }
-
-    function _isOutOfBounds(Run memory run, OperandView memory operand, bytes calldata descriptor)
-        private
-        pure
-        returns (bool)
-    {
-        uint256 offset = operand.boundAt;
-        for (uint256 i = 0; i < operand.bounds; ++i) {
-            int256 value = Descriptor.affine(descriptor, offset, run.coordinates);
-            offset += 8 + 8 * run.coordinates.length;
-            if (value < 0 || value >= Descriptor.i64(descriptor, offset)) return true;
-            offset += 8;
-        }
-        return false;
-    }
-
-    function _open(
-        Run memory run,
-        OperandView memory operand,
-        uint256 element,
-        bytes calldata descriptor,
-        Opening[] calldata openings
-    ) private pure returns (uint32) {
-        if (run.opened >= openings.length) {
-            revert WrongNumberOfOpenings(openings.length, run.opened + 1);
-        }
-        Opening calldata opening = openings[run.opened++];
-        Place memory place;
-        (place.tag, place.root) = _commitment(run, operand);
-        place.index = operand.index;
-        place.tensor = operand.tensor;
-        place.leaf = element / LEAF_WORDS;
-        opening.verify(place, descriptor);
-        return Openings.word(opening.leaf, element);
-    }
-
-    /// @dev What both sides are bound to: the state before the step, the constants, the trace of the step.
-    function _commitment(Run memory run, OperandView memory operand) private pure returns (uint8, bytes32) {
-        if (operand.source == SOURCE_STATE) return (TAG_STATE, run.pre);
-        if (operand.source == SOURCE_CONSTANT) return (TAG_CONSTANTS, run.constants);
-        // Later nodes are not agreed upon: a program that reads one is invalid.
-        if (operand.index >= run.nodeIndex) revert InvalidOperand(operand.index);
-        return (TAG_TRACE, run.trace);
+        if (register >= source.node.body.inputs) return (0, 0);
+        kind = Descriptor.u8(descriptor, source.node.inputAt + 2 * register);
+        index = Descriptor.u8(descriptor, source.node.inputAt + 2 * register + 1);
+        bool exists;
+        if (kind == INPUT_OPERAND) exists = index < source.node.operandAt.length;
+        else if (kind == INPUT_COORDINATE) exists = index < source.coordinates.length;
+        else if (kind == INPUT_ACCUMULATOR) exists = index == 0 && Descriptor.u8(descriptor, source.node.foldAt) != 0;
+        if (!exists) revert InvalidInput(register);
     }
 }

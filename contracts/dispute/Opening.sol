@@ -3,51 +3,72 @@ pragma solidity 0.8.37;
 
 import {LEAF_BYTES, LEAF_WORDS, MerkleBranch, TAG_LEAF} from "../commitments/MerkleBranch.sol";
 import {Descriptor, TypeView} from "./Descriptor.sol";
-
-/// @notice A data leaf of a tensor in a list of tensors (a state, a trace or the constants), with the branches that prove where it stands.
-struct Opening {
-    uint32 listCount; // tensors in the list
-    bytes leaf; // 256 bytes
-    bytes32[] leafBranch; // in the tensor's tree
-    bytes32[] listBranch; // in the list's tree
-}
-
-/// @notice Where an opening has to stand.
-struct Place {
-    uint8 tag; // domain of the list
-    bytes32 root; // commitment to the list
-    uint256 index; // of the tensor in the list
-    TypeView tensor;
-    uint256 leaf; // index of the leaf in the tensor
-}
+import {Cursor, Reader} from "./Reader.sol";
 
 /// @title Openings
-/// @notice Checks openings and reads words from them.
+/// @notice Reads openings (docs/spec/dispute.md, Openings), and words from the leaves in them.
 library Openings {
+    using Reader for Cursor;
+
     uint256 private constant ODD_BYTES = 0x00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff;
     uint256 private constant ODD_PAIRS = 0x0000ffff0000ffff0000ffff0000ffff0000ffff0000ffff0000ffff0000ffff;
 
-    /// @notice A leaf has `actual` bytes instead of 256.
-    error WrongLeafLength(uint256 actual);
     /// @notice The opening does not lead to the commitment.
     error WrongInclusionProof();
 
-    /// @notice Reverts unless the opening shows the leaf that stands at `place`.
-    /// @param opening What was opened.
-    /// @param place Where it has to stand.
-    /// @param descriptor The bytes in which `place.tensor` is a type.
-    function verify(Opening calldata opening, Place memory place, bytes calldata descriptor) internal pure {
-        if (opening.leaf.length != LEAF_BYTES) revert WrongLeafLength(opening.leaf.length);
-        TypeView memory tensor = place.tensor;
-        bytes32 hash = MerkleBranch.climbIn(
-            MerkleBranch.tagged(TAG_LEAF, opening.leaf),
-            place.leaf,
-            opening.leafBranch,
-            Descriptor.leaves(tensor.elements)
+    /// @notice Reads `leaf ‖ branch in its tensor's tree`: the leaf, and the root of the tensor that has it at `index`.
+    /// @param descriptor The bytes in which `tensor` is a type.
+    function leafOf(Cursor memory cursor, TypeView memory tensor, uint256 index, bytes calldata descriptor)
+        internal
+        pure
+        returns (bytes calldata leaf, bytes32 tensorRoot)
+    {
+        leaf = cursor.slice(LEAF_BYTES);
+        uint256 count = Descriptor.leaves(tensor.elements);
+        tensorRoot = MerkleBranch.climbIn(
+            MerkleBranch.tagged(TAG_LEAF, leaf), index, cursor.hashes(MerkleBranch.depth(count)), count
         );
-        hash = MerkleBranch.tensorRoot(descriptor[tensor.begin:tensor.end], hash);
-        hash = MerkleBranch.climbIn(hash, place.index, opening.listBranch, opening.listCount);
-        if (MerkleBranch.listRoot(place.tag, opening.listCount, hash) != place.root) revert WrongInclusionProof();
+        tensorRoot = MerkleBranch.tensorRoot(descriptor[tensor.begin:tensor.end], tensorRoot);
+    }
+
+    /// @notice Reads `leaf ‖ leaf ‖ branches` of the leaves at `index` and `index + 1`. The siblings come from the bottom up, and
+    /// where the two paths are apart the left one's first; once the paths have met there is one of each height.
+    /// @param descriptor The bytes in which `tensor` is a type.
+    function leavesOf(Cursor memory cursor, TypeView memory tensor, uint256 index, bytes calldata descriptor)
+        internal
+        pure
+        returns (bytes calldata left, bytes calldata right, bytes32 tensorRoot)
+    {
+        uint256 count = Descriptor.leaves(tensor.elements);
+        if (index + 1 >= count) revert MerkleBranch.IndexOutOfRange(index + 1, count);
+        left = cursor.slice(LEAF_BYTES);
+        right = cursor.slice(LEAF_BYTES);
+        tensorRoot = _climbBoth(
+            cursor,
+            MerkleBranch.tagged(TAG_LEAF, left),
+            MerkleBranch.tagged(TAG_LEAF, right),
+            index,
+            MerkleBranch.depth(count)
+        );
+        tensorRoot = MerkleBranch.tensorRoot(descriptor[tensor.begin:tensor.end], tensorRoot);
+    }
+
+    /// @notice Reads the branch of a tensor in a list, and reverts unless it leads to the list's root.
+    /// @param tag Domain of the list.
+    /// @param root Commitment to the list.
+    /// @param count Tensors in the list.
+    /// @param index The tensor's.
+    function requireIn(
+        Cursor memory cursor,
+        uint8 tag,
+        bytes32 root,
+        uint256 count,
+        uint256 index,
+        bytes32 tensorRoot
+    ) internal pure {
+        bytes32[] calldata branch = cursor.hashes(MerkleBranch.depth(count));
+        bytes32 tree = MerkleBranch.climbIn(tensorRoot, index, branch, count);
+        if (MerkleBranch.listRoot(tag, uint32(count), tree) != root) revert WrongInclusionProof();
     }
 
     /// @notice Eight words of a leaf, from word `8 * row` on, the first one in the highest 32 bits. The caller has checked that
@@ -73,5 +94,21 @@ library Openings {
         }
         w = ((w & 0x00ff00ff) << 8) | ((w >> 8) & 0x00ff00ff);
         return (w << 16) | (w >> 16);
+    }
+
+    /// @dev The root over the leaves `left` at `index` and `right` at `index + 1`, both of which the tree has.
+    function _climbBoth(Cursor memory cursor, bytes32 left, bytes32 right, uint256 index, uint256 height)
+        private
+        pure
+        returns (bytes32)
+    {
+        // An odd left one and its right neighbour have different parents, neighbours again; the halved index is even in the end,
+        // below the tree's root, because the right one lies in the tree.
+        for (; index % 2 == 1; index /= 2) {
+            left = MerkleBranch.inner(cursor.hash(), left);
+            right = MerkleBranch.inner(right, cursor.hash());
+            --height;
+        }
+        return MerkleBranch.climb(MerkleBranch.inner(left, right), index / 2, cursor.hashes(height - 1));
     }
 }
