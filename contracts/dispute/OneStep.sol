@@ -210,7 +210,8 @@ contract OneStep is IOneStep {
             // A longer body is opened first.
             revert NotProvable(level);
         }
-        if (run.end - run.term > MAX_CHUNK) revert NotProvable(level);
+        uint256 terms = run.end - run.term;
+        if (terms == 0 || terms > MAX_CHUNK) revert NotProvable(level);
         if (frame != picked.frame) revert WrongFacts(frame);
     }
 

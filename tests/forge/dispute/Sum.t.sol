@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity 0.8.37;
+
+import {MerkleBranch} from "../../../contracts/commitments/MerkleBranch.sol";
+import {Picked} from "../../../contracts/dispute/IOneStep.sol";
+import {OneStep} from "../../../contracts/dispute/OneStep.sol";
+import {Openings} from "../../../contracts/dispute/Opening.sol";
+import {Reader} from "../../../contracts/dispute/Reader.sol";
+import {StepBase} from "./StepBase.sol";
+
+/// @notice The distance of one leaf of a slot in two states.
+contract SumTest is StepBase {
+    uint8 private constant COMPONENT = 2;
+    bytes32 private _x;
+    bytes32 private _y;
+
+    /// @dev Leaf `leaf` of slot 0 or 1, before and after `change` words of its second word on have become 2 greater.
+    function _case(uint256 slot, uint64 leaf, uint256 change) private returns (Picked memory p, bytes memory rest) {
+        _x = _stateRoot();
+        bytes memory opening = _open(1, slot, leaf);
+        for (uint256 i = 0; i < change; i++) {
+            state[slot][64 * leaf + 1 + i] = _float((slot == 0 ? 1 : 1000) + 64 * leaf + 1 + i + 2);
+        }
+        _commit();
+        _y = _stateRoot();
+        opening = abi.encodePacked(opening, _open(1, slot, leaf));
+        bytes memory descriptor =
+            abi.encodePacked(COMPONENT, _type(_dtype(1, slot), state[slot].length), uint32(3), uint8(0));
+        bytes32 frame = keccak256(abi.encodePacked(PROGRAM, _x, _y, COMPONENT));
+        frame = keccak256(abi.encodePacked(frame, uint32(slot), keccak256(descriptor)));
+        p = Picked(SUM_LEAVES, 0, leaf, leaf + 1, 0, 0, frame);
+        rest = abi.encodePacked(PROGRAM, _x, _y, COMPONENT, uint32(slot), uint16(descriptor.length), descriptor, opening);
+    }
+
+    function test_whole_leaf() public {
+        (Picked memory p, bytes memory rest) = _case(0, 1, 3);
+        vm.assertEq(oneStep.sum(p, rest), 3 * 4 * 2 ** 80);
+    }
+
+    function test_last_leaf_ends_with_the_tensor() public {
+        (Picked memory p, bytes memory rest) = _case(1, 2, 1);
+        vm.assertEq(oneStep.sum(p, rest), 4 * 2 ** 80);
+    }
+
+    function test_integers() public {
+        (Picked memory p, bytes memory rest) = _case(2, 0, 0);
+        vm.assertEq(oneStep.sum(p, rest), 0);
+    }
+
+    function test_leaf_past_the_end() public {
+        (Picked memory p, bytes memory rest) = _case(1, 2, 1);
+        p.lo = 3;
+        vm.expectPartialRevert(MerkleBranch.IndexOutOfRange.selector);
+        oneStep.sum(p, rest);
+    }
+
+    function test_other_leaf() public {
+        (Picked memory p, bytes memory rest) = _case(0, 1, 3);
+        p.lo = 2;
+        vm.expectRevert(Openings.WrongInclusionProof.selector);
+        oneStep.sum(p, rest);
+    }
+
+    function test_each_fact_is_bound() public {
+        (Picked memory p, bytes memory rest) = _case(0, 1, 3);
+        for (uint256 i = 0; i < 3 * 32 + 1 + 4; i++) {
+            rest[i] ^= 0x10;
+            vm.expectPartialRevert(OneStep.WrongFacts.selector);
+            oneStep.sum(p, rest);
+            rest[i] ^= 0x10;
+        }
+        rest[3 * 32 + 1 + 4 + 2] ^= 0x01;
+        vm.expectPartialRevert(OneStep.WrongFacts.selector);
+        oneStep.sum(p, rest);
+    }
+
+    function test_each_byte_of_the_openings_counts() public {
+        (Picked memory p, bytes memory rest) = _case(0, 1, 3);
+        uint256 opening = 4 + 256 + 4 * 32;
+        for (uint256 i = rest.length - 2 * opening; i < rest.length; i += 11) {
+            // The counts of the lists say how long branches are: other errors.
+            if (i < rest.length - 2 * opening + 4 || (i >= rest.length - opening && i < rest.length - opening + 4)) continue;
+            rest[i] ^= 0x01;
+            vm.expectRevert(Openings.WrongInclusionProof.selector);
+            oneStep.sum(p, rest);
+            rest[i] ^= 0x01;
+        }
+    }
+
+    function test_length_is_exact() public {
+        (Picked memory p, bytes memory rest) = _case(0, 1, 3);
+        bytes memory longer = abi.encodePacked(rest, uint8(0));
+        vm.expectPartialRevert(Reader.LeftOver.selector);
+        oneStep.sum(p, longer);
+        uint256 length = rest.length;
+        for (uint256 i = 0; i < length; i += 1 + i / 32) {
+            assembly ("memory-safe") {
+                mstore(rest, i)
+            }
+            vm.expectPartialRevert(Reader.MissingBytes.selector);
+            oneStep.sum(p, rest);
+        }
+    }
+
+    function test_other_levels() public {
+        (Picked memory p, bytes memory rest) = _case(0, 1, 3);
+        p.level = LEAF;
+        vm.expectPartialRevert(OneStep.NotProvable.selector);
+        oneStep.sum(p, rest);
+    }
+}
