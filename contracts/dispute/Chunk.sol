@@ -22,17 +22,12 @@ library Chunk {
         uint256 right; // the same of the leaf after it, if there is more than one
     }
 
-    /// @notice Reverts unless the terms from that with coordinates `first` to that with coordinates `last`, `steps` terms later, differ
-    /// in one coordinate only: then every affine form is one of the term's index.
-    function requireRow(uint256[] memory first, uint256[] memory last, uint256 steps) internal pure {
-        uint256 differing = 0;
-        for (uint256 i = 0; i < first.length; ++i) {
-            if (first[i] == last[i]) continue;
-            // A coordinate before the last one of its size grows slower than the index.
-            if (last[i] != first[i] + steps) revert CrossesRow();
-            ++differing;
+    /// @notice Reverts unless the coordinates of the first and the last term differ in the last one only: it counts the terms then, and
+    /// along them every affine form is one of a single number.
+    function requireRow(uint256[] memory first, uint256[] memory last) internal pure {
+        for (uint256 i = 0; i + 1 < first.length; ++i) {
+            if (first[i] != last[i]) revert CrossesRow();
         }
-        if (differing != 1) revert CrossesRow();
     }
 
     /// @notice The words of an operand from the source's coordinates to those of the `last` term, from the next opening.

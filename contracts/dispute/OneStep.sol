@@ -219,7 +219,7 @@ contract OneStep is IOneStep {
         (uint256 a, uint256 b, bool isSame) = _factors(source, descriptor);
         uint256 terms = run.end - run.term;
         uint256[] memory last = Operands.coordinates(source, descriptor, run.element, run.end - 1);
-        Chunk.requireRow(source.coordinates, last, terms - 1);
+        Chunk.requireRow(source.coordinates, last);
         Chunk.Words memory x = Chunk.words(source, a, last, terms - 1, descriptor);
         Chunk.Words memory y = isSame ? x : Chunk.words(source, b, last, terms - 1, descriptor);
         return uint32(Chunk.fold(x, y, terms, run.accumulator));

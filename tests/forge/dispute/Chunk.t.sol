@@ -162,24 +162,22 @@ contract ChunkTest is StepBase {
         _refuse(_folder(on, on, INPUTS, FMA), 90, 110, openings, Chunk.CrossesRow.selector);
     }
 
-    /// @dev Dimensions of size 1 behind the row do not end it; a row of the first dimension, of several words each, is none.
-    function test_row_before_dimensions_of_one() public {
-        int64[] memory strides = new int64[](4);
-        strides[2] = 1;
+    /// @dev Addresses that grow by one along the fold's first dimension are no row, even where the last one has one place only.
+    function test_row_is_along_the_last_dimension() public {
         bytes memory operands = abi.encodePacked(
             uint8(2),
-            _operand(1, 0, 200, 0, strides, hex"00", hex"00"),
-            _operand(1, 1, 130, 0, strides, hex"00", hex"00")
+            _operand(1, 0, 200, 0, _strides(1, 0), hex"00", hex"00"),
+            _operand(1, 1, 130, 0, _strides(1, 0), hex"00", hex"00")
         );
         bytes memory openings = abi.encodePacked(_open(1, 0, 0), _open(1, 1, 0));
-        Facts memory f = _facts(_describe(hex"0100000003", hex"020000003200000001", INIT, operands, INPUTS, FMA));
-        Picked memory p = Picked(TERMS, 0, 10, 30, 0, 0, _frame(f, TERMS, 50, INIT, 1));
-        vm.assertEq(uint256(oneStep.execute(p, "", _rest(f, TERMS, openings)).computed), _expected(10, 10, 20, 0));
-        f.descriptor = _describe(hex"0100000003", hex"020000003200000002", INIT, operands, INPUTS, FMA);
-        p = Picked(TERMS, 0, 10, 13, 0, 0, _frame(f, TERMS, 100, INIT, 1));
-        bytes memory rest = _rest(f, TERMS, openings);
-        vm.expectRevert(Chunk.CrossesRow.selector);
-        oneStep.execute(p, "", rest);
+        for (uint32 size = 1; size < 3; size++) {
+            bytes memory fold = abi.encodePacked(hex"0200000032", size);
+            Facts memory f = _facts(_describe(hex"0100000003", fold, INIT, operands, INPUTS, FMA));
+            Picked memory p = Picked(TERMS, 0, 10, 13, 0, 0, _frame(f, TERMS, 50 * size, INIT, 1));
+            bytes memory rest = _rest(f, TERMS, openings);
+            vm.expectRevert(Chunk.CrossesRow.selector);
+            oneStep.execute(p, "", rest);
+        }
     }
 
     function test_strides_other_than_one() public {
