@@ -27,11 +27,17 @@ library MerkleBranch {
     /// @notice Index `index` does not exist in a list of `count`.
     error IndexOutOfRange(uint256 index, uint256 count);
 
-    /// @notice The smallest `d` with `2^d >= count`.
+    /// @notice The smallest `d` with `2^d >= count`, which is at most 2^32.
     function depth(uint256 count) internal pure returns (uint256 d) {
-        unchecked {
-            // Ends: at d = 256 the shift yields 0 only for counts that no list here can have (they are below 2^32).
-            while ((uint256(1) << d) < count) ++d;
+        if (count < 2) return 0;
+        assembly ("memory-safe") {
+            // Bits of `count - 1`, one bit of the result after the other.
+            let rest := sub(count, 1)
+            d := shl(4, lt(0xffff, rest))
+            d := or(d, shl(3, lt(0xff, shr(d, rest))))
+            d := or(d, shl(2, lt(0xf, shr(d, rest))))
+            d := or(d, shl(1, lt(0x3, shr(d, rest))))
+            d := add(1, or(d, lt(0x1, shr(d, rest))))
         }
     }
 
@@ -54,11 +60,15 @@ library MerkleBranch {
             // Free memory: the two children go right or left of each other behind the tag.
             let hashed := mload(0x40)
             mstore8(hashed, TAG_INNER)
-            for { let i := 0 } lt(i, branch.length) { i := add(i, 1) } {
-                let isRight := and(shr(i, index), 1)
-                mstore(add(add(hashed, 1), mul(32, isRight)), result)
-                mstore(add(add(hashed, 1), mul(32, iszero(isRight))), calldataload(add(branch.offset, mul(32, i))))
+            let left := add(hashed, 1)
+            let right := add(hashed, 33)
+            let sibling := branch.offset
+            for { let end := add(sibling, shl(5, branch.length)) } lt(sibling, end) { sibling := add(sibling, 32) } {
+                let side := shl(5, and(index, 1))
+                mstore(add(left, side), result)
+                mstore(sub(right, side), calldataload(sibling))
                 result := keccak256(hashed, 65)
+                index := shr(1, index)
             }
         }
     }

@@ -15,13 +15,6 @@ library Chunk {
     /// @notice The operand gathers, is not read from adjacent words, or yields its fill somewhere in the chunk.
     error NotAdjacent(uint256 operand);
 
-    /// @notice The words of the terms, in the leaves that hold them.
-    struct Words {
-        uint256 first; // address of the first
-        uint256 left; // byte of calldata at which the leaf with the first begins
-        uint256 right; // the same of the leaf after it, if there is more than one
-    }
-
     /// @notice Reverts unless the coordinates of the first and the last term differ in the last one only: it counts the terms then, and
     /// along them every affine form is one of a single number.
     function requireRow(uint256[] memory first, uint256[] memory last) internal pure {
@@ -31,14 +24,16 @@ library Chunk {
     }
 
     /// @notice The words of an operand from the source's coordinates to those of the `last` term, from the next opening.
-    function words(
+    /// @param steps Terms from the first to the last one; at most 63, so that two leaves hold them.
+    /// @return words Byte of calldata at which the first of them begins; the others follow, because leaves do.
+    function open(
         Source memory source,
         uint256 index,
         uint256[] memory last,
         uint256 steps,
         bytes calldata descriptor
-    ) internal pure returns (Words memory run) {
-        OperandView memory operand = Operands.view_(source, index, descriptor);
+    ) internal pure returns (uint256 words) {
+        OperandView memory operand = Operands.viewOf(source, index, descriptor);
         int256 begin = Descriptor.affine(descriptor, operand.affineAt, source.coordinates);
         int256 end = Descriptor.affine(descriptor, operand.affineAt, last);
         // Bounds are affine too: what holds at both ends holds in between.
@@ -48,41 +43,25 @@ library Chunk {
                 || Operands.isOutOfBounds(operand, source.coordinates, descriptor)
                 || Operands.isOutOfBounds(operand, last, descriptor)
         ) revert NotAdjacent(index);
-        run.first = uint256(begin);
-        uint256 leaf = run.first / LEAF_WORDS;
-        bytes calldata left;
-        bytes calldata right;
-        if (uint256(end) / LEAF_WORDS == leaf) {
-            left = Operands.open(source, operand, leaf, descriptor);
-            right = left;
-        } else {
-            (left, right) = Operands.openTwo(source, operand, leaf, descriptor);
-        }
+        uint256 first = uint256(begin);
+        bool isTwo = uint256(end) / LEAF_WORDS != first / LEAF_WORDS;
+        bytes calldata leaves = Operands.open(source, operand, first / LEAF_WORDS, isTwo, descriptor);
         assembly ("memory-safe") {
-            mstore(add(run, 32), left.offset)
-            mstore(add(run, 64), right.offset)
+            words := add(leaves.offset, mul(4, mod(first, LEAF_WORDS)))
         }
     }
 
-    /// @notice The accumulator after `terms` terms.
-    function fold(Words memory a, Words memory b, uint256 terms, uint256 accumulator) internal pure returns (uint256) {
-        for (uint256 i = 0; i < terms; ++i) {
-            accumulator = Float32.fma(_word(a, i), _word(b, i), accumulator);
-        }
-        return accumulator;
-    }
-
-    function _word(Words memory run, uint256 i) private pure returns (uint256) {
+    /// @notice The accumulator after `terms` terms on the words at the bytes `a` and `b` of calldata.
+    function fold(uint256 a, uint256 b, uint256 terms, uint256 accumulator) internal pure returns (uint256) {
         unchecked {
-            // Addresses are those of elements.
-            uint256 element = run.first + i;
-            uint256 offset = element / LEAF_WORDS == run.first / LEAF_WORDS ? run.left : run.right;
-            bytes calldata leaf;
-            assembly ("memory-safe") {
-                leaf.offset := offset
-                leaf.length := 256
+            uint256 x;
+            uint256 y;
+            for (uint256 i = 0; i < terms; ++i) {
+                if (i % 8 == 0) (x, y) = (Openings.eightWordsAt(a + 4 * i), Openings.eightWordsAt(b + 4 * i));
+                accumulator = Float32.fma(x >> 224, y >> 224, accumulator);
+                (x, y) = (x << 32, y << 32);
             }
-            return Openings.word(leaf, element);
+            return accumulator;
         }
     }
 }

@@ -256,7 +256,9 @@ library Descriptor {
 
     /// @notice The byte at `offset`.
     function u8(bytes calldata data, uint256 offset) internal pure returns (uint8 value) {
-        _require(data, offset, 1);
+        unchecked {
+            if (offset + 1 > data.length) revert Truncated(offset + 1);
+        }
         assembly ("memory-safe") {
             value := shr(248, calldataload(add(data.offset, offset)))
         }
@@ -264,7 +266,9 @@ library Descriptor {
 
     /// @notice Four bytes at `offset`, big-endian.
     function u32(bytes calldata data, uint256 offset) internal pure returns (uint32 value) {
-        _require(data, offset, 4);
+        unchecked {
+            if (offset + 4 > data.length) revert Truncated(offset + 4);
+        }
         assembly ("memory-safe") {
             value := shr(224, calldataload(add(data.offset, offset)))
         }
@@ -272,7 +276,9 @@ library Descriptor {
 
     /// @notice Eight bytes at `offset`, big-endian two's complement.
     function i64(bytes calldata data, uint256 offset) internal pure returns (int64 value) {
-        _require(data, offset, 8);
+        unchecked {
+            if (offset + 8 > data.length) revert Truncated(offset + 8);
+        }
         assembly ("memory-safe") {
             value := sar(192, calldataload(add(data.offset, offset)))
         }

@@ -220,8 +220,8 @@ contract OneStep is IOneStep {
         uint256 terms = run.end - run.term;
         uint256[] memory last = Operands.coordinates(source, descriptor, run.element, run.end - 1);
         Chunk.requireRow(source.coordinates, last);
-        Chunk.Words memory x = Chunk.words(source, a, last, terms - 1, descriptor);
-        Chunk.Words memory y = isSame ? x : Chunk.words(source, b, last, terms - 1, descriptor);
+        uint256 x = Chunk.open(source, a, last, terms - 1, descriptor);
+        uint256 y = isSame ? x : Chunk.open(source, b, last, terms - 1, descriptor);
         return uint32(Chunk.fold(x, y, terms, run.accumulator));
     }
 
@@ -293,8 +293,11 @@ contract OneStep is IOneStep {
         returns (uint8 kind, uint256 index)
     {
         if (register >= source.node.body.inputs) return (0, 0);
-        kind = Descriptor.u8(descriptor, source.node.inputAt + 2 * register);
-        index = Descriptor.u8(descriptor, source.node.inputAt + 2 * register + 1);
+        unchecked {
+            // A byte each for kind and index.
+            uint256 offset = source.node.inputAt + 2 * register;
+            (kind, index) = (Descriptor.u8(descriptor, offset), Descriptor.u8(descriptor, offset + 1));
+        }
         bool exists;
         if (kind == INPUT_OPERAND) exists = index < source.node.operandAt.length;
         else if (kind == INPUT_COORDINATE) exists = index < source.coordinates.length;

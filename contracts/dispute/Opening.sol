@@ -24,10 +24,7 @@ library Openings {
         returns (bytes calldata leaf, bytes32 tensorRoot)
     {
         leaf = cursor.slice(LEAF_BYTES);
-        uint256 count = Descriptor.leaves(tensor.elements);
-        tensorRoot = MerkleBranch.climbIn(
-            MerkleBranch.tagged(TAG_LEAF, leaf), index, cursor.hashes(MerkleBranch.depth(count)), count
-        );
+        tensorRoot = _climb(cursor, MerkleBranch.tagged(TAG_LEAF, leaf), index, Descriptor.leaves(tensor.elements));
         tensorRoot = MerkleBranch.tensorRoot(descriptor[tensor.begin:tensor.end], tensorRoot);
     }
 
@@ -37,20 +34,15 @@ library Openings {
     function leavesOf(Cursor memory cursor, TypeView memory tensor, uint256 index, bytes calldata descriptor)
         internal
         pure
-        returns (bytes calldata left, bytes calldata right, bytes32 tensorRoot)
+        returns (bytes calldata leaves, bytes32 tensorRoot)
     {
         uint256 count = Descriptor.leaves(tensor.elements);
         if (index + 1 >= count) revert MerkleBranch.IndexOutOfRange(index + 1, count);
-        left = cursor.slice(LEAF_BYTES);
-        right = cursor.slice(LEAF_BYTES);
-        tensorRoot = _climbBoth(
-            cursor,
-            MerkleBranch.tagged(TAG_LEAF, left),
-            MerkleBranch.tagged(TAG_LEAF, right),
-            index,
-            MerkleBranch.depth(count)
-        );
-        tensorRoot = MerkleBranch.tensorRoot(descriptor[tensor.begin:tensor.end], tensorRoot);
+        leaves = cursor.slice(2 * LEAF_BYTES);
+        bytes32 left = MerkleBranch.tagged(TAG_LEAF, leaves[:LEAF_BYTES]);
+        bytes32 right = MerkleBranch.tagged(TAG_LEAF, leaves[LEAF_BYTES:]);
+        bytes32 tree = _climbBoth(cursor, left, right, index, MerkleBranch.depth(count));
+        tensorRoot = MerkleBranch.tensorRoot(descriptor[tensor.begin:tensor.end], tree);
     }
 
     /// @notice Reads the branch of a tensor in a list, and reverts unless it leads to the list's root.
@@ -66,16 +58,24 @@ library Openings {
         uint256 index,
         bytes32 tensorRoot
     ) internal pure {
-        bytes32[] calldata branch = cursor.hashes(MerkleBranch.depth(count));
-        bytes32 tree = MerkleBranch.climbIn(tensorRoot, index, branch, count);
+        bytes32 tree = _climb(cursor, tensorRoot, index, count);
         if (MerkleBranch.listRoot(tag, uint32(count), tree) != root) revert WrongInclusionProof();
     }
 
     /// @notice Eight words of a leaf, from word `8 * row` on, the first one in the highest 32 bits. The caller has checked that
     /// the leaf has 256 bytes and that `row < 8`.
-    function eightWords(bytes calldata leaf, uint256 row) internal pure returns (uint256 words) {
+    function eightWords(bytes calldata leaf, uint256 row) internal pure returns (uint256) {
+        uint256 offset;
         assembly ("memory-safe") {
-            words := calldataload(add(leaf.offset, mul(32, row)))
+            offset := add(leaf.offset, mul(32, row))
+        }
+        return eightWordsAt(offset);
+    }
+
+    /// @notice Eight words from byte `offset` of calldata on, the first one in the highest 32 bits.
+    function eightWordsAt(uint256 offset) internal pure returns (uint256 words) {
+        assembly ("memory-safe") {
+            words := calldataload(offset)
         }
         // Leaves are little-endian: this turns round the bytes of all eight at once.
         words = ((words & ODD_BYTES) << 8) | ((words >> 8) & ODD_BYTES);
@@ -94,6 +94,12 @@ library Openings {
         }
         w = ((w & 0x00ff00ff) << 8) | ((w >> 8) & 0x00ff00ff);
         return (w << 16) | (w >> 16);
+    }
+
+    /// @dev The root of a tree over `count` leaves that has `leaf` at `index`.
+    function _climb(Cursor memory cursor, bytes32 leaf, uint256 index, uint256 count) private pure returns (bytes32) {
+        if (index >= count) revert MerkleBranch.IndexOutOfRange(index, count);
+        return MerkleBranch.climb(leaf, index, cursor.hashes(MerkleBranch.depth(count)));
     }
 
     /// @dev The root over the leaves `left` at `index` and `right` at `index + 1`, both of which the tree has.

@@ -46,11 +46,11 @@ library Operands {
 
     /// @notice One operand at the coordinates: the fill, or a word proved by the next opening.
     function read(Source memory source, uint256 index, bytes calldata descriptor) internal pure returns (uint32) {
-        OperandView memory operand = view_(source, index, descriptor);
+        OperandView memory operand = viewOf(source, index, descriptor);
         if (operand.gatherAt == 0) return _readAt(source, operand, 0, descriptor);
         uint256 through = Descriptor.u8(descriptor, operand.gatherAt);
         if (through >= index) revert InvalidOperand(index);
-        OperandView memory indices = view_(source, through, descriptor);
+        OperandView memory indices = viewOf(source, through, descriptor);
         if (indices.gatherAt != 0) revert InvalidOperand(index);
         int256 value = int32(_readAt(source, indices, 0, descriptor));
         if (value < 0 || value >= Descriptor.i64(descriptor, operand.gatherAt + 9)) return operand.fill;
@@ -58,7 +58,7 @@ library Operands {
     }
 
     /// @notice An operand of the node; the others are not looked at.
-    function view_(Source memory source, uint256 index, bytes calldata descriptor)
+    function viewOf(Source memory source, uint256 index, bytes calldata descriptor)
         internal
         pure
         returns (OperandView memory)
@@ -67,42 +67,35 @@ library Operands {
     }
 
     /// @notice Whether a bound says that the operand is not read at these coordinates.
-    function isOutOfBounds(OperandView memory operand, uint256[] memory coordinates_, bytes calldata descriptor)
+    function isOutOfBounds(OperandView memory operand, uint256[] memory place, bytes calldata descriptor)
         internal
         pure
         returns (bool)
     {
         uint256 offset = operand.boundAt;
         for (uint256 i = 0; i < operand.bounds; ++i) {
-            int256 value = Descriptor.affine(descriptor, offset, coordinates_);
-            offset += 8 + 8 * coordinates_.length;
+            int256 value = Descriptor.affine(descriptor, offset, place);
+            offset += 8 + 8 * place.length;
             if (value < 0 || value >= Descriptor.i64(descriptor, offset)) return true;
             offset += 8;
         }
         return false;
     }
 
-    /// @notice Reads leaf `index` of the operand's tensor from the next opening.
-    function open(Source memory source, OperandView memory operand, uint256 index, bytes calldata descriptor)
-        internal
-        pure
-        returns (bytes calldata leaf)
-    {
-        uint256 count = _listCount(source, operand);
+    /// @notice Reads leaf `index` of the operand's tensor from the next opening, and the one after it if `isTwo`.
+    function open(
+        Source memory source,
+        OperandView memory operand,
+        uint256 index,
+        bool isTwo,
+        bytes calldata descriptor
+    ) internal pure returns (bytes calldata leaves) {
+        // Of a state and the constants an opening says how many tensors they are.
+        uint256 count = operand.source <= SOURCE_CONSTANT ? source.proof.number(4) : 0;
         bytes32 tensorRoot;
-        (leaf, tensorRoot) = Openings.leafOf(source.proof, operand.tensor, index, descriptor);
-        _requireAgreed(source, operand, count, tensorRoot);
-    }
-
-    /// @notice Reads the leaves `index` and `index + 1` of the operand's tensor from the next opening.
-    function openTwo(Source memory source, OperandView memory operand, uint256 index, bytes calldata descriptor)
-        internal
-        pure
-        returns (bytes calldata left, bytes calldata right)
-    {
-        uint256 count = _listCount(source, operand);
-        bytes32 tensorRoot;
-        (left, right, tensorRoot) = Openings.leavesOf(source.proof, operand.tensor, index, descriptor);
+        (leaves, tensorRoot) = isTwo
+            ? Openings.leavesOf(source.proof, operand.tensor, index, descriptor)
+            : Openings.leafOf(source.proof, operand.tensor, index, descriptor);
         _requireAgreed(source, operand, count, tensorRoot);
     }
 
@@ -113,10 +106,13 @@ library Operands {
         returns (uint256 rank)
     {
         rank = Descriptor.u8(descriptor, offset);
-        for (uint256 i = rank; i > 0; --i) {
-            uint256 size = Descriptor.u32(descriptor, offset + 4 * i - 3);
-            result[first + i - 1] = index % size;
-            index /= size;
+        unchecked {
+            // `Descriptor.node` has read these dimensions: none is zero, and there are as many places behind `first`.
+            for (uint256 i = rank; i > 0; --i) {
+                uint256 size = Descriptor.u32(descriptor, offset + 4 * i - 3);
+                result[first + i - 1] = index % size;
+                index /= size;
+            }
         }
     }
 
@@ -129,13 +125,8 @@ library Operands {
         if (isOutOfBounds(operand, source.coordinates, descriptor)) return operand.fill;
         int256 address_ = Descriptor.affine(descriptor, operand.affineAt, source.coordinates) + gathered;
         if (address_ < 0 || uint256(address_) >= operand.tensor.elements) return operand.fill;
-        bytes calldata leaf = open(source, operand, uint256(address_) / LEAF_WORDS, descriptor);
+        bytes calldata leaf = open(source, operand, uint256(address_) / LEAF_WORDS, false, descriptor);
         return Openings.word(leaf, uint256(address_));
-    }
-
-    /// @dev Of a state and the constants an opening says how many tensors they are.
-    function _listCount(Source memory source, OperandView memory operand) private pure returns (uint256) {
-        return operand.source <= SOURCE_CONSTANT ? source.proof.number(4) : 0;
     }
 
     /// @dev Reads the branch from the operand's tensor to what both sides agree on.
