@@ -27,13 +27,14 @@ library MerkleBranch {
     /// @notice Index `index` does not exist in a list of `count`.
     error IndexOutOfRange(uint256 index, uint256 count);
 
-    /// @notice The smallest `d` with `2^d >= count`, which is at most 2^32.
+    /// @notice The smallest `d` with `2^d >= count`, for counts up to 2^64.
     function depth(uint256 count) internal pure returns (uint256 d) {
         if (count < 2) return 0;
         assembly ("memory-safe") {
             // Bits of `count - 1`, one bit of the result after the other.
             let rest := sub(count, 1)
-            d := shl(4, lt(0xffff, rest))
+            d := shl(5, lt(0xffffffff, rest))
+            d := or(d, shl(4, lt(0xffff, shr(d, rest))))
             d := or(d, shl(3, lt(0xff, shr(d, rest))))
             d := or(d, shl(2, lt(0xf, shr(d, rest))))
             d := or(d, shl(1, lt(0x3, shr(d, rest))))

@@ -231,7 +231,10 @@ library Descriptor {
 
     /// @notice Data leaves of a tensor with so many elements.
     function leaves(uint256 elements) internal pure returns (uint256) {
-        return (elements + LEAF_WORDS - 1) / LEAF_WORDS;
+        unchecked {
+            // Elements are below 2^31.
+            return (elements + LEAF_WORDS - 1) / LEAF_WORDS;
+        }
     }
 
     /// @notice Value of the affine form at byte `offset`.

@@ -38,10 +38,15 @@ contract MerkleBranchTest is Base {
     }
 
     function test_depth() public pure {
-        uint256[9] memory counts = [uint256(1), 2, 3, 4, 5, 8, 9, 2 ** 31, 2 ** 32 - 1];
-        uint256[9] memory depths = [uint256(0), 1, 2, 2, 3, 3, 4, 31, 32];
+        uint256[13] memory counts =
+            [uint256(0), 1, 2, 3, 4, 5, 8, 9, 2 ** 31, 2 ** 32 - 1, 2 ** 32 + 1, 2 ** 50 + 1, 2 ** 64];
+        uint256[13] memory depths = [uint256(0), 0, 1, 2, 2, 3, 3, 4, 31, 32, 33, 51, 64];
         for (uint256 i = 0; i < counts.length; i++) {
             vm.assertEq(MerkleBranch.depth(counts[i]), depths[i]);
+        }
+        for (uint256 d = 1; d < 64; d++) {
+            vm.assertEq(MerkleBranch.depth(2 ** d), d);
+            vm.assertEq(MerkleBranch.depth(2 ** d + 1), d + 1);
         }
     }
 
