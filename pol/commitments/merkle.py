@@ -63,6 +63,37 @@ def branch_from_levels(levels_: Sequence[bytes], position: int) -> list[bytes]:
     return [node(levels_, height, position >> height ^ 1) for height in range(len(levels_) - 1)]
 
 
+def branch_of_two(leaves: Hashes, position: int) -> list[bytes]:
+    """The siblings of two adjacent leaves from the bottom up: left and right until paths meet, then one a height."""
+    levels_ = levels(leaves)
+    left, right = position, position + 1
+    node(levels_, 0, right)
+    found = []
+    for height in range(len(levels_) - 1):
+        if left == right:
+            found.append(node(levels_, height, left ^ 1))
+        elif left ^ 1 != right:
+            found += [node(levels_, height, left ^ 1), node(levels_, height, right ^ 1)]
+        left, right = left >> 1, right >> 1
+    return found
+
+
+def length_of_two(position: int, depth_: int) -> int:
+    """How many siblings `branch_of_two` yields at a position, in a tree of this depth that holds both leaves."""
+    apart = (position ^ (position + 1)).bit_length() - 1
+    return depth_ - 1 + apart
+
+
+def climb_two(left: bytes, right: bytes, position: int, siblings: Sequence[bytes]) -> bytes:
+    """The root that follows from leaves at ``position`` and the next one, and what `branch_of_two` yields for them."""
+    rest = list(siblings)
+    while position & 1:
+        if len(rest) < 2:
+            raise ProtocolError("the branch ends before the two paths meet")
+        left, right, rest, position = parent(rest[0], left), parent(right, rest[1]), rest[2:], position >> 1
+    return climb(parent(left, right), position >> 1, rest)
+
+
 def climb(leaf: bytes, position: int, siblings: Sequence[bytes]) -> bytes:
     """The root that follows from a leaf, its position and its branch; ProtocolError if the position is too great."""
     if not 0 <= position < 1 << len(siblings):

@@ -122,17 +122,17 @@ def address(operand: Operand, coords: tuple[int, ...], gathered: int | None) -> 
     return a if 0 <= a < operand.type.numel else None
 
 
-Reader: TypeAlias = Callable[[Operand, int], bytes]
-"""Yields the 256 bytes of a leaf of an operand's tensor; called in the order in which openings are listed."""
+Reader: TypeAlias = Callable[[Operand, range], bytes]
+"""Yields the bytes of one leaf of an operand's tensor, or of two adjacent ones; called in the order of the openings."""
 
 
-def operand_words(d: Disputed, step: int, read_leaf: Reader) -> tuple[int, ...]:
+def operand_words(d: Disputed, step: int, read_leaves: Reader) -> tuple[int, ...]:
     """The words that the disputed instruction takes, in the order of its registers.
 
     Args:
         d: one instruction of one term.
         step: the disputed step.
-        read_leaf: supplies what operands read; not asked where an operand yields its fill.
+        read_leaves: supplies what operands read; not asked where an operand yields its fill.
     """
     node = d.facts.node
     program = node.body
@@ -142,7 +142,10 @@ def operand_words(d: Disputed, step: int, read_leaf: Reader) -> tuple[int, ...]:
         operand = node.operands[index]
         gathered = read(operand.gather.operand) if operand.gather is not None else None
         a = address(operand, coords, gathered)
-        return operand.fill if a is None else word_in_leaf(read_leaf(operand, a // LEAF_WORDS), a % LEAF_WORDS)
+        if a is None:
+            return operand.fill
+        leaf = a // LEAF_WORDS
+        return word_in_leaf(read_leaves(operand, range(leaf, leaf + 1)), a % LEAF_WORDS)
 
     def register(number: int) -> int:
         if number >= program.inputs + len(program.constants):
@@ -163,7 +166,7 @@ def operand_words(d: Disputed, step: int, read_leaf: Reader) -> tuple[int, ...]:
     return tuple(words[number] for number in numbers)
 
 
-def chunk_words(d: Disputed, step: int, read_leaf: Reader) -> tuple[list[int], list[int]]:
+def chunk_words(d: Disputed, step: int, read_leaves: Reader) -> tuple[list[int], list[int]]:
     """The words of both operands of a chunk, term by term."""
     runs = chunk_addresses(d, step)
     assert runs is not None, "checked when the position was narrowed down"
@@ -171,22 +174,22 @@ def chunk_words(d: Disputed, step: int, read_leaf: Reader) -> tuple[list[int], l
     for operand, begin in runs:
         end = begin + d.end - d.begin
         leaves = range(begin // LEAF_WORDS, (end - 1) // LEAF_WORDS + 1)
-        data = b"".join(read_leaf(operand, leaf) for leaf in leaves)
+        data = read_leaves(operand, leaves)
         first = begin - LEAF_WORDS * leaves.start
         found.append([word_in_leaf(data, first + i) for i in range(d.end - d.begin)])
     return found[0], found[1]
 
 
-def instance(position: Position, index: int, claimed: bytes, read_leaf: Reader) -> Instance:
+def instance(position: Position, index: int, claimed: bytes, read_leaves: Reader) -> Instance:
     """Execute what is left to be disputed, on leaves that are supplied."""
     d, step = disputed(position, index), step_of(position.facts).step
     said = int.from_bytes(claimed, "big")
     if d.is_chunk:
         computed = np.array([d.agreed], np.uint32)
-        for a, b in zip(*chunk_words(d, step, read_leaf), strict=True):
+        for a, b in zip(*chunk_words(d, step, read_leaves), strict=True):
             computed = execute(Op.FFMA, np.array([a], np.uint32), np.array([b], np.uint32), computed)
         return Instance(None, (), said, int(computed[0]))
-    operands = operand_words(d, step, read_leaf)
+    operands = operand_words(d, step, read_leaves)
     op = d.facts.node.body.instructions[d.instruction].op
     return Instance(op, operands, said, int(execute(op, *(np.array([w], np.uint32) for w in operands))[0]))
 
@@ -213,22 +216,22 @@ def _reader(position: Position, openings: Iterator[Opening]) -> Reader:
     at_step, at_node = step_of(position.facts), node_of(position.facts)
     picks: tuple[AtSubtree, ...] = picked_roots(at_node.before)
 
-    def read_leaf(operand: Operand, leaf: int) -> bytes:
+    def read_leaves(operand: Operand, leaves: range) -> bytes:
         what = f"{operand.source.name.lower()} {operand.index}"
         opening = next(openings, None)
         if opening is None:
             raise IllegalMove(f"an opening of {what} is missing")
         match operand.source:
             case Source.NODE:
-                require_node_opening(opening, picks, at_node.number, operand.index, operand.type, leaf)
+                require_node_opening(opening, picks, at_node.number, operand.index, operand.type, leaves)
             case Source.STATE:
-                require_opening(opening, ListTag.STATE, at_step.pre, operand.index, operand.type, leaf, what)
+                require_opening(opening, ListTag.STATE, at_step.pre, operand.index, operand.type, leaves, what)
             case Source.CONSTANT:
                 root = at_step.before.constants
-                require_opening(opening, ListTag.CONSTANTS, root, operand.index, operand.type, leaf, what)
+                require_opening(opening, ListTag.CONSTANTS, root, operand.index, operand.type, leaves, what)
         return opening.leaf
 
-    return read_leaf
+    return read_leaves
 
 
 def prove_slot(position: Position, index: int, claimed: bytes, move: ProveSlot) -> Ended:
@@ -253,8 +256,9 @@ def prove_sum(position: Position, index: int, claimed: bytes, move: ProveSum) ->
     slot, ends = Slot.decode(facts.descriptor), position.boundaries
     if ends[index + 1] - ends[index] > 1:
         raise IllegalMove("more than one leaf is disputed: answer")
+    leaves = range(ends[index], ends[index + 1])
     for opening, root, what in ((move.x, facts.before.x, "state X"), (move.y, facts.before.y, "state Y")):
-        require_opening(opening, ListTag.STATE, root, facts.slot, slot.type, ends[index], what)
+        require_opening(opening, ListTag.STATE, root, facts.slot, slot.type, leaves, what)
     real = min(LEAF_WORDS, slot.type.numel - LEAF_WORDS * ends[index])
     x, y = (np.frombuffer(opening.leaf, "<u4")[:real].astype(np.uint32) for opening in (move.x, move.y))
     total = tensor_distance(slot.type.dtype, x, y, slot.scale)

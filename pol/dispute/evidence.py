@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from pol.arithmetic.primitives import Words
-from pol.commitments.merkle import Hashes, branch, levels
+from pol.commitments.merkle import Hashes, branch, branch_of_two, levels
 from pol.commitments.tensor import ListTag, list_root, tensor_leaves, tensor_roots
 from pol.dispute.facts import node_of, picked_roots, step_of
 from pol.dispute.openings import Opening, agreed_root
@@ -36,15 +36,14 @@ def leaf_bytes(words: Words, index: int) -> bytes:
     return flat.astype("<u4").tobytes().ljust(LEAF_BYTES, b"\0")
 
 
-def open_leaf(tensors: Sequence[Words], roots: Sequence[bytes], index: int, leaf: int) -> Opening:
-    """The opening of one leaf of one tensor of a committed list."""
-    hashes = tensor_leaves(tensors[index])
-    return Opening(
-        list_count=len(roots),
-        leaf=leaf_bytes(tensors[index], leaf),
-        leaf_branch=tuple(branch(hashes, leaf)),
-        list_branch=tuple(branch(roots, index)),
-    )
+def open_leaves(tensors: Sequence[Words], roots: Sequence[bytes], index: int, leaves: range) -> Opening:
+    """The opening of one leaf, or of two adjacent ones, of one tensor of a committed list."""
+    return Opening(len(roots), *_shown(tensors[index], leaves), tuple(branch(roots, index)))
+
+
+def _shown(words: Words, leaves: range) -> tuple[bytes, tuple[bytes, ...]]:
+    siblings = (branch if len(leaves) == 1 else branch_of_two)(tensor_leaves(words), leaves.start)
+    return b"".join(leaf_bytes(words, leaf) for leaf in leaves), tuple(siblings)
 
 
 class SegmentTrace:
@@ -116,21 +115,21 @@ class SegmentTrace:
         """The joined leaf hashes of a node's output."""
         return tensor_leaves(self.outputs(step)[node])
 
-    def open_operand(self, position: Position, operand: Operand, leaf: int) -> Opening:
-        """The opening of a leaf that an operand of the disputed node reads."""
+    def open_operand(self, position: Position, operand: Operand, leaves: range) -> Opening:
+        """The opening of the leaves, one or two, that an operand of the disputed node reads."""
         step, at_node = step_of(position.facts).step, node_of(position.facts)
         match operand.source:
             case Source.STATE:
-                return open_leaf(self.state(step), self.slot_roots(step), operand.index, leaf)
+                return open_leaves(self.state(step), self.slot_roots(step), operand.index, leaves)
             case Source.CONSTANT:
-                return open_leaf(self.constants, self.constant_roots(), operand.index, leaf)
+                return open_leaves(self.constants, self.constant_roots(), operand.index, leaves)
             case Source.NODE:
                 tensor, number = self.outputs(step)[operand.index], operand.index
                 pick = agreed_root(picked_roots(at_node.before), at_node.number, number)
                 # Below the row everything is agreed; the row itself may be wrong after the picked child.
                 siblings = branch(self.node_roots(step), number)[: pick.child_height]
                 siblings += branch(pick.row, (number >> pick.child_height) % len(pick.row))
-                return Opening(0, leaf_bytes(tensor, leaf), tuple(branch(tensor_leaves(tensor), leaf)), tuple(siblings))
+                return Opening(0, *_shown(tensor, leaves), tuple(siblings))
 
     def _state_root(self, step: int) -> bytes:
         return list_root(ListTag.STATE, self.slot_roots(step))

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from pol.commitments.keccak import keccak256
-from pol.commitments.merkle import climb, depth
+from pol.commitments.merkle import climb, climb_two, depth, length_of_two
 from pol.commitments.tensor import ListTag, list_root_over_tree, root_over_tree
 from pol.dispute.facts import AtSubtree
 from pol.dispute.position import LEAF_BYTES
@@ -17,12 +17,14 @@ class WrongInclusionProof(ProtocolError):
 
 @dataclass(frozen=True)
 class Opening:
-    """A 256-byte leaf of a tensor inside a list of tensors: a state, the constants, or agreed nodes of a trace."""
+    """One leaf, or two adjacent ones, of a tensor in a list: a state, the constants, or agreed nodes of a trace."""
 
     list_count: int
     """Tensors in the list; 0 for nodes, whose number is agreed."""
     leaf: bytes
+    """256 bytes a leaf."""
     leaf_branch: tuple[bytes, ...]
+    """In the tensor's tree; of two leaves what `branch_of_two` yields."""
     list_branch: tuple[bytes, ...]
 
 
@@ -51,24 +53,24 @@ def require_branch(leaf: bytes, index: int, branch: tuple[bytes, ...], count: in
 
 
 def require_opening(
-    opening: Opening, tag: ListTag, root: bytes, position: int, tensor: TensorType, leaf_index: int, what: str
+    opening: Opening, tag: ListTag, root: bytes, position: int, tensor: TensorType, leaves: range, what: str
 ) -> None:
-    """Check that an opening shows leaf ``leaf_index`` of tensor ``position`` of the list committed to by ``root``.
+    """Check that an opening shows these leaves (one or two) of tensor ``position`` of the list with this ``root``.
 
     Raises:
         WrongInclusionProof: it does not.
     """
     if not 0 <= position < opening.list_count or len(opening.list_branch) != depth(opening.list_count):
         raise WrongInclusionProof(f"the opening of {what} is not one of a list that holds it")
-    above = climb(_tensor_root(opening, tensor, leaf_index, what), position, list(opening.list_branch))
+    above = climb(_tensor_root(opening, tensor, leaves, what), position, list(opening.list_branch))
     if list_root_over_tree(tag, opening.list_count, above) != root:
         raise WrongInclusionProof(f"the opening of {what} does not lead to its commitment")
 
 
 def require_node_opening(
-    opening: Opening, picks: tuple[AtSubtree, ...], node: int, number: int, tensor: TensorType, leaf_index: int
+    opening: Opening, picks: tuple[AtSubtree, ...], node: int, number: int, tensor: TensorType, leaves: range
 ) -> None:
-    """Check that an opening shows a leaf of node ``number``, which is agreed when ``node`` is disputed.
+    """Check that an opening shows these leaves (one or two) of node ``number``, agreed when ``node`` is disputed.
 
     Raises:
         WrongInclusionProof: it does not.
@@ -76,9 +78,7 @@ def require_node_opening(
     what, agreed = f"node {number}", agreed_root(picks, node, number)
     if opening.list_count or len(opening.list_branch) != agreed.height:
         raise WrongInclusionProof(f"the branch of {what} in the trace has the wrong length")
-    above = climb(
-        _tensor_root(opening, tensor, leaf_index, what), number % (1 << agreed.height), list(opening.list_branch)
-    )
+    above = climb(_tensor_root(opening, tensor, leaves, what), number % (1 << agreed.height), list(opening.list_branch))
     if above != agreed.root:
         raise WrongInclusionProof(f"the opening of {what} does not lead to the agreed trace")
 
@@ -90,10 +90,13 @@ def agreed_root(picks: tuple[AtSubtree, ...], node: int, number: int) -> AtSubtr
     return next(pick for pick in reversed(picks) if number >> pick.height == node >> pick.height)
 
 
-def _tensor_root(opening: Opening, tensor: TensorType, leaf_index: int, what: str) -> bytes:
-    if len(opening.leaf) != LEAF_BYTES:
-        raise WrongInclusionProof(f"the leaf of {what} has {len(opening.leaf)} bytes, expected {LEAF_BYTES}")
-    if len(opening.leaf_branch) != depth(tensor.leaves):
+def _tensor_root(opening: Opening, tensor: TensorType, leaves: range, what: str) -> bytes:
+    if len(opening.leaf) != LEAF_BYTES * len(leaves):
+        raise WrongInclusionProof(f"{what} shows {len(opening.leaf)} bytes, expected {LEAF_BYTES * len(leaves)}")
+    hashes = [leaf_hash(opening.leaf[at : at + LEAF_BYTES]) for at in range(0, len(opening.leaf), LEAF_BYTES)]
+    height, siblings = depth(tensor.leaves), list(opening.leaf_branch)
+    if len(siblings) != (height if len(leaves) == 1 else length_of_two(leaves.start, height)):
         raise WrongInclusionProof(f"the branch of {what} has the wrong length")
-    tree = climb(leaf_hash(opening.leaf), leaf_index, list(opening.leaf_branch))
-    return root_over_tree(tensor, tree)
+    if len(leaves) == 1:
+        return root_over_tree(tensor, climb(hashes[0], leaves.start, siblings))
+    return root_over_tree(tensor, climb_two(hashes[0], hashes[1], leaves.start, siblings))

@@ -112,11 +112,11 @@ class ReplayPlayer:
             return OpenBody(index, self.open(opened_body(p, index)))
         openings: list[Opening] = []
 
-        def read_leaf(operand: Operand, leaf: int) -> bytes:
-            openings.append(self.trace.open_operand(p, operand, leaf))
+        def read_leaves(operand: Operand, leaves: range) -> bytes:
+            openings.append(self.trace.open_operand(p, operand, leaves))
             return openings[-1].leaf
 
-        instance(p, index, picked(p, index), read_leaf)
+        instance(p, index, picked(p, index), read_leaves)
         return ProveStep(index, tuple(openings))
 
     def _prove_slot(self, p: Position, index: int) -> ProveSlot:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from pol.arithmetic.primitives import Words
 from pol.commitments.tensor import tensor_roots
-from pol.dispute.evidence import open_leaf
+from pol.dispute.evidence import open_leaves
 from pol.dispute.openings import Opening
 from pol.graph.step_program import Component, StepProgram
 from pol.verification.distance import leaf_distances, saturating_sum
@@ -36,5 +36,5 @@ class SumEvidence:
     def open_leaves(self, slot: int, leaf: int) -> tuple[Opening, Opening]:
         """The openings of one leaf in both states."""
         types = [s.type for s in self.program.slots]
-        x, y = (open_leaf(state, tensor_roots(types, state), slot, leaf) for state in self.states)
+        x, y = (open_leaves(state, tensor_roots(types, state), slot, range(leaf, leaf + 1)) for state in self.states)
         return x, y

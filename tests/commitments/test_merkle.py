@@ -175,3 +175,13 @@ def test_lists_of_tensors() -> None:
         state_root(types, tensors[:2])
     with pytest.raises(ProtocolError):
         list_root(ListTag.STATE, [])
+
+
+@pytest.mark.parametrize("count", [2, 3, 5, 8, 13])
+def test_two_adjacent_leaves_share_a_branch(count: int) -> None:
+    leaves = [sha3.keccak_256(bytes([i])).digest() for i in range(count)]
+    for left in range(count - 1):
+        siblings = merkle.branch_of_two(leaves, left)
+        assert len(siblings) == merkle.length_of_two(left, merkle.depth(count))
+        assert merkle.climb_two(leaves[left], leaves[left + 1], left, siblings) == merkle.tree(leaves)
+        assert merkle.climb_two(leaves[left + 1], leaves[left], left, siblings) != merkle.tree(leaves)
