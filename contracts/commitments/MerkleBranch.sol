@@ -88,31 +88,35 @@ library MerkleBranch {
 
     /// @notice Root over `2^depth_` adjacent subtrees of height `height`: those in `row`, and padding after them.
     /// @param row Their roots, 32 bytes each; the caller has checked that there are at least one and at most `2^depth_`.
-    function root(bytes calldata row, uint256 depth_, uint256 height) internal pure returns (bytes32 result) {
+    function root(bytes calldata row, uint256 depth_, uint256 height) internal pure returns (bytes32) {
         uint256 size = 32 << depth_;
         bytes32 missing = row.length < size ? padding(height) : bytes32(0);
+        uint256 hashes;
         assembly ("memory-safe") {
-            // Free memory: 65 bytes to hash, then the row, which shrinks to half its width in place.
-            let hashed := mload(0x40)
-            mstore8(hashed, TAG_INNER)
-            let hashes := add(hashed, 96)
+            // Free memory: 96 bytes for `_fold`, then the row.
+            hashes := add(mload(0x40), 96)
             calldatacopy(hashes, row.offset, row.length)
             for { let i := row.length } lt(i, size) { i := add(i, 32) } {
                 mstore(add(hashes, i), missing)
             }
-            for { let width := shr(1, size) } gt(width, 31) { width := shr(1, width) } {
-                let pair := hashes
-                for {
-                    let end := add(hashes, width)
-                    let parent := hashes
-                } lt(parent, end) { parent := add(parent, 32) } {
-                    mcopy(add(hashed, 1), pair, 64)
-                    mstore(parent, keccak256(hashed, 65))
-                    pair := add(pair, 64)
-                }
-            }
-            result := mload(hashes)
         }
+        return _fold(hashes, size);
+    }
+
+    /// @notice `tree(row)`, as `root` with subtrees of height 0, from memory.
+    function treeOf(bytes32[] memory row) internal pure returns (bytes32) {
+        uint256 size = 32 << depth(row.length);
+        bytes32 missing = PAD;
+        uint256 hashes;
+        assembly ("memory-safe") {
+            let length := mul(32, mload(row))
+            hashes := add(mload(0x40), 96)
+            mcopy(hashes, add(row, 32), length)
+            for { let i := length } lt(i, size) { i := add(i, 32) } {
+                mstore(add(hashes, i), missing)
+            }
+        }
+        return _fold(hashes, size);
     }
 
     /// @notice Root of a subtree of height `height` that holds nothing but padding.
@@ -141,5 +145,26 @@ library MerkleBranch {
     /// @notice `H(tag || u32 count || tree)`: a state, a trace or the constants.
     function listRoot(uint8 tag, uint32 count, bytes32 tree) internal pure returns (bytes32) {
         return keccak256(abi.encodePacked(tag, count, tree));
+    }
+
+    /// @dev Root over the `size` bytes at `hashes`, a power of two of hashes, which shrink to half their width in place. The 96
+    /// bytes before them are scratch space.
+    function _fold(uint256 hashes, uint256 size) private pure returns (bytes32 result) {
+        assembly ("memory-safe") {
+            let hashed := sub(hashes, 96)
+            mstore8(hashed, TAG_INNER)
+            for { let width := shr(1, size) } gt(width, 31) { width := shr(1, width) } {
+                let pair := hashes
+                for {
+                    let end := add(hashes, width)
+                    let parent := hashes
+                } lt(parent, end) { parent := add(parent, 32) } {
+                    mcopy(add(hashed, 1), pair, 64)
+                    mstore(parent, keccak256(hashed, 65))
+                    pair := add(pair, 64)
+                }
+            }
+            result := mload(hashes)
+        }
     }
 }

@@ -1,87 +1,105 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-/// @notice The two players. Zero means nobody.
-enum Side {
+import {Level} from "./Position.sol";
+
+/// @notice How a dispute ended, as the clock has it.
+enum Result {
     NONE,
-    ASSERTER,
-    CHALLENGER
+    ASSERTER_WON,
+    CHALLENGER_WON
 }
 
-/// @notice Everything about a dispute that changes with every move but the position.
+/// @notice Everything that the chain keeps of a dispute in the clear. The side on turn stands in the head only.
 struct Clock {
-    Side turn;
-    Side winner;
-    uint32 asserter; // seconds left
-    uint32 challenger; // seconds left
-    uint64 last; // time of the last move
+    address waiting; // the side that is not on turn
+    Level level; // of the position
+    uint8 height; // of the position
+    bool isAsserterOnTurn;
+    Result result;
+    uint24 spare; // seconds left to the side that is not on turn
+    uint40 deadline; // first second in which the side on turn can no longer move; 0 after the end
 }
-
-/// @notice A `Clock` in one word, as it is stored: `last << 80 | challenger << 48 | asserter << 16 | winner << 8 | turn`.
-type PackedClock is uint256;
-
-using Clocks for PackedClock global;
 
 /// @title Clocks
-/// @notice Chess clocks: only the time of the side on turn runs down.
+/// @notice Chess clocks: only the time of the side on turn runs down. A clock is one word, from the highest bits on
+/// `address of the waiting side (160) || level (8) || height (8) || whether the asserter is on turn (8) || result (8) ||
+/// seconds left to the waiting side (24) || deadline of the side on turn (40)`.
 library Clocks {
-    /// @notice The budget of the side on turn is exhausted since `deadline`.
-    error OutOfTime(uint256 deadline);
-
-    uint256 private constant WINNER_AT = 8;
-    uint256 private constant ASSERTER_AT = 16;
-    uint256 private constant CHALLENGER_AT = 48;
-    uint256 private constant LAST_AT = 80;
+    uint256 private constant WAITING_AT = 96;
+    uint256 private constant LEVEL_AT = 88;
+    uint256 private constant HEIGHT_AT = 80;
+    uint256 private constant ASSERTER_AT = 72;
+    uint256 private constant RESULT_AT = 64;
+    uint256 private constant SPARE_AT = 40;
 
     /// @notice One word for storage.
-    function pack(Clock memory clock) internal pure returns (PackedClock) {
-        return PackedClock.wrap(
-            uint256(clock.turn) | (uint256(clock.winner) << WINNER_AT) | (uint256(clock.asserter) << ASSERTER_AT)
-                | (uint256(clock.challenger) << CHALLENGER_AT) | (uint256(clock.last) << LAST_AT)
-        );
+    function pack(Clock memory clock) internal pure returns (uint256) {
+        return (uint256(uint160(clock.waiting)) << WAITING_AT) | (uint256(clock.level) << LEVEL_AT)
+            | (uint256(clock.height) << HEIGHT_AT) | (uint256(clock.isAsserterOnTurn ? 1 : 0) << ASSERTER_AT)
+            | (uint256(clock.result) << RESULT_AT) | (uint256(clock.spare) << SPARE_AT) | clock.deadline;
     }
 
     /// @notice The inverse of `pack`.
-    function unpack(PackedClock packed) internal pure returns (Clock memory clock) {
-        uint256 word = PackedClock.unwrap(packed);
-        clock.turn = packed.turn();
-        clock.winner = packed.winner();
-        clock.asserter = uint32(word >> ASSERTER_AT);
-        clock.challenger = uint32(word >> CHALLENGER_AT);
-        clock.last = uint64(word >> LAST_AT);
+    function unpack(uint256 word) internal pure returns (Clock memory clock) {
+        clock.waiting = address(uint160(word >> WAITING_AT));
+        clock.level = Level(uint8(word >> LEVEL_AT));
+        clock.height = uint8(word >> HEIGHT_AT);
+        clock.isAsserterOnTurn = uint8(word >> ASSERTER_AT) != 0;
+        clock.result = Result(uint8(word >> RESULT_AT));
+        clock.spare = uint24(word >> SPARE_AT);
+        clock.deadline = uint40(word);
     }
 
-    /// @notice Who has to move; nobody after the end.
-    function turn(PackedClock packed) internal pure returns (Side) {
-        return Side(uint8(PackedClock.unwrap(packed)));
+    /// @notice First second in which the side on turn can no longer move; 0 after the end, and of no dispute.
+    function deadline(uint256 word) internal pure returns (uint256) {
+        return uint40(word);
     }
 
-    /// @notice Who has won; nobody before the end.
-    function winner(PackedClock packed) internal pure returns (Side) {
-        return Side(uint8(PackedClock.unwrap(packed) >> WINNER_AT));
+    /// @notice What lies open.
+    function level(uint256 word) internal pure returns (Level) {
+        return Level(uint8(word >> LEVEL_AT));
     }
 
-    /// @notice First second in which the side on turn can no longer move.
-    function deadline(PackedClock packed) internal pure returns (uint256) {
-        uint256 word = PackedClock.unwrap(packed);
-        uint256 budget = uint32(word >> (packed.turn() == Side.ASSERTER ? ASSERTER_AT : CHALLENGER_AT));
-        return uint256(uint64(word >> LAST_AT)) + budget;
+    /// @notice Height of the position.
+    function height(uint256 word) internal pure returns (uint256) {
+        return uint8(word >> HEIGHT_AT);
     }
 
-    /// @notice Charges the side on turn for the time since the last move and gives the turn to `next`.
-    function press(PackedClock packed, Side next, uint256 time) internal pure returns (PackedClock) {
-        uint256 end = packed.deadline();
-        if (time >= end) revert OutOfTime(end);
-        bool isAsserter = packed.turn() == Side.ASSERTER;
-        (uint256 mine, uint256 other) = isAsserter ? (ASSERTER_AT, CHALLENGER_AT) : (CHALLENGER_AT, ASSERTER_AT);
-        uint256 kept = PackedClock.unwrap(packed) & (uint256(type(uint32).max) << other);
-        // What is left fits, it is at most the budget that it is left of; and nobody has won a dispute that goes on.
-        return PackedClock.wrap(uint256(next) | ((end - time) << mine) | kept | (time << LAST_AT));
+    /// @notice The side that is not on turn.
+    function waiting(uint256 word) internal pure returns (address) {
+        return address(uint160(word >> WAITING_AT));
     }
 
-    /// @notice Nobody is on turn any more, and `side` has won.
-    function finish(PackedClock packed, Side side) internal pure returns (PackedClock) {
-        uint256 turnAndWinner = type(uint16).max;
-        return PackedClock.wrap((PackedClock.unwrap(packed) & ~turnAndWinner) | (uint256(side) << WINNER_AT));
+    /// @notice Whether the asserter is on turn.
+    function isAsserterOnTurn(uint256 word) internal pure returns (bool) {
+        return uint8(word >> ASSERTER_AT) != 0;
+    }
+
+    /// @notice The dispute has ended: no budget runs any more.
+    function finish(uint256 word, Result result) internal pure returns (uint256) {
+        return ((word >> ASSERTER_AT) << ASSERTER_AT) | (uint256(result) << RESULT_AT);
+    }
+
+    /// @notice The side on turn has moved in time: what it has left waits, and the other side is on turn with what it had left, but
+    /// no less than the grace of the level that it has to answer.
+    /// @param mover The side that has moved.
+    /// @param level_ Of the new position.
+    /// @param height_ Of the new position.
+    /// @param grace Least number of seconds for the answer.
+    function press(uint256 word, address mover, Level level_, uint256 height_, uint256 grace)
+        internal
+        view
+        returns (uint256)
+    {
+        unchecked {
+            // The move was in time, and what is left is at most what the side had: 24 bits.
+            uint256 left = deadline(word) - block.timestamp;
+            uint256 budget = uint24(word >> SPARE_AT);
+            if (budget < grace) budget = grace;
+            uint256 turn = (~word >> ASSERTER_AT) & 1;
+            return (uint256(uint160(mover)) << WAITING_AT) | (uint256(level_) << LEVEL_AT) | (height_ << HEIGHT_AT)
+                | (turn << ASSERTER_AT) | (left << SPARE_AT) | (block.timestamp + budget);
+        }
     }
 }

@@ -4,6 +4,9 @@ pragma solidity 0.8.37;
 import {ProgramLayout, ScalarMachine} from "../arithmetic/ScalarMachine.sol";
 import {LEAF_WORDS, MerkleBranch, TAG_PROGRAM} from "../commitments/MerkleBranch.sol";
 
+/// @dev Bytes of a program header.
+uint256 constant HEADER_BYTES = 112;
+
 /// @notice The counts and trees in a program header that disputes need.
 struct Header {
     uint32 nodes;
@@ -75,7 +78,6 @@ library Descriptor {
     /// @notice The bytes are not the header of the program.
     error WrongHeader();
 
-    uint256 private constant HEADER_BYTES = 112;
     uint256 private constant VERSION = 1;
     uint256 private constant DTYPES = 2;
     uint256 private constant COMPONENTS = 3;
@@ -86,17 +88,25 @@ library Descriptor {
     uint256 private constant MAX_OPERANDS = 16;
     uint256 private constant MAX_BOUNDS = 4;
     uint256 private constant MAX_ELEMENTS = 2 ** 31 - 1;
+    /// @dev Nodes, and slots: no tree is higher than 31.
+    uint256 private constant MAX_LIST = 2 ** 31;
     uint256 private constant MAX_TERMS = 2 ** 32 - 1;
 
-    /// @notice The header of the program with hash `program`.
-    function header(bytes calldata data, bytes32 program) internal pure returns (Header memory result) {
-        if (data.length != HEADER_BYTES || MerkleBranch.tagged(TAG_PROGRAM, data) != program) revert WrongHeader();
+    /// @notice A program header. Whose it is says `programOf`.
+    function header(bytes calldata data) internal pure returns (Header memory result) {
+        if (data.length != HEADER_BYTES) revert WrongHeader();
         if (u32(data, 0) != VERSION) revert OutOfRange(0);
         result.nodes = u32(data, 4);
         result.slots = u32(data, 8);
-        if (result.nodes == 0 || result.slots == 0) revert OutOfRange(4);
+        if (result.nodes == 0 || result.nodes > MAX_LIST) revert OutOfRange(4);
+        if (result.slots == 0 || result.slots > MAX_LIST) revert OutOfRange(8);
         result.nodesTree = bytes32(data[16:48]);
         result.slotsTree = bytes32(data[48:80]);
+    }
+
+    /// @notice Hash of the program that has this header.
+    function programOf(bytes calldata data) internal pure returns (bytes32) {
+        return MerkleBranch.tagged(TAG_PROGRAM, data);
     }
 
     /// @notice A slot descriptor.

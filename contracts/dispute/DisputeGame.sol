@@ -1,357 +1,385 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {LEAF_WORDS, MerkleBranch, TAG_STATE, TAG_TRACE} from "../commitments/MerkleBranch.sol";
 import {IDisputeGame, KIND_DISTANCE, KIND_REFERENCE, KIND_REPLAY, StartParams} from "../interfaces/IDisputeGame.sol";
-import {IDisputeResolver} from "../interfaces/IDisputeResolver.sol";
-import {Clock, Clocks, PackedClock, Side} from "./Clock.sol";
-import {Descriptor, Header, SlotView} from "./Descriptor.sol";
-import {Distance} from "./Distance.sol";
-import {IOneStep, Outcome} from "./IOneStep.sol";
-import {Opening, Openings, Place} from "./Opening.sol";
-import {copyPosition, hashPosition, Level, Position} from "./Position.sol";
+import {Clocks} from "./Clock.sol";
+import {Descent} from "./Descent.sol";
+import {Descriptor, Header} from "./Descriptor.sol";
+import {Disputes, Reason, Verb} from "./Disputes.sol";
+import {Frames} from "./Frames.sol";
+import {IOneStep, Outcome, Picked} from "./IOneStep.sol";
+import {Payloads} from "./Payloads.sol";
+import {Picks} from "./Picks.sol";
+import {Level, Part, Position, WITNESS_AT} from "./Position.sol";
+import {Cursor, Reader} from "./Reader.sol";
+import {Shares} from "./Shares.sol";
 import {Walk} from "./Walk.sol";
 
-/// @notice Why a dispute ended.
-enum Reason {
-    NONE,
-    TIMEOUT,
-    STEP,
-    SLOT,
-    SUM,
-    OTHER_COMPONENT
-}
-
-/// @notice That a slot of the claimed state holds what its node produced.
-struct SlotProof {
-    bytes header;
-    bytes descriptor; // of the slot
-    bytes32[] descriptorBranch; // in the program's tree of slots
-    bytes32[] traceBranch; // of the slot's root, at its producer in the trace
-}
-
-/// @notice What the chain knows about a dispute.
-struct Dispute {
-    bytes32 position; // hash of the position
-    PackedClock clock;
-    address asserter;
-    address challenger;
-    bytes32 program;
-    bytes32 constants;
-    bytes32 context;
+/// @notice A move as it comes in: everything but what its verb reads.
+struct Move {
+    uint256 number;
+    uint256 clock;
+    address mover;
+    Position position;
+    Part part;
+    Cursor rest;
 }
 
 /// @title DisputeGame
-/// @notice Players, clocks and storage around the rules of `Walk`: asserter opens, challenger picks, the chain decides what is left.
-/// @dev Every move carries the position as it stands; storage keeps its hash. Events carry the moves. All rules that are broken
-/// revert, and the clock of the side that cannot move runs out.
-contract DisputeGame is IDisputeGame {
-    using Openings for Opening;
+/// @notice Two players and one claim (docs/spec/dispute.md): each move picks the first part of what the other side has opened that the
+/// mover disagrees with, and opens the mover's own version of it; a proof ends the dispute.
+/// @dev Moves have no declared parameters. Behind the selector come packed bytes: `u32 number || bytes32 frame || u32 count ||
+/// u64 lo || u64 hi || u8 index || witness || rest`; what `rest` is says each move. Moves that break a rule revert, and the clock of
+/// the side that cannot move runs out.
+contract DisputeGame is IDisputeGame, Descent {
+    using Reader for Cursor;
 
-    /// @notice A dispute begins; together with the moves this is all that is needed to rebuild the position.
+    /// @notice A dispute begins; together with the moves and the program this is all that is needed to rebuild every position.
     event Started(
-        uint256 indexed id, address indexed asserter, address indexed challenger, bytes header, StartParams params
+        uint256 indexed number,
+        address indexed asserter,
+        address indexed challenger,
+        bytes32 id,
+        StartParams params,
+        bytes header,
+        bytes payload
     );
-    /// @notice The asserter opened.
-    event Opened(uint256 indexed id, bytes payload);
-    /// @notice The challenger picked part `index` of what was opened last.
-    event Picked(uint256 indexed id, uint256 index);
-    /// @notice The challenger agrees with the trace and disagrees with the state after it.
-    event StatePicked(uint256 indexed id);
-    /// @notice The asserter described the disputed node, whose output has this tree. All else follows from the program.
-    event Described(uint256 indexed id, bytes32 tree);
-    /// @notice The asserter described the disputed slot. All follows from the program.
-    event SlotDescribed(uint256 indexed id);
-    /// @notice The chain executed the disputed instruction.
-    event StepProved(uint256 indexed id, uint8 op, uint32 a, uint32 b, uint32 c, uint32 claimed, uint32 computed);
-    /// @notice The chain added up the disputed leaf.
-    event SumProved(uint256 indexed id, uint256 claimed, uint256 computed);
-    /// @notice The dispute is over.
-    event Resolved(uint256 indexed id, Side winner, Reason reason);
 
     /// @notice Only the market starts disputes.
     error NotMarket(address sender);
-    /// @notice A hash or an address that has to mean something is zero.
-    error ZeroHash();
     /// @notice A number in `StartParams` is outside of what the specification allows.
     error InvalidStart();
-    /// @notice There is no dispute `id`.
-    error UnknownDispute(uint256 id);
-    /// @notice Dispute `id` has a winner.
-    error Finished(uint256 id);
-    /// @notice It is the other side's turn, or `sender` does not play.
-    error NotOnTurn(address sender);
-    /// @notice The side on turn may still move, until before `deadline`.
-    error NotExpired(uint256 deadline);
-    /// @notice `position` is not where the dispute stands.
-    error StalePosition(bytes32 position);
-    /// @notice The slot does not hold what its producer yielded.
-    error WrongSlot();
+    /// @notice The header is not that of the program.
+    error WrongProgram();
+    /// @notice What the proof computes is what was claimed.
+    error Upheld();
+    /// @notice The move has another index than 0, and picks nothing.
+    error WrongIndex();
+    /// @notice `selector` is no move that can be made for somebody else in this way.
+    error NotRelayable(bytes4 selector);
+    /// @notice The signature is nobody's.
+    error WrongSignature();
 
     uint256 private constant COMPONENTS = 3;
+    uint256 private constant SELECTOR_BYTES = 4;
+    bytes32 private constant DOMAIN =
+        keccak256("EIP712Domain(string name,string version,uint256 chainId,address verifyingContract)");
+    bytes32 private constant MOVE = keccak256("Move(bytes32 head,bytes32 content)");
+    /// @dev Depths of the deepest lists: steps, nodes, data leaves, terms.
+    uint256 private constant STEPS_DEPTH = 64;
+    uint256 private constant NODES_DEPTH = 31;
+    uint256 private constant LEAVES_DEPTH = 25;
+    uint256 private constant TERMS_DEPTH = 32;
+    uint256 private constant TERMS_WIDTH = 6;
 
-    /// @notice Starts disputes and is told how they end.
-    address public immutable market;
-    /// @notice Executes single instructions.
+    /// @notice Executes single instructions, chunks of folds, and sums of leaves.
     IOneStep public immutable oneStep;
-    /// @notice Disputes started; their ids count from 1.
-    uint256 public count;
-
-    mapping(uint256 id => Dispute) private _disputes;
 
     /// @param market_ Starts disputes and is told how they end.
-    /// @param oneStep_ Executes single instructions.
-    constructor(address market_, IOneStep oneStep_) {
-        if (market_ == address(0) || address(oneStep_) == address(0)) revert ZeroHash();
-        market = market_;
+    /// @param oneStep_ Executes what proofs show.
+    /// @param width_ Levels that an opening shows at most: 4 or 5.
+    /// @param replayGrace_ Least seconds for an answer to STEPS or to a step's trace.
+    /// @param moveGrace_ Least seconds for any other answer.
+    constructor(address market_, IOneStep oneStep_, uint8 width_, uint24 replayGrace_, uint24 moveGrace_)
+        Disputes(market_, width_, replayGrace_, moveGrace_)
+    {
+        if (address(oneStep_) == address(0)) revert ZeroHash();
         oneStep = oneStep_;
     }
 
     /// @inheritdoc IDisputeGame
-    function start(StartParams calldata params, bytes calldata header) external returns (uint256 id) {
+    function start(StartParams calldata params, bytes calldata header, bytes calldata payload)
+        external
+        returns (uint256 number)
+    {
         if (msg.sender != market) revert NotMarket(msg.sender);
-        Position memory p = _first(params, Descriptor.header(header, params.program));
-        id = ++count;
-        Dispute storage d = _disputes[id];
-        d.position = hashPosition(p);
-        d.clock = Clocks.pack(Clock(Side.ASSERTER, Side.NONE, params.clock, params.clock, uint64(block.timestamp)));
-        d.asserter = params.asserter;
-        d.challenger = params.challenger;
-        d.program = params.program;
-        d.constants = params.constants;
-        d.context = params.context;
-        emit Started(id, params.asserter, params.challenger, header, params);
+        if (params.asserter == address(0) || params.challenger == address(0)) revert ZeroHash();
+        if (params.clock == 0 || params.clock > type(uint24).max) revert InvalidStart();
+        Header memory counts = Descriptor.header(header);
+        if (Descriptor.programOf(header) != params.program) revert WrongProgram();
+        number = ++disputes;
+        bytes32 id = keccak256(abi.encode(block.chainid, address(this), number, params));
+        Position memory p = _first(params, counts, id, payload);
+        _begin(number, p, params.asserter, params.challenger, params.clock);
+        emit Started(number, params.asserter, params.challenger, id, params, header, payload);
     }
 
-    /// @notice The asserter shows what lies under the disputed commitment.
-    /// @param id The dispute.
-    /// @param position Where it stands.
-    /// @param payload Hashes, sums, words or bytes, as the level asks for.
-    function open(uint256 id, Position calldata position, bytes calldata payload) external {
-        (Dispute storage d, PackedClock clock, Position memory p) = _enter(id, position, Side.ASSERTER);
-        Walk.open(p, payload, p.level == Level.STATE ? d.program : bytes32(0));
-        _leave(d, clock, p, Side.CHALLENGER);
-        emit Opened(id, payload);
+    /// @notice Describes the picked node and opens its output. rest: `header || id || constants || end || pre || u64 step || roots ||
+    /// branch || u16 length || descriptor || payload`.
+    function describe() external {
+        _describe(_move(), msg.sender);
     }
 
-    /// @notice The challenger names the first part that it disagrees with.
-    /// @param id The dispute.
-    /// @param position Where it stands.
-    /// @param index The part.
-    /// @param payload What was opened (without the header on STATE); empty on BODY.
-    function pick(uint256 id, Position calldata position, uint256 index, bytes calldata payload) external {
-        (Dispute storage d, PackedClock clock, Position memory p) = _enter(id, position, Side.CHALLENGER);
-        Walk.pick(p, index, payload);
-        _leave(d, clock, p, Side.ASSERTER);
-        emit Picked(id, index);
+    /// @notice Agrees with a step's trace and opens the state after it. Index 0, no witness; rest: `opening || header || id || constants
+    /// || end || pre || u64 step || payload`.
+    function openState() external {
+        _openState(_move(), msg.sender);
     }
 
-    /// @notice The challenger agrees with the trace of the step, but not with the state that is claimed after it.
-    /// @param id The dispute.
-    /// @param position Where it stands.
-    function pickState(uint256 id, Position calldata position) external {
-        (Dispute storage d, PackedClock clock, Position memory p) = _enter(id, position, Side.CHALLENGER);
-        Walk.pickState(p);
-        _leave(d, clock, p, Side.ASSERTER);
-        emit StatePicked(id);
+    /// @notice Opens the fold of the picked element, or its body. rest: `previous frame || H(descriptor) || u32 node || u64 terms ||
+    /// u32 init || u8 instructions || payload`.
+    function unfold() external {
+        _unfold(_move(), msg.sender);
     }
 
-    /// @notice The asserter shows the disputed node's descriptor and the tree of its output; it stays on turn.
-    /// @param id The dispute.
-    /// @param position Where it stands.
-    /// @param branch Of the descriptor, in the program's tree of nodes.
-    /// @param descriptor The node's.
-    /// @param tree Root over the leaves of the claimed tensor.
-    function describe(
-        uint256 id,
-        Position calldata position,
-        bytes32[] calldata branch,
-        bytes calldata descriptor,
-        bytes32 tree
-    ) external {
-        (Dispute storage d, PackedClock clock, Position memory p) = _enter(id, position, Side.ASSERTER);
-        Walk.describe(p, branch, descriptor, tree);
-        _leave(d, clock, p, Side.ASSERTER);
-        emit Described(id, tree);
+    /// @notice Opens the body of the picked term. rest: `previous frame || H(descriptor) || u32 node || u64 terms || u32 init ||
+    /// u8 instructions || u64 element || payload`.
+    function openBody() external {
+        _openBody(_move(), msg.sender);
     }
 
-    /// @notice The asserter shows which slot a disputed sum belongs to; it stays on turn, or the dispute ends.
-    /// @param id The dispute.
-    /// @param position Where it stands.
-    /// @param header The program's header.
-    /// @param branch Of the descriptor, in the program's tree of slots.
-    /// @param descriptor The slot's.
-    function describeSlot(
-        uint256 id,
-        Position calldata position,
-        bytes calldata header,
-        bytes32[] calldata branch,
-        bytes calldata descriptor
-    ) external {
-        (Dispute storage d, PackedClock clock, Position memory p) = _enter(id, position, Side.ASSERTER);
-        if (Walk.describeSlot(p, Descriptor.header(header, d.program), branch, descriptor)) {
-            _leave(d, clock, p, Side.ASSERTER);
-            emit SlotDescribed(id);
-        } else {
-            _resolve(id, d, clock, p.claimed == 0, Reason.OTHER_COMPONENT);
-        }
+    /// @notice Describes the picked slot and opens the sums of its leaves; wins if its component is not summed up and a sum was claimed.
+    /// rest: `header || id || x || y || u8 component || branch || u16 length || descriptor || payload`.
+    function describeSlot() external {
+        _describeSlot(_move(), msg.sender);
     }
 
-    /// @notice The asserter supplies the operands of the disputed instruction; the chain executes it and decides.
-    /// @param id The dispute.
-    /// @param position Where it stands.
-    /// @param descriptor The node's.
-    /// @param values Results of all instructions as opened; empty for a body of one instruction.
-    /// @param openings One for each word read, in the order in which registers a, b and c first need them.
-    function proveStep(
-        uint256 id,
-        Position calldata position,
-        bytes calldata descriptor,
-        bytes calldata values,
-        Opening[] calldata openings
-    ) external {
-        (Dispute storage d, PackedClock clock, Position memory p) = _enter(id, position, Side.ASSERTER);
-        if (p.level != Level.ONE_STEP) revert Walk.WrongLevel(p.level);
-        // No try: a call that runs out of gas must not be taken for a result.
-        Outcome memory o = oneStep.execute(position, d.constants, descriptor, values, openings);
-        emit StepProved(id, o.op, o.a, o.b, o.c, o.claimed, o.computed);
-        _resolve(id, d, clock, o.claimed == o.computed, Reason.STEP);
+    /// @notice Wins by executing the picked element, part of a fold or instruction. rest: facts and openings, see `IOneStep`.
+    function proveStep() external {
+        _proveStep(_move(), msg.sender);
     }
 
-    /// @notice The asserter shows that the disputed slot holds what its node produced, and wins.
-    /// @param id The dispute.
-    /// @param position Where it stands.
-    /// @param proof What does not open reverts.
-    function proveSlot(uint256 id, Position calldata position, SlotProof calldata proof) external {
-        (Dispute storage d, PackedClock clock, Position memory p) = _enter(id, position, Side.ASSERTER);
-        if (p.level != Level.SLOT) revert Walk.WrongLevel(p.level);
-        Header memory header = Descriptor.header(proof.header, d.program);
-        SlotView memory slot = Walk.slotAt(header, p.element, proof.descriptorBranch, proof.descriptor);
-        bytes32 tree = MerkleBranch.climbIn(p.claimed, slot.producer, proof.traceBranch, header.nodes);
-        if (MerkleBranch.listRoot(TAG_TRACE, header.nodes, tree) != p.trace) revert WrongSlot();
-        _resolve(id, d, clock, true, Reason.SLOT);
+    /// @notice Wins by what the trace has at the producer of the picked slot. rest: `header || id || constants || end || pre ||
+    /// u64 step || trace opening || branch || u16 length || slot descriptor || produced || trace branch`.
+    function proveSlot() external {
+        _proveSlot(_move(), msg.sender);
     }
 
-    /// @notice The asserter shows the disputed leaf in both states; the chain adds up the squared differences and decides.
-    /// @param id The dispute.
-    /// @param position Where it stands.
-    /// @param descriptor The slot's.
-    /// @param x The leaf in state X.
-    /// @param y The leaf in state Y.
-    function proveSum(
-        uint256 id,
-        Position calldata position,
-        bytes calldata descriptor,
-        Opening calldata x,
-        Opening calldata y
-    ) external {
-        (Dispute storage d, PackedClock clock, Position memory p) = _enter(id, position, Side.ASSERTER);
-        if (p.level != Level.SUM_LEAF) revert Walk.WrongLevel(p.level);
-        uint256 computed = _sum(p, descriptor, x, y);
-        emit SumProved(id, uint256(p.claimed), computed);
-        _resolve(id, d, clock, uint256(p.claimed) == computed, Reason.SUM);
+    /// @notice Wins by summing up the picked leaf. rest: facts and openings, see `IOneStep`.
+    function proveSum() external {
+        _proveSum(_move(), msg.sender);
+    }
+
+    /// @notice Gives up. Index 0, no witness; rest: opening.
+    function resign() external {
+        _resign(_move(), msg.sender);
+    }
+
+    /// @notice A proof for the side on turn, from anybody: `address of the side on turn || proof with its own selector`.
+    function help() external {
+        bytes calldata data = _move();
+        bytes calldata proof = data[20 + SELECTOR_BYTES:];
+        (address mover, bytes4 selector) = (address(bytes20(data)), bytes4(data[20:]));
+        if (!_prove(selector, proof, mover)) revert NotRelayable(selector);
+    }
+
+    /// @notice A move that the side on turn has signed, from anybody: `r || s || u8 v || move with its own selector`. The signature is
+    /// EIP-712 over `Move(bytes32 head,bytes32 content)`.
+    function relay() external {
+        bytes calldata data = _move();
+        bytes calldata signed = data[65:];
+        bytes calldata move = signed[SELECTOR_BYTES:];
+        bytes4 selector = bytes4(signed);
+        address mover = _signer(data, _disputes[_number(move)].head, keccak256(signed));
+        if (_prove(selector, move, mover)) return;
+        if (selector == this.answer.selector) _answer(move, mover);
+        else if (selector == this.describe.selector) _describe(move, mover);
+        else if (selector == this.openState.selector) _openState(move, mover);
+        else if (selector == this.unfold.selector) _unfold(move, mover);
+        else if (selector == this.openBody.selector) _openBody(move, mover);
+        else if (selector == this.describeSlot.selector) _describeSlot(move, mover);
+        else if (selector == this.resign.selector) _resign(move, mover);
+        else revert NotRelayable(selector);
     }
 
     /// @notice Ends a dispute whose side on turn has no time left. Anybody may call it.
-    /// @param id The dispute.
-    function timeout(uint256 id) external {
-        (Dispute storage d, PackedClock clock) = _running(id);
-        if (block.timestamp < clock.deadline()) revert NotExpired(clock.deadline());
-        _end(id, d, clock, clock.turn() == Side.CHALLENGER, Reason.TIMEOUT);
+    /// @param number The dispute.
+    function timeout(uint256 number) external {
+        uint256 clock = _existing(number);
+        uint256 end = Clocks.deadline(clock);
+        if (end == 0) revert Finished(number);
+        if (block.timestamp < end) revert NotExpired(end);
+        _end(number, clock, !Clocks.isAsserterOnTurn(clock), Reason.TIMEOUT);
     }
 
-    /// @notice Hash of the position at which a dispute stands.
-    function positionHash(uint256 id) external view returns (bytes32) {
-        (Dispute storage d,) = _existing(id);
-        return d.position;
+    /// @inheritdoc IDisputeGame
+    function longest(uint32 clock) external view returns (uint256) {
+        // Positions in which a step or more has to be executed, then all others; each is answered once.
+        uint256 replays = _openings(STEPS_DEPTH, width) + 1;
+        uint256 others = _openings(NODES_DEPTH, width) - 1 + _openings(LEAVES_DEPTH, width)
+            + _openings(TERMS_DEPTH, TERMS_WIDTH) + 2;
+        return 2 * uint256(clock) + replays * replayGrace + others * moveGrace;
     }
 
-    /// @notice What the chain knows about a dispute, and its clock.
-    function dispute(uint256 id) external view returns (Dispute memory, Clock memory) {
-        (Dispute storage d,) = _existing(id);
-        return (d, d.clock.unpack());
-    }
-
-    /// @notice Seconds in which the side on turn can still move; 0 if none are left or the dispute is finished.
-    function timeLeft(uint256 id) external view returns (uint256) {
-        uint256 end = deadline(id);
-        return end > block.timestamp ? end - block.timestamp : 0;
-    }
-
-    /// @notice First second in which `timeout` is possible; 0 if the dispute is finished.
-    function deadline(uint256 id) public view returns (uint256) {
-        (, PackedClock clock) = _existing(id);
-        return clock.winner() == Side.NONE ? clock.deadline() : 0;
-    }
-
-    function _first(StartParams calldata params, Header memory header) private pure returns (Position memory) {
-        if (params.asserter == address(0) || params.challenger == address(0)) revert ZeroHash();
-        if (params.clock == 0) revert InvalidStart();
+    function _first(StartParams calldata params, Header memory header, bytes32 id, bytes calldata payload)
+        private
+        view
+        returns (Position memory p)
+    {
         if (params.kind == KIND_REPLAY) {
             if (params.constants == 0 || params.start == 0 || params.end == 0) revert ZeroHash();
-            if (params.steps == 0) revert InvalidStart();
-            return Walk.startReplay(header, params.firstStep, params.steps, params.start, params.end);
+            if (params.steps == 0 || params.firstStep > type(uint64).max - params.steps) revert InvalidStart();
+            p.level = Level.STEPS;
+            p.count = header.nodes;
+            p.lo = params.firstStep;
+            p.hi = params.firstStep + params.steps;
+            p.frame = Frames.replay(id, params.program, params.constants);
+            Payloads.openSteps(p, payload, params.start, params.end, width);
+            return p;
         }
         if (params.kind != KIND_DISTANCE && params.kind != KIND_REFERENCE) revert InvalidStart();
         if (params.component == 0 || params.component > COMPONENTS) revert InvalidStart();
         if (params.x == 0 || params.y == 0) revert ZeroHash();
-        return Walk.startSum(header.slots, params.component, params.x, params.y, params.sum);
+        p.level = Level.SUM_SLOTS;
+        p.hi = header.slots;
+        p.frame = Frames.sum(id, params.program, params.x, params.y, params.component);
+        Payloads.openSums(p, payload, bytes32(params.sum), width);
     }
 
-    /// @dev Who may move, in time, from where the dispute stands.
-    function _enter(uint256 id, Position calldata position, Side side)
-        private
-        view
-        returns (Dispute storage d, PackedClock clock, Position memory p)
-    {
-        (d, clock) = _running(id);
-        address player = side == Side.ASSERTER ? d.asserter : d.challenger;
-        if (clock.turn() != side || msg.sender != player) revert NotOnTurn(msg.sender);
-        copyPosition(position, p);
-        bytes32 hash = hashPosition(p);
-        if (hash != d.position) revert StalePosition(hash);
+    /// @inheritdoc Descent
+    function _answer(bytes calldata move, address mover) internal override {
+        Move memory m = _enter(move, mover);
+        _leave(m, Walk.answer(m.position, m.part, Walk.remainder(m.rest), width), Verb.ANSWER);
     }
 
-    /// @dev Two storage writes: the position and the clock.
-    function _leave(Dispute storage d, PackedClock clock, Position memory p, Side next) private {
-        d.clock = clock.press(next, block.timestamp);
-        d.position = hashPosition(p);
+    function _describe(bytes calldata move, address mover) private {
+        Move memory m = _enter(move, mover);
+        _leave(m, Walk.describe(m.position, m.part, m.rest, width), Verb.DESCRIBE);
     }
 
-    /// @dev A last move has to be in time as any other.
-    function _resolve(uint256 id, Dispute storage d, PackedClock clock, bool asserterWon, Reason reason) private {
-        _end(id, d, clock.press(Side.NONE, block.timestamp), asserterWon, reason);
+    function _openState(bytes calldata move, address mover) private {
+        Move memory m = _enterWhole(move, mover);
+        _leave(m, Walk.openState(m.position, m.rest, width), Verb.OPEN_STATE);
     }
 
-    function _end(uint256 id, Dispute storage d, PackedClock clock, bool asserterWon, Reason reason) private {
-        Side winner = asserterWon ? Side.ASSERTER : Side.CHALLENGER;
-        d.clock = clock.finish(winner);
-        emit Resolved(id, winner, reason);
-        IDisputeResolver(market).onResolved(id, d.context, asserterWon);
+    function _unfold(bytes calldata move, address mover) private {
+        Move memory m = _enter(move, mover);
+        _leave(m, Walk.unfold(m.position, m.part, m.rest), Verb.UNFOLD);
     }
 
-    function _sum(Position memory p, bytes calldata descriptor, Opening calldata x, Opening calldata y)
-        private
-        pure
-        returns (uint256)
-    {
-        if (keccak256(descriptor) != p.descriptor) revert Walk.WrongDescriptor();
-        SlotView memory slot = Descriptor.slot(descriptor);
-        x.verify(Place(TAG_STATE, p.pre, p.element, slot.tensor, p.lo), descriptor);
-        y.verify(Place(TAG_STATE, p.trace, p.element, slot.tensor, p.lo), descriptor);
-        uint256 rest = slot.tensor.elements - LEAF_WORDS * p.lo;
-        return Distance.ofLeaves(x.leaf, y.leaf, rest < LEAF_WORDS ? rest : LEAF_WORDS, slot.tensor.dtype, slot.scale);
+    function _openBody(bytes calldata move, address mover) private {
+        Move memory m = _enter(move, mover);
+        _leave(m, Walk.openBody(m.position, m.part, m.rest), Verb.OPEN_BODY);
     }
 
-    function _running(uint256 id) private view returns (Dispute storage d, PackedClock clock) {
-        (d, clock) = _existing(id);
-        if (clock.winner() != Side.NONE) revert Finished(id);
+    function _describeSlot(bytes calldata move, address mover) private {
+        Move memory m = _enter(move, mover);
+        (bool isCounted, Position memory next) = Walk.describeSlot(m.position, m.part, m.rest, width);
+        if (isCounted) return _leave(m, next, Verb.DESCRIBE_SLOT);
+        _refute(m, Verb.DESCRIBE_SLOT, Reason.OTHER_COMPONENT, m.part.claimed, 0);
     }
 
-    function _existing(uint256 id) private view returns (Dispute storage d, PackedClock clock) {
-        d = _disputes[id];
-        clock = d.clock;
-        // A clock always has a turn or a winner.
-        if (PackedClock.unwrap(clock) == 0) revert UnknownDispute(id);
+    /// @dev Whether `selector` is a proof; if so, it has won.
+    function _prove(bytes4 selector, bytes calldata proof, address mover) private returns (bool) {
+        if (selector == this.proveStep.selector) _proveStep(proof, mover);
+        else if (selector == this.proveSlot.selector) _proveSlot(proof, mover);
+        else if (selector == this.proveSum.selector) _proveSum(proof, mover);
+        else return false;
+        return true;
+    }
+
+    function _proveStep(bytes calldata move, address mover) private {
+        Move memory m = _enter(move, mover);
+        Level level = m.position.level;
+        if (level != Level.LEAF && level != Level.TERMS && level != Level.BODY) revert Walk.WrongLevel(level);
+        bytes calldata values = move[WITNESS_AT:level == Level.BODY ? WITNESS_AT + 4 * m.position.count : WITNESS_AT];
+        // No try: a call that runs out of gas must not be taken for a result.
+        Outcome memory o = oneStep.execute(_picked(m), values, Walk.remainder(m.rest));
+        if (o.computed == o.claimed) revert Upheld();
+        emit Refuted(m.number, Verb.PROVE_STEP, abi.encodePacked(o.op, o.a, o.b, o.c, o.claimed, o.computed));
+        _win(m, Reason.STEP);
+    }
+
+    function _proveSlot(bytes calldata move, address mover) private {
+        Move memory m = _enter(move, mover);
+        bytes32 produced = Walk.produced(m.position, m.part, m.rest, width);
+        _refute(m, Verb.PROVE_SLOT, Reason.SLOT, m.part.claimed, produced);
+    }
+
+    function _proveSum(bytes calldata move, address mover) private {
+        Move memory m = _enter(move, mover);
+        if (m.position.level != Level.SUM_LEAVES || m.part.hi - m.part.lo != 1) revert Walk.WrongLevel(m.position.level);
+        uint256 computed = oneStep.sum(_picked(m), Walk.remainder(m.rest));
+        _refute(m, Verb.PROVE_SUM, Reason.SUM, m.part.claimed, bytes32(computed));
+    }
+
+    function _resign(bytes calldata move, address mover) private {
+        Move memory m = _enterWhole(move, mover);
+        m.rest.finish();
+        _end(m.number, m.clock, !Clocks.isAsserterOnTurn(m.clock), Reason.RESIGNED);
+    }
+
+    /// @dev A move that picks a part: its witness leads to the opening at which the dispute stands.
+    function _enter(bytes calldata move, address mover) private view returns (Move memory m) {
+        uint256 index;
+        (m, index) = _read(move, mover);
+        m.part = Picks.read(m.position, index, m.rest, width);
+        _requireHead(m.number, m.position, mover);
+    }
+
+    /// @dev A move that picks nothing, and names the opening instead.
+    function _enterWhole(bytes calldata move, address mover) private view returns (Move memory m) {
+        uint256 index;
+        (m, index) = _read(move, mover);
+        if (index != 0) revert WrongIndex();
+        m.position.opening = m.rest.hash();
+        _requireHead(m.number, m.position, mover);
+    }
+
+    function _read(bytes calldata move, address mover) private view returns (Move memory m, uint256 index) {
+        m.rest = Reader.over(move);
+        m.mover = mover;
+        m.number = m.rest.number(4);
+        m.clock = _running(m.number);
+        m.position.level = Clocks.level(m.clock);
+        m.position.height = Clocks.height(m.clock);
+        m.position.frame = m.rest.hash();
+        m.position.count = m.rest.number(4);
+        m.position.lo = m.rest.number(8);
+        m.position.hi = m.rest.number(8);
+        index = m.rest.number(1);
+    }
+
+    /// @dev What has not been read is the payload.
+    function _leave(Move memory m, Position memory next, Verb verb) private {
+        _leave(m.number, m.clock, m.mover, next);
+        uint256 disputed = m.number;
+        bytes memory data = abi.encodePacked(verb, uint8(m.part.index), Walk.remainder(m.rest));
+        assembly ("memory-safe") {
+            log1(add(data, 32), mload(data), disputed)
+        }
+    }
+
+    function _refute(Move memory m, Verb verb, Reason reason, bytes32 claimed, bytes32 computed) private {
+        if (computed == claimed) revert Upheld();
+        emit Refuted(m.number, verb, abi.encodePacked(claimed, computed));
+        _win(m, reason);
+    }
+
+    function _win(Move memory m, Reason reason) private {
+        _end(m.number, m.clock, Clocks.isAsserterOnTurn(m.clock), reason);
+    }
+
+    function _picked(Move memory m) private pure returns (Picked memory) {
+        return Picked(
+            uint8(m.position.level),
+            uint8(m.part.index),
+            uint64(m.part.lo),
+            uint64(m.part.hi),
+            uint32(uint256(m.part.agreed)),
+            m.position.level == Level.SUM_LEAVES ? 0 : uint32(uint256(m.part.claimed)),
+            m.position.frame
+        );
+    }
+
+    /// @dev The dispute that a move belongs to.
+    function _number(bytes calldata move) private pure returns (uint256 result) {
+        assembly ("memory-safe") {
+            result := shr(224, calldataload(move.offset))
+        }
+    }
+
+    /// @dev Who has signed: `r || s || u8 v` come first in `data`.
+    function _signer(bytes calldata data, bytes32 head_, bytes32 content) private view returns (address signer) {
+        bytes32 domain =
+            keccak256(abi.encode(DOMAIN, keccak256("pol dispute"), keccak256("1"), block.chainid, address(this)));
+        bytes32 digest = keccak256(abi.encodePacked(hex"1901", domain, keccak256(abi.encode(MOVE, head_, content))));
+        signer = ecrecover(digest, uint8(data[64]), bytes32(data), bytes32(data[32:]));
+        if (signer == address(0)) revert WrongSignature();
+    }
+
+    /// @dev Openings that a list of this depth takes.
+    function _openings(uint256 depth, uint256 width_) private pure returns (uint256) {
+        return (depth + width_ - 1) / width_;
     }
 }

@@ -1,65 +1,59 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-/// @notice How far the walk has come down (docs/spec/dispute.md). Zero means nothing.
+/// @notice What lies open (docs/spec/dispute.md). Zero means nothing.
 enum Level {
     NONE,
     STEPS,
-    TRACE,
     NODES,
-    NODE,
     LEAVES,
     LEAF,
     TERMS,
     BODY,
-    ONE_STEP,
     STATE,
-    SLOTS,
-    SLOT,
     SUM_SLOTS,
-    SUM_SLOT,
-    SUM_LEAVES,
-    SUM_LEAF
+    SUM_LEAVES
 }
 
-/// @notice Where a dispute stands. The chain keeps its hash only; every move carries it.
-/// @dev All fields are static, so that in memory the struct is its own ABI encoding.
+/// @dev Bytes of a move before its witness: u32 number, bytes32 frame, u32 count, u64 lo, u64 hi, u8 index.
+uint256 constant WITNESS_AT = 57;
+
+/// @notice Where a dispute stands. The chain keeps a hash of it only; every move carries what it cannot compute.
 struct Position {
     Level level;
-    uint8 height; // of the disputed subtree
-    uint32 count; // leaves of the tree that the subtree belongs to; of the trace's from the start on
-    uint64 lo; // disputed range, or first leaf of the disputed subtree
-    uint64 hi; // end of the range; from LEAVES on the elements of the tensor
-    bytes32 agreed; // state root or accumulator before the disputed range
-    bytes32 claimed; // what the asserter says: state root, subtree root, word or sum
-    bytes32 opening; // keccak256 of what the asserter opened
-    bytes32 pre; // state root before the step; X of a sum
-    bytes32 trace; // trace root of the step; Y of a sum
-    bytes32 descriptor; // keccak256 of the descriptor of the disputed node or slot; before, the program's tree of nodes
-    uint64 step;
-    uint32 node; // disputed node; component of a sum
-    uint64 element; // disputed element of the node's output, or slot
-    uint64 term; // disputed term of the fold
-    uint64 terms; // length of the fold
-    uint32 init; // accumulator before the first term
-    uint8 instructions; // length of the node's scalar program
-    uint8 instruction; // the disputed one
+    uint256 height; // of the disputed subtree; 0 if there is none
+    uint256 count; // size of the list that the subtree belongs to; instructions in BODY; 0 for sums and TERMS
+    uint256 lo; // disputed range, or first leaf of the disputed subtree
+    uint256 hi; // end of the range, or 0
+    bytes32 frame; // hash over everything that is agreed
+    bytes32 opening; // commitment to what the side that is not on turn has opened
 }
 
-/// @dev Fields of `Position`, one word each.
-uint256 constant POSITION_BYTES = 19 * 32;
-
-/// @notice `keccak256(abi.encode(position))`.
-function hashPosition(Position memory position) pure returns (bytes32 result) {
-    assembly ("memory-safe") {
-        result := keccak256(position, POSITION_BYTES)
-    }
+/// @notice The part of an opening that a move picks.
+struct Part {
+    uint256 index;
+    bytes32 agreed; // state root or accumulator before the part
+    bytes32 claimed; // hash, root, word or sum that the other side has opened
+    uint256 lo; // of a range
+    uint256 hi;
 }
 
-/// @notice Fills `copy` with the position as it came, bit by bit.
-/// @dev Its fields mean something only if it hashes to what is stored: that vouches for them, and none has to be decoded.
-function copyPosition(Position calldata position, Position memory copy) pure {
-    assembly ("memory-safe") {
-        calldatacopy(copy, position, POSITION_BYTES)
+/// @title Positions
+/// @notice Heads: hashes of positions and of the side on turn.
+library Positions {
+    /// @notice What the chain keeps of a position at which `turn` has to move.
+    function head(Position memory p, address turn) internal pure returns (bytes32) {
+        return keccak256(
+            abi.encodePacked(
+                p.frame,
+                p.opening,
+                turn,
+                uint8(p.level),
+                uint8(p.height),
+                uint32(p.count),
+                uint64(p.lo),
+                uint64(p.hi)
+            )
+        );
     }
 }

@@ -9,8 +9,8 @@ uint8 constant KIND_REFERENCE = 3;
 /// @notice What a dispute is about. Fields that a kind does not use are zero.
 /// @dev REPLAY uses program, constants, firstStep, steps, start, end. DISTANCE and REFERENCE use program, component, x, y, sum.
 struct StartParams {
-    address asserter; // posted the claim, moves first
-    address challenger; // disagrees with it
+    address asserter; // posted the claim
+    address challenger; // disagrees with it, and opens first
     bytes32 program; // hash of the step program
     bytes32 constants; // root of the constants
     uint8 kind; // KIND_REPLAY, KIND_DISTANCE or KIND_REFERENCE
@@ -22,8 +22,7 @@ struct StartParams {
     bytes32 x; // state root, first operand of the distance
     bytes32 y; // state root, second operand of the distance
     uint256 sum; // distance claimed between x and y
-    uint32 clock; // budget of each side in seconds
-    bytes32 context; // handed back to the resolver, never interpreted by the game
+    uint32 clock; // budget of each side in seconds, below 2^24
 }
 
 /// @title IDisputeGame
@@ -33,6 +32,13 @@ interface IDisputeGame {
     /// `start`.
     /// @param params What is disputed, by whom, against whom.
     /// @param header The 112-byte program header, which must hash to `params.program`.
-    /// @return id Identifier of the dispute; never zero.
-    function start(StartParams calldata params, bytes calldata header) external returns (uint256 id);
+    /// @param payload What the challenger opens: state roots along the segment, or sums of the slots.
+    /// @return number Of the dispute; never zero.
+    function start(StartParams calldata params, bytes calldata header, bytes calldata payload)
+        external
+        returns (uint256 number);
+
+    /// @notice No dispute lasts longer than so many seconds.
+    /// @param clock Budget of each side in seconds.
+    function longest(uint32 clock) external view returns (uint256);
 }

@@ -4,9 +4,8 @@ pragma solidity 0.8.37;
 /// @title IDisputeResolver
 /// @notice Whoever starts disputes and has to know how they ended.
 interface IDisputeResolver {
-    /// @notice Called once by the game when dispute `id` has a winner.
-    /// @param id The identifier that `IDisputeGame.start` returned.
-    /// @param context The context given to `IDisputeGame.start`.
+    /// @notice Called once by the game when a dispute has a winner.
+    /// @param number The number that `IDisputeGame.start` returned.
     /// @param asserterWon True if the claim stood, false if the challenger won.
-    function onResolved(uint256 id, bytes32 context, bool asserterWon) external;
+    function onResolved(uint256 number, bool asserterWon) external;
 }

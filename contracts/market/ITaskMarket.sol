@@ -183,13 +183,15 @@ interface ITaskMarket {
     /// @param kind 1 replay, 2 distance, 3 reference.
     /// @param component 1 parameter, 2 buffer, 3 optimizer; 0 for a replay.
     /// @param header Program header that the game starts from.
+    /// @param payload What the challenger opens, by which its version of the claim differs.
     function challenge(
         bytes32 taskId,
         uint32 claimIndex,
         Claim calldata claim,
         uint8 kind,
         uint8 component,
-        bytes calldata header
+        bytes calldata header,
+        bytes calldata payload
     ) external payable;
 
     /// @notice Anybody closes a task whose verdict stood through its challenge window.

@@ -30,6 +30,7 @@ contract TaskMarket is ITaskMarket, IDisputeResolver, Ledger {
     address private immutable _deployer;
     mapping(bytes32 taskId => Task) private _tasks;
     mapping(bytes32 taskId => Terms) private _terms;
+    mapping(uint256 dispute => bytes32 taskId) private _disputedTasks;
     mapping(bytes32 taskId => mapping(uint32 verdict => mapping(uint256 index => bytes32))) private _claimHashes;
 
     /// @param beacon_ Source of randomness.
@@ -202,7 +203,8 @@ contract TaskMarket is ITaskMarket, IDisputeResolver, Ledger {
         Claim calldata claim,
         uint8 kind,
         uint8 component,
-        bytes calldata header
+        bytes calldata header,
+        bytes calldata payload
     ) external payable {
         Task storage t = _expect(taskId, Status.Verdict);
         _notAfter(t.deadline);
@@ -217,16 +219,18 @@ contract TaskMarket is ITaskMarket, IDisputeResolver, Ledger {
         t.deadline = 0;
         t.challenger = msg.sender;
         // The game is fixed, gives an id that is never zero and does not call back here: nothing can move the task in between.
-        uint256 dispute = game.start(params, header);
+        uint256 dispute = game.start(params, header, payload);
         t.dispute = dispute;
+        _disputedTasks[dispute] = taskId;
         emit Challenged(taskId, t.verdicts, msg.sender, dispute, claimIndex, kind, component, msg.value);
     }
 
     /// @inheritdoc IDisputeResolver
-    function onResolved(uint256 id, bytes32 taskId, bool asserterWon) external {
+    function onResolved(uint256 number, bool asserterWon) external {
         _onlyCaller(address(game));
+        bytes32 taskId = _disputedTasks[number];
         Task storage t = _expect(taskId, Status.Disputed);
-        if (id == 0 || id != t.dispute) revert NotAllowed(msg.sender);
+        if (number != t.dispute) revert NotAllowed(msg.sender);
         Terms storage s = _terms[taskId];
         (address verifier, address challenger, uint256 bond) = (t.verifier, t.challenger, bondOf(taskId));
         t.dispute = 0;
@@ -241,7 +245,7 @@ contract TaskMarket is ITaskMarket, IDisputeResolver, Ledger {
             t.verifier = address(0);
             t.accepted = false;
         }
-        emit DisputeResolved(taskId, t.verdicts, id, asserterWon, t.deadline);
+        emit DisputeResolved(taskId, t.verdicts, number, asserterWon, t.deadline);
         if (asserterWon) {
             _slash(taskId, bond, verifier, Settlement.VERIFIER_OF_BOND);
         } else {
@@ -352,7 +356,6 @@ contract TaskMarket is ITaskMarket, IDisputeResolver, Ledger {
         params.kind = kind;
         params.component = component;
         params.clock = s.clock;
-        params.context = taskId;
         if (kind == KIND_REPLAY && component == 0) {
             params.firstStep = uint64(claim.segment) * s.interval;
             params.steps = s.interval;

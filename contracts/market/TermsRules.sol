@@ -20,7 +20,7 @@ library TermsRules {
     /// @notice Fifty blocks of 12 seconds. The longest walk through a segment that a machine can replay takes either side about 40
     /// moves: with less, the side that is right loses by the pace of the chain.
     uint32 internal constant MIN_CLOCK = 10 minutes;
-    /// @notice A dispute lasts at most two clocks, and all stakes wait for it.
+    /// @notice A dispute lasts at most two clocks and a grace for each move (`IDisputeGame.longest`), and all stakes wait for it.
     uint32 internal constant MAX_CLOCK = 14 days;
     /// @notice The first bond is at least the verifier's stake divided by this: a delay costs something.
     uint256 internal constant MAX_STAKE_PER_BOND = 16;

@@ -38,6 +38,7 @@ interface Vm {
     function assertLe(uint256 left, uint256 right, string calldata message) external pure;
     function assertGe(uint256 left, uint256 right) external pure;
     function assertGt(uint256 left, uint256 right) external pure;
+    function cool(address account) external;
     function deal(address account, uint256 balance) external;
     function expectEmit() external;
     function expectEmit(address emitter) external;

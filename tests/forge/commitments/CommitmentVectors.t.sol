@@ -53,7 +53,8 @@ contract CommitmentReader {
     }
 
     function header(bytes calldata data, bytes32 program) external pure returns (Header memory) {
-        return Descriptor.header(data, program);
+        if (Descriptor.programOf(data) != program) revert Descriptor.WrongHeader();
+        return Descriptor.header(data);
     }
 
     function slot(bytes calldata data) external pure returns (SlotView memory) {

@@ -13,8 +13,8 @@ import {
 import {Toy} from "./Toy.sol";
 
 contract DescriptorHarness {
-    function header(bytes calldata data, bytes32 program) external pure returns (Header memory) {
-        return Descriptor.header(data, program);
+    function header(bytes calldata data) external pure returns (Header memory) {
+        return Descriptor.header(data);
     }
 
     function slot(bytes calldata data) external pure returns (SlotView memory) {
@@ -48,13 +48,9 @@ contract DescriptorTest is Toy {
     }
 
     function test_header() public view {
-        Header memory header = harness.header(_header(), _program());
+        Header memory header = harness.header(_header());
         vm.assertEq(uint256(header.nodes), 5);
         vm.assertEq(uint256(header.slots), 3);
-    }
-
-    function _hash(bytes memory header) private pure returns (bytes32) {
-        return keccak256(abi.encodePacked(uint8(6), header));
     }
 
     function test_header_of_another_version_or_without_nodes_or_slots() public {
@@ -62,7 +58,7 @@ contract DescriptorTest is Toy {
             bytes memory header = _header();
             header[i] = i == 3 ? bytes1(0x02) : bytes1(0);
             vm.expectPartialRevert(Descriptor.OutOfRange.selector);
-            harness.header(header, _hash(header));
+            harness.header(header);
         }
     }
 

@@ -9,7 +9,7 @@ import {DistanceHarness} from "./Distance.t.sol";
 
 /// @notice Distances of docs/spec/verdict.md, computed by tests/verification/test_distance_vectors.py.
 contract DistanceVectorsTest is Base {
-    struct Words {
+    struct WordCase {
         uint8 dtype;
         uint8 scale;
         uint32 x;
@@ -42,12 +42,12 @@ contract DistanceVectorsTest is Base {
     }
 
     function test_words() public view {
-        Words[] memory pairs = abi.decode(
-            TYPES.parseJsonTypeArray(json, ".words", "Words(uint8 dtype,uint8 scale,uint32 x,uint32 y,uint256 distance)"), (Words[])
+        WordCase[] memory pairs = abi.decode(
+            TYPES.parseJsonTypeArray(json, ".words", "WordCase(uint8 dtype,uint8 scale,uint32 x,uint32 y,uint256 distance)"), (WordCase[])
         );
         vm.assertGt(pairs.length, 150);
         for (uint256 i = 0; i < pairs.length; ++i) {
-            Words memory pair = pairs[i];
+            WordCase memory pair = pairs[i];
             vm.assertEq(Distance.ofWords(pair.x, pair.y, pair.dtype, pair.scale), pair.distance);
             vm.assertEq(Distance.ofWords(pair.y, pair.x, pair.dtype, pair.scale), pair.distance);
         }

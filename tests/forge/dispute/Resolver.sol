@@ -6,26 +6,32 @@ import {IDisputeResolver} from "../../../contracts/interfaces/IDisputeResolver.s
 
 /// @notice The least that a market has to be: starts disputes for anybody and remembers what it is told.
 contract Resolver is IDisputeResolver {
-    struct Answer {
-        uint256 calls;
-        uint256 id;
-        bytes32 context;
-        bool asserterWon;
-    }
-
-    Answer public answer;
+    uint256 public calls;
+    uint256 public number;
+    bool public asserterWon;
     bool public refuses;
+    /// @dev What it does to the game when it is told, and what comes of it.
+    bytes public reentry;
+    bytes public answer;
 
-    function start(IDisputeGame game, StartParams calldata params, bytes calldata header) external returns (uint256) {
-        return game.start(params, header);
+    function start(IDisputeGame game, StartParams calldata params, bytes calldata header, bytes calldata payload)
+        external
+        returns (uint256)
+    {
+        return game.start(params, header, payload);
     }
 
     function refuse(bool refuses_) external {
         refuses = refuses_;
     }
 
-    function onResolved(uint256 id, bytes32 context, bool asserterWon) external {
+    function reenter(bytes calldata reentry_) external {
+        reentry = reentry_;
+    }
+
+    function onResolved(uint256 number_, bool asserterWon_) external {
         require(!refuses, "refused");
-        answer = Answer(answer.calls + 1, id, context, asserterWon);
+        (calls, number, asserterWon) = (calls + 1, number_, asserterWon_);
+        if (reentry.length > 0) (, answer) = msg.sender.call(reentry);
     }
 }

@@ -2,12 +2,10 @@
 pragma solidity 0.8.37;
 
 import {ScalarMachine} from "../../../contracts/arithmetic/ScalarMachine.sol";
-import {Opening} from "../../../contracts/dispute/Opening.sol";
-import {Level, Position} from "../../../contracts/dispute/Position.sol";
 import {Base} from "../Base.sol";
 import {NaiveTree} from "../commitments/NaiveTree.sol";
 
-/// @notice Five tiny nodes that need every level of the game, executed and committed to here, and an asserter that opens them.
+/// @notice Five tiny nodes that need every level of the game, executed and committed to here, in two versions: one may lie.
 /// ```
 /// 0 map  f32[2]   gathered[e] = TABLE[INDEX[e]]
 /// 1 fold f32[]    acc = fma(W[k], gathered[k], acc), k < 3; gathered[2] does not exist: fill 1.0
@@ -25,9 +23,9 @@ abstract contract Toy is Base {
     bytes[3] internal slots;
     bytes[2] internal constantTypes;
     uint32[][] internal constants;
-    /// @dev By step: the state before it, and the outputs of its nodes.
-    mapping(uint256 step => uint32[][]) internal states;
-    mapping(uint256 step => uint32[][]) internal outputs;
+    /// @dev By version and step, `_key`: the state before it, and the outputs of its nodes.
+    mapping(uint256 key => uint32[][]) internal states;
+    mapping(uint256 key => uint32[][]) internal outputs;
 
     function _buildToy(uint64 steps) internal {
         constantTypes = [_type(2, 2), _type(1, 70)];
@@ -43,17 +41,24 @@ abstract contract Toy is Base {
             abi.encodePacked(uint8(3), _type(1, 66), uint32(3), uint8(12)),
             abi.encodePacked(uint8(2), _type(2, 1), uint32(4), uint8(0))
         ];
-        states[FIRST_STEP].push([HALF, ONE, FILL]);
-        uint32[] memory moments = new uint32[](66);
-        for (uint32 i = 0; i < 66; i++) {
-            moments[i] = ScalarMachine.execute(ScalarMachine.I2F, i, 0, 0);
+        for (uint256 version = 0; version < 2; version++) {
+            uint256 first = _key(version, FIRST_STEP);
+            states[first].push([HALF, ONE, FILL]);
+            uint32[] memory moments = new uint32[](66);
+            for (uint32 i = 0; i < 66; i++) {
+                moments[i] = ScalarMachine.execute(ScalarMachine.I2F, i, 0, 0);
+            }
+            states[first].push(moments);
+            states[first].push([uint32(40)]);
+            for (uint256 key = first; key < first + steps; key++) {
+                _execute(key);
+                _advance(key);
+            }
         }
-        states[FIRST_STEP].push(moments);
-        states[FIRST_STEP].push([uint32(40)]);
-        for (uint64 s = FIRST_STEP; s < FIRST_STEP + steps; s++) {
-            _execute(s);
-            _advance(s);
-        }
+    }
+
+    function _key(uint256 version, uint256 step) internal pure returns (uint256) {
+        return (version << 64) | step;
     }
 
     function _describeNodes() private {
@@ -112,43 +117,44 @@ abstract contract Toy is Base {
         );
     }
 
-    function _execute(uint64 step) private {
-        uint32[][] storage s = states[step];
-        uint32[][] storage o = outputs[step];
-        delete outputs[step];
+    /// @dev The outputs of all nodes, from what the nodes before them have put out.
+    function _execute(uint256 key) internal {
+        uint32[][] storage s = states[key];
+        uint32[][] storage o = outputs[key];
+        delete outputs[key];
         o.push([constants[1][constants[0][0]], constants[1][constants[0][1]]]);
-        uint32[] memory accumulators = _accumulators(step);
+        uint32[] memory accumulators = _accumulators(key);
         o.push([accumulators[3]]);
-        o.push([_body(step, 0)[1], _body(step, 1)[1], _body(step, 2)[1]]);
+        o.push([_body(key, 0)[1], _body(key, 1)[1], _body(key, 2)[1]]);
         uint32[] memory moments = new uint32[](66);
         for (uint256 e = 0; e < 66; e++) {
             moments[e] = ScalarMachine.execute(ScalarMachine.FADD, e < 65 ? s[1][e + 1] : FILL, ONE, 0);
         }
         o.push(moments);
-        o.push([s[2][0] + uint32(step)]);
+        o.push([s[2][0] + uint32(key)]);
     }
 
-    function _advance(uint64 step) internal {
-        delete states[step + 1];
-        states[step + 1].push(outputs[step][2]);
-        states[step + 1].push(outputs[step][3]);
-        states[step + 1].push(outputs[step][4]);
+    function _advance(uint256 key) internal {
+        delete states[key + 1];
+        states[key + 1].push(outputs[key][2]);
+        states[key + 1].push(outputs[key][3]);
+        states[key + 1].push(outputs[key][4]);
     }
 
     /// @dev Of node 1: before each of its three terms, and the result.
-    function _accumulators(uint64 step) internal view returns (uint32[] memory accumulators) {
+    function _accumulators(uint256 key) internal view returns (uint32[] memory accumulators) {
         accumulators = new uint32[](4);
         for (uint256 k = 0; k < 3; k++) {
-            uint32 gathered = k < 2 ? outputs[step][0][k] : ONE;
+            uint32 gathered = k < 2 ? outputs[key][0][k] : ONE;
             accumulators[k + 1] =
-                ScalarMachine.execute(ScalarMachine.FFMA, states[step][0][k], gathered, accumulators[k]);
+                ScalarMachine.execute(ScalarMachine.FFMA, states[key][0][k], gathered, accumulators[k]);
         }
     }
 
     /// @dev Of node 2: the results of both instructions.
-    function _body(uint64 step, uint256 element) internal view returns (uint32[2] memory values) {
-        values[0] = ScalarMachine.execute(ScalarMachine.FMUL, outputs[step][1][0], HALF, 0);
-        values[1] = ScalarMachine.execute(ScalarMachine.FSUB, states[step][0][element], values[0], 0);
+    function _body(uint256 key, uint256 element) internal view returns (uint32[2] memory values) {
+        values[0] = ScalarMachine.execute(ScalarMachine.FMUL, outputs[key][1][0], HALF, 0);
+        values[1] = ScalarMachine.execute(ScalarMachine.FSUB, states[key][0][element], values[0], 0);
     }
 
     // --- commitments ---
@@ -191,17 +197,17 @@ abstract contract Toy is Base {
         return slot == 0 ? _type(1, 3) : slot == 1 ? _type(1, 66) : _type(2, 1);
     }
 
-    function _slotRoots(uint256 step) internal view returns (bytes32[] memory roots) {
+    function _slotRoots(uint256 key) internal view returns (bytes32[] memory roots) {
         roots = new bytes32[](3);
         for (uint256 i = 0; i < 3; i++) {
-            roots[i] = NaiveTree.tensorRoot(_slotType(i), states[step][i]);
+            roots[i] = NaiveTree.tensorRoot(_slotType(i), states[key][i]);
         }
     }
 
-    function _outputRoots(uint256 step) internal view returns (bytes32[] memory roots) {
+    function _outputRoots(uint256 key) internal view returns (bytes32[] memory roots) {
         roots = new bytes32[](5);
         for (uint256 i = 0; i < 5; i++) {
-            roots[i] = NaiveTree.tensorRoot(_outputType(i), outputs[step][i]);
+            roots[i] = NaiveTree.tensorRoot(_outputType(i), outputs[key][i]);
         }
     }
 
@@ -211,58 +217,12 @@ abstract contract Toy is Base {
         roots[1] = NaiveTree.tensorRoot(constantTypes[1], constants[1]);
     }
 
-    function _stateRoot(uint256 step) internal view returns (bytes32) {
-        return NaiveTree.listRoot(3, _slotRoots(step));
+    function _stateRoot(uint256 key) internal view returns (bytes32) {
+        return NaiveTree.listRoot(3, _slotRoots(key));
     }
 
     function _constantsRoot() internal view returns (bytes32) {
         return NaiveTree.listRoot(8, _constantRoots());
-    }
-
-    function _openLeaf(bytes32[] memory roots, uint256 index, uint32[] memory words, uint256 leaf)
-        internal
-        pure
-        returns (Opening memory)
-    {
-        return Opening(
-            uint32(roots.length),
-            NaiveTree.leaf(words, leaf),
-            NaiveTree.branch(NaiveTree.leafHashes(words), leaf),
-            NaiveTree.branch(roots, index)
-        );
-    }
-
-    function _openState(uint256 step, uint256 slot, uint256 leaf) internal view returns (Opening memory) {
-        return _openLeaf(_slotRoots(step), slot, states[step][slot], leaf);
-    }
-
-    function _openOutput(uint256 step, uint256 node, uint256 leaf) internal view returns (Opening memory) {
-        return _openLeaf(_outputRoots(step), node, outputs[step][node], leaf);
-    }
-
-    function _openConstant(uint256 index, uint256 leaf) internal view returns (Opening memory) {
-        return _openLeaf(_constantRoots(), index, constants[index], leaf);
-    }
-
-    /// @dev What the asserter opens; a disputed value that it lied about stays what it claims.
-    function _payload(Position memory p) internal view returns (bytes memory row) {
-        if (p.level == Level.STEPS) {
-            return abi.encodePacked(_stateRoot(FIRST_STEP + 1));
-        } else if (p.level == Level.TRACE) {
-            return NaiveTree.children(_outputRoots(p.step), 0, 3);
-        } else if (p.level == Level.STATE) {
-            return abi.encodePacked(_header(), NaiveTree.children(_slotRoots(p.step + 1), 0, 2));
-        } else if (p.level == Level.LEAVES) {
-            return NaiveTree.children(NaiveTree.leafHashes(outputs[p.step][p.node]), p.lo, p.height);
-        } else if (p.level == Level.LEAF) {
-            return NaiveTree.leaf(outputs[p.step][p.node], p.lo);
-        } else if (p.level == Level.TERMS) {
-            uint32[] memory accumulators = _accumulators(uint64(p.step));
-            return abi.encodePacked(accumulators[1], accumulators[2]);
-        } else if (p.level == Level.BODY) {
-            return abi.encodePacked(_body(p.step, p.element)[0], uint32(uint256(p.claimed)));
-        }
-        revert("nothing to open");
     }
 
     // --- descriptors ---

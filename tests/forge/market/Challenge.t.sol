@@ -11,7 +11,7 @@ contract ChallengeTest is MarketBase {
         _toVerdict(true);
         Claim memory claim = _claim(1);
         vm.prank(challenger);
-        market.challenge{value: 1 ether}(id, 1, claim, 1, 0, HEADER);
+        market.challenge{value: 1 ether}(id, 1, claim, 1, 0, HEADER, PAYLOAD);
         StartParams memory p = game.started();
         vm.assertEq(p.asserter, verifier);
         vm.assertEq(p.challenger, challenger);
@@ -23,8 +23,8 @@ contract ChallengeTest is MarketBase {
         vm.assertEq(p.start, claim.start);
         vm.assertEq(p.end, claim.replay);
         vm.assertTrue(p.x == 0 && p.y == 0 && p.sum == 0);
-        vm.assertEq(p.context, id);
         vm.assertEq(keccak256(game.header()), keccak256(HEADER));
+        vm.assertEq(keccak256(game.payload()), keccak256(PAYLOAD));
     }
 
     function test_a_distance_goes_to_court_between_replay_and_end() public {
@@ -55,7 +55,7 @@ contract ChallengeTest is MarketBase {
         for (uint256 i = 0; i < wrong.length; ++i) {
             vm.prank(challenger);
             vm.expectRevert(abi.encodeWithSelector(ITaskMarket.InvalidChallenge.selector, wrong[i][0], wrong[i][1]));
-            market.challenge{value: 1 ether}(id, 0, claim, wrong[i][0], wrong[i][1], HEADER);
+            market.challenge{value: 1 ether}(id, 0, claim, wrong[i][0], wrong[i][1], HEADER, PAYLOAD);
         }
     }
 
@@ -64,12 +64,12 @@ contract ChallengeTest is MarketBase {
         Claim memory claim = _claim(0);
         vm.startPrank(challenger);
         vm.expectRevert(abi.encodeWithSelector(ITaskMarket.UnknownClaim.selector, uint32(1)));
-        market.challenge{value: 1 ether}(id, 1, claim, 1, 0, HEADER);
+        market.challenge{value: 1 ether}(id, 1, claim, 1, 0, HEADER, PAYLOAD);
         vm.expectRevert(abi.encodeWithSelector(ITaskMarket.UnknownClaim.selector, uint32(2)));
-        market.challenge{value: 1 ether}(id, 2, claim, 1, 0, HEADER);
+        market.challenge{value: 1 ether}(id, 2, claim, 1, 0, HEADER, PAYLOAD);
         claim.references[2] += 1;
         vm.expectRevert(abi.encodeWithSelector(ITaskMarket.UnknownClaim.selector, uint32(0)));
-        market.challenge{value: 1 ether}(id, 0, claim, 1, 0, HEADER);
+        market.challenge{value: 1 ether}(id, 0, claim, 1, 0, HEADER, PAYLOAD);
     }
 
     function test_a_claim_of_a_void_verdict_is_unknown() public {
@@ -84,7 +84,7 @@ contract ChallengeTest is MarketBase {
         vm.assertEq(market.task(id).verdicts, 2);
         vm.prank(challenger);
         vm.expectRevert(abi.encodeWithSelector(ITaskMarket.UnknownClaim.selector, uint32(0)));
-        market.challenge{value: 1 ether}(id, 0, old, 1, 0, HEADER);
+        market.challenge{value: 1 ether}(id, 0, old, 1, 0, HEADER, PAYLOAD);
     }
 
     function test_the_bond_is_exact_and_the_verifier_does_not_fight_itself() public {
@@ -92,12 +92,12 @@ contract ChallengeTest is MarketBase {
         Claim memory claim = _claim(0);
         vm.prank(challenger);
         vm.expectRevert(abi.encodeWithSelector(ITaskMarket.WrongPayment.selector, 1 ether - 1, 1 ether));
-        market.challenge{value: 1 ether - 1}(id, 0, claim, 1, 0, HEADER);
+        market.challenge{value: 1 ether - 1}(id, 0, claim, 1, 0, HEADER, PAYLOAD);
         vm.prank(verifier);
         vm.expectRevert(abi.encodeWithSelector(ITaskMarket.NotAllowed.selector, verifier));
-        market.challenge{value: 1 ether}(id, 0, claim, 1, 0, HEADER);
+        market.challenge{value: 1 ether}(id, 0, claim, 1, 0, HEADER, PAYLOAD);
         vm.prank(solver);
-        market.challenge{value: 1 ether}(id, 0, claim, 1, 0, HEADER);
+        market.challenge{value: 1 ether}(id, 0, claim, 1, 0, HEADER, PAYLOAD);
     }
 
     function test_one_dispute_at_a_time_and_no_settlement_meanwhile() public {
@@ -105,7 +105,7 @@ contract ChallengeTest is MarketBase {
         Claim memory claim = _claim(1);
         vm.prank(solver);
         vm.expectRevert(abi.encodeWithSelector(ITaskMarket.WrongStatus.selector, id, uint8(Status.Disputed)));
-        market.challenge{value: 1 ether}(id, 1, claim, 1, 0, HEADER);
+        market.challenge{value: 1 ether}(id, 1, claim, 1, 0, HEADER, PAYLOAD);
         _pass(1_000 days);
         vm.expectRevert(abi.encodeWithSelector(ITaskMarket.WrongStatus.selector, id, uint8(Status.Disputed)));
         market.settle(id);
@@ -129,7 +129,7 @@ contract ChallengeTest is MarketBase {
         _pass(20 minutes + 1);
         vm.prank(challenger);
         vm.expectRevert(abi.encodeWithSelector(ITaskMarket.DeadlinePassed.selector, deadline));
-        market.challenge{value: 1 ether}(id, 0, claim, 1, 0, HEADER);
+        market.challenge{value: 1 ether}(id, 0, claim, 1, 0, HEADER, PAYLOAD);
         market.settle(id);
         vm.expectRevert(abi.encodeWithSelector(ITaskMarket.WrongStatus.selector, id, uint8(Status.Closed)));
         market.settle(id);
@@ -170,7 +170,7 @@ contract ChallengeTest is MarketBase {
         Claim memory claim = _claim(0);
         vm.prank(solver);
         vm.expectRevert(abi.encodeWithSelector(ITaskMarket.WrongPayment.selector, 1 ether, 64 ether));
-        market.challenge{value: 1 ether}(id, 0, claim, 1, 0, HEADER);
+        market.challenge{value: 1 ether}(id, 0, claim, 1, 0, HEADER, PAYLOAD);
     }
 
     function test_who_is_right_gets_the_doubled_bond_back() public {
@@ -183,7 +183,7 @@ contract ChallengeTest is MarketBase {
         vm.prank(solver);
         vm.expectEmit(address(market));
         emit ITaskMarket.Challenged(id, 1, solver, 4, 0, 1, 0, 8 ether);
-        market.challenge{value: 8 ether}(id, 0, claim, 1, 0, HEADER);
+        market.challenge{value: 8 ether}(id, 0, claim, 1, 0, HEADER, PAYLOAD);
         game.finish(false);
         vm.assertEq(market.credits(solver), 8 ether + 1.5 ether);
         _expectConserved();
@@ -214,7 +214,7 @@ contract ChallengeTest is MarketBase {
                     uint8 component = kind == 1 ? 0 : 1;
                     vm.prank(challenger);
                     vm.expectRevert(abi.encodeWithSelector(ITaskMarket.InvalidChallenge.selector, kind, component));
-                    market.challenge{value: 1 ether}(id, i, claims[i], kind, component, HEADER);
+                    market.challenge{value: 1 ether}(id, i, claims[i], kind, component, HEADER, PAYLOAD);
                     ++refused;
                 }
             }
@@ -225,13 +225,13 @@ contract ChallengeTest is MarketBase {
     function test_only_the_game_reports_and_only_what_it_plays() public {
         _toDisputed(true);
         vm.expectRevert(abi.encodeWithSelector(ITaskMarket.NotAllowed.selector, address(this)));
-        market.onResolved(1, id, false);
-        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.NotAllowed.selector, address(game)));
-        game.report(2, id, false);
-        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.NotAllowed.selector, address(game)));
-        game.report(0, id, false);
-        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.WrongStatus.selector, bytes32("other"), uint8(Status.None)));
-        game.report(1, "other", false);
+        market.onResolved(1, false);
+        bytes memory noTask =
+            abi.encodeWithSelector(ITaskMarket.WrongStatus.selector, bytes32(0), uint8(Status.None));
+        vm.expectRevert(noTask);
+        game.report(2, false);
+        vm.expectRevert(noTask);
+        game.report(0, false);
         game.finish(false);
         vm.expectRevert(abi.encodeWithSelector(ITaskMarket.WrongStatus.selector, id, uint8(Status.Drawn)));
         game.finish(false);
@@ -242,7 +242,7 @@ contract ChallengeTest is MarketBase {
         game.finish(true);
         _challenge();
         vm.expectRevert(abi.encodeWithSelector(ITaskMarket.NotAllowed.selector, address(game)));
-        game.report(1, id, false);
+        game.report(1, false);
         vm.expectEmit(address(market));
         emit ITaskMarket.DisputeResolved(id, 1, 2, false, 0);
         game.finish(false);
@@ -263,7 +263,7 @@ contract ChallengeTest is MarketBase {
         _toVerdict(true);
         Claim memory claim = _claim(0);
         vm.prank(challenger);
-        market.challenge{value: 1 ether}(id, 0, claim, kind, component, HEADER);
+        market.challenge{value: 1 ether}(id, 0, claim, kind, component, HEADER, PAYLOAD);
         return game.started();
     }
 }

@@ -14,6 +14,7 @@ abstract contract MarketBase is Base {
     uint128 internal _price = 7 ether;
     uint64 internal constant THRESHOLD = 1 << 40;
     bytes internal constant HEADER = "the header, which only the game reads";
+    bytes internal constant PAYLOAD = "what the challenger opens, which only the game reads too";
 
     TaskMarket internal market;
     BlockBeacon internal beacon;
@@ -118,7 +119,7 @@ abstract contract MarketBase is Base {
         Claim memory claim = _claim(0);
         uint256 bond = market.bondOf(id);
         vm.prank(challenger);
-        market.challenge{value: bond}(id, 0, claim, 1, 0, HEADER);
+        market.challenge{value: bond}(id, 0, claim, 1, 0, HEADER, PAYLOAD);
     }
 
     function _toTraining() internal {

@@ -55,7 +55,7 @@ contract MarketHandler is MarketBase {
         else if (t.status == Status.Committed) _advanceCommitted(t);
         else if (t.status == Status.Drawn) _advanceDrawn(t, choice);
         else if (t.status == Status.Verdict) _advanceVerdict(t, choice);
-        else if (t.status == Status.Disputed) game.report(t.dispute, id, choice % 2 == 0);
+        else if (t.status == Status.Disputed) game.report(t.dispute, choice % 2 == 0);
         Task memory next = market.task(id);
         if (next.status != t.status) ++reached[next.status];
         if (next.outcome != t.outcome) ++ended[next.outcome];
@@ -73,7 +73,7 @@ contract MarketHandler is MarketBase {
             abi.encodeCall(market.cancelTask, (taskId)),
             abi.encodeCall(market.leaveAsVerifier, (taskId)),
             abi.encodeCall(market.draw, (taskId)),
-            abi.encodeCall(market.onResolved, (market.task(taskId).dispute, taskId, what % 2 == 0)),
+            abi.encodeCall(market.onResolved, (market.task(taskId).dispute, what % 2 == 0)),
             abi.encodeCall(market.joinAsVerifier, (taskId)),
             abi.encodeCall(market.acceptTask, (taskId, value, _thresholds()))
         ];
@@ -174,7 +174,7 @@ contract MarketHandler is MarketBase {
             address doubter = t.verifier == challenger ? submitter : challenger;
             _fund(doubter, bond);
             vm.prank(doubter);
-            market.challenge{value: bond}(id, 0, claim, 1, 0, HEADER);
+            market.challenge{value: bond}(id, 0, claim, 1, 0, HEADER, PAYLOAD);
         } else {
             _skip(20 minutes);
         }

@@ -9,24 +9,33 @@ import {IDisputeResolver} from "../../../contracts/interfaces/IDisputeResolver.s
 contract ToyGame is IDisputeGame {
     StartParams private params;
     bytes public header;
+    bytes public payload;
     address public resolver;
     uint256 public disputes;
 
-    function start(StartParams calldata params_, bytes calldata header_) external returns (uint256 id) {
+    function start(StartParams calldata params_, bytes calldata header_, bytes calldata payload_)
+        external
+        returns (uint256 number)
+    {
         params = params_;
         header = header_;
+        payload = payload_;
         resolver = msg.sender;
         return ++disputes;
     }
 
     /// @notice Ends the last dispute.
     function finish(bool asserterWon) external {
-        IDisputeResolver(resolver).onResolved(disputes, params.context, asserterWon);
+        IDisputeResolver(resolver).onResolved(disputes, asserterWon);
     }
 
     /// @notice Reports a result that the game never reached.
-    function report(uint256 id, bytes32 context, bool asserterWon) external {
-        IDisputeResolver(resolver).onResolved(id, context, asserterWon);
+    function report(uint256 number, bool asserterWon) external {
+        IDisputeResolver(resolver).onResolved(number, asserterWon);
+    }
+
+    function longest(uint32 clock) external pure returns (uint256) {
+        return 2 * uint256(clock);
     }
 
     function started() external view returns (StartParams memory) {

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity 0.8.37;
+
+import {MerkleBranch} from "../commitments/MerkleBranch.sol";
+import {IDisputeResolver} from "../interfaces/IDisputeResolver.sol";
+import {Clock, Clocks, Result} from "./Clock.sol";
+import {Level, Position, Positions} from "./Position.sol";
+import {Shares} from "./Shares.sol";
+
+/// @notice Why a dispute ended.
+enum Reason {
+    NONE,
+    TIMEOUT,
+    STEP,
+    SLOT,
+    SUM,
+    OTHER_COMPONENT,
+    RESIGNED
+}
+
+/// @notice What a move does, as its event and that of a proof say.
+enum Verb {
+    NONE,
+    ANSWER,
+    DESCRIBE,
+    OPEN_STATE,
+    UNFOLD,
+    OPEN_BODY,
+    DESCRIBE_SLOT,
+    PROVE_STEP,
+    PROVE_SLOT,
+    PROVE_SUM
+}
+
+/// @notice What the chain knows about a dispute.
+struct Dispute {
+    bytes32 head; // `Positions.head`
+    uint256 clock; // `Clocks`
+}
+
+/// @title Disputes
+/// @notice Heads and clocks: who may move, from where and until when.
+abstract contract Disputes {
+    /// @notice A side has moved. The only topic is the number, and the data are no ABI encoding but the bytes
+    /// `u8 verb || u8 index || payload`: a topic and the lengths would cost 1,127 gas of a move's 50,000.
+    event Moved(uint256 indexed number, bytes move) anonymous;
+    /// @notice A proof refuted what was claimed.
+    /// @param detail Of PROVE_STEP `u8 op || u32 a || u32 b || u32 c || u32 claimed || u32 computed`; else the claimed and the computed
+    /// hash or sum.
+    event Refuted(uint256 indexed number, Verb verb, bytes detail);
+    /// @notice The dispute is over.
+    event Resolved(uint256 indexed number, bool asserterWon, Reason reason);
+
+    /// @notice A hash or an address that has to mean something is zero.
+    error ZeroHash();
+    /// @notice There is no dispute `number`.
+    error UnknownDispute(uint256 number);
+    /// @notice Dispute `number` has a winner.
+    error Finished(uint256 number);
+    /// @notice The budget of the side on turn is exhausted since `deadline`.
+    error OutOfTime(uint256 deadline);
+    /// @notice The side on turn may still move, until before `deadline`.
+    error NotExpired(uint256 deadline);
+    /// @notice The dispute does not stand at the move's position with this opening, or `mover` is not on turn.
+    error WrongHead(address mover);
+    /// @notice An opening of this number of levels is not supported.
+    error UnsupportedWidth(uint8 width);
+
+    /// @notice Disputes started; they are numbered from 1.
+    uint256 public disputes;
+    /// @notice Starts disputes and is told how they end.
+    address public immutable market;
+    /// @notice Levels that an opening shows at most: 4 (16 parts) or 5 (32 parts).
+    uint8 public immutable width;
+    /// @notice Seconds in which whoever comes on turn can answer at least, where a segment or a step has to be executed.
+    uint24 public immutable replayGrace;
+    /// @notice The same where nothing has to be executed.
+    uint24 public immutable moveGrace;
+
+    mapping(uint256 number => Dispute) internal _disputes;
+
+    /// @dev Shares of all heights, see `Shares.table`.
+    uint256 internal immutable _shares;
+
+    constructor(address market_, uint8 width_, uint24 replayGrace_, uint24 moveGrace_) {
+        if (market_ == address(0)) revert ZeroHash();
+        if (width_ != 4 && width_ != 5) revert UnsupportedWidth(width_);
+        market = market_;
+        width = width_;
+        replayGrace = replayGrace_;
+        moveGrace = moveGrace_;
+        _shares = Shares.table(width_);
+    }
+
+    /// @notice Hash of the position at which a dispute stands, with the side on turn.
+    function head(uint256 number) external view returns (bytes32) {
+        _existing(number);
+        return _disputes[number].head;
+    }
+
+    /// @notice What the chain knows about a dispute.
+    function dispute(uint256 number) external view returns (bytes32 head_, Clock memory clock) {
+        clock = Clocks.unpack(_existing(number));
+        head_ = _disputes[number].head;
+    }
+
+    /// @notice Seconds in which the side on turn can still move; 0 if none are left or the dispute is finished.
+    function timeLeft(uint256 number) external view returns (uint256) {
+        uint256 end = deadline(number);
+        return end > block.timestamp ? end - block.timestamp : 0;
+    }
+
+    /// @notice First second in which `timeout` is possible; 0 if the dispute is finished.
+    function deadline(uint256 number) public view returns (uint256) {
+        return Clocks.deadline(_existing(number));
+    }
+
+    /// @dev The clock of a dispute whose side on turn may still move.
+    function _running(uint256 number) internal view returns (uint256 clock) {
+        clock = _disputes[number].clock;
+        if (block.timestamp >= Clocks.deadline(clock)) _refuseLate(number);
+    }
+
+    /// @dev The clock of a dispute that there is.
+    function _existing(uint256 number) internal view returns (uint256 clock) {
+        clock = _disputes[number].clock;
+        // Bit by bit zero is no clock: there is always somebody who waits.
+        if (clock == 0) revert UnknownDispute(number);
+    }
+
+    /// @dev Says why a dispute does not run.
+    function _refuseLate(uint256 number) internal view {
+        Clock memory clock = Clocks.unpack(_existing(number));
+        if (clock.result != Result.NONE) revert Finished(number);
+        revert OutOfTime(clock.deadline);
+    }
+
+    /// @dev The dispute stands at `p`, and `mover` is on turn.
+    function _requireHead(uint256 number, Position memory p, address mover) internal view {
+        bytes32 hash = Positions.head(p, mover);
+        if (hash != _disputes[number].head) _refuseHead(mover);
+    }
+
+    /// @dev What stands elsewhere, or is answered by the wrong side: a hash does not tell which.
+    function _refuseHead(address mover) internal pure {
+        revert WrongHead(mover);
+    }
+
+    /// @dev The first position: the asserter is on turn.
+    function _begin(uint256 number, Position memory p, address asserter, address challenger, uint256 budget) internal {
+        uint256 grace = _graceOf(p);
+        if (grace < budget) grace = budget;
+        Dispute storage d = _disputes[number];
+        d.head = Positions.head(p, asserter);
+        d.clock = Clocks.pack(
+            Clock(
+                challenger,
+                p.level,
+                uint8(p.height),
+                true,
+                Result.NONE,
+                uint24(budget),
+                uint40(block.timestamp + grace)
+            )
+        );
+    }
+
+    /// @dev The side that waited is on turn at `next`.
+    function _leave(uint256 number, uint256 clock, address mover, Position memory next) internal {
+        Dispute storage d = _disputes[number];
+        d.head = Positions.head(next, Clocks.waiting(clock));
+        d.clock = Clocks.press(clock, mover, next.level, next.height, _graceOf(next));
+    }
+
+    /// @dev The dispute is over.
+    function _end(uint256 number, uint256 clock, bool asserterWon, Reason reason) internal {
+        _disputes[number].clock = Clocks.finish(clock, asserterWon ? Result.ASSERTER_WON : Result.CHALLENGER_WON);
+        emit Resolved(number, asserterWon, reason);
+        IDisputeResolver(market).onResolved(number, asserterWon);
+    }
+
+    /// @dev A state of a segment or the trace of a step has to be executed, what lies below has been executed.
+    function _graceOf(Position memory p) private view returns (uint256) {
+        bool isTop = p.level == Level.NODES && p.height == MerkleBranch.depth(p.count);
+        return p.level == Level.STEPS || isTop ? replayGrace : moveGrace;
+    }
+}

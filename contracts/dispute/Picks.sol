@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity 0.8.37;
+
+import {LEAF_WORDS, MerkleBranch} from "../commitments/MerkleBranch.sol";
+import {Descriptor} from "./Descriptor.sol";
+import {Frames} from "./Frames.sol";
+import {Openings} from "./Opening.sol";
+import {Level, Part, Position} from "./Position.sol";
+import {Cursor, Reader} from "./Reader.sol";
+import {Shares} from "./Shares.sol";
+
+/// @dev Levels that an opening of accumulators shows, and accumulators in one of its pieces.
+uint256 constant TERMS_WIDTH = 6;
+uint256 constant PIECE_WORDS = 8;
+/// @dev Bytes of an accumulator, a result or an element.
+uint256 constant WORD_BYTES = 4;
+
+/// @title Picks
+/// @notice The part of an opening that a move picks: its witness shows the part, and leads to the opening (docs/spec/dispute.md, Levels).
+library Picks {
+    using Reader for Cursor;
+
+    /// @notice There is no part `index`.
+    error NoSuchPart(uint256 index);
+
+    /// @dev Bytes of an opened leaf in one of its pieces, and their tree's depth.
+    uint256 private constant LEAF_PIECE_WORDS = 8;
+    uint256 private constant LEAF_PIECES_DEPTH = 3;
+
+    /// @notice Reads the witness of part `index`; sets `p.opening` to what it leads to.
+    /// @param p As the move says, without an opening.
+    /// @param width Levels that an opening shows at most.
+    function read(Position memory p, uint256 index, Cursor memory cursor, uint256 width)
+        internal
+        pure
+        returns (Part memory part)
+    {
+        part.index = index;
+        Level level = p.level;
+        if (level == Level.NODES || level == Level.LEAVES || level == Level.STATE) {
+            _child(p, part, cursor, Shares.of_(p.height, width));
+        } else if (level == Level.LEAF) {
+            _word(p, part, cursor);
+        } else if (level == Level.BODY) {
+            _result(p, part, cursor);
+        } else {
+            _range(p, part, cursor, level == Level.TERMS ? TERMS_WIDTH : width);
+        }
+    }
+
+    /// @notice Leaves of the tree that the position's subtree belongs to.
+    function leavesOf(Position memory p) internal pure returns (uint256) {
+        return p.level == Level.LEAVES ? Descriptor.leaves(p.count) : p.count;
+    }
+
+    /// @dev `child || branch`. Padding cannot be picked. `part.lo` is the child's first leaf.
+    function _child(Position memory p, Part memory part, Cursor memory cursor, uint256 share) private pure {
+        part.lo = p.lo + (part.index << (p.height - share));
+        if (part.index >> share != 0 || part.lo >= leavesOf(p)) revert NoSuchPart(part.index);
+        part.claimed = cursor.hash();
+        p.opening = MerkleBranch.climb(part.claimed, part.index, cursor.hashes(share));
+    }
+
+    /// @dev `piece || branch`; `part.lo` is the element of the tensor.
+    function _word(Position memory p, Part memory part, Cursor memory cursor) private pure {
+        part.lo = LEAF_WORDS * p.lo + part.index;
+        if (part.index >= LEAF_WORDS || part.lo >= p.count) revert NoSuchPart(part.index);
+        bytes calldata piece = cursor.slice(32);
+        part.claimed = bytes32(uint256(Openings.word(piece, part.index % LEAF_PIECE_WORDS)));
+        p.opening =
+            MerkleBranch.climb(bytes32(piece), part.index / LEAF_PIECE_WORDS, cursor.hashes(LEAF_PIECES_DEPTH));
+    }
+
+    /// @dev All results; those before the picked one are agreed.
+    function _result(Position memory p, Part memory part, Cursor memory cursor) private pure {
+        if (part.index >= p.count) revert NoSuchPart(part.index);
+        bytes calldata values = cursor.slice(WORD_BYTES * p.count);
+        part.claimed = bytes32(uint256(Descriptor.u32(values, WORD_BYTES * part.index)));
+        p.opening = keccak256(values);
+    }
+
+    /// @dev Values at the ends of the part, or its sum.
+    function _range(Position memory p, Part memory part, Cursor memory cursor, uint256 width) private pure {
+        uint256 size = p.hi - p.lo;
+        uint256 parts = Shares.parts(size, width);
+        if (part.index >= parts) revert NoSuchPart(part.index);
+        part.lo = p.lo + part.index * size / parts;
+        part.hi = p.lo + (part.index + 1) * size / parts;
+        (bytes32 leaf, uint256 place, uint256 leaves) = (bytes32(0), part.index, parts);
+        if (p.level == Level.STEPS) {
+            part.agreed = cursor.hash();
+            part.claimed = cursor.hash();
+            leaf = Frames.pair(part.agreed, part.claimed);
+        } else if (p.level == Level.TERMS) {
+            bytes calldata piece = cursor.slice(WORD_BYTES * (PIECE_WORDS + 1));
+            uint256 word = part.index % PIECE_WORDS;
+            part.agreed = bytes32(uint256(Descriptor.u32(piece, WORD_BYTES * word)));
+            part.claimed = bytes32(uint256(Descriptor.u32(piece, WORD_BYTES * (word + 1))));
+            leaf = MerkleBranch.tagged(0, piece);
+            place = part.index / PIECE_WORDS;
+            leaves = (parts + PIECE_WORDS - 1) / PIECE_WORDS;
+        } else {
+            part.claimed = cursor.hash();
+            leaf = part.claimed;
+        }
+        p.opening = MerkleBranch.climb(leaf, place, cursor.hashes(MerkleBranch.depth(leaves)));
+    }
+}
