@@ -63,18 +63,25 @@ inline uint32_t truncate_word(uint32_t a) {
     const uint32_t saturated = is_nan(a) ? 0u : a >> 31 ? 0x80000000u : 0x7fffffffu;
     return fits ? truncated : saturated;
 }
+// |a| toward zero, for |a| < 2^(bits of Word): by shifts, since few processors convert to these types several words at a time.
+template <typename Word>
+[[gnu::always_inline]] inline Word whole(uint32_t a) {
+    constexpr uint32_t kLast = 8 * sizeof(Word) - 1;
+    const uint32_t field = a >> 23 & 0xff;
+    const Word significand = (a & 0x7fffff) | 0x800000;  // below 1 nothing is left of it, hidden bit or not
+    const uint32_t down = 150 - field, up = field - 150;
+    return field < 150 ? significand >> (down < kLast ? down : kLast) : significand << (up < kLast ? up : kLast);
+}
 inline uint32_t truncate_unsigned(uint32_t a) {
-    const float x = number(a);
-    const bool fits = x >= 0.0f && x < 4294967296.0f;
-    const uint32_t truncated = static_cast<uint32_t>(static_cast<int64_t>(fits ? x : 0.0f));
-    return fits ? truncated : is_nan(a) || a >> 31 ? 0u : 0xffffffffu;
+    const uint32_t saturated = a > kInfinity ? 0u : 0xffffffffu;  // negative numbers and NaN
+    return a < 0x4f800000 ? whole<uint32_t>(a) : saturated;
 }
 inline uint64_t truncate_wide(uint32_t a) {
-    const float x = number(a);
-    const bool fits = x >= -0x1p63f && x < 0x1p63f;
-    const uint64_t truncated = static_cast<uint64_t>(static_cast<int64_t>(fits ? x : 0.0f));
-    const uint64_t saturated = is_nan(a) ? 0 : (~uint64_t{0} >> 1) + (a >> 31);
-    return fits ? truncated : saturated;
+    const uint64_t negative = a >> 31;
+    const uint32_t magnitude = a & kMagnitude;
+    const uint64_t size = whole<uint64_t>(a);
+    const uint64_t saturated = is_nan(a) ? 0 : (~uint64_t{0} >> 1) + negative;
+    return magnitude < 0x5f000000 ? (size ^ (0 - negative)) + negative : saturated;
 }
 // Cuts the fraction of binary32 to the bits of a shorter format, to nearest even; a carry moves into the exponent.
 template <int bits_dropped>
