@@ -1,7 +1,7 @@
-"""Disputes over one step of any program on a real EVM: the game's contracts, a market that only listens, two players.
+"""Disputes about any program on a real EVM: the game's contracts, a market that only listens, two players.
 
-Every move is made by the rules of `pol.dispute` and on chain; on chain it carries the position that the rules lead to,
-so the contract refuses the first move at which the two differ.
+Every move is made by the rules of `pol.dispute` and on chain. On chain it carries the position that the rules lead to:
+the contract refuses the first move at which the two differ, and the heads are compared.
 """
 
 from __future__ import annotations
@@ -12,25 +12,27 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import product
 from random import Random
+from typing import Any
 
-import toy
 from anvil_node import anvil_node
+from eth_abi.abi import encode as abi_encode
 from solidity import compiled, deploy
 from web3 import HTTPProvider, Web3
 from web3.contract import Contract
 
 from pol.arithmetic.primitives import Words
 from pol.chain.artifacts import artifact
-from pol.chain.game import call_of
+from pol.commitments.keccak import keccak256
 from pol.commitments.program import ProgramCommitment
 from pol.commitments.tensor import constants_root
+from pol.dispute.calldata import encode
+from pol.dispute.claim import Claim, ReplayClaim, SumClaim
 from pol.dispute.evidence import SegmentTrace
-from pol.dispute.header import Header
 from pol.dispute.hostile import Lie, LyingTrace, lied_accumulators
-from pol.dispute.moves import Claim, Ended, Move, Open
-from pol.dispute.players import ReplayAsserter, ReplayChallenger
-from pol.dispute.position import Kind, Level, Position, replay_start
-from pol.dispute.rules import apply, is_asserters_turn
+from pol.dispute.match import Match, play
+from pol.dispute.moves import Move
+from pol.dispute.players import Player, ReplayPlayer
+from pol.dispute.position import HASH_BITS, Kind, Position, Side
 from pol.execution.cpu import CpuExecutor
 from pol.execution.element import reads
 from pol.graph.node import InputKind, Node
@@ -38,83 +40,95 @@ from pol.graph.step_program import StepProgram
 
 ENOUGH_GAS = 5_000_000
 CLOCK = 10**6
-MOVE_GAS, DESCRIBE_GAS, PROOF_GAS = 60_000, 61_000, 160_000
-"""What one transaction may cost: a move, the one that shows a descriptor, the one-step. What the real market adds to
-the last one when it settles the stakes, about 55,000, does not depend on the step."""
+REPLAY_GRACE, MOVE_GRACE = 3600, 600
+ZERO = bytes(32)
+PARAMS = "(address,address,bytes32,bytes32,uint8,uint8,uint64,uint64,bytes32,bytes32,bytes32,bytes32,uint256,uint32)"
 
 
 @dataclass(frozen=True)
 class Played:
-    """A dispute that is over."""
+    """A dispute that is over, with the gas of its transactions."""
 
-    moves: tuple[tuple[Position, Move, int], ...]
-    """Where it stood, what was done, and the gas of the transaction."""
-    asserter_won: bool
+    match: Match
+    start_gas: int
+    gas: tuple[int, ...]
+    """Of each move."""
+
+    @property
+    def moves(self) -> list[tuple[Position, Move, int]]:
+        """Where it stood, what was done, and the gas of the transaction."""
+        walked = list(self.match.record.walk())
+        return [(position, move, gas) for (position, move, _), gas in zip(walked, self.gas, strict=True)]
 
     @property
     def proof_gas(self) -> int:
         """Gas of the move that decided."""
-        return self.moves[-1][2]
-
-    @property
-    def move_gas(self) -> dict[str, int]:
-        """The dearest move of each level before the last one."""
-        found: dict[str, int] = {}
-        for position, move, gas in self.moves[:-1]:
-            name = f"{position.level.name} {type(move).__name__}"
-            found[name] = max(gas, found.get(name, 0))
-        return found
+        assert self.match.refuted
+        return self.gas[-1]
 
 
 class Court:
-    """A node with the game's contracts. Its first account asserts, its second one challenges."""
+    """A node with the contracts, for disputes in transactions (account 0 asserts, 1 challenges) or in one call."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, bits: int = HASH_BITS, one_step: str = "OneStep") -> None:
         self.web3 = Web3(HTTPProvider(url, request_kwargs={"timeout": 60}))
-        self.market = deploy(url, "tests/forge/dispute/Resolver.sol", "Resolver")
-        one_step = self._deploy("OneStep")
-        self.game = self._deploy("DisputeGame", self.market.address, one_step.address)
+        self.bits = bits
         self.asserter, self.challenger = list(self.web3.eth.accounts)[:2]
+        step = self._deploy(one_step)
+        graces = (bits, REPLAY_GRACE, MOVE_GRACE)
+        self.market = deploy(url, "tests/forge/dispute/Resolver.sol", "Resolver")
+        self.game = self._deploy("DisputeGame", self.market.address, step.address, *graces)
+        self.hearing = deploy(url, "tests/forge/dispute/Hearing.sol", "Hearing")
+        self.heard = self._deploy("DisputeGame", self.hearing.address, step.address, *graces)
+        self.seats = tuple(self.hearing.functions[side]().call() for side in ("asserter", "challenger"))
         self.disputes = 0
-        # Whatever market is told for the first time pays for fresh storage: that is no part of a dispute.
-        honest = one_step_of(toy.build(), toy.constants(), toy.initial_state())
-        convict(self, honest, dearest_lie(honest, 1, Random(1)))
 
-    def play(self, honest: SegmentTrace, liar: SegmentTrace) -> Played:
-        """A dispute about one step that ``liar`` asserts and ``honest`` disputes."""
-        position, claim = self._start(honest, liar)
-        asserter, challenger = ReplayAsserter(liar), ReplayChallenger(honest)
-        moves = []
-        opened = b""
-        while True:
-            turn = is_asserters_turn(position)
-            move = asserter.answer(position) if turn else challenger.choose(position, opened)
-            opened = move.payload if isinstance(move, Open) else b""
-            after = apply(position, move, claim)
-            name, arguments = call_of(move)
-            data = self.game.encode_abi(name, [self.disputes, position.abi_tuple(), *arguments])
-            gas = self._transact(self.asserter if turn else self.challenger, self.game.address, data)
-            moves.append((position, move, gas))
-            if isinstance(after, Ended):
-                _, number, _, asserter_won = self.market.functions.answer().call()
-                assert number == self.disputes
-                assert asserter_won == after.asserter_won
-                return Played(tuple(moves), asserter_won)
-            position = after
+    def hear(self, claim: Claim, header: bytes, asserter: Player, challenger: Player) -> Match:
+        """A whole dispute in one call that leaves nothing behind: by the rules and on the EVM, head by head."""
+        params = params_of(claim, *self.seats)
+        claim = replace(claim, id=self._id(self.heard, 1, params))
+        match = play(claim, header, asserter, challenger, self.bits)
+        record = match.record
+        walked = list(record.walk())
+        moves = [encode(1, position, move) for position, move, _ in walked]
+        vain = encode(1, match.last, match.attempt) if match.attempt is not None else b""
+        call = self.hearing.functions.hear(self.heard.address, params, record.header, record.payload, moves, vain)
+        heads, resolved, asserter_won = call.call({"gas": 10**9})
+        positions = [record.start] + [after for _, _, after in walked if isinstance(after, Position)]
+        expected = [position.head(self._seat(position)) for position in positions]
+        assert heads[: len(expected)] == expected
+        assert resolved == match.refuted
+        if resolved:
+            assert asserter_won == (match.winner is Side.ASSERTER)
+        return match
 
-    def _start(self, honest: SegmentTrace, liar: SegmentTrace) -> tuple[Position, Claim]:
-        commitment = ProgramCommitment.of(honest.program)
-        claim = Claim(commitment.hash, constants_root(honest.program.constants, honest.constants))
-        header = Header.decode(commitment.header, commitment.hash)
-        step = honest.first_step
-        start, end = honest.state_root(step), liar.state_root(step + 1)
-        zero = bytes(32)
-        about = (self.asserter, self.challenger, claim.program, claim.constants, int(Kind.REPLAY), 0, step, 1)
-        params = (*about, start, end, zero, zero, 0, CLOCK, zero)
-        data = self.market.encode_abi("start", [self.game.address, params, commitment.header])
-        self._transact(self.challenger, self.market.address, data)
+    def play(self, claim: Claim, header: bytes, asserter: Player, challenger: Player) -> Played:
+        """A dispute in transactions; one that no proof decides is resigned."""
         self.disputes += 1
-        return replay_start(header.nodes, header.nodes_tree, step, 1, start, end), claim
+        params = params_of(claim, self.asserter, self.challenger)
+        match = play(
+            replace(claim, id=self._id(self.game, self.disputes, params)), header, asserter, challenger, self.bits
+        )
+        record = match.record
+        data = self.market.encode_abi("start", [self.game.address, params, record.header, record.payload])
+        start_gas = self._transact(self.challenger, self.market.address, data)
+        gas = []
+        for position, move, _ in record.walk():
+            sender = self.asserter if position.turn is Side.ASSERTER else self.challenger
+            gas.append(self._transact(sender, self.game.address, "0x" + encode(self.disputes, position, move).hex()))
+        number, asserter_won = (self.market.functions[name]().call() for name in ("number", "asserterWon"))
+        if match.refuted:
+            assert (number, asserter_won) == (self.disputes, match.winner is Side.ASSERTER)
+        else:
+            assert number != self.disputes
+        return Played(match, start_gas, tuple(gas))
+
+    def _seat(self, position: Position) -> bytes:
+        return bytes.fromhex(self.seats[position.turn - 1][2:])
+
+    def _id(self, game: Contract, number: int, params: tuple[Any, ...]) -> bytes:
+        types = ["uint256", "address", "uint256", PARAMS]
+        return keccak256(abi_encode(types, [self.web3.eth.chain_id, game.address, number, params]))
 
     def _transact(self, sender: str, to: str, data: str) -> int:
         """Gas of a transaction, which succeeds. Two requests: web3's own way takes seven."""
@@ -130,7 +144,7 @@ class Court:
                 return int(receipt["gasUsed"], 16)
         raise TimeoutError("the node does not mine")
 
-    def _deploy(self, name: str, *arguments: str) -> Contract:
+    def _deploy(self, name: str, *arguments: Any) -> Contract:
         built = artifact(name)
         factory = self.web3.eth.contract(abi=built["abi"], bytecode=built["bytecode"])
         sent = factory.constructor(*arguments).transact({"from": self.web3.eth.accounts[0]})
@@ -139,12 +153,50 @@ class Court:
         return contract
 
 
+def params_of(claim: Claim, asserter: str, challenger: str) -> tuple[Any, ...]:
+    """What the contract takes to start a dispute about a claim."""
+    if isinstance(claim, SumClaim):
+        about = (
+            claim.program,
+            ZERO,
+            int(Kind.DISTANCE),
+            claim.component,
+            0,
+            0,
+            ZERO,
+            ZERO,
+            claim.x,
+            claim.y,
+            claim.sum,
+        )
+    else:
+        steps = (claim.first_step, claim.steps, claim.start, claim.end)
+        about = (claim.program, claim.constants, int(Kind.REPLAY), 0, *steps, ZERO, ZERO, 0)
+    return (asserter, challenger, *about, CLOCK)
+
+
 @contextmanager
-def court() -> Iterator[Court]:
+def court(bits: int = HASH_BITS, one_step: str = "OneStep", hardfork: str = "prague") -> Iterator[Court]:
     """A court on a fresh node."""
     compiled("tests/forge/dispute/Resolver.sol")
-    with anvil_node() as url:
-        yield Court(url)
+    with anvil_node("--gas-limit", "1000000000000", "--code-size-limit", "1000000", hardfork=hardfork) as url:
+        yield Court(url, bits, one_step)
+
+
+def replay_claim(honest: SegmentTrace, asserted: SegmentTrace) -> ReplayClaim:
+    """What whoever has executed ``asserted`` claims about the segment; the chain gives it its id."""
+    first, last = honest.first_step, honest.first_step + honest.steps
+    program, constants = honest.program, constants_root(honest.program.constants, honest.constants)
+    roots = (honest.state_root(first), asserted.state_root(last))
+    return ReplayClaim(ZERO, ProgramCommitment.of(program).hash, constants, first, honest.steps, *roots)
+
+
+def sides(honest: SegmentTrace, liar: SegmentTrace, side: Side) -> tuple[Claim, bytes, Player, Player]:
+    """A dispute in which ``liar`` plays ``side``: its claim, the program's header, asserter and challenger."""
+    players = {side: ReplayPlayer(liar), side.other: ReplayPlayer(honest)}
+    claim = replay_claim(honest, liar if side is Side.ASSERTER else honest)
+    header = ProgramCommitment.of(honest.program).header
+    return claim, header, players[Side.ASSERTER], players[Side.CHALLENGER]
 
 
 def one_step_of(
@@ -204,12 +256,22 @@ def is_seen(honest: SegmentTrace, lie: Lie) -> bool:
     return bool(lied_accumulators(node, lie, honest.sources(step))[-1] != right)
 
 
+class LoudTrace(LyingTrace):
+    """Says that another state comes out, whether or not the lie shows in it: the operations' samples keep few outputs."""
+
+    def _state_root(self, step: int) -> bytes:
+        root = super()._state_root(step)
+        return keccak256(root) if step > self.lie.step else root
+
+
 def convict(court: Court, honest: SegmentTrace, lie: Lie) -> Played:
-    """The dispute about a step with this lie in it: it ends in the lie, and the liar loses."""
-    played = court.play(honest, LyingTrace(honest, lie))
-    position = played.moves[-1][0]
-    assert not played.asserter_won
-    assert position.level is Level.ONE_STEP
-    assert (position.node, position.element, position.term) == (lie.node, lie.element, lie.term)
-    assert position.instruction == lie.instruction
-    return played
+    """The dispute about a step with this lie in it, with the liar on the side on which the truth proves: it loses."""
+    liar = LoudTrace(honest, lie)
+    for side in (Side.ASSERTER, Side.CHALLENGER):
+        match = play(*sides(honest, liar, side), court.bits)
+        assert match.winner is side.other, match.detail
+        if match.refuted:
+            played = court.play(*sides(honest, liar, side))
+            assert played.match.winner is side.other
+            return played
+    raise AssertionError("neither side proves")

@@ -15,16 +15,19 @@ from typing import Any
 
 import pytest
 import torch
-from court import DESCRIBE_GAS, MOVE_GAS, PROOF_GAS, Court, Played, convict, court, dearest_lie, filled_lie, one_step_of
+from court import Court, Played, convict, court, dearest_lie, filled_lie, one_step_of
 from samples import CASES, Case, full_name, graph_of
 
 from pol.arithmetic.functions import CATALOGUE
 from pol.dispute.evidence import SegmentTrace
+from pol.dispute.moves import Describe
 from pol.graph.capture import to_words
 from pol.graph.lowering import RULES, lower
 from pol.graph.measurements import functions_in
 
 MEASURED = Path(__file__).parents[2] / "docs" / "operations.json"
+MOVE_GAS, DESCRIBE_GAS, PROOF_GAS = 60_000, 100_000, 160_000
+"""What one transaction may cost: a move, the one that shows a descriptor, the one that proves."""
 TOLERANCE = 0.01
 """Gas counts the zero bytes of hashes: another drawing of the samples' numbers moves it a little."""
 
@@ -65,8 +68,8 @@ def seed_of(operation: str) -> Random:
 
 def check_gas(played: Played, what: str) -> None:
     assert played.proof_gas <= PROOF_GAS, what
-    for level, gas in played.move_gas.items():
-        assert gas <= (DESCRIBE_GAS if level == "NODE Describe" else MOVE_GAS), (what, level)
+    for position, move, gas in played.moves[:-1]:
+        assert gas <= (DESCRIBE_GAS if isinstance(move, Describe) else MOVE_GAS), (what, position.level)
 
 
 @pytest.mark.parametrize("operation", sorted(CASES))

@@ -1,0 +1,212 @@
+"""A whole dispute on a local node, as large as real training: 1,000 steps, 1,000 nodes, 2^24 elements, 4,096 terms."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from eth_abi.abi import encode as abi_encode
+from web3 import Web3
+from web3.contract import Contract
+
+from pol.arithmetic.primitives import Op, Words
+from pol.arithmetic.program import Builder
+from pol.chain.artifacts import artifact
+from pol.cli.benchmarks.local_node import local_node
+from pol.commitments.keccak import keccak256
+from pol.commitments.program import ProgramCommitment
+from pol.commitments.tensor import constants_root
+from pol.dispute.calldata import encode
+from pol.dispute.claim import ReplayClaim
+from pol.dispute.evidence import SegmentTrace
+from pol.dispute.hostile import Lie, LyingTrace
+from pol.dispute.match import Match, play
+from pol.dispute.players import ReplayPlayer
+from pol.dispute.position import Kind, Side
+from pol.errors import OperationalError
+from pol.execution.cpu import CpuExecutor
+from pol.graph.node import Affine, Input, InputKind, Node, Operand, Source
+from pol.graph.step_program import Component, Slot, StepProgram
+from pol.graph.types import DType, TensorType
+
+STEPS, NODES, SLOTS, WIDTH = 1000, 1000, 150, 4096
+STEP, PRODUCT = 617, 704
+"""The disputed step, and the node that multiplies two matrices of 4,096 x 4,096."""
+MATRIX, SCALAR = TensorType(DType.F32, (WIDTH, WIDTH)), TensorType(DType.F32, ())
+ZERO = bytes(32)
+PARAMS = "(address,address,bytes32,bytes32,uint8,uint8,uint64,uint64,bytes32,bytes32,bytes32,bytes32,uint256,uint32)"
+CLOCK, GRACES = 10**6, (3600, 600)
+
+
+def program() -> StepProgram:
+    """A product of two matrices, contiguous both, among nodes and slots that only make the trees deep."""
+    accumulator, first, second = Input(InputKind.ACCUMULATOR), Input(InputKind.OPERAND, 0), Input(InputKind.OPERAND, 1)
+    adding, passing, chained = Builder(2), Builder(1), Builder(3)
+    add = adding.build(adding.emit(Op.FADD, adding.input(0), adding.input(1)))
+    move = passing.build(passing.emit(Op.MOV, passing.input(0)))
+    fma = chained.build(chained.emit(Op.FFMA, *map(chained.input, range(3))))
+    counter = (Operand(Source.STATE, 1, SCALAR, Affine(0, (0,))), Operand(Source.CONSTANT, 0, SCALAR, Affine(0, (0,))))
+    nodes = [Node(SCALAR, counter, (first, second), add)]
+    while len(nodes) < NODES:
+        if len(nodes) == PRODUCT - 1:
+            weights = Operand(Source.STATE, 0, MATRIX, Affine(0, (0, WIDTH, 1)))
+            nodes.append(Node(MATRIX, (weights,), (first,), move))
+        elif len(nodes) == PRODUCT:
+            x = Operand(Source.NODE, PRODUCT - 1, MATRIX, Affine(0, (0, WIDTH, 0, 1)))
+            w = Operand(Source.STATE, 0, MATRIX, Affine(0, (0, 0, WIDTH, 1)))
+            nodes.append(Node(MATRIX, (x, w), (first, second, accumulator), fma, fold=(WIDTH,)))
+        else:
+            nodes.append(Node(SCALAR, (Operand(Source.NODE, 0, SCALAR, Affine(0, (0,))),), (first,), move))
+    slots = [Slot(Component.PARAMETER, MATRIX, PRODUCT - 1)]
+    slots += [Slot(Component.BUFFER, SCALAR, 0) for _ in range(SLOTS - 1)]
+    return StepProgram(tuple(slots), (SCALAR,), tuple(nodes))
+
+
+class FarTrace(SegmentTrace):
+    """Executes one step really; of all others it knows no more than a root, which nobody looks below."""
+
+    def __init__(self, honest: SegmentTrace, name: bytes) -> None:
+        super().__init__(honest.program, honest.constants, honest.executor, honest.state(STEP), STEP, 1)
+        self.name = name
+
+    def _state_root(self, step: int) -> bytes:
+        if step == STEP:
+            return super()._state_root(step)
+        return keccak256((self.name if step > STEP else b"") + step.to_bytes(8, "big"))
+
+
+class FarLiar(LyingTrace):
+    """The same with a lie in the product."""
+
+    def _state_root(self, step: int) -> bytes:
+        if step == STEP:
+            return super()._state_root(step)
+        return keccak256((b"liar" if step > STEP else b"") + step.to_bytes(8, "big"))
+
+
+def court_figures() -> dict[str, float]:
+    """Gas and transactions of a whole dispute, of its dearest answer and of its proofs, by the rules of Osaka.
+
+    Raises:
+        OperationalError: anvil isn't installed, or doesn't start.
+    """
+    found: dict[str, float] = {}
+    disputed = program()
+    random = np.random.default_rng(1)
+    state = [random.standard_normal((WIDTH, WIDTH), np.float32).view(np.uint32)]
+    state += [np.array(number, np.float32).view(np.uint32) for number in range(SLOTS - 1)]
+    constants = [np.array(1, np.float32).view(np.uint32)]
+    executor = OneExecution(CpuExecutor(disputed, constants))
+    honest = FarTrace(SegmentTrace(disputed, constants, executor, state, STEP, 1), b"honest")
+    liar = FarLiar(honest, Lie(STEP, PRODUCT, 11_111_111, 2_222, 0, 20))
+    header = ProgramCommitment.of(disputed).header
+    with local_node("osaka") as url:
+        for bits, prefix in ((4, ""), (5, "wide_")):
+            court = Court(url, bits)
+            for side in Side.ASSERTER, Side.CHALLENGER:
+                asserted = liar if side is Side.ASSERTER else honest
+                claim = _claim(honest, asserted.state_root(STEPS))
+                players = {side: ReplayPlayer(liar), side.other: ReplayPlayer(honest)}
+                played = court.play(claim, header, players[Side.ASSERTER], players[Side.CHALLENGER])
+                if played.match.refuted:
+                    found |= _figures(played, prefix)
+    return found
+
+
+def _figures(played: Played, prefix: str) -> dict[str, float]:
+    kinds = [type(move).__name__ for _, move, _ in played.match.record.walk()]
+    answers = [gas for kind, gas in zip(kinds, played.gas, strict=True) if kind == "Answer"]
+    found: dict[str, float] = {
+        f"{prefix}dispute_gas": played.start_gas + sum(played.gas),
+        f"{prefix}dispute_moves": played.match.transactions,
+        f"{prefix}move_gas": max(answers),
+        f"{prefix}start_gas": played.start_gas,
+        f"{prefix}describe_gas": played.gas[kinds.index("Describe")],
+        f"{prefix}unfold_gas": played.gas[kinds.index("Unfold")],
+        f"{prefix}chunk_step_in_dispute_gas": played.gas[-1],
+    }
+    return found
+
+
+def _claim(honest: SegmentTrace, end: bytes) -> ReplayClaim:
+    constants = constants_root(honest.program.constants, honest.constants)
+    program_hash = ProgramCommitment.of(honest.program).hash
+    return ReplayClaim(ZERO, program_hash, constants, 0, STEPS, honest.state_root(0), end)
+
+
+class OneExecution:
+    """Executes its step once: both parties hold the same 128 MB."""
+
+    def __init__(self, executor: CpuExecutor) -> None:
+        self._executor = executor
+        self._outputs: list[Words] | None = None
+
+    def run(self, state: Sequence[Words], step: int) -> list[Words]:
+        """The outputs of all nodes."""
+        if self._outputs is None:
+            self._outputs = self._executor.run(state, step)
+        return list(self._outputs)
+
+    def advance(self, state: Sequence[Words], step: int) -> tuple[list[Words], list[Words]]:
+        """The state after the step."""
+        return self._executor.advance(state, step)
+
+
+@dataclass(frozen=True)
+class Played:
+    """A dispute that is over, with the gas of its transactions."""
+
+    match: Match
+    start_gas: int
+    gas: tuple[int, ...]
+
+
+class Court:
+    """The game's contracts on a local node. The market is a contract that does nothing; disputes start in its name."""
+
+    def __init__(self, url: str, bits: int) -> None:
+        self.web3 = Web3(Web3.HTTPProvider(url))
+        self.bits = bits
+        self.market, self.asserter, self.challenger = list(self.web3.eth.accounts)[2:5]
+        self._request("anvil_setCode", [self.market, "0x00"])
+        one_step = self._deploy("OneStepOsaka")
+        self.game = self._deploy("DisputeGame", self.market, one_step.address, bits, *GRACES)
+        self.disputes = 0
+
+    def play(self, claim: ReplayClaim, header: bytes, asserter: ReplayPlayer, challenger: ReplayPlayer) -> Played:
+        """A dispute, move by move in transactions."""
+        self.disputes += 1
+        params = (self.asserter, self.challenger, claim.program, claim.constants, int(Kind.REPLAY), 0, claim.first_step)
+        params = (*params, claim.steps, claim.start, claim.end, ZERO, ZERO, 0, CLOCK)
+        types = ["uint256", "address", "uint256", PARAMS]
+        number = keccak256(abi_encode(types, [self.web3.eth.chain_id, self.game.address, self.disputes, params]))
+        match = play(replace(claim, id=number), header, asserter, challenger, self.bits)
+        data = self.game.encode_abi("start", [params, header, match.record.payload])
+        start_gas, gas = self._send(self.market, data), []
+        for position, move, _ in match.record.walk():
+            sender = self.asserter if position.turn is Side.ASSERTER else self.challenger
+            gas.append(self._send(sender, "0x" + encode(self.disputes, position, move).hex()))
+        return Played(match, start_gas, tuple(gas))
+
+    def _send(self, sender: str, data: str) -> int:
+        call = {"from": sender, "to": self.game.address, "data": data, "gas": hex(10**7)}
+        receipt = self.web3.eth.wait_for_transaction_receipt(self._request("eth_sendTransaction", [call]))
+        if receipt["status"] != 1:
+            raise OperationalError("the contract refused a move of the benchmark")
+        return int(receipt["gasUsed"])
+
+    def _request(self, method: str, arguments: list[Any]) -> Any:
+        answer = self.web3.provider.make_request(method, arguments)  # type: ignore[arg-type]  # its names are a type of their own
+        if "error" in answer:
+            raise OperationalError(f"{method}: {answer['error']}")
+        return answer["result"]
+
+    def _deploy(self, name: str, *arguments: Any) -> Contract:
+        built = artifact(name)
+        factory = self.web3.eth.contract(abi=built["abi"], bytecode=built["bytecode"])
+        sent = factory.constructor(*arguments).transact({"from": self.web3.eth.accounts[0]})
+        address = self.web3.eth.wait_for_transaction_receipt(sent)["contractAddress"]
+        contract: Contract = self.web3.eth.contract(address=address, abi=built["abi"])
+        return contract
