@@ -257,7 +257,7 @@ def is_seen(honest: SegmentTrace, lie: Lie) -> bool:
 
 
 class LoudTrace(LyingTrace):
-    """Says that another state comes out, whether or not the lie shows in it: the operations' samples keep few outputs."""
+    """Says that another state comes out, whether or not the lie shows in it: samples of operations keep few outputs."""
 
     def _state_root(self, step: int) -> bytes:
         root = super()._state_root(step)

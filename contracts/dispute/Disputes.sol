@@ -70,7 +70,7 @@ abstract contract Disputes {
     uint256 public disputes;
     /// @notice Starts disputes and is told how they end.
     address public immutable market;
-    /// @notice Levels that an opening shows at most: 4 (16 parts) or 5 (32 parts).
+    /// @notice Levels that an opening shows at most: 4 (16 parts) or 5 (32 parts); fewer for tests of small games.
     uint8 public immutable width;
     /// @notice Seconds in which whoever comes on turn can answer at least, where a segment or a step has to be executed.
     uint24 public immutable replayGrace;
@@ -82,9 +82,11 @@ abstract contract Disputes {
     /// @dev Shares of all heights, see `Shares.table`.
     uint256 internal immutable _shares;
 
+    uint8 private constant MAX_WIDTH = 5;
+
     constructor(address market_, uint8 width_, uint24 replayGrace_, uint24 moveGrace_) {
         if (market_ == address(0)) revert ZeroHash();
-        if (width_ != 4 && width_ != 5) revert UnsupportedWidth(width_);
+        if (width_ == 0 || width_ > MAX_WIDTH) revert UnsupportedWidth(width_);
         market = market_;
         width = width_;
         replayGrace = replayGrace_;
