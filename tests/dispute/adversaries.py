@@ -118,7 +118,7 @@ def other_fill(program: StepProgram, random: Random) -> StepProgram | None:
     if not places:
         return None
     number, at = random.choice(places)
-    node, bit = program.nodes[number], 1 << random.randrange(16, 32)
+    node, bit = program.nodes[number], random.choice([0x3F000000, 0x3F800000, 1])
     if at < 0:
         return _with_node(program, number, replace(node, init=node.init ^ bit))
     operands = list(node.operands)
@@ -173,7 +173,9 @@ def tampered(honest: SegmentTrace, kind: str, random: Random) -> SegmentTrace | 
         element = random.randrange(program.slots[slot].type.numel)
         found = TamperedState(honest, at, slot, element, random.randrange(32))
     elif kind == "step":
-        found = TamperedTrace(honest, at, Other(kind, program, honest.constants, at + random.choice([-1, 1, 2])))
+        found = TamperedTrace(
+            honest, at, Other(kind, program, honest.constants, max(0, at + random.choice([-1, 1, 2])))
+        )
     elif kind == "constants":
         found = TamperedTrace(honest, at, Other(kind, program, other_constants(honest.constants, random), at))
     else:
