@@ -288,7 +288,9 @@ contract DisputeGame is IDisputeGame, Descent {
 
     function _proveSum(bytes calldata move, address mover) private {
         Move memory m = _enter(move, mover);
-        if (m.position.level != Level.SUM_LEAVES || m.part.hi - m.part.lo != 1) revert Walk.WrongLevel(m.position.level);
+        if (m.position.level != Level.SUM_LEAVES || m.part.hi - m.part.lo != 1) {
+            revert Walk.WrongLevel(m.position.level);
+        }
         uint256 computed = oneStep.sum(_picked(m), Walk.remainder(m.rest));
         _refute(m, Verb.PROVE_SUM, Reason.SUM, m.part.claimed, bytes32(computed));
     }

@@ -156,13 +156,7 @@ abstract contract Disputes {
         d.head = Positions.head(p, asserter);
         d.clock = Clocks.pack(
             Clock(
-                challenger,
-                p.level,
-                uint8(p.height),
-                true,
-                Result.NONE,
-                uint24(budget),
-                uint40(block.timestamp + grace)
+                challenger, p.level, uint8(p.height), true, Result.NONE, uint24(budget), uint40(block.timestamp + grace)
             )
         );
     }

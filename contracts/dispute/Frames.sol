@@ -16,7 +16,6 @@ struct StepFacts {
 library Frames {
     using Reader for Cursor;
 
-
     /// @notice F0: what a replay starts with.
     function replay(bytes32 id, bytes32 program, bytes32 constants) internal pure returns (bytes32) {
         return pair(pair(id, program), constants);

@@ -67,8 +67,7 @@ library Picks {
         if (part.index >= LEAF_WORDS || part.lo >= p.count) revert NoSuchPart(part.index);
         bytes calldata piece = cursor.slice(32);
         part.claimed = bytes32(uint256(Openings.word(piece, part.index % LEAF_PIECE_WORDS)));
-        p.opening =
-            MerkleBranch.climb(bytes32(piece), part.index / LEAF_PIECE_WORDS, cursor.hashes(LEAF_PIECES_DEPTH));
+        p.opening = MerkleBranch.climb(bytes32(piece), part.index / LEAF_PIECE_WORDS, cursor.hashes(LEAF_PIECES_DEPTH));
     }
 
     /// @dev All results; those before the picked one are agreed.

@@ -45,14 +45,7 @@ library Positions {
     function head(Position memory p, address turn) internal pure returns (bytes32) {
         return keccak256(
             abi.encodePacked(
-                p.frame,
-                p.opening,
-                turn,
-                uint8(p.level),
-                uint8(p.height),
-                uint32(p.count),
-                uint64(p.lo),
-                uint64(p.hi)
+                p.frame, p.opening, turn, uint8(p.level), uint8(p.height), uint32(p.count), uint64(p.lo), uint64(p.hi)
             )
         );
     }

@@ -91,12 +91,7 @@ library Walk {
         frame = Frames.pick(frame, p.opening, p.height);
         // The casts fit: see `outline`.
         next.frame = Frames.node(
-            frame,
-            keccak256(descriptor),
-            uint32(part.lo),
-            uint64(node.terms),
-            node.init,
-            uint8(node.instructions)
+            frame, keccak256(descriptor), uint32(part.lo), uint64(node.terms), node.init, uint8(node.instructions)
         );
     }
 
@@ -106,7 +101,9 @@ library Walk {
         pure
         returns (Position memory next)
     {
-        if (p.level != Level.NODES || p.lo != 0 || p.height != MerkleBranch.depth(p.count)) revert WrongLevel(p.level);
+        if (p.level != Level.NODES || p.lo != 0 || p.height != MerkleBranch.depth(p.count)) {
+            revert WrongLevel(p.level);
+        }
         StepFacts memory facts = Frames.readStep(rest);
         if (facts.frame != p.frame) revert WrongFrame();
         bytes calldata payload = remainder(rest);

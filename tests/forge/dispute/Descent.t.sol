@@ -104,14 +104,7 @@ contract DescentTest is Base {
     function _head(At memory p, address turn) internal view returns (bytes32) {
         return keccak256(
             abi.encodePacked(
-                p.frame,
-                _opening(p),
-                turn,
-                uint8(p.level),
-                uint8(p.height),
-                uint32(p.count),
-                uint64(p.lo),
-                uint64(0)
+                p.frame, _opening(p), turn, uint8(p.level), uint8(p.height), uint32(p.count), uint64(p.lo), uint64(0)
             )
         );
     }
@@ -129,9 +122,8 @@ contract DescentTest is Base {
         next.height = p.height - _share(p.height, game.width());
         next.count = p.count;
         next.lo = p.lo + (index << next.height);
-        next.frame = p.level == Level.NODES
-            ? keccak256(abi.encodePacked(p.frame, _opening(p), uint8(p.height)))
-            : p.frame;
+        next.frame =
+            p.level == Level.NODES ? keccak256(abi.encodePacked(p.frame, _opening(p), uint8(p.height))) : p.frame;
         next.row = _row(next, seed);
     }
 
@@ -250,6 +242,33 @@ contract DescentTest is Base {
         vm.assertEq(logs[0].topics.length, 1);
         vm.assertEq(logs[0].topics[0], bytes32(NUMBER));
         vm.assertEq(logs[0].data, abi.encodePacked(uint8(1), uint8(index), next.row));
+    }
+
+    /// @dev The same move, sent for its mover, goes by the general rules.
+    function test_a_relayed_answer_leads_to_the_same() public {
+        me = vm.addr(7);
+        for (uint256 level = 2; level < 8; level = level == 3 ? 7 : level + 1) {
+            At memory p = _at(Level(level), 20, level == 3 ? 64 << 20 : 1 << 20, 0);
+            At memory next = _below(p, 9, 2);
+            _put(p, 100, 7);
+            bytes memory data = _move(p, 9, next.row);
+            bytes32 domain = keccak256(
+                abi.encode(
+                    keccak256("EIP712Domain(string name,string version,uint256 chainId,address verifyingContract)"),
+                    keccak256("pol dispute"),
+                    keccak256("1"),
+                    block.chainid,
+                    address(game)
+                )
+            );
+            bytes32 content =
+                keccak256(abi.encode(keccak256("Move(bytes32 head,bytes32 content)"), _head(p, me), keccak256(data)));
+            (uint8 v, bytes32 r, bytes32 s) = vm.sign(7, keccak256(abi.encodePacked(hex"1901", domain, content)));
+            vm.recordLogs();
+            _send(address(this), abi.encodePacked(game.relay.selector, r, s, v, data));
+            _assertNext(p, next, 100, 7);
+            vm.assertEq(vm.getRecordedLogs()[0].data, abi.encodePacked(uint8(1), uint8(9), next.row));
+        }
     }
 
     function _refuse(address sender, bytes memory data, bytes memory reason) private {

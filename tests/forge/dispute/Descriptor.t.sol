@@ -49,7 +49,7 @@ contract DescriptorTest is Toy {
 
     function test_header() public view {
         Header memory header = harness.header(_header());
-        vm.assertEq(uint256(header.nodes), 5);
+        vm.assertEq(uint256(header.nodes), 6);
         vm.assertEq(uint256(header.slots), 3);
     }
 

@@ -5,13 +5,14 @@ import {ScalarMachine} from "../../../contracts/arithmetic/ScalarMachine.sol";
 import {Base} from "../Base.sol";
 import {NaiveTree} from "../commitments/NaiveTree.sol";
 
-/// @notice Five tiny nodes that need every level of the game, executed and committed to here, in two versions: one may lie.
+/// @notice Six tiny nodes that need every level of the game, executed and committed to here, in two versions: one may lie.
 /// ```
 /// 0 map  f32[2]   gathered[e] = TABLE[INDEX[e]]
 /// 1 fold f32[]    acc = fma(W[k], gathered[k], acc), k < 3; gathered[2] does not exist: fill 1.0
 /// 2 map  f32[3]   W[e] - 0.5 * node1                                   -> slot 0 (parameter)
 /// 3 map  f32[66]  1.0 + M[e + 1], past the edge (a bound) 1.5 + 1.0     -> slot 1 (optimizer)
 /// 4 map  i32[1]   C[e] + t                                             -> slot 2 (buffer)
+/// 5 fold f32[]    acc = W[k] * W[k] + acc, k < 3, in two instructions
 /// ```
 abstract contract Toy is Base {
     uint64 internal constant FIRST_STEP = 5;
@@ -19,7 +20,7 @@ abstract contract Toy is Base {
     uint32 internal constant HALF = 0x3f000000;
     uint32 internal constant FILL = 0x3fc00000;
 
-    bytes[5] internal nodes;
+    bytes[6] internal nodes;
     bytes[3] internal slots;
     bytes[2] internal constantTypes;
     uint32[][] internal constants;
@@ -115,6 +116,19 @@ abstract contract Toy is Base {
         nodes[4] = abi.encodePacked(
             hex"01", _type(2, 1), hex"00", uint32(0), hex"01", counter, hex"0202000300", hex"020001", hex"20000100"
         );
+        nodes[5] = abi.encodePacked(
+            hex"01",
+            hex"0100",
+            hex"0100000003",
+            uint32(0),
+            hex"01",
+            w,
+            hex"02",
+            hex"02000100",
+            hex"020002",
+            hex"03000000",
+            hex"01020100"
+        );
     }
 
     /// @dev The outputs of all nodes, from what the nodes before them have put out.
@@ -123,15 +137,15 @@ abstract contract Toy is Base {
         uint32[][] storage o = outputs[key];
         delete outputs[key];
         o.push([constants[1][constants[0][0]], constants[1][constants[0][1]]]);
-        uint32[] memory accumulators = _accumulators(key);
-        o.push([accumulators[3]]);
-        o.push([_body(key, 0)[1], _body(key, 1)[1], _body(key, 2)[1]]);
+        o.push([_accumulators(key, 1)[3]]);
+        o.push([_body(key, 2, 0, 0, 0)[1], _body(key, 2, 1, 0, 0)[1], _body(key, 2, 2, 0, 0)[1]]);
         uint32[] memory moments = new uint32[](66);
         for (uint256 e = 0; e < 66; e++) {
             moments[e] = ScalarMachine.execute(ScalarMachine.FADD, e < 65 ? s[1][e + 1] : FILL, ONE, 0);
         }
         o.push(moments);
         o.push([s[2][0] + uint32(key)]);
+        o.push([_accumulators(key, 5)[3]]);
     }
 
     function _advance(uint256 key) internal {
@@ -141,20 +155,34 @@ abstract contract Toy is Base {
         states[key + 1].push(outputs[key][4]);
     }
 
-    /// @dev Of node 1: before each of its three terms, and the result.
-    function _accumulators(uint256 key) internal view returns (uint32[] memory accumulators) {
+    /// @dev Of node 1 or 5: before each of its three terms, and the result.
+    function _accumulators(uint256 key, uint256 node) internal view returns (uint32[] memory accumulators) {
         accumulators = new uint32[](4);
         for (uint256 k = 0; k < 3; k++) {
-            uint32 gathered = k < 2 ? outputs[key][0][k] : ONE;
-            accumulators[k + 1] =
-                ScalarMachine.execute(ScalarMachine.FFMA, states[key][0][k], gathered, accumulators[k]);
+            if (node == 5) {
+                accumulators[k + 1] = _body(key, 5, 0, k, accumulators[k])[1];
+            } else {
+                uint32 gathered = k < 2 ? outputs[key][0][k] : ONE;
+                accumulators[k + 1] =
+                    ScalarMachine.execute(ScalarMachine.FFMA, states[key][0][k], gathered, accumulators[k]);
+            }
         }
     }
 
-    /// @dev Of node 2: the results of both instructions.
-    function _body(uint256 key, uint256 element) internal view returns (uint32[2] memory values) {
-        values[0] = ScalarMachine.execute(ScalarMachine.FMUL, outputs[key][1][0], HALF, 0);
-        values[1] = ScalarMachine.execute(ScalarMachine.FSUB, states[key][0][element], values[0], 0);
+    /// @dev Of node 2 or 5: the results of both instructions.
+    function _body(uint256 key, uint256 node, uint256 element, uint256 term, uint32 accumulator)
+        internal
+        view
+        returns (uint32[2] memory values)
+    {
+        if (node == 5) {
+            uint32 w = states[key][0][term];
+            values[0] = ScalarMachine.execute(ScalarMachine.FMUL, w, w, 0);
+            values[1] = ScalarMachine.execute(ScalarMachine.FADD, values[0], accumulator, 0);
+        } else {
+            values[0] = ScalarMachine.execute(ScalarMachine.FMUL, outputs[key][1][0], HALF, 0);
+            values[1] = ScalarMachine.execute(ScalarMachine.FSUB, states[key][0][element], values[0], 0);
+        }
     }
 
     // --- commitments ---
@@ -162,7 +190,7 @@ abstract contract Toy is Base {
     function _header() internal view returns (bytes memory) {
         return abi.encodePacked(
             uint32(1),
-            uint32(5),
+            uint32(6),
             uint32(3),
             uint32(2),
             NaiveTree.tree(_nodeHashes()),
@@ -176,8 +204,8 @@ abstract contract Toy is Base {
     }
 
     function _nodeHashes() internal view returns (bytes32[] memory hashes) {
-        hashes = new bytes32[](5);
-        for (uint256 i = 0; i < 5; i++) {
+        hashes = new bytes32[](6);
+        for (uint256 i = 0; i < 6; i++) {
             hashes[i] = keccak256(abi.encodePacked(uint8(4), nodes[i]));
         }
     }
@@ -190,7 +218,7 @@ abstract contract Toy is Base {
     }
 
     function _outputType(uint256 node) internal pure returns (bytes memory) {
-        return node == 0 ? _type(1, 2) : node == 1 ? bytes(hex"0100") : _slotType(node - 2);
+        return node == 0 ? _type(1, 2) : node == 1 || node == 5 ? bytes(hex"0100") : _slotType(node - 2);
     }
 
     function _slotType(uint256 slot) internal pure returns (bytes memory) {
@@ -205,8 +233,8 @@ abstract contract Toy is Base {
     }
 
     function _outputRoots(uint256 key) internal view returns (bytes32[] memory roots) {
-        roots = new bytes32[](5);
-        for (uint256 i = 0; i < 5; i++) {
+        roots = new bytes32[](6);
+        for (uint256 i = 0; i < 6; i++) {
             roots[i] = NaiveTree.tensorRoot(_outputType(i), outputs[key][i]);
         }
     }

@@ -226,8 +226,7 @@ contract ChallengeTest is MarketBase {
         _toDisputed(true);
         vm.expectRevert(abi.encodeWithSelector(ITaskMarket.NotAllowed.selector, address(this)));
         market.onResolved(1, false);
-        bytes memory noTask =
-            abi.encodeWithSelector(ITaskMarket.WrongStatus.selector, bytes32(0), uint8(Status.None));
+        bytes memory noTask = abi.encodeWithSelector(ITaskMarket.WrongStatus.selector, bytes32(0), uint8(Status.None));
         vm.expectRevert(noTask);
         game.report(2, false);
         vm.expectRevert(noTask);

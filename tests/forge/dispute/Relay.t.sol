@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity 0.8.37;
+
+import {DisputeGame} from "../../../contracts/dispute/DisputeGame.sol";
+import {Disputes} from "../../../contracts/dispute/Disputes.sol";
+import {GameTest} from "./GameTest.sol";
+
+/// @notice Moves that somebody else sends: those that the side on turn has signed, and proofs.
+contract RelayTest is GameTest {
+    function setUp() public override {
+        super.setUp();
+        outputs[_key(1, STEP)][5][0] ^= 1;
+        states[_key(1, STEP + 1)][0][0] ^= 1;
+        _start(_replay(2));
+    }
+
+    function _digest(bytes32 head, bytes memory call) private view returns (bytes32) {
+        bytes32 domain = keccak256(
+            abi.encode(
+                keccak256("EIP712Domain(string name,string version,uint256 chainId,address verifyingContract)"),
+                keccak256("pol dispute"),
+                keccak256("1"),
+                block.chainid,
+                address(game)
+            )
+        );
+        bytes32 content = keccak256(abi.encode(keccak256("Move(bytes32 head,bytes32 content)"), head, keccak256(call)));
+        return keccak256(abi.encodePacked(hex"1901", domain, content));
+    }
+
+    function _signed(uint256 key, bytes memory call) private view returns (bytes memory) {
+        (uint8 v, bytes32 r, bytes32 s) = vm.sign(key, _digest(game.head(number), call));
+        return abi.encodePacked(game.relay.selector, r, s, v, call);
+    }
+
+    function _key() private view returns (uint256) {
+        return isAsserterOnTurn ? ASSERTER_KEY : CHALLENGER_KEY;
+    }
+
+    /// @dev Every kind of move of this game, sent by a stranger.
+    function test_a_whole_game() public {
+        while (resolver.calls() == 0) {
+            (bytes memory call, At memory next) = _prepare();
+            bytes memory relayed = _signed(_key(), call);
+            _send(address(this), relayed);
+            _advanceTo(next);
+        }
+        _expectResult(true);
+    }
+
+    function test_resignation() public {
+        bytes memory call = _call(game.resign.selector, 0, abi.encodePacked(_openingRoot()));
+        _send(address(this), _signed(ASSERTER_KEY, call));
+        _expectResult(false);
+    }
+
+    function test_signed_by_somebody_else() public {
+        (bytes memory call,) = _prepare();
+        bytes memory relayed = _signed(CHALLENGER_KEY, call);
+        _refuse(asserter, relayed, abi.encodeWithSelector(Disputes.WrongHead.selector, challenger));
+        relayed = _signed(ASSERTER_KEY, call);
+        relayed[68] = 0x00;
+        _refuse(asserter, relayed, abi.encodeWithSelector(DisputeGame.WrongSignature.selector));
+        _agree();
+    }
+
+    function test_another_move_than_the_signed_one() public {
+        (bytes memory call,) = _prepare();
+        bytes memory relayed = _signed(ASSERTER_KEY, call);
+        relayed[relayed.length - 1] ^= 0x01;
+        vm.prank(address(this));
+        (bool success,) = address(game).call(relayed);
+        vm.assertFalse(success);
+        _agree();
+    }
+
+    /// @dev What was signed for one head is nothing at another.
+    function test_signed_for_another_head() public {
+        (bytes memory call,) = _prepare();
+        (uint8 v, bytes32 r, bytes32 s) = vm.sign(ASSERTER_KEY, _digest(keccak256("elsewhere"), call));
+        vm.prank(address(this));
+        (bool success,) = address(game).call(abi.encodePacked(game.relay.selector, r, s, v, call));
+        vm.assertFalse(success);
+        _agree();
+    }
+
+    function test_a_relayed_move_is_sent_once() public {
+        (bytes memory call, At memory next) = _prepare();
+        bytes memory relayed = _signed(ASSERTER_KEY, call);
+        _send(address(this), relayed);
+        _advanceTo(next);
+        vm.prank(address(this));
+        (bool success,) = address(game).call(relayed);
+        vm.assertFalse(success);
+        _agree();
+    }
+
+    function test_what_is_no_move_is_not_relayed() public {
+        bytes memory call = abi.encodePacked(game.timeout.selector, uint32(number), new bytes(60));
+        bytes memory relayed = _signed(ASSERTER_KEY, call);
+        _refuse(
+            address(this), relayed, abi.encodeWithSelector(DisputeGame.NotRelayable.selector, game.timeout.selector)
+        );
+        call = _signed(ASSERTER_KEY, call);
+        // A relay in a relay: the number of the inner one is not looked for behind its signature.
+        vm.prank(address(this));
+        (bool success,) = address(game).call(abi.encodePacked(game.relay.selector, new bytes(65), call));
+        vm.assertFalse(success);
+        _refuse(address(this), abi.encodePacked(game.relay.selector, new bytes(40)), "");
+    }
+
+    function _help(address mover, bytes memory call) private view returns (bytes memory) {
+        return abi.encodePacked(game.help.selector, mover, call);
+    }
+
+    function test_anybody_proves_for_the_side_on_turn() public {
+        for (uint256 i = 0; i < 4; i++) {
+            (bytes memory move,) = _prepare();
+            bytes memory refused = abi.encodeWithSelector(DisputeGame.NotRelayable.selector, bytes4(_first(move)));
+            _refuse(address(this), _help(_onTurn(), move), refused);
+            _move();
+        }
+        (bytes memory call,) = _prepare();
+        _refuse(address(this), _help(challenger, call), abi.encodeWithSelector(Disputes.WrongHead.selector, challenger));
+        _send(account("anybody"), _help(asserter, call));
+        _expectResult(true);
+    }
+
+    function _first(bytes memory data) private pure returns (bytes32 word) {
+        assembly {
+            word := mload(add(data, 32))
+        }
+    }
+}

@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity 0.8.37;
+
+import {Descriptor} from "../../../contracts/dispute/Descriptor.sol";
+import {DisputeGame} from "../../../contracts/dispute/DisputeGame.sol";
+import {Disputes} from "../../../contracts/dispute/Disputes.sol";
+import {IOneStep} from "../../../contracts/dispute/IOneStep.sol";
+import {Payloads} from "../../../contracts/dispute/Payloads.sol";
+import {Level} from "../../../contracts/dispute/Position.sol";
+import {StartParams} from "../../../contracts/interfaces/IDisputeGame.sol";
+import {GameTest} from "./GameTest.sol";
+
+/// @notice Who may start, who may move, and from where: everything else reverts, and nothing moves after the end.
+contract TurnsTest is GameTest {
+    function setUp() public override {
+        super.setUp();
+        outputs[_key(1, STEP)][5][0] ^= 1;
+        states[_key(1, STEP + 1)][0][0] ^= 1;
+    }
+
+    // --- start ---
+
+    function test_nobody_but_the_market_starts() public {
+        StartParams memory s = _replay(2);
+        bytes memory header = _header();
+        vm.expectRevert(abi.encodeWithSelector(DisputeGame.NotMarket.selector, address(this)));
+        game.start(s, header, "");
+    }
+
+    /// @dev With a payload that would fit.
+    function _refuseStart(StartParams memory s, bytes4 selector) private {
+        bytes memory header = _header();
+        bytes memory payload = new bytes(s.kind == 1 ? 64 : 96);
+        vm.expectPartialRevert(selector);
+        resolver.start(game, s, header, payload);
+    }
+
+    function test_zero_hashes_mean_nothing() public {
+        StartParams memory s = _replay(2);
+        s.start = 0;
+        _refuseStart(s, Disputes.ZeroHash.selector);
+        s = _replay(2);
+        s.end = 0;
+        _refuseStart(s, Disputes.ZeroHash.selector);
+        s = _replay(2);
+        s.constants = 0;
+        _refuseStart(s, Disputes.ZeroHash.selector);
+        s = _replay(2);
+        s.program = 0;
+        _refuseStart(s, DisputeGame.WrongProgram.selector);
+        s = _replay(2);
+        s.asserter = address(0);
+        _refuseStart(s, Disputes.ZeroHash.selector);
+        s = _replay(2);
+        s.challenger = address(0);
+        _refuseStart(s, Disputes.ZeroHash.selector);
+        _sum(1);
+        s = _distance(1);
+        s.x = 0;
+        _refuseStart(s, Disputes.ZeroHash.selector);
+        s = _distance(1);
+        s.y = 0;
+        _refuseStart(s, Disputes.ZeroHash.selector);
+    }
+
+    function test_numbers_outside_of_their_range_do_not_start() public {
+        StartParams memory s = _replay(2);
+        s.steps = 0;
+        _refuseStart(s, DisputeGame.InvalidStart.selector);
+        s = _replay(2);
+        s.firstStep = type(uint64).max - 1;
+        _refuseStart(s, DisputeGame.InvalidStart.selector);
+        s = _replay(2);
+        s.clock = 0;
+        _refuseStart(s, DisputeGame.InvalidStart.selector);
+        s = _replay(2);
+        s.clock = 2 ** 24;
+        _refuseStart(s, DisputeGame.InvalidStart.selector);
+        s = _replay(2);
+        s.kind = 0;
+        _refuseStart(s, DisputeGame.InvalidStart.selector);
+        s.kind = 4;
+        _refuseStart(s, DisputeGame.InvalidStart.selector);
+        _sum(1);
+        s = _distance(0);
+        _refuseStart(s, DisputeGame.InvalidStart.selector);
+        s = _distance(4);
+        _refuseStart(s, DisputeGame.InvalidStart.selector);
+    }
+
+    function test_header_of_another_program_does_not_start() public {
+        StartParams memory s = _replay(2);
+        bytes memory payload = new bytes(64);
+        bytes memory header = _header();
+        header[11] = 0x01;
+        vm.expectRevert(DisputeGame.WrongProgram.selector);
+        resolver.start(game, s, header, payload);
+        header = abi.encodePacked(_header(), uint8(0));
+        s.program = keccak256(abi.encodePacked(uint8(6), header));
+        vm.expectRevert(Descriptor.WrongHeader.selector);
+        resolver.start(game, s, header, payload);
+    }
+
+    function test_the_challenger_opens_something_else_of_the_right_length() public {
+        StartParams memory s = _replay(2);
+        bytes memory header = _header();
+        bytes memory payload = abi.encodePacked(_stateRoot(STEP), s.end);
+        vm.expectRevert(Payloads.Agreed.selector);
+        resolver.start(game, s, header, payload);
+        for (uint256 length = 63; length < 66; length += 2) {
+            vm.expectRevert(abi.encodeWithSelector(Payloads.WrongPayloadLength.selector, length, 64));
+            resolver.start(game, s, header, new bytes(length));
+        }
+        _sum(1);
+        s = _distance(1);
+        payload = abi.encodePacked(slotSums[0][0], slotSums[0][1], slotSums[0][2]);
+        vm.expectRevert(Payloads.Agreed.selector);
+        resolver.start(game, s, header, payload);
+        // The sum modulo 2^256; saturated it is infinite.
+        s.sum = 10;
+        payload = abi.encodePacked(type(uint256).max, uint256(11), uint256(0));
+        resolver.start(game, s, header, payload);
+        s.sum = type(uint256).max;
+        vm.expectRevert(Payloads.Agreed.selector);
+        resolver.start(game, s, header, payload);
+    }
+
+    function test_deployments_that_mean_nothing() public {
+        IOneStep step = game.oneStep();
+        vm.expectRevert(Disputes.ZeroHash.selector);
+        new DisputeGame(address(0), step, 4, 1, 1);
+        vm.expectRevert(Disputes.ZeroHash.selector);
+        new DisputeGame(address(resolver), IOneStep(address(0)), 4, 1, 1);
+        for (uint8 width = 3; width < 7; width += 3) {
+            vm.expectRevert(abi.encodeWithSelector(Disputes.UnsupportedWidth.selector, width));
+            new DisputeGame(address(resolver), step, width, 1, 1);
+        }
+    }
+
+    function test_disputes_are_numbered_from_one() public {
+        for (uint256 expected = 1; expected < 4; expected++) {
+            _start(_replay(2));
+            vm.assertEq(number, expected);
+            vm.assertEq(game.disputes(), expected);
+        }
+    }
+
+    /// @dev What is the same in two disputes is another frame in each: no move of one fits the other.
+    function test_moves_of_another_dispute() public {
+        _start(_replay(2));
+        (bytes memory call,) = _prepare();
+        _start(_replay(2));
+        call[7] = 0x02;
+        _refuse(asserter, call, abi.encodeWithSelector(Disputes.WrongHead.selector, asserter));
+    }
+
+    // --- turns ---
+
+    function test_unknown_dispute() public {
+        _start(_replay(2));
+        (bytes memory call,) = _prepare();
+        call[7] = 0x02;
+        bytes memory unknown = abi.encodeWithSelector(Disputes.UnknownDispute.selector, 2);
+        _refuse(asserter, call, unknown);
+        vm.expectRevert(unknown);
+        game.timeout(2);
+        vm.expectRevert(unknown);
+        game.head(2);
+        vm.expectRevert(unknown);
+        game.dispute(2);
+        vm.expectRevert(unknown);
+        game.timeLeft(2);
+        vm.expectRevert(unknown);
+        game.deadline(2);
+    }
+
+    function _refuseAllBut(address mover) private {
+        (bytes memory call,) = _prepare();
+        address[3] memory senders = [asserter, challenger, address(this)];
+        for (uint256 i = 0; i < 3; i++) {
+            if (senders[i] == mover) continue;
+            _refuse(senders[i], call, abi.encodeWithSelector(Disputes.WrongHead.selector, senders[i]));
+        }
+        _agree();
+    }
+
+    function test_only_the_side_on_turn_moves() public {
+        _start(_replay(2));
+        for (uint256 i = 0; i < 5; i++) {
+            _refuseAllBut(_onTurn());
+            _move();
+        }
+        _expectResult(true);
+    }
+
+    /// @dev Whoever plays both sides only loses time.
+    function test_both_sides_are_the_same_account() public {
+        challenger = asserter;
+        _start(_replay(2));
+        for (uint256 i = 0; i < 5; i++) {
+            _move();
+        }
+        _expectResult(true);
+    }
+
+    function test_one_bit_of_the_position_is_wrong() public {
+        _start(_replay(2));
+        (bytes memory call,) = _prepare();
+        // Behind the number, up to the index: frame, count, lo and hi.
+        for (uint256 bit = 0; bit < 8 * 52; bit++) {
+            bytes1 mask = bytes1(uint8(1 << (bit % 8)));
+            call[8 + bit / 8] ^= mask;
+            vm.prank(asserter);
+            (bool success,) = address(game).call(call);
+            vm.assertFalse(success);
+            call[8 + bit / 8] ^= mask;
+        }
+        _move();
+    }
+
+    function test_position_of_an_earlier_move() public {
+        _start(_replay(2));
+        (bytes memory call,) = _prepare();
+        _move();
+        _move();
+        // The level is the chain's, so that the move may fail otherwise before its head is compared.
+        vm.prank(asserter);
+        (bool success,) = address(game).call(call);
+        vm.assertFalse(success);
+        _agree();
+    }
+
+    // --- after the end ---
+
+    function test_a_finished_dispute_accepts_nothing() public {
+        _start(_replay(2));
+        for (uint256 i = 0; i < 5; i++) {
+            _move();
+        }
+        _expectResult(true);
+        bytes memory finished = abi.encodeWithSelector(Disputes.Finished.selector, number);
+        bytes4[10] memory selectors = [
+            game.answer.selector,
+            game.describe.selector,
+            game.openState.selector,
+            game.unfold.selector,
+            game.openBody.selector,
+            game.describeSlot.selector,
+            game.proveStep.selector,
+            game.proveSlot.selector,
+            game.proveSum.selector,
+            game.resign.selector
+        ];
+        for (uint256 i = 0; i < 10; i++) {
+            _refuse(asserter, _call(selectors[i], 0, ""), finished);
+            _refuse(challenger, _call(selectors[i], 0, ""), finished);
+        }
+        vm.warp(block.timestamp + 100 * CLOCK);
+        vm.expectRevert(finished);
+        game.timeout(number);
+        _expectResult(true);
+    }
+
+    function test_resign() public {
+        _start(_replay(2));
+        bytes memory call = _call(game.resign.selector, 0, abi.encodePacked(_openingRoot()));
+        _refuse(challenger, call, abi.encodeWithSelector(Disputes.WrongHead.selector, challenger));
+        bytes memory picking = _call(game.resign.selector, 1, abi.encodePacked(_openingRoot()));
+        _refuse(asserter, picking, abi.encodeWithSelector(DisputeGame.WrongIndex.selector));
+        _send(asserter, call);
+        _expectResult(false);
+    }
+
+    function test_the_challenger_resigns() public {
+        _start(_replay(2));
+        _move();
+        _send(challenger, _call(game.resign.selector, 0, abi.encodePacked(_openingRoot())));
+        _expectResult(true);
+    }
+
+    /// @dev A resolver that fails takes the move back with it: no end without the resolver knowing.
+    function test_a_resolver_that_refuses_leaves_the_dispute_open() public {
+        _start(_replay(2));
+        resolver.refuse(true);
+        vm.warp(block.timestamp + CLOCK);
+        vm.expectRevert(bytes("refused"));
+        game.timeout(number);
+        resolver.refuse(false);
+        game.timeout(number);
+        _expectResult(false);
+    }
+
+    /// @dev Whatever the resolver calls when it is told, the dispute has ended.
+    function test_a_resolver_that_calls_back_finds_the_dispute_finished() public {
+        _start(_replay(2));
+        resolver.reenter(abi.encodeCall(game.timeout, (number)));
+        _runOut();
+        _expectResult(false);
+        vm.assertEq(resolver.answer(), abi.encodeWithSelector(Disputes.Finished.selector, number));
+    }
+
+    function test_a_proof_whose_resolver_calls_back() public {
+        _start(_replay(2));
+        for (uint256 i = 0; i < 4; i++) {
+            _move();
+        }
+        vm.assertTrue(p.level == Level.BODY);
+        (bytes memory call,) = _prepare();
+        resolver.reenter(call);
+        _send(_onTurn(), call);
+        _expectResult(isAsserterOnTurn);
+        vm.assertEq(resolver.answer(), abi.encodeWithSelector(Disputes.Finished.selector, number));
+    }
+}
