@@ -14,9 +14,11 @@ from pol.chain.market import TaskMarket, Terms
 from pol.chain.wallet import Wallet
 from pol.commitments.keccak import keccak256
 from pol.commitments.log import CheckpointLog
-from pol.commitments.program import program_hash
+from pol.commitments.program import program_hash, program_header
 from pol.commitments.tensor import constants_root
+from pol.dispute.claim import ReplayClaim, SumClaim
 from pol.dispute.evidence import SegmentTrace
+from pol.dispute.players import Player
 from pol.dispute.position import Kind
 from pol.execution.reference import ReferenceExecutor
 from pol.verification.distance import component_distances
@@ -41,14 +43,23 @@ class ToyMarket:
     claim: Claim
     honest: SegmentTrace
 
-    def challenge(self, kind: Kind = Kind.REPLAY, component: int = 0) -> int:
-        """The whistleblower disputes the claim."""
-        from pol.commitments.program import program_header
-
-        header = program_header(self.honest.program)
-        return self.market.challenge(
-            self.wallets["whistleblower"], self.task_id, 0, self.claim, kind, component, header
-        )
+    def challenge(self, player: Player, kind: Kind = Kind.REPLAY, component: int = 0) -> int:
+        """The whistleblower disputes the claim with this player's version of it."""
+        program, claim, header = self.honest.program, self.claim, program_header(self.honest.program)
+        about: ReplayClaim | SumClaim
+        if kind is Kind.REPLAY:
+            constants = constants_root(program.constants, self.honest.constants)
+            steps = (claim.segment * INTERVAL, INTERVAL)
+            about = ReplayClaim(bytes(32), program_hash(program), constants, *steps, claim.start, claim.replay)
+        else:
+            other, sums = claim.end, claim.distances
+            if kind is Kind.REFERENCE:
+                other, sums = claim.start, claim.references
+            states = (claim.replay, other)
+            about = SumClaim(bytes(32), program_hash(program), component, *states, sums[component - 1])
+        payload = player.open(about.first(header))
+        whistleblower = self.wallets["whistleblower"]
+        return self.market.challenge(whistleblower, self.task_id, 0, claim, kind, component, header, payload)
 
 
 def fund(connection: Connection, *addresses: ChecksumAddress) -> None:

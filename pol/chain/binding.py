@@ -35,7 +35,7 @@ class Binding:
             OperationalError: the node fails.
         """
         call = self.function(name, *arguments)
-        with operational(f"read {name}"), reverting(call):
+        with operational(f"read {name}"), reverting(name):
             return call.call()
 
     def events(self, name: str, **arguments: Any) -> list[dict[str, Any]]:

@@ -13,6 +13,7 @@ from pol.chain.connection import Connection
 from pol.chain.game import DisputeGame
 from pol.chain.market import TaskMarket
 from pol.chain.wallet import Wallet
+from pol.dispute.position import HASH_BITS
 from pol.errors import OperationalError, ProtocolError
 
 
@@ -64,19 +65,31 @@ class Deployment:
         return market, game
 
 
-def deploy(wallet: Wallet, treasury: ChecksumAddress) -> Deployment:
+@dataclass(frozen=True)
+class GameRules:
+    """What a deployment of the game fixes for all of its disputes."""
+
+    bits: int = HASH_BITS
+    """Levels of a tree that one move opens: 4 costs least gas, 5 takes fewest moves."""
+    replay_grace: int = 1800
+    """Seconds that whoever comes on turn has at least, where a segment or a step has to be executed."""
+    move_grace: int = 300
+    """The same elsewhere: enough for a transaction while blocks are full."""
+
+
+def deploy(wallet: Wallet, treasury: ChecksumAddress, rules: GameRules = GameRules()) -> Deployment:
     """Deploy the protocol; ``treasury`` is credited what no party gets."""
     block = wallet.connection.block_number()
     beacon = _deploy(wallet, "BlockBeacon")
     market = _deploy(wallet, "TaskMarket", beacon, treasury)
     one_step = _deploy(wallet, "OneStep")
-    game = _deploy(wallet, "DisputeGame", market, one_step)
+    game = _deploy(wallet, "DisputeGame", market, one_step, rules.bits, rules.replay_grace, rules.move_grace)
     binding = TaskMarket(wallet.connection, market)
     wallet.send(binding.function("setGame", game))
     return Deployment(wallet.connection.chain_id, beacon, market, one_step, game, treasury, block)
 
 
-def _deploy(wallet: Wallet, name: str, *arguments: str) -> ChecksumAddress:
+def _deploy(wallet: Wallet, name: str, *arguments: str | int) -> ChecksumAddress:
     built = artifact(name)
     contract = wallet.connection.web3.eth.contract(abi=built["abi"], bytecode=built["bytecode"])
     address = wallet.deploy(contract, *arguments)["contractAddress"]

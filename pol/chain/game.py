@@ -3,43 +3,31 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import IntEnum
+from functools import cached_property
 from typing import Any
 
 from eth_typing import ChecksumAddress
-from web3.types import TxReceipt
+from hexbytes import HexBytes
+from web3 import Web3
+from web3.types import TxParams, TxReceipt
 
 from pol.chain.binding import Binding
-from pol.chain.connection import Connection
-from pol.chain.wallet import Wallet
-from pol.commitments.program import HEADER_SIZE, ProgramCommitment
-from pol.dispute.header import Header
-from pol.dispute.moves import (
-    Claim,
-    Describe,
-    DescribeSlot,
-    Ended,
-    Move,
-    Open,
-    Pick,
-    PickState,
-    ProveSlot,
-    ProveStep,
-    ProveSum,
-)
-from pol.dispute.openings import Opening
-from pol.dispute.position import Kind, Level, Position, replay_start, sum_start
+from pol.chain.connection import Connection, operational
+from pol.chain.published import read_move
+from pol.chain.wallet import Reverted, Wallet, reverting
+from pol.commitments.keccak import keccak256
+from pol.commitments.program import ProgramCommitment
+from pol.dispute.calldata import FUNCTIONS, encode, selector
+from pol.dispute.claim import Claim, ReplayClaim, SumClaim
+from pol.dispute.moves import Ended, Move, Proof
+from pol.dispute.position import Kind, Position, Side
+from pol.dispute.record import Record
 from pol.dispute.rules import apply
-from pol.errors import OperationalError
+from pol.errors import OperationalError, ProtocolError
 from pol.graph.step_program import StepProgram
 
-
-class Side(IntEnum):
-    """The two players."""
-
-    NONE = 0
-    ASSERTER = 1
-    CHALLENGER = 2
+MOVE_TYPE = {"Move": [{"name": "head", "type": "bytes32"}, {"name": "content", "type": "bytes32"}]}
+"""What a side signs for somebody else to relay (docs/spec/dispute.md, "Who may move")."""
 
 
 @dataclass(frozen=True)
@@ -60,32 +48,31 @@ class StartParams:
     y: bytes
     sum: int
     clock: int
-    context: bytes
 
-    @property
-    def claim(self) -> Claim:
-        """What stays fixed through the dispute."""
-        return Claim(self.program, self.constants)
-
-    def first_position(self, header: Header) -> Position:
-        """Where the dispute begins; ``header`` is that of the program."""
+    def claim(self, identity: bytes) -> Claim:
+        """What is disputed; ``identity`` is the dispute's id."""
         if self.kind is Kind.REPLAY:
-            return replay_start(header.nodes, header.nodes_tree, self.first_step, self.steps, self.start, self.end)
-        return sum_start(header.slots, self.component, self.x, self.y, self.sum)
+            steps = (self.first_step, self.steps)
+            return ReplayClaim(identity, self.program, self.constants, *steps, self.start, self.end)
+        return SumClaim(identity, self.program, self.component, self.x, self.y, self.sum)
+
+    def player(self, side: Side) -> ChecksumAddress:
+        """Who plays a side."""
+        return self.asserter if side is Side.ASSERTER else self.challenger
 
 
 @dataclass(frozen=True)
 class Standing:
-    """A running dispute: where it stands, what was opened last, and who has to move."""
+    """A running dispute: where it stands, who has to move, and how it came to that."""
 
     params: StartParams
     position: Position
-    opened: bytes
-    turn: Side
-    moves: int
+    record: Record
 
-
-MOVES = ("Opened", "Picked", "StatePicked", "Described", "SlotDescribed")
+    @property
+    def on_turn(self) -> ChecksumAddress:
+        """Who has to move."""
+        return self.params.player(self.position.turn)
 
 
 class DisputeGame(Binding):
@@ -94,26 +81,47 @@ class DisputeGame(Binding):
     def __init__(self, connection: Connection, address: ChecksumAddress) -> None:
         super().__init__(connection, "DisputeGame", address)
 
-    def params(self, dispute: int) -> tuple[StartParams, Header]:
-        """What a dispute is about, and the header of its program.
+    @cached_property
+    def bits(self) -> int:
+        """Levels of a tree that one move opens."""
+        return int(self.read("width"))
+
+    @cached_property
+    def graces(self) -> tuple[int, int]:
+        """Seconds that whoever comes on turn has at least: where something has to be executed, and elsewhere."""
+        return int(self.read("replayGrace")), int(self.read("moveGrace"))
+
+    def longest(self, clock: int) -> int:
+        """Seconds that no dispute with this budget on both sides outlasts."""
+        return int(self.read("longest", clock))
+
+    def started(self, dispute: int) -> dict[str, Any]:
+        """The event with which a dispute began.
 
         Raises:
             OperationalError: the node has no record of it.
         """
-        started = self.events("Started", id=dispute)
+        started = self.events("Started", number=dispute)
         if not started:
             raise OperationalError(f"the node knows no dispute {dispute}; is it in sync, and is this the right chain?")
-        fields: dict[str, Any] = dict(started[0]["params"])
+        return started[0]
+
+    def params(self, dispute: int) -> StartParams:
+        """What a dispute is about.
+
+        Raises:
+            OperationalError: the node has no record of it.
+        """
+        fields: dict[str, Any] = dict(self.started(dispute)["params"])
         names = {"firstStep": "first_step"}
         values = {names.get(name, name): value for name, value in fields.items()}
         values["kind"] = Kind(values["kind"])
-        params = StartParams(**values)
-        return params, Header.decode(bytes(started[0]["header"]), params.program)
+        return StartParams(**values)
 
     def winner(self, dispute: int) -> Side:
         """Who won, or NONE while the dispute runs."""
-        _, clock = self.read("dispute", dispute)
-        return Side(clock[1])
+        *_, result, _, _ = self.read("clockOf", dispute)
+        return Side(result)
 
     def standing(self, dispute: int, program: StepProgram) -> Standing:
         """Where a running dispute stands, from its events and its program alone.
@@ -121,37 +129,93 @@ class DisputeGame(Binding):
         Raises:
             OperationalError: the events don't lead to the position that the chain holds (a node out of sync).
         """
-        params, position, opened, moves = self._rebuild(dispute, program)
-        record, clock = self.read("dispute", dispute)
-        if bytes(record[0]) != position.hash():
+        record, position = self._rebuild(dispute, program)
+        standing = Standing(self.params(dispute), position, record)
+        if bytes(self.read("head", dispute)) != position.head(_packed(standing.on_turn)):
             raise OperationalError(f"dispute {dispute}: the events don't lead to the chain's position; read them again")
-        return Standing(params, position, opened, Side(clock[0]), len(moves))
+        return standing
 
-    def moves(self, dispute: int, program: StepProgram) -> list[Move]:
-        """All moves but the one that ends the dispute, in order."""
-        return self._rebuild(dispute, program)[3]
+    def record(self, dispute: int, program: StepProgram) -> Record:
+        """The dispute from its events; a proof that ended it is not among the moves, the chain has executed it.
 
-    def _rebuild(self, dispute: int, program: StepProgram) -> tuple[StartParams, Position, bytes, list[Move]]:
-        commitment = ProgramCommitment.of(program)
-        params, header = self.params(dispute)
-        position, opened, moves = params.first_position(header), b"", list[Move]()
-        for name, event in self.log.read(MOVES, id=dispute):
-            move = _move(name, event, position, opened, program, commitment)
-            after = apply(position, move, params.claim)
-            if isinstance(after, Ended):
-                raise OperationalError(f"dispute {dispute}: an event follows on the end of the game; read them again")
-            moves.append(move)
-            position, opened = after, move.payload if isinstance(move, Open) else b""
-        return params, position, opened, moves
+        Raises:
+            OperationalError: the events aren't those of a dispute over this program.
+        """
+        return self._rebuild(dispute, program)[0]
 
-    def send(self, wallet: Wallet, dispute: int, position: Position, move: Move) -> TxReceipt:
-        """Make a move.
+    def _rebuild(self, dispute: int, program: StepProgram) -> tuple[Record, Position]:
+        started, params = self.started(dispute), self.params(dispute)
+        claim, header, payload = params.claim(bytes(started["id"])), bytes(started["header"]), bytes(started["payload"])
+        commitment, moves = ProgramCommitment.of(program), list[Move]()
+        try:
+            position = Record(claim, header, payload, (), self.bits).start
+            for event in self.events("Moved", number=dispute):
+                move = read_move(event["move"], position, program, commitment)
+                after = apply(position, move)
+                if isinstance(after, Ended):
+                    break
+                moves.append(move)
+                position = after
+        except ProtocolError as error:
+            raise OperationalError(f"dispute {dispute}: its events break a rule ({error}); read them again") from error
+        return Record(claim, header, payload, tuple(moves), self.bits), position
+
+    def send(self, wallet: Wallet, dispute: int, position: Position, move: Move) -> TxReceipt | None:
+        """Make a move. A move that was made before (its receipt got lost) isn't made again: None.
 
         Raises:
             Reverted: the move is illegal, late, or somebody moved in the meantime.
         """
-        name, arguments = call_of(move)
-        return wallet.send(self.function(name, dispute, position.abi_tuple(), *arguments))
+        return self._settled(wallet, dispute, position, move, encode(dispute, position, move), _name(move))
+
+    def require_accepted(self, sender: ChecksumAddress, dispute: int, position: Position, move: Move) -> None:
+        """Ask the contract about a move without making it.
+
+        Raises:
+            Reverted: it would refuse it.
+        """
+        call: TxParams = {"from": sender, "to": self.address, "data": HexBytes(encode(dispute, position, move))}
+        with operational(f"try {_name(move)}"), reverting(_name(move)):
+            self.connection.web3.eth.call(call)
+
+    def help(self, wallet: Wallet, dispute: int, position: Position, proof: Move) -> TxReceipt | None:
+        """Make a proof for the side on turn: anybody may, because only that side can win by it.
+
+        Raises:
+            Reverted: the proof is wrong, late, or somebody moved in the meantime.
+            ProtocolError: it is no proof.
+        """
+        if not isinstance(proof, Proof):
+            raise ProtocolError("only a proof can be made for another side; any other move that side can sign")
+        on_turn = _packed(self.params(dispute).player(position.turn))
+        data = selector("help") + on_turn + encode(dispute, position, proof)
+        return self._settled(wallet, dispute, position, proof, data, "help")
+
+    def sign(self, wallet: Wallet, position: Position, content: bytes) -> bytes:
+        """The signature (r, s, v) by which the side on turn lets anybody relay a move for it.
+
+        ``content`` is `pol.dispute.calldata.encode` of the move, or `resignation`.
+        """
+        domain = {
+            "name": "pol dispute",
+            "version": "1",
+            "chainId": self.connection.chain_id,
+            "verifyingContract": self.address,
+        }
+        message = {"head": position.head(_packed(wallet.address)), "content": keccak256(content)}
+        return wallet.sign_typed(domain, MOVE_TYPE, message)
+
+    def relay(self, wallet: Wallet, content: bytes, signature: bytes) -> TxReceipt:
+        """Send a move that the side on turn has signed; ``wallet`` pays.
+
+        Raises:
+            Reverted: it is signed by somebody else, illegal, late, or the dispute stands elsewhere.
+        """
+        return wallet.send_data(self.address, selector("relay") + signature + content, "relay")
+
+    def resign(self, wallet: Wallet, dispute: int, position: Position) -> TxReceipt:
+        """Give up: the side on turn loses at once."""
+        return wallet.send_data(self.address, resignation(dispute, position), "resign")
 
     def timeout(self, wallet: Wallet, dispute: int) -> TxReceipt:
         """End a dispute whose side on turn has no time left."""
@@ -161,68 +225,36 @@ class DisputeGame(Binding):
         """First second in which `timeout` is possible; 0 if the dispute is finished."""
         return int(self.read("deadline", dispute))
 
+    def _settled(
+        self, wallet: Wallet, dispute: int, position: Position, move: Move, data: bytes, name: str
+    ) -> TxReceipt | None:
+        try:
+            return wallet.send_data(self.address, data, name)
+        except Reverted:
+            if self._has_been_made(dispute, position, move):
+                return None
+            raise
 
-_FUNCTIONS: dict[type[Any], str] = {
-    Open: "open",
-    Pick: "pick",
-    PickState: "pickState",
-    Describe: "describe",
-    DescribeSlot: "describeSlot",
-    ProveStep: "proveStep",
-    ProveSlot: "proveSlot",
-    ProveSum: "proveSum",
-}
-
-
-def call_of(move: Move) -> tuple[str, tuple[Any, ...]]:
-    """The contract's function for a move, and what it takes after the dispute and the position."""
-    return _FUNCTIONS[type(move)], _arguments(move)
-
-
-def _arguments(move: Move) -> tuple[Any, ...]:
-    match move:
-        case Open(payload):
-            return (payload,)
-        case Pick(index, payload):
-            return (index, payload)
-        case PickState():
-            return ()
-        case Describe(branch, descriptor, tree):
-            return (list(branch), descriptor, tree)
-        case DescribeSlot(header, branch, descriptor):
-            return (header, list(branch), descriptor)
-        case ProveStep(descriptor, values, openings):
-            return (descriptor, values, [_opening(o) for o in openings])
-        case ProveSlot(header, descriptor, descriptor_branch, trace_branch):
-            return ((header, descriptor, list(descriptor_branch), list(trace_branch)),)
-        case ProveSum(descriptor, x, y):
-            return (descriptor, _opening(x), _opening(y))
+    def _has_been_made(self, dispute: int, position: Position, move: Move) -> bool:
+        """Whether the dispute stands just where the move leads to: what it answers can't be anything else."""
+        try:
+            after = apply(position, move)
+        except ProtocolError:
+            return False
+        if isinstance(after, Ended):
+            return self.winner(dispute) is after.winner
+        on_turn = self.params(dispute).player(after.turn)
+        return bytes(self.read("head", dispute)) == after.head(_packed(on_turn))
 
 
-def _opening(opening: Opening) -> tuple[Any, ...]:
-    return (opening.list_count, opening.leaf, list(opening.leaf_branch), list(opening.list_branch))
+def resignation(dispute: int, position: Position) -> bytes:
+    """The calldata by which the side on turn gives up."""
+    return selector("resign") + dispute.to_bytes(4, "big") + position.packed + b"\0" + position.opening
 
 
-def _move(
-    name: str,
-    event: dict[str, Any],
-    position: Position,
-    opened: bytes,
-    program: StepProgram,
-    commitment: ProgramCommitment,
-) -> Move:
-    """The move behind an event; what an event leaves out follows from the program or from what was opened before."""
-    match name:
-        case "Opened":
-            return Open(bytes(event["payload"]))
-        case "Picked":
-            payload = opened[HEADER_SIZE:] if position.level is Level.STATE else opened
-            return Pick(int(event["index"]), b"" if position.level is Level.BODY else payload)
-        case "StatePicked":
-            return PickState()
-        case "Described":
-            node, branch = program.nodes[position.node], tuple(commitment.node_branch(position.node))
-            return Describe(branch, node.encode(), bytes(event["tree"]))
-        case _:
-            slot, branch = program.slots[position.lo], tuple(commitment.slot_branch(position.lo))
-            return DescribeSlot(commitment.header, branch, slot.encode())
+def _name(move: Move) -> str:
+    return FUNCTIONS[type(move)]
+
+
+def _packed(address: ChecksumAddress) -> bytes:
+    return bytes.fromhex(Web3.to_checksum_address(address)[2:])

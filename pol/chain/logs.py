@@ -22,7 +22,9 @@ class EventLog:
     def __init__(self, connection: Connection, contract: Contract) -> None:
         self._connection = connection
         self._contract = contract
-        self._names = {event_abi_to_log_topic(item): item["name"] for item in contract.abi if item["type"] == "event"}
+        events = [item for item in contract.abi if item["type"] == "event"]
+        self._names = {event_abi_to_log_topic(e): e["name"] for e in events if not e.get("anonymous")}
+        self._anonymous = {e["name"]: e["inputs"] for e in events if e.get("anonymous")}
         self._events: list[tuple[str, dict[str, Any]]] = []
         self._first = 0
         self._head = (-1, HexBytes(b""))
@@ -58,6 +60,16 @@ class EventLog:
         self._events, self._head = events, (latest["number"], latest["hash"])
 
     def _decoded(self, log: LogReceipt) -> tuple[str, dict[str, Any]]:
-        name = self._names[bytes(log["topics"][0])]
-        data = getattr(self._contract.events, name)().process_log(log)
-        return name, dict(data["args"]) | {"transaction": bytes(log["transactionHash"])}
+        name = self._names.get(bytes(log["topics"][0]))
+        if name is None:
+            name, arguments = self._bare(log)
+        else:
+            arguments = dict(getattr(self._contract.events, name)().process_log(log)["args"])
+        return name, arguments | {"transaction": bytes(log["transactionHash"])}
+
+    def _bare(self, log: LogReceipt) -> tuple[str, dict[str, Any]]:
+        """The one anonymous event of a contract: its topics are numbers, its data bytes without an ABI encoding."""
+        ((name, inputs),) = self._anonymous.items()
+        numbers = [int.from_bytes(topic, "big") for topic in log["topics"]]
+        indexed = [i["name"] for i in inputs if i["indexed"]]
+        return name, dict(zip(indexed, numbers, strict=True)) | {inputs[-1]["name"]: bytes(HexBytes(log["data"]))}

@@ -176,10 +176,21 @@ class TaskMarket(Binding):
         return [_claim(event["claim"]) for event in sorted(posted, key=lambda event: int(event["index"]))]
 
     def challenge(
-        self, wallet: Wallet, task_id: bytes, index: int, claim: Claim, kind: Kind, component: int, header: bytes
+        self,
+        wallet: Wallet,
+        task_id: bytes,
+        index: int,
+        claim: Claim,
+        kind: Kind,
+        component: int,
+        header: bytes,
+        payload: bytes,
     ) -> int:
-        """Dispute claim ``index`` of the current verdict for the bond of the moment; returns the id of the dispute."""
-        call = self.function("challenge", task_id, index, astuple(claim), int(kind), component, header)
+        """Dispute claim ``index`` of the current verdict for the bond of the moment; returns the number of the dispute.
+
+        ``payload`` is the challenger's own version of what it disputes: its first move.
+        """
+        call = self.function("challenge", task_id, index, astuple(claim), int(kind), component, header, payload)
         wallet.send(call, self.bond_of(task_id))
         return self.task(task_id).dispute
 

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from eth_abi.abi import decode
 from eth_account import Account
 from eth_account.signers.local import LocalAccount
 from eth_typing import ChecksumAddress
@@ -65,12 +66,32 @@ class Wallet:
             Reverted: the contract refuses it (found out before anything is sent).
             OperationalError: the node fails.
         """
-        with operational(f"send {call.fn_name}"), reverting(call):
+        with operational(f"send {call.fn_name}"), reverting(call.fn_name):
             parameters = self._parameters(value)
             # An estimate holds for the state that it was made on; the next block may need a little more.
             parameters["gas"] = call.estimate_gas(parameters) * 5 // 4
             transaction = call.build_transaction(parameters)
         return self._sign_and_send(transaction, call.fn_name)
+
+    def send_data(self, to: ChecksumAddress, data: bytes, name: str) -> TxReceipt:
+        """Send calldata that no ABI describes and wait until it is in a block; ``name`` is what errors call it.
+
+        Raises:
+            Reverted: the contract refuses it (found out before anything is sent).
+            OperationalError: the node fails.
+        """
+        eth = self.connection.web3.eth
+        with operational(f"send {name}"), reverting(name):
+            parameters = self._parameters(0)
+            parameters.update({"to": to, "data": HexBytes(data)})
+            parameters["gas"] = eth.estimate_gas(parameters) * 5 // 4
+            most, tip = self._fees()
+            parameters.update({"maxFeePerGas": Wei(most), "maxPriorityFeePerGas": Wei(tip)})
+        return self._sign_and_send(parameters, name)
+
+    def sign_typed(self, domain: dict[str, Any], types: dict[str, Any], message: dict[str, Any]) -> bytes:
+        """An EIP-712 signature of this key: r, s, v, 65 bytes."""
+        return bytes(self.account.sign_typed_data(domain, types, message).signature)
 
     def deploy(self, contract: type[Contract], *arguments: Any) -> TxReceipt:
         """Send a contract creation and wait until it is in a block."""
@@ -120,24 +141,22 @@ class Wallet:
 
 
 @contextmanager
-def reverting(call: ContractFunction) -> Iterator[None]:
-    """Turn a custom error of a contract into Reverted, with its name and arguments."""
+def reverting(name: str) -> Iterator[None]:
+    """Turn a custom error of a contract into Reverted, with its name and arguments; ``name`` is what was called."""
     try:
         yield
     except ContractCustomError as error:
-        name, arguments = decode_error(call, HexBytes(str(error.data or "0x")))
-        raise Reverted(call.fn_name, name, arguments) from error
+        raise Reverted(name, *decode_error(HexBytes(str(error.data or "0x")))) from error
     except ContractLogicError as error:
-        raise Reverted(call.fn_name, str(error)) from error
+        raise Reverted(name, str(error)) from error
 
 
-def decode_error(call: ContractFunction, data: bytes) -> tuple[str, tuple[Any, ...]]:
-    """Name and arguments of a custom error: of the called contract, or of another one that it called."""
-    for abi in (call.contract_abi, *(artifact(name)["abi"] for name in contracts())):
+def decode_error(data: bytes) -> tuple[str, tuple[Any, ...]]:
+    """Name and arguments of a custom error of any contract of the protocol: one calls the other."""
+    for abi in (artifact(name)["abi"] for name in contracts()):
         for item in abi:
             if item["type"] == "error" and keccak256(signature(item).encode())[:4] == data[:4]:
-                types = [i["type"] for i in item["inputs"]]
-                return item["name"], tuple(call.w3.codec.decode(types, data[4:]))
+                return item["name"], tuple(decode([i["type"] for i in item["inputs"]], data[4:]))
     return f"unknown error 0x{data[:4].hex()}", ()
 
 

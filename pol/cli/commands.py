@@ -7,6 +7,7 @@ import click
 from pol import __version__
 from pol.cli.bench import bench
 from pol.cli.demo import demo
+from pol.cli.dispute import dispute
 from pol.cli.replay import replay
 
 
@@ -18,4 +19,5 @@ def commands() -> None:
 
 commands.add_command(bench)
 commands.add_command(demo)
+commands.add_command(dispute)
 commands.add_command(replay)

@@ -136,7 +136,8 @@ def keep(folder: Path, report: Report, document: dict[str, Any]) -> None:
     (folder / "deployment.json").write_text(report.deployment.to_json())
     (folder / "task.json").write_text(json.dumps({"document": report.task_document, "proofs": report.proofs}) + "\n")
     for name, dispute in (("dispute", report.dispute), ("false_dispute", report.false_dispute)):
-        (folder / f"{name}.json").write_text(json.dumps(dispute.record.to_dict(), indent=1) + "\n")
+        told = {"ended_by": dispute.ended_by, "gas": list(dispute.gas)}
+        (folder / f"{name}.json").write_text(json.dumps(dispute.record.to_dict() | told, indent=1) + "\n")
 
 
 def _umask() -> int:

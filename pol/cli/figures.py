@@ -44,14 +44,14 @@ def demo_figures() -> dict[str, Figure]:
         raise OperationalError(f"pol demo failed: {done.stdout}{done.stderr}")
     report = json.loads(done.stdout)
     dispute = report["dispute"]
-    moves = {f"gas_of_move_{i:02}_{m['level'].lower()}": m["gas"] for i, m in enumerate(dispute["gas_by_move"], 1)}
+    moves = {f"gas_of_move_{i:02}_{m['move'].lower()}": m["gas"] for i, m in enumerate(dispute["gas_by_move"], 1)}
     return {
         "demo_seconds": Figure(seconds, "s"),
         "demo_peak_memory": Figure(report["peak_memory_mb"], "MB"),
-        "dispute_transactions": Figure(dispute["moves"], "transactions"),
+        "dispute_transactions": Figure(dispute["transactions"], "transactions"),
         "dispute_gas_total": Figure(dispute["gas_total"], "gas"),
         "dispute_gas_max_move": Figure(dispute["gas_max_move"], "gas"),
-        "one_step_gas": Figure(dispute["gas_proof"], "gas"),
+        "one_step_gas": Figure(dispute["gas_last"], "gas"),
         "total_change": Figure(report["total_change_wei"], "wei"),
         **{name: Figure(gas, "gas") for name, gas in moves.items()},
     }

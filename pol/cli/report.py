@@ -2,32 +2,14 @@
 
 from __future__ import annotations
 
-import struct
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 from pol.chain.deployment import Deployment
 from pol.cli.cast import ETHER, Balance
-from pol.dispute.moves import Move, Pick, PickState
-from pol.dispute.position import Level, Position
+from pol.cli.moves import Row
+from pol.cli.scalar import OneStep
 from pol.dispute.record import Record
-
-
-@dataclass(frozen=True)
-class OneStep:
-    """The scalar operation that the chain executed."""
-
-    step: int
-    node: str
-    source: str
-    element: int
-    k: int
-    instruction: int
-    op: str
-    operands: tuple[int, ...]
-    claimed: int
-    computed: int
-    gas: int
 
 
 @dataclass(frozen=True)
@@ -37,8 +19,12 @@ class DisputeReport:
     task_id: bytes
     dispute: int
     winner: str
-    gas: tuple[tuple[Level, int], ...]
-    """Level and gas of every move, in order."""
+    ended_by: str
+    """"proof", or "resignation" of the side on turn."""
+    rows: tuple[Row, ...]
+    """All transactions after the challenge, in order: moves, and a resignation if there was one."""
+    gas: tuple[int, ...]
+    """Of each of them; the last one also settles the claim."""
     record: Record
     one_step: OneStep | None
 
@@ -74,48 +60,6 @@ class Report:
         return sum(b.change for b in self.balances) + self.left_in_market
 
 
-PROVING = (Level.ONE_STEP, Level.SLOT, Level.SUM_LEAF)
-"""Levels at which the last move proves instead of walking on: it carries Merkle proofs and settles the claim."""
-WHERE = {
-    Level.STEPS: "steps {lo} to {hi}",
-    Level.TRACE: "step {step}",
-    Level.NODES: "nodes from {lo}",
-    Level.NODE: "node {node}",
-    Level.LEAVES: "leaves from {lo}",
-    Level.LEAF: "leaf {lo}",
-    Level.TERMS: "accumulators {lo} to {hi}",
-    Level.BODY: "element {element}, k = {term}",
-    Level.ONE_STEP: "element {element}, k = {term}, instruction {instruction}",
-    Level.STATE: "the state after step {step}",
-    Level.SLOTS: "slots from {lo}",
-    Level.SLOT: "slot {element}",
-    Level.SUM_SLOTS: "sums of slots {lo} to {hi}",
-    Level.SUM_SLOT: "slot {lo}",
-    Level.SUM_LEAVES: "sums of leaves {lo} to {hi}",
-    Level.SUM_LEAF: "slot {element}, leaf {lo}",
-}
-
-
-def describe_position(position: Position, move: Move) -> str:
-    """A move in a line."""
-    who = "challenger" if isinstance(move, Pick | PickState) else "asserter"
-    where = WHERE[position.level].format(**{f.name: getattr(position, f.name) for f in fields(position)})
-    picked = f" -> {move.index}" if isinstance(move, Pick) else ""
-    return f"{who:<10}  {type(move).__name__:<9}  {position.level.name.lower():<9}  {where}{picked}"
-
-
-def describe_move(position: Position, move: Move, gas: int) -> str:
-    """A move in a line, with its price."""
-    return f"[dim]{describe_position(position, move)}  ({gas:,} gas)[/dim]"
-
-
-def shown(word: int, op: str) -> str:
-    """A word in hexadecimal and as what the primitive takes it for."""
-    if op.startswith("F"):
-        return f"0x{word:08x} = {struct.unpack('<f', struct.pack('<I', word))[0]:.9g}"
-    return f"0x{word:08x} = {word}"
-
-
 def ether(wei: int) -> str:
     """Wei as ether, exact to the gwei."""
     return f"{wei / ETHER:,.6f} ETH"
@@ -132,7 +76,7 @@ def to_json(report: Report) -> dict[str, Any]:
         "accuracy": report.accuracy,
         "dispute": _dispute_json(report.dispute),
         "false_dispute": _dispute_json(report.false_dispute),
-        "one_step": _one_step_json(report.dispute.one_step),
+        "one_step": one.to_dict() if (one := report.dispute.one_step) is not None else None,
         "balances_wei": {
             b.party: {"before": b.before, "after": b.after, "gas": b.gas, "change": b.change} for b in report.balances
         },
@@ -141,31 +85,16 @@ def to_json(report: Report) -> dict[str, Any]:
 
 
 def _dispute_json(dispute: DisputeReport) -> dict[str, Any]:
-    gas = [used for _, used in dispute.gas]
-    moves = [used for level, used in dispute.gas if level not in PROVING]
     return {
         "winner": dispute.winner,
-        "moves": len(gas),
-        "gas_total": sum(gas),
-        "gas_max_move": max(moves),
-        "gas_proof": gas[-1],
-        "gas_by_move": [{"level": level.name, "gas": used} for level, used in dispute.gas],
-    }
-
-
-def _one_step_json(one: OneStep | None) -> dict[str, Any] | None:
-    if one is None:
-        return None
-    return {
-        "step": one.step,
-        "node": one.node,
-        "source": one.source,
-        "element": one.element,
-        "k": one.k,
-        "instruction": one.instruction,
-        "op": one.op,
-        "operands": [f"0x{word:08x}" for word in one.operands],
-        "claimed": f"0x{one.claimed:08x}",
-        "computed": f"0x{one.computed:08x}",
-        "gas": one.gas,
+        "ended_by": dispute.ended_by,
+        "moves": len(dispute.record.moves),
+        "transactions": len(dispute.gas),
+        "gas_total": sum(dispute.gas),
+        "gas_max_move": max(dispute.gas[:-1]),
+        "gas_last": dispute.gas[-1],
+        "gas_by_move": [
+            {"side": row.side, "level": row.level, "move": row.move, "bytes": row.bytes, "gas": used}
+            for row, used in zip(dispute.rows, dispute.gas, strict=True)
+        ],
     }

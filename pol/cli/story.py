@@ -6,7 +6,7 @@ The roles are handed a connection, a key and the store's address, never an objec
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import TypedDict
 
@@ -14,18 +14,18 @@ import numpy as np
 import torch
 from rich.markup import escape
 
-from pol.arithmetic.primitives import Op
 from pol.chain.connection import Connection
 from pol.chain.deployment import Deployment, deploy
-from pol.chain.game import Side
 from pol.chain.market import TaskOutcome
 from pol.chain.wallet import Wallet
 from pol.cli.cast import ETHER, PARTIES, Purse, balances
+from pol.cli.moves import HEADING, Row, line, opening_row, resignation_row, row, who
 from pol.cli.narrator import Narrator
-from pol.cli.report import DisputeReport, OneStep, Report, describe_move, ether, shown
-from pol.dispute.arbitration import execute_instruction
+from pol.cli.report import DisputeReport, Report, ether
+from pol.cli.scalar import OneStep, one_step, shown
 from pol.dispute.moves import ProveStep
-from pol.dispute.record import Record
+from pol.dispute.position import Side
+from pol.dispute.rules import apply, picked
 from pol.errors import OperationalError, ProtocolError
 from pol.graph.capture import Capture
 from pol.graph.names import Names
@@ -291,26 +291,30 @@ class Story:
         bond = ether(attacker.market.bond_of(task_id))
         dispute = attacker.challenge(task_id, findings[0])
         self._tell.say(
-            f"A challenger puts up {bond} against the replay of segment {findings[0].claim.segment}; "
-            "the game walks down:"
+            f"A challenger puts up {bond} against the replay of segment {findings[0].claim.segment} and opens its own "
+            "version. Now both sides move in turn: pick the first part that is wrong, open one's own."
         )
         sides = (defender.defend(task_id), attacker.attack(task_id, findings[0], dispute))
+        program = attacker.task(task_id).program
+        self._tell.say(f"{HEADING}{'gas':>8}")
+        self._tell_row(opening_row(sides[0].game.record(dispute, program).start), 0)
         made = self._play(sides, dispute)
-        game = sides[0].game
-        params, header = game.params(dispute)
+        game, moves = sides[0].game, tuple(m.move for m in made if m.move is not None)
+        record = replace(game.record(dispute, program), moves=moves)
         report = DisputeReport(
             task_id=task_id,
             dispute=dispute,
-            winner=game.winner(dispute).name.lower(),
-            gas=tuple((m.position.level, int(m.receipt["gasUsed"])) for m in made),
-            record=Record(params.claim, params.first_position(header), tuple(m.move for m in made)),
-            one_step=self._one_step(made[-1], sides[0], attacker.task(task_id).names),
+            winner=who(game.winner(dispute)),
+            ended_by="proof" if made[-1].move is not None else "resignation",
+            rows=tuple(row_of(m) for m in made),
+            gas=tuple(gas_of(m) for m in made),
+            record=record,
+            one_step=self._one_step(made[-1], sides, attacker.task(task_id).names),
         )
         if report.one_step is not None:
-            self._tell_one_step(report.one_step)
-        total = sum(gas for _, gas in report.gas)
+            self._tell_one_step(report.one_step, report)
         loser = "the verifier's stake is slashed" if report.winner == "challenger" else "the challenger loses its bond"
-        self._tell.say(f"The {report.winner} wins after {len(made)} moves and {total:,} gas: {loser}.")
+        self._tell.say(f"The {report.winner} wins after {len(made)} transactions and {sum(report.gas):,} gas: {loser}.")
         return report
 
     def _play(self, sides: tuple[Duel, Duel], dispute: int) -> list[MoveMade]:
@@ -320,31 +324,28 @@ class Story:
             if move is None:
                 raise OperationalError(f"neither side of dispute {dispute} is on turn; is the node in sync?")
             made.append(move)
-            self._tell.say(describe_move(move.position, move.move, int(move.receipt["gasUsed"])))
+            self._tell_row(row_of(move), gas_of(move))
         return made
 
-    def _one_step(self, last: MoveMade, defence: Duel, names: Names) -> OneStep | None:
-        if not isinstance(last.move, ProveStep):
-            return None
-        position = last.position
-        instance = execute_instruction(position, last.move, defence.game.params(defence.dispute)[0].claim)
-        proved = defence.game.events("StepProved", id=defence.dispute)[0]
-        if (proved["claimed"], proved["computed"]) != (instance.claimed, instance.computed):
+    def _one_step(self, last: MoveMade, sides: tuple[Duel, Duel], names: Names) -> OneStep | None:
+        """What decided: a proof, or the one that the losing side would have had to make."""
+        if isinstance(last.move, ProveStep):
+            found = one_step(last.position, last.move, names)
+            self._require_executed(found, sides[0])
+            return found
+        if isinstance(last.upheld, ProveStep):
+            loser = sides[0] if last.position.turn is Side.ASSERTER else sides[1]
+            own = replace(last.position, opened=loser.player.open(last.position))
+            claimed = int.from_bytes(picked(own, last.upheld.index), "big")
+            return one_step(last.position, last.upheld, names, claimed)
+        return None
+
+    @staticmethod
+    def _require_executed(found: OneStep, side: Duel) -> None:
+        (refuted,) = side.game.events("Refuted", number=side.dispute)
+        words = [int.from_bytes(bytes(refuted["detail"])[i : i + 4], "big") for i in (13, 17)]
+        if words != [found.claimed, found.computed]:
             raise ProtocolError("the contract and the library compute different results; please report this")
-        node = names.nodes[position.node]
-        return OneStep(
-            step=position.step,
-            node=node.name,
-            source=node.source,
-            element=position.element,
-            k=position.term,
-            instruction=position.instruction,
-            op=Op(proved["op"]).name,
-            operands=instance.operands,
-            claimed=int(proved["claimed"]),
-            computed=int(proved["computed"]),
-            gas=int(last.receipt["gasUsed"]),
-        )
 
     def _settle(self, submitter: Submitter, task_id: bytes) -> TaskOutcome:
         submitter.connection.wait_until(submitter.market.task(task_id).deadline)
@@ -367,13 +368,18 @@ class Story:
         columns = ("", "distance", "threshold", "verdict")
         self._tell.table("Distances, relative to the distance travelled", columns, rows)
 
-    def _tell_one_step(self, one: OneStep) -> None:
-        words = ", ".join(shown(word, one.op) for word in one.operands)
+    def _tell_row(self, told: Row, gas: int) -> None:
+        self._tell.say(f"[dim]{escape(line(told, gas))}[/dim]")
+
+    def _tell_one_step(self, one: OneStep, report: DisputeReport) -> None:
+        loser = "verifier" if report.winner == "challenger" else "challenger"
         self._tell.say(f"step {one.step}, node [bold]{escape(one.node)}[/bold], from: {escape(one.source)}")
-        place = f"element {one.element}, k = {one.k}, instruction {one.instruction}"
-        self._tell.say(f"{place}: [bold]{one.op}[/bold]({words})")
-        self._tell.say(f"the verifier claimed {shown(one.claimed, one.op)}")
-        self._tell.say(f"the EVM computes     {shown(one.computed, one.op)}   ({one.gas:,} gas)")
+        self._tell.say(f"{one.place}: [bold]{escape(one.expression)}[/bold]")
+        self._tell.say(f"the {loser} claimed {shown(one.claimed, one.op)}")
+        if report.ended_by == "proof":
+            self._tell.say(f"the EVM computes     {shown(one.computed, one.op)}   ({report.gas[-1]:,} gas)")
+        else:
+            self._tell.say(f"the EVM computes     {shown(one.computed, one.op)}   and refuses the {loser}'s proof")
 
     def _tell_balances(self, report: Report) -> None:
         def amounts(*wei: int) -> tuple[str, ...]:
@@ -383,3 +389,15 @@ class Story:
         rows.append(("together", "", "", *amounts(report.total_change_wei, sum(b.gas for b in report.balances))))
         columns = ("party", "before", "after", "change without gas", "gas paid")
         self._tell.table("Balances in ETH", columns, rows)
+
+
+def row_of(made: MoveMade) -> Row:
+    """What a side did, in words."""
+    if made.move is None:
+        return resignation_row(made.position)
+    return row(made.position, made.move, apply(made.position, made.move))
+
+
+def gas_of(made: MoveMade) -> int:
+    """Gas of a transaction; 0 if it was made before, and its receipt got lost."""
+    return int(made.receipt["gasUsed"]) if made.receipt is not None else 0

@@ -202,14 +202,25 @@ def prove_step(position: Position, index: int, claimed: bytes, move: ProveStep) 
         WrongInclusionProof: an opening does not lead to what is agreed.
         Upheld: the claimed value is right.
     """
-    openings = iter(move.openings)
-    found = instance(position, index, claimed, _reader(position, openings))
-    if next(openings, None) is not None:
-        raise IllegalMove("more openings than are read")
+    found = executed(position, index, claimed, move)
     name = "the chunk" if found.op is None else found.op.name
     return _decided(
         position, found.claimed, found.computed, f"{name} gives 0x{found.computed:08x}, claimed 0x{found.claimed:08x}"
     )
+
+
+def executed(position: Position, index: int, claimed: bytes, move: ProveStep) -> Instance:
+    """What a proof executes, on the words that it shows.
+
+    Raises:
+        IllegalMove: more is disputed than a proof executes, or openings are missing or left over.
+        WrongInclusionProof: an opening does not lead to what is agreed.
+    """
+    openings = iter(move.openings)
+    found = instance(position, index, claimed, _reader(position, openings))
+    if next(openings, None) is not None:
+        raise IllegalMove("more openings than are read")
+    return found
 
 
 def _reader(position: Position, openings: Iterator[Opening]) -> Reader:

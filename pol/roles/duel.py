@@ -6,21 +6,26 @@ from dataclasses import dataclass
 
 from web3.types import TxReceipt
 
-from pol.chain.game import DisputeGame, Side
-from pol.chain.wallet import Wallet
-from pol.dispute.moves import Move
-from pol.dispute.players import Asserter, Challenger
-from pol.dispute.position import Position
+from pol.chain.game import DisputeGame
+from pol.chain.wallet import Reverted, Wallet
+from pol.dispute.moves import Move, Upheld
+from pol.dispute.players import NothingToDispute, Player
+from pol.dispute.position import Position, Side
+from pol.dispute.rules import apply
 from pol.graph.step_program import StepProgram
 
 
 @dataclass(frozen=True)
 class MoveMade:
-    """A move that this side has just made."""
+    """A move that this side has just made, or that it gave up."""
 
     position: Position
-    move: Move
-    receipt: TxReceipt
+    move: Move | None
+    """None if this side gave up."""
+    receipt: TxReceipt | None
+    """None if the move had been made before."""
+    upheld: Move | None = None
+    """The only move that was left when this side gave up, if there was one: a proof that refutes nothing."""
 
 
 @dataclass(frozen=True)
@@ -31,19 +36,38 @@ class Duel:
     wallet: Wallet
     program: StepProgram
     dispute: int
-    player: Asserter | Challenger
+    player: Player
 
     def advance(self) -> MoveMade | None:
-        """Make the move that is due, if it is this side's turn."""
+        """Make the move that is due, if it is this side's turn; resign where the other side turns out to be right.
+
+        Raises:
+            IllegalMove: this side contradicts itself: no rule admits the move that it would make.
+            Reverted: somebody moved in the meantime, or it is too late.
+            OperationalError: the node fails; it can be tried again, a move is never made twice.
+        """
         if self.game.winner(self.dispute) is not Side.NONE:
             return None
         standing = self.game.standing(self.dispute, self.program)
-        mine = {Side.ASSERTER: standing.params.asserter, Side.CHALLENGER: standing.params.challenger}
-        if mine.get(standing.turn) != self.wallet.address:
+        if standing.on_turn != self.wallet.address:
             return None
-        if isinstance(self.player, Asserter):
-            move = self.player.answer(standing.position)
-        else:
-            move = self.player.choose(standing.position, standing.opened)
-        receipt = self.game.send(self.wallet, self.dispute, standing.position, move)
-        return MoveMade(standing.position, move, receipt)
+        position, upheld = standing.position, None
+        try:
+            move = self.player.move(position)
+            if self._refutes(position, move):
+                return MoveMade(position, move, self.game.send(self.wallet, self.dispute, position, move))
+            upheld = move
+        except NothingToDispute:
+            pass
+        return MoveMade(position, None, self.game.resign(self.wallet, self.dispute, position), upheld)
+
+    def _refutes(self, position: Position, move: Move) -> bool:
+        """Whether a proof proves what it should; before a side gives up the contract has the last word."""
+        try:
+            apply(position, move)
+        except Upheld:
+            try:
+                self.game.require_accepted(self.wallet.address, self.dispute, position, move)
+            except Reverted:
+                return False
+        return True

@@ -11,8 +11,7 @@ from random import Random
 from pol.chain.connection import Connection
 from pol.chain.deployment import Deployment
 from pol.dispute.evidence import SegmentTrace
-from pol.dispute.hostile import BaselessChallenger, Lie, LyingExecutor, LyingTrace, draw_lie
-from pol.dispute.players import Challenger
+from pol.dispute.hostile import Lie, LyingExecutor, LyingTrace, draw_lie
 from pol.dispute.position import Kind
 from pol.execution.cpu import CpuExecutor
 from pol.graph.names import Names
@@ -84,7 +83,7 @@ class LyingVerifier(Schemer, Verifier):
 
 
 class BaselessWhistleblower(Schemer, Whistleblower):
-    """Challenges whatever it sees, right or wrong."""
+    """Challenges whatever it sees, right or wrong, with an execution that is wrong in one bit of one scalar."""
 
     def check(self, task_id: bytes) -> list[Finding]:
         """A finding without any ground."""
@@ -92,9 +91,17 @@ class BaselessWhistleblower(Schemer, Whistleblower):
         index = self._random.randrange(len(claims))
         return [Finding(index, claims[index], Kind.REPLAY, 0)]
 
-    def challenger(self, task_id: bytes, finding: Finding) -> Challenger:
-        """Picks anything legal."""
-        return BaselessChallenger(self._random)
+    def trace(self, task_id: bytes, segment: int) -> SegmentTrace:
+        """An execution with a lie in it: without one there would be nothing to open."""
+        if (task_id, segment) not in self._lying:
+            honest = super().trace(task_id, segment)
+            lie = draw_lie(honest, range(len(honest.program.nodes)), self._random)
+            self._lying[task_id, segment] = LyingTrace(honest, lie)
+        return self._lying[task_id, segment]
+
+    @cached_property
+    def _lying(self) -> dict[tuple[bytes, int], LyingTrace]:
+        return {}
 
 
 def backward_nodes(names: Names) -> list[int]:

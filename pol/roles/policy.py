@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pol.chain.game import DisputeGame
 from pol.chain.market import Terms
 from pol.errors import ProtocolError
 
@@ -25,8 +26,14 @@ class Policy:
     max_window: int = 30 * DAY
     """Of the verification window and the challenge window."""
     min_clock: int = HOUR
-    """A side makes up to about 40 moves in a dispute, and may have to replay the segment again before the first."""
+    """A side makes about a dozen moves in a dispute, and may have to replay the segment again before the first."""
     max_clock: int = 7 * DAY
+    max_dispute: int = 15 * DAY
+    """That one dispute holds stakes and bond: both clocks, and a grace for each of the most moves that there can be."""
+    min_replay_grace: int = 10 * MINUTE
+    """Left to execute a segment or a step when this party's clock has run down."""
+    min_move_grace: int = MINUTE
+    """The same for any other move."""
     min_margin: int = 16
     """Of the profile that a solver agrees to: a factor on the distances that its author has seen."""
 
@@ -52,11 +59,22 @@ class Policy:
         """
         _require("clock", terms.clock, self.min_clock, self.max_clock)
 
+    def require_game(self, game: DisputeGame, clock: int) -> None:
+        """Check what a deployment of the game leaves to a side that comes on turn late, and how long it may hold money.
+
+        Raises:
+            ProtocolError: it breaks this policy.
+        """
+        (replay, move), longest = game.graces, game.longest(clock)
+        _require("replayGrace", replay, self.min_replay_grace, longest)
+        _require("moveGrace", move, self.min_move_grace, longest)
+        _require("longest dispute", longest, 0, self.max_dispute)
+
 
 def _require(field: str, seconds: int, low: int, high: int) -> None:
     if not low <= seconds <= high:
         raise ProtocolError(
-            f"the terms have a {field} of {seconds} s, this party's policy asks for {low} to {high} s: nothing is at "
+            f"this task has a {field} of {seconds} s, this party's policy asks for {low} to {high} s: nothing is at "
             "stake yet; leave the task alone, or give the role another Policy if you can live with it"
         )
 
@@ -71,6 +89,9 @@ TEST_NETWORK = Policy(
     max_window=90 * DAY,
     min_clock=10 * MINUTE,
     max_clock=14 * DAY,
+    max_dispute=365 * DAY,
+    min_replay_grace=0,
+    min_move_grace=0,
     min_margin=1,
 )
 """All that the contract admits (contracts/market/TermsRules.sol)."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pol.chain.game import StartParams
 from pol.commitments.log import CheckpointLog
 from pol.dispute.evidence import SegmentTrace
-from pol.dispute.players import Asserter, ReplayAsserter, SumAsserter
+from pol.dispute.players import Player, ReplayPlayer, SumPlayer
 from pol.dispute.position import Kind
 from pol.dispute.sums import SumEvidence
 from pol.errors import OperationalError, ProtocolError
@@ -37,7 +37,9 @@ class Verifier(Role):
             ProtocolError: the task isn't what it says, or its terms break this party's policy.
         """
         self.task(task_id)
-        self.policy.require(self.market.terms(task_id))
+        terms = self.market.terms(task_id)
+        self.policy.require(terms)
+        self.policy.require_game(self.game, terms.clock)
         self.market.join_as_verifier(self.wallet, task_id)
 
     def profile(self, task_id: bytes, seeds: Sequence[int] = PROFILE_SEEDS) -> Profile:
@@ -123,19 +125,19 @@ class Verifier(Role):
         if not dispute:
             raise OperationalError("nobody disputes this task now; there is nothing to defend")
         task = self.task(task_id)
-        params, _ = self.game.params(dispute)
-        return Duel(self.game, self.wallet, task.program, dispute, self._asserter(task_id, task, params))
+        player = self._player(task_id, task, self.game.params(dispute))
+        return Duel(self.game, self.wallet, task.program, dispute, player)
 
-    def _asserter(self, task_id: bytes, task: LoadedTask, params: StartParams) -> Asserter:
+    def _player(self, task_id: bytes, task: LoadedTask, params: StartParams) -> Player:
         proof = self.proof(task_id)
         if params.kind is Kind.REPLAY:
-            return ReplayAsserter(self.trace(task, proof, params.first_step // task.document.interval))
+            return ReplayPlayer(self.trace(task, proof, params.first_step // task.document.interval))
         claims = self.market.claims(task_id, self.market.task(task_id).verdicts)
         claim = next(c for c in claims if c.replay == params.x and params.y in (c.start, c.end))
         other = claim.end if params.kind is Kind.DISTANCE else claim.start
         entry = next(c for c in proof.checkpoints[claim.segment :] if c.state_root == other)
         end = self.trace(task, proof, claim.segment).state((claim.segment + 1) * task.document.interval)
-        return SumAsserter(SumEvidence(task.program, params.component, end, load_checkpoint(self.store, task, entry)))
+        return SumPlayer(SumEvidence(task.program, params.component, end, load_checkpoint(self.store, task, entry)))
 
 
 def reject_zero_state(segment: int, start: bytes, end: bytes) -> Claim:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from pol.commitments.program import program_header
+from pol.dispute.claim import Claim as DisputeClaim
+from pol.dispute.claim import ReplayClaim, SumClaim
 from pol.dispute.evidence import SegmentTrace
-from pol.dispute.players import Challenger, ReplayChallenger, SumChallenger
+from pol.dispute.players import Player, ReplayPlayer, SumPlayer
 from pol.dispute.position import Kind
 from pol.dispute.sums import SumEvidence
 from pol.execution.cpu import CpuExecutor
@@ -29,6 +32,10 @@ class Finding:
 class Whistleblower(Role):
     """Lives on bounties."""
 
+    @cached_property
+    def _traces(self) -> dict[tuple[bytes, int], SegmentTrace]:
+        return {}
+
     def check(self, task_id: bytes) -> list[Finding]:
         """What is wrong in the current verdict, most basic first: a wrong replay makes all distances meaningless."""
         task, proof, state = self.task(task_id), self.proof(task_id), self.market.task(task_id)
@@ -50,32 +57,56 @@ class Whistleblower(Role):
         return findings
 
     def challenge(self, task_id: bytes, finding: Finding) -> int:
-        """Put up the bond and dispute a claim; returns the id of the dispute.
+        """Put up the bond and open this party's own version of a claim; returns the number of the dispute.
 
         Every failed challenge of the verdict has doubled the bond (``market.bond_of``); who is right gets it back.
 
         Raises:
             ProtocolError: the policy doesn't admit the clock, or the contract refuses the challenge.
         """
-        self.policy.require_clock(self.market.terms(task_id))
+        terms = self.market.terms(task_id)
+        self.policy.require_clock(terms)
+        self.policy.require_game(self.game, terms.clock)
         header = program_header(self.task(task_id).program)
-        arguments = (finding.index, finding.claim, finding.kind, finding.component, header)
+        first = self._claim(task_id, finding).first(header, self.game.bits)
+        payload = self.player(task_id, finding).open(first)
+        arguments = (finding.index, finding.claim, finding.kind, finding.component, header, payload)
         return self.market.challenge(self.wallet, task_id, *arguments)
 
     def attack(self, task_id: bytes, finding: Finding, dispute: int) -> Duel:
         """The attack on a wrong claim."""
-        player = self.challenger(task_id, finding)
+        player = self.player(task_id, finding)
         return Duel(self.game, self.wallet, self.task(task_id).program, dispute, player)
 
-    def challenger(self, task_id: bytes, finding: Finding) -> Challenger:
-        """Who picks: compares what is opened with this party's own execution."""
-        task, proof, claim = self.task(task_id), self.proof(task_id), finding.claim
-        interval, first = task.document.interval, finding.claim.segment * task.document.interval
-        start = load_checkpoint(self.store, task, proof.checkpoints[claim.segment])
-        executor = CpuExecutor(task.program, task.constants)
-        trace = SegmentTrace(task.program, task.constants, executor, start, first, interval)
+    def player(self, task_id: bytes, finding: Finding) -> Player:
+        """Who plays: compares what is opened with this party's own execution."""
+        trace, claim = self.trace(task_id, finding.claim.segment), finding.claim
         if finding.kind is Kind.REPLAY:
-            return ReplayChallenger(trace)
-        other = load_checkpoint(self.store, task, proof.checkpoints[claim.segment + 1])
-        y = other if finding.kind is Kind.DISTANCE else start
-        return SumChallenger(SumEvidence(task.program, finding.component, trace.state(first + interval), y))
+            return ReplayPlayer(trace)
+        task, proof = self.task(task_id), self.proof(task_id)
+        end = trace.state(trace.first_step + trace.steps)
+        entry = proof.checkpoints[claim.segment + (finding.kind is Kind.DISTANCE)]
+        return SumPlayer(SumEvidence(task.program, finding.component, end, load_checkpoint(self.store, task, entry)))
+
+    def trace(self, task_id: bytes, segment: int) -> SegmentTrace:
+        """This party's execution of a segment, replayed once."""
+        if (task_id, segment) not in self._traces:
+            task, proof, interval = self.task(task_id), self.proof(task_id), self.task(task_id).document.interval
+            start = load_checkpoint(self.store, task, proof.checkpoints[segment])
+            executor = CpuExecutor(task.program, task.constants)
+            trace = SegmentTrace(task.program, task.constants, executor, start, segment * interval, interval)
+            self._traces[task_id, segment] = trace
+        return self._traces[task_id, segment]
+
+    def _claim(self, task_id: bytes, finding: Finding) -> DisputeClaim:
+        # The dispute's id isn't known yet, and no opening depends on it.
+        claim, document, identity = finding.claim, self.task(task_id).document, bytes(32)
+        if finding.kind is Kind.REPLAY:
+            steps = (claim.segment * document.interval, document.interval)
+            program = (document.program_hash, document.constants_root)
+            return ReplayClaim(identity, *program, *steps, claim.start, claim.replay)
+        other, sums = (claim.end, claim.distances)
+        if finding.kind is Kind.REFERENCE:
+            other, sums = claim.start, claim.references
+        states = (claim.replay, other)
+        return SumClaim(identity, document.program_hash, finding.component, *states, sums[finding.component - 1])

@@ -1,5 +1,6 @@
 """Disputes on an EVM: the contract and `pol.dispute` agree on every position, and the honest side wins."""
 
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -8,41 +9,87 @@ from toy_market import CLOCK, ETHER, ToyMarket
 
 from pol.arithmetic.primitives import Words
 from pol.chain.connection import Connection
-from pol.chain.game import Side
+from pol.chain.game import resignation
 from pol.chain.market import Status
 from pol.chain.wallet import Reverted
+from pol.dispute.arbitration import disputed
+from pol.dispute.calldata import encode
 from pol.dispute.evidence import SegmentTrace
-from pol.dispute.hostile import BaselessChallenger, Lie, LyingTrace, draw_lie
-from pol.dispute.moves import Open, Pick, ProveStep
-from pol.dispute.players import Asserter, Challenger, ReplayAsserter, ReplayChallenger, SumAsserter
-from pol.dispute.position import Kind, Level
+from pol.dispute.hostile import Lie, LyingSums, LyingTrace, RandomPlayer, draw_lie
+from pol.dispute.moves import Answer, Describe, DescribeSlot, OpenState, ProveSlot, ProveStep
+from pol.dispute.players import Player, ReplayPlayer, SumPlayer
+from pol.dispute.position import Kind, Level, Position, Side
 from pol.dispute.sums import SumEvidence
+from pol.errors import ProtocolError
 from pol.graph.step_program import Component
 from pol.roles.duel import Duel, MoveMade
 from pol.verification.distance import UNEQUAL
 
-MOVE_GAS, LAST_MOVE_GAS = 60_000, 200_000
-"""Of a transaction in all; the last move also settles the market's side of the dispute."""
+MOVE_GAS, DESCRIBE_GAS, LAST_GAS = 60_000, 80_000, 200_000
+"""Of a transaction in all: a move, one that shows a descriptor and the facts that it belongs to, and the last one, which
+also settles the market's side of the dispute."""
 KINDS = ("gather", "matmul", "tanh", "gradient", "momentum", "update", "counter")
 
 
-def play(toy: ToyMarket, dispute: int, asserter: Asserter, challenger: Challenger) -> list[MoveMade]:
-    """Play to the end. Before every move each side checks the chain's position against that of `pol.dispute.rules`."""
-    program = toy.honest.program
-    sides = [
-        Duel(toy.game, toy.wallets["verifier"], program, dispute, asserter),
-        Duel(toy.game, toy.wallets["whistleblower"], program, dispute, challenger),
-    ]
+def duels(toy: ToyMarket, dispute: int, asserter: Player, challenger: Player) -> list[Duel]:
+    """Both sides."""
+    players = {"verifier": asserter, "whistleblower": challenger}
+    return [Duel(toy.game, toy.wallets[name], toy.honest.program, dispute, p) for name, p in players.items()]
+
+
+def play(toy: ToyMarket, dispute: int, asserter: Player, challenger: Player) -> list[MoveMade]:
+    """Play to the end. Before every move each side checks the chain's head against that of `pol.dispute.rules`."""
     moves: list[MoveMade] = []
     while toy.game.winner(dispute) is Side.NONE:
-        for side in sides:
+        for side in duels(toy, dispute, asserter, challenger):
             made = side.advance()
             if made is None:
                 continue
             moves.append(made)
-            is_last = toy.game.winner(dispute) is not Side.NONE
-            assert made.receipt["gasUsed"] <= (LAST_MOVE_GAS if is_last else MOVE_GAS), made.position.level.name
+            limit = DESCRIBE_GAS if isinstance(made.move, Describe | DescribeSlot) else MOVE_GAS
+            if toy.game.winner(dispute) is not Side.NONE:
+                limit = LAST_GAS
+            assert made.receipt is not None
+            print("GAS", type(made.move).__name__, type(made.upheld).__name__, made.position.level.name, made.receipt["gasUsed"])
+            assert made.receipt["gasUsed"] <= limit, made.position.level.name
     return moves
+
+
+def until(toy: ToyMarket, dispute: int, asserter: Player, challenger: Player, proof: type[object]) -> Position:
+    """Play up to the proof, which isn't sent."""
+    while True:
+        position = toy.game.standing(dispute, toy.honest.program).position
+        player = asserter if position.turn is Side.ASSERTER else challenger
+        if isinstance(player.move(position), proof):
+            return position
+        asserters, challengers = duels(toy, dispute, asserter, challenger)
+        assert asserters.advance() or challengers.advance()
+
+
+def proof_of(made: MoveMade) -> ProveStep:
+    """The proof that decided, or the one that was left to the side that gave up."""
+    move = made.move or made.upheld
+    assert isinstance(move, ProveStep)
+    return move
+
+
+class Spoiler(SegmentTrace):
+    """Executes honestly and then claims a state that its own trace doesn't yield."""
+
+    def state(self, step: int) -> list[Words]:
+        state = list(super().state(step))
+        if step == self.first_step + self.steps:
+            state[1] = state[1].copy()
+            state[1].reshape(-1)[17] ^= 1
+        return state
+
+
+def spoil(h: SegmentTrace) -> Spoiler:
+    return Spoiler(h.program, h.constants, h.executor, h.state(h.first_step), h.first_step, h.steps)
+
+
+def baseless(toy: ToyMarket, seed: int = 1) -> ReplayPlayer:
+    return ReplayPlayer(LyingTrace(toy.honest, draw_lie(toy.honest, range(7), Random(seed))))
 
 
 @pytest.mark.parametrize("node", range(7), ids=KINDS)
@@ -54,64 +101,87 @@ def test_a_lie_in_any_kind_of_node_is_slashed(node: int) -> None:
         return LyingTrace(honest, lies[0])
 
     toy = toy_market.at_verdict(Connection.embedded(), lie)
-    liar = LyingTrace(toy.honest, lies[0])
-    dispute = toy.challenge()
-    moves = play(toy, dispute, ReplayAsserter(liar), ReplayChallenger(toy.honest))
+    liar = ReplayPlayer(LyingTrace(toy.honest, lies[0]))
+    dispute = toy.challenge(ReplayPlayer(toy.honest))
+    moves = play(toy, dispute, liar, ReplayPlayer(toy.honest))
     assert toy.game.winner(dispute) is Side.CHALLENGER
     assert toy.market.task(toy.task_id).status is Status.DRAWN
     assert toy.market.credit(toy.wallets["whistleblower"].address) > ETHER
     assert toy.market.credit(toy.wallets["verifier"].address) == 0
-    last = moves[-1].position
-    assert (last.level, last.node, last.instruction) == (Level.ONE_STEP, node, lies[0].instruction)
-    (proved,) = toy.game.events("StepProved", id=dispute)
-    assert proved["claimed"] != proved["computed"]
+    last, proof = moves[-1].position, proof_of(moves[-1])
+    found = disputed(last, proof.index)
+    assert (found.facts.number, found.element) == (node, lies[0].element)
+    assert found.begin <= lies[0].term < found.end
+    assert found.is_chunk or found.instruction == lies[0].instruction
+    if moves[-1].move is not None:
+        (refuted,) = toy.game.events("Refuted", number=dispute)
+        assert refuted["detail"][13:17] != refuted["detail"][17:21]
 
 
 @pytest.mark.parametrize("element", [0, 4])
 def test_whoever_defends_a_right_claim_with_a_wrong_trace_is_slashed(element: int) -> None:
-    """Nothing reads the nodes with bounds and coordinates, so the state is right; element 4 is past the bound."""
+    """Nothing reads the nodes with bounds and coordinates, so the state is right; element 4 is past the bound.
+
+    The challenger is wrong too, but only after the trace, and the first difference decides.
+    """
     toy = toy_market.at_verdict(Connection.embedded())
     last_step = toy.honest.first_step + toy.honest.steps - 1
-    liar = LyingTrace(toy.honest, Lie(last_step, 8, element, 0, 3, 5))
-    dispute = toy.challenge()
-    moves = play(toy, dispute, ReplayAsserter(liar), ReplayChallenger(toy.honest))
+    wrong = LyingTrace(toy.honest, Lie(last_step, 8, element, 0, 3, 5))
+    assert wrong.state_root(last_step + 1) == toy.honest.state_root(last_step + 1)
+    challenger = ReplayPlayer(spoil(toy.honest))
+    dispute = toy.challenge(challenger)
+    moves = play(toy, dispute, ReplayPlayer(wrong), challenger)
     assert toy.game.winner(dispute) is Side.CHALLENGER
-    assert (moves[-1].position.node, moves[-1].position.element) == (8, element)
+    found = disputed(moves[-1].position, proof_of(moves[-1]).index)
+    assert (found.facts.number, found.element, found.instruction) == (8, element, 3)
+
+
+def test_a_right_claim_cannot_be_challenged_with_the_truth() -> None:
+    toy = toy_market.at_verdict(Connection.embedded())
+    with pytest.raises(Reverted, match="Agreed"):
+        toy.challenge(ReplayPlayer(toy.honest))
 
 
 def test_a_state_that_its_own_trace_does_not_yield_is_slashed() -> None:
-    """The liar has no last move: its proof does not open, and its clock runs out."""
-
-    class Spoiler(SegmentTrace):
-        def state(self, step: int) -> list[Words]:
-            state = list(super().state(step))
-            if step == self.first_step + self.steps:
-                state[1] = state[1].copy()
-                state[1].reshape(-1)[17] ^= 1
-            return state
-
-    def spoil(h: SegmentTrace) -> Spoiler:
-        return Spoiler(h.program, h.constants, h.executor, h.state(h.first_step), h.first_step, h.steps)
-
+    """The challenger agrees with nothing but the trace, and proves what the slot should hold."""
     toy = toy_market.at_verdict(Connection.embedded(), spoil)
-    dispute = toy.challenge()
-    with pytest.raises(Reverted, match="WrongSlot"):
-        play(toy, dispute, ReplayAsserter(spoil(toy.honest)), ReplayChallenger(toy.honest))
-    standing = toy.game.standing(dispute, toy.honest.program)
-    assert (standing.position.level, standing.position.element) == (Level.SLOT, 1)
-    toy.connection.wait_until(toy.connection.now() + CLOCK)
-    toy.game.timeout(toy.wallets["deployer"], dispute)
+    dispute = toy.challenge(ReplayPlayer(toy.honest))
+    moves = play(toy, dispute, ReplayPlayer(spoil(toy.honest)), ReplayPlayer(toy.honest))
     assert toy.game.winner(dispute) is Side.CHALLENGER
+    assert any(isinstance(made.move, OpenState) for made in moves)
+    last = moves[-1]
+    assert isinstance(last.move, ProveSlot)
+    assert (last.position.level, last.position.lo + last.move.index) == (Level.STATE, 1)
+
+
+def test_a_challenger_whose_state_its_own_trace_does_not_yield_gives_up() -> None:
+    toy = toy_market.at_verdict(Connection.embedded())
+    challenger = ReplayPlayer(spoil(toy.honest))
+    dispute = toy.challenge(challenger)
+    moves = play(toy, dispute, ReplayPlayer(toy.honest), challenger)
+    assert toy.game.winner(dispute) is Side.ASSERTER
+    assert moves[-1].move is None
+    assert isinstance(moves[-1].upheld, ProveSlot)
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_a_baseless_challenger_loses_its_bond(seed: int) -> None:
     toy = toy_market.at_verdict(Connection.embedded())
-    dispute = toy.challenge()
-    play(toy, dispute, ReplayAsserter(toy.honest), BaselessChallenger(Random(seed)))
+    challenger = baseless(toy, seed)
+    dispute = toy.challenge(challenger)
+    play(toy, dispute, ReplayPlayer(toy.honest), challenger)
     assert toy.game.winner(dispute) is Side.ASSERTER
     assert toy.market.task(toy.task_id).status is Status.VERDICT
     assert toy.market.credit(toy.wallets["whistleblower"].address) == 0
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_a_challenger_that_plays_at_random_loses_its_bond(seed: int) -> None:
+    toy = toy_market.at_verdict(Connection.embedded())
+    challenger = RandomPlayer(Random(seed), toy.honest.program)
+    dispute = toy.challenge(challenger)
+    play(toy, dispute, ReplayPlayer(toy.honest), challenger)
+    assert toy.game.winner(dispute) is Side.ASSERTER
 
 
 def test_honest_training_with_a_counter_is_accepted() -> None:
@@ -125,61 +195,143 @@ def test_honest_training_with_a_counter_is_accepted() -> None:
 @pytest.mark.parametrize("component", list(Component))
 @pytest.mark.parametrize("kind", [Kind.DISTANCE, Kind.REFERENCE])
 def test_an_honest_distance_stands(kind: Kind, component: Component) -> None:
+    """Whatever slot the challenger sees an excess in: of this component, or of another one."""
     toy = toy_market.at_verdict(Connection.embedded())
     honest, segment = toy.honest, toy.claim.segment
     start, end = honest.state(segment * toy_market.INTERVAL), honest.state((segment + 1) * toy_market.INTERVAL)
     sums = SumEvidence(honest.program, component, end, end if kind is Kind.DISTANCE else start)
-    dispute = toy.challenge(kind, component)
-    play(toy, dispute, SumAsserter(sums), BaselessChallenger(Random(component)))
+    slot = next(i for i, s in enumerate(honest.program.slots) if s.component == component)
+    challenger = SumPlayer(LyingSums(sums, slot, 0, 7))
+    if sums.total() == UNEQUAL:
+        # Nothing is more than the largest distance; so the challenger says less.
+        challenger = SumPlayer(LyingSums(sums, slot, 0, -7))
+    dispute = toy.challenge(challenger, kind, component)
+    play(toy, dispute, SumPlayer(sums), challenger)
     assert toy.game.winner(dispute) is Side.ASSERTER
 
 
 def test_whoever_stops_moving_loses_by_its_clock() -> None:
     toy = toy_market.at_verdict(Connection.embedded())
-    anybody, connection = toy.wallets["deployer"], toy.connection
-    dispute = toy.challenge()
+    anybody, connection, challenger = toy.wallets["deployer"], toy.connection, baseless(toy)
+    dispute = toy.challenge(challenger)
     with pytest.raises(Reverted, match="NotExpired"):
         toy.game.timeout(anybody, dispute)
-    standing = toy.game.standing(dispute, toy.honest.program)
-    move = ReplayAsserter(toy.honest).answer(standing.position)
-    toy.game.send(toy.wallets["verifier"], dispute, standing.position, move)
-    connection.wait_until(connection.now() + CLOCK)
-    standing = toy.game.standing(dispute, toy.honest.program)
+    asserter_side, challenger_side = duels(toy, dispute, ReplayPlayer(toy.honest), challenger)
+    assert asserter_side.advance() is not None
+    connection.wait_until(toy.game.deadline(dispute))
     with pytest.raises(Reverted, match="OutOfTime"):
-        toy.game.send(toy.wallets["whistleblower"], dispute, standing.position, Pick(0, standing.opened))
+        challenger_side.advance()
     toy.game.timeout(anybody, dispute)
     assert toy.game.winner(dispute) is Side.ASSERTER
-    second = toy.challenge()
+    second = toy.challenge(challenger)
     connection.wait_until(connection.now() + CLOCK)
     toy.game.timeout(anybody, second)
     assert toy.game.winner(second) is Side.CHALLENGER
 
 
+def test_no_dispute_outlasts_its_bound() -> None:
+    toy = toy_market.at_verdict(Connection.embedded())
+    replay, move = toy.game.graces
+    assert toy.game.longest(CLOCK) - 2 * CLOCK == toy.game.longest(1) - 2
+    assert toy.game.longest(CLOCK) >= 2 * CLOCK + replay + move
+    challenger = baseless(toy)
+    dispute = toy.challenge(challenger)
+    began = toy.connection.now()
+    sides = duels(toy, dispute, ReplayPlayer(toy.honest), challenger)
+    while toy.game.winner(dispute) is Side.NONE:
+        toy.connection.wait_until(toy.game.deadline(dispute) - 60)
+        for side in sides:
+            side.advance()
+    assert toy.connection.now() - began <= toy.game.longest(CLOCK)
+
+
 def test_illegal_moves_are_refused_and_change_nothing() -> None:
     toy = toy_market.at_verdict(Connection.embedded())
     verifier, whistleblower = toy.wallets["verifier"], toy.wallets["whistleblower"]
-    dispute = toy.challenge()
-    asserter = ReplayAsserter(toy.honest)
+    challenger, asserter = baseless(toy), ReplayPlayer(toy.honest)
+    dispute = toy.challenge(challenger)
     first = toy.game.standing(dispute, toy.honest.program).position
-    move = asserter.answer(first)
-    assert isinstance(move, Open)
-    with pytest.raises(Reverted, match="NotOnTurn"):
+    move = asserter.move(first)
+    assert isinstance(move, Answer)
+    with pytest.raises(Reverted, match="WrongHead"):
         toy.game.send(whistleblower, dispute, first, move)
-    with pytest.raises(Reverted, match="NotOnTurn"):
-        toy.game.send(whistleblower, dispute, first, Pick(0, move.payload))
+    for wrong in (
+        Answer(move.index, move.payload[:-32]),
+        Answer(move.index, move.payload + b"\0"),
+        Answer(move.index, move.payload[:-32] + first.items[move.index]),
+    ):
+        with pytest.raises(Reverted):
+            toy.game.send(verifier, dispute, first, wrong)
+    with pytest.raises(Reverted, match="WrongHead"):
+        toy.game.send(verifier, dispute, replace(first, opened=bytes(32) + first.opened[32:]), move)
+    assert toy.game.send(verifier, dispute, first, move) is not None
     with pytest.raises(Reverted):
-        toy.game.send(verifier, dispute, first, Open(move.payload[:-32]))
-    with pytest.raises(Reverted):
-        toy.game.send(verifier, dispute, first, ProveStep(b"", b"", ()))
-    toy.game.send(verifier, dispute, first, move)
-    with pytest.raises(Reverted, match="StalePosition"):
-        toy.game.send(whistleblower, dispute, first, Pick(0, move.payload))
-    second = toy.game.standing(dispute, toy.honest.program).position
-    with pytest.raises(Reverted):
-        toy.game.send(whistleblower, dispute, second, Pick(99, move.payload))
-    with pytest.raises(Reverted):
-        toy.game.send(whistleblower, dispute, second, Pick(0, move.payload + b"\0"))
-    assert toy.game.standing(dispute, toy.honest.program).moves == 1
-    play(toy, dispute, asserter, BaselessChallenger(Random(1)))
+        toy.game.send(verifier, dispute, first, Answer(0, move.payload))
+    assert len(toy.game.standing(dispute, toy.honest.program).record.moves) == 1
+    play(toy, dispute, asserter, challenger)
     with pytest.raises(Reverted, match="Finished"):
         toy.game.send(verifier, dispute, first, move)
+
+
+def test_a_move_that_has_been_made_is_not_made_again() -> None:
+    """The receipt got lost: sending again tells that the dispute stands just where the move leads to."""
+    toy = toy_market.at_verdict(Connection.embedded())
+    challenger, asserter = baseless(toy), ReplayPlayer(toy.honest)
+    dispute = toy.challenge(challenger)
+    first = toy.game.standing(dispute, toy.honest.program).position
+    move = asserter.move(first)
+    assert toy.game.send(toy.wallets["verifier"], dispute, first, move) is not None
+    assert toy.game.send(toy.wallets["verifier"], dispute, first, move) is None
+    assert len(toy.game.record(dispute, toy.honest.program).moves) == 1
+
+
+def liar_at_its_proof() -> tuple[ToyMarket, int, Position, ProveStep]:
+    """A dispute about a lying verdict in which the whistleblower is about to prove."""
+    lie = Lie(0, 4, 3, 0, 0, 20)
+
+    def lying(honest: SegmentTrace) -> LyingTrace:
+        return LyingTrace(honest, replace(lie, step=honest.first_step + 2))
+
+    toy = toy_market.at_verdict(Connection.embedded(), lying)
+    asserter, challenger = ReplayPlayer(lying(toy.honest)), ReplayPlayer(toy.honest)
+    dispute = toy.challenge(challenger)
+    position = until(toy, dispute, asserter, challenger, ProveStep)
+    assert position.turn is Side.CHALLENGER
+    proof = challenger.move(position)
+    assert isinstance(proof, ProveStep)
+    return toy, dispute, position, proof
+
+
+def test_anybody_may_help_with_a_proof() -> None:
+    toy, dispute, position, proof = liar_at_its_proof()
+    stranger = toy.wallets["deployer"]
+    with pytest.raises(ProtocolError, match="only a proof"):
+        toy.game.help(stranger, dispute, position, Answer(0, b""))
+    with pytest.raises(Reverted, match="WrongHead"):
+        toy.game.send(stranger, dispute, position, proof)
+    assert toy.game.help(stranger, dispute, position, proof) is not None
+    assert toy.game.winner(dispute) is Side.CHALLENGER
+    assert toy.game.help(stranger, dispute, position, proof) is None
+
+
+def test_anybody_may_relay_what_a_side_has_signed() -> None:
+    toy = toy_market.at_verdict(Connection.embedded())
+    challenger, asserter = baseless(toy), ReplayPlayer(toy.honest)
+    dispute = toy.challenge(challenger)
+    verifier, whistleblower, stranger = (toy.wallets[n] for n in ("verifier", "whistleblower", "deployer"))
+    first = toy.game.standing(dispute, toy.honest.program).position
+    content = encode(dispute, first, asserter.move(first))
+    for signer in (whistleblower, stranger):
+        with pytest.raises(Reverted):
+            toy.game.relay(stranger, content, toy.game.sign(signer, first, content))
+    signature = toy.game.sign(verifier, first, content)
+    with pytest.raises(Reverted):
+        toy.game.relay(stranger, content[:-1] + bytes([content[-1] ^ 1]), signature)
+    toy.game.relay(stranger, content, signature)
+    second = toy.game.standing(dispute, toy.honest.program).position
+    assert second.turn is Side.CHALLENGER
+    with pytest.raises(Reverted):
+        toy.game.relay(stranger, content, signature)
+    giving_up = resignation(dispute, second)
+    toy.game.relay(stranger, giving_up, toy.game.sign(whistleblower, second, giving_up))
+    assert toy.game.winner(dispute) is Side.ASSERTER

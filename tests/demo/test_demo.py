@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import pairwise
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -18,6 +19,11 @@ from pol.chain.connection import Connection
 from pol.chain.wallet import Wallet
 
 POL = Path(sys.executable).parent / "pol"
+
+
+MOVE_GAS, DESCRIBE_GAS, LAST_GAS = 60_000, 80_000, 200_000
+"""Of a transaction in all: a move, one that shows a descriptor and the facts that it belongs to, and the last one, which
+also settles the market's side of the dispute."""
 
 
 def pol(*arguments: str | Path, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
@@ -44,18 +50,20 @@ def check(report: dict[str, Any]) -> None:
     one = report["one_step"]
     assert one["claimed"] != one["computed"]
     assert one["source"]
-    assert len(one["operands"]) >= 1
-    assert report["dispute"]["gas_max_move"] <= 60_000
-    assert one["gas"] <= 200_000
-    assert report["dispute"]["gas_proof"] <= 200_000
-    assert report["false_dispute"]["gas_max_move"] <= 60_000
-    assert report["false_dispute"]["gas_proof"] <= 200_000
+    assert len(one["operands"]) >= 1 or one["terms"][1] > one["terms"][0]
+    for dispute in (report["dispute"], report["false_dispute"]):
+        *moves, last = dispute["gas_by_move"]
+        assert last["gas"] == dispute["gas_last"] <= LAST_GAS
+        assert (last["move"] == "Resign") == (dispute["ended_by"] == "resignation")
+        for move in moves:
+            assert move["gas"] <= (DESCRIBE_GAS if move["move"].startswith("Describe") else MOVE_GAS), move
 
 
 def test_the_story_and_its_replay(tmp_path: Path) -> None:
     out = tmp_path / "story"
     report = story("--out", out)
     check(report)
+    assert report["dispute"]["ended_by"] == "proof", "in the story that is told by default the EVM convicts the liar"
     assert sorted(f.name for f in tmp_path.iterdir()) == ["story"]
     assert json.loads((out / "report.json").read_text())["dispute"] == report["dispute"]
     done = pol("replay", out, "--json")
@@ -63,13 +71,37 @@ def test_the_story_and_its_replay(tmp_path: Path) -> None:
     again = json.loads(done.stdout)
     assert again["winner"] == "challenger"
     assert len(again["moves"]) == report["dispute"]["moves"]
-    assert report["one_step"]["computed"] in again["moves"][-1]["one_step"]
+    assert again["moves"][-1]["one_step"] == report["one_step"]
+    assert [m["gas"] for m in again["moves"]] == [m["gas"] for m in report["dispute"]["gas_by_move"]]
     words = pol("replay", out)
     assert report["one_step"]["node"] in words.stdout
+    baseless = pol("replay", out, "--false-dispute")
+    assert "The asserter wins" in baseless.stdout
+    audit(out, report)
     occupied = pol("demo", "--out", out)
     assert occupied.returncode == 2
     assert "isn't empty" in occupied.stderr
     damage(out)
+
+
+def audit(out: Path, report: dict[str, Any]) -> None:
+    """Every move by itself: what lay open, what was picked, what is left; the numbers are those of the story."""
+    moves = json.loads(pol("dispute", out, "--json").stdout)["moves"]
+    assert [m["number"] for m in moves] == list(range(report["dispute"]["transactions"] + 1))
+    for before, move in pairwise(moves):
+        assert move["lay_open"] == before["opened"]
+        assert move["side"] != before["side"]
+    last = moves[-1]
+    assert (last["winner"], last["one_step"]) == ("challenger", report["one_step"])
+    assert last["lay_open"][last["picked"]]["value"] == report["one_step"]["claimed"]
+    assert last["place"]["source"] == report["one_step"]["source"]
+    table = pol("dispute", out)
+    assert table.returncode == 0, table.stderr
+    assert report["one_step"]["source"] in table.stdout
+    assert all(f"{move['gas']:,}" in table.stdout for move in moves[1:])
+    one = pol("dispute", out, "--move", str(last["number"]))
+    assert f"-> {last['lay_open'][last['picked']]['part']}" in one.stdout
+    assert pol("dispute", out, "--move", "99").returncode == 2
 
 
 def damage(out: Path) -> None:
@@ -81,7 +113,10 @@ def damage(out: Path) -> None:
     record.write_text(json.dumps(document))
     done = pol("replay", out)
     assert done.returncode == 1
-    assert "repeat exactly" in done.stderr
+    assert "DAMAGED" in done.stderr
+    del document["moves"][1:]
+    record.write_text(json.dumps(document))
+    assert "cut off" in pol("replay", out).stderr
     record.write_text(original[: len(original) // 2])
     assert pol("replay", out).returncode == 1
     record.write_text(original)

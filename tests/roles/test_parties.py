@@ -2,24 +2,21 @@
 
 from dataclasses import replace
 from pathlib import Path
-from random import Random
 
 import pytest
 from town import OFFER, Town, until_proof
 
-from pol.chain.game import Side
 from pol.chain.market import Status, TaskOutcome
 from pol.chain.wallet import Reverted
 from pol.commitments.keccak import keccak256
-from pol.commitments.program import program_header
-from pol.dispute.hostile import BaselessChallenger
-from pol.dispute.position import Kind
+from pol.dispute.hostile import LyingSums
+from pol.dispute.players import SumPlayer
+from pol.dispute.position import Kind, Side
 from pol.errors import OperationalError, ProtocolError
-from pol.roles.duel import Duel
 from pol.roles.solver import Solver
 from pol.roles.submitter import Submitter
 from pol.roles.verifier import Verifier
-from pol.roles.whistleblower import Whistleblower
+from pol.roles.whistleblower import Finding, Whistleblower
 from pol.training import digits
 
 
@@ -28,9 +25,10 @@ def town(tmp_path: Path) -> Town:
     return Town(tmp_path)
 
 
+@pytest.mark.parametrize("fights", [True, False])
 @pytest.mark.parametrize("kind", [Kind.DISTANCE, Kind.REFERENCE])
-def test_a_verifier_that_lies_about_a_distance_is_slashed(town: Town, kind: Kind) -> None:
-    """A right replay and a wrong sum: the game goes down to a leaf, or the liar finds no parts that add up."""
+def test_a_verifier_that_lies_about_a_distance_is_slashed(town: Town, kind: Kind, fights: bool) -> None:
+    """A right replay and a wrong sum: the game goes down to a leaf, or the liar sees that it is wrong and gives up."""
     task_id, _, verifier, _ = until_proof(town)
     (verdict,) = verifier.replay(task_id)
     claim = verdict.claim
@@ -43,12 +41,17 @@ def test_a_verifier_that_lies_about_a_distance_is_slashed(town: Town, kind: Kind
     (finding,) = whistleblower.check(task_id)
     assert (finding.kind, finding.component) == (kind, 3)
     dispute = whistleblower.challenge(task_id, finding)
-    with pytest.raises(Reverted):
-        verifier.defend(task_id).advance()
-    deadline = whistleblower.game.deadline(dispute)
-    town.connection.wait_until(deadline)
-    whistleblower.game.timeout(whistleblower.wallet, dispute)
+    defence, attack = verifier.defend(task_id), whistleblower.attack(task_id, finding, dispute)
+    if fights:
+        assert isinstance(defence.player, SumPlayer)
+        sums = defence.player.sums
+        slot = next(i for i, s in enumerate(sums.program.slots) if s.component == 3)
+        defence = replace(defence, player=SumPlayer(LyingSums(sums, slot, 0, 1)))
+    made = []
+    while whistleblower.game.winner(dispute) is Side.NONE:
+        made.append(defence.advance() or attack.advance())
     assert whistleblower.game.winner(dispute) is Side.CHALLENGER
+    assert (len(made) > 1) == fights
     state = whistleblower.market.task(task_id)
     assert state.status is Status.DRAWN
     assert int(state.verifier, 16) == 0
@@ -61,19 +64,24 @@ def test_an_honest_distance_is_defended_from_chain_and_store_alone(town: Town, k
     verifier.verify(task_id)
     with pytest.raises(OperationalError, match="nobody disputes"):
         verifier.defend(task_id)
-    whistleblower = town.join(Whistleblower, "w")
-    assert whistleblower.check(task_id) == []
-    claim = whistleblower.market.claims(task_id, 1)[0]
-    header_of = whistleblower.task(task_id).program
-    dispute = whistleblower.market.challenge(
-        whistleblower.wallet, task_id, 0, claim, kind, 1, program_header(header_of)
-    )
+    whistleblower = town.join(Seer, "w")
+    assert Whistleblower.check(whistleblower, task_id) == []
+    finding = Finding(0, whistleblower.market.claims(task_id, 1)[0], kind, 1)
+    dispute = whistleblower.challenge(task_id, finding)
     again = Verifier(town.connection, town.deployment, keccak256(b"v"), town.store_url)
-    defence = again.defend(task_id)
-    attack = Duel(whistleblower.game, whistleblower.wallet, header_of, dispute, BaselessChallenger(Random(1)))
+    defence, attack = again.defend(task_id), whistleblower.attack(task_id, finding, dispute)
     while whistleblower.game.winner(dispute) is Side.NONE:
         defence.advance() or attack.advance()
     assert whistleblower.game.winner(dispute) is Side.ASSERTER
+
+
+class Seer(Whistleblower):
+    """Sees a difference in the first leaf of the first slot that isn't there."""
+
+    def player(self, task_id: bytes, finding: Finding) -> SumPlayer:
+        honest = super().player(task_id, finding)
+        assert isinstance(honest, SumPlayer)
+        return SumPlayer(LyingSums(honest.sums, 0, 0, 1))
 
 
 def test_an_honest_verdict_settles_and_pays_to_the_wei(town: Town) -> None:

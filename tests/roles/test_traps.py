@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from town import OFFER, Town
 
+from pol.chain.deployment import GameRules
 from pol.chain.market import Status, TaskOutcome, Terms
 from pol.chain.wallet import Reverted
 from pol.commitments.keccak import keccak256
@@ -125,6 +126,24 @@ def test_nobody_stakes_on_a_clock_that_loses(town: Town) -> None:
     claim = verifier.market.claims(task_id, 1)[0]
     with pytest.raises(ProtocolError, match="clock of 600 s"):
         town.join(Whistleblower, "w").challenge(task_id, Finding(0, claim, Kind.REPLAY, 0))
+
+
+@pytest.mark.parametrize(
+    ("field", "rules"), [("moveGrace", GameRules(move_grace=0)), ("replayGrace", GameRules(replay_grace=0))]
+)
+def test_nobody_plays_where_a_late_move_leaves_no_time(tmp_path: Path, field: str, rules: GameRules) -> None:
+    town = Town(tmp_path, rules)
+    task_id, _ = opened(town)
+    with pytest.raises(ProtocolError, match=f"{field} of 0 s"):
+        town.join(Verifier, "v").join(task_id)
+    town.join(Verifier, "v", TEST_NETWORK).join(task_id)
+
+
+def test_nobody_lets_a_dispute_hold_its_money_for_a_season(tmp_path: Path) -> None:
+    town = Town(tmp_path, GameRules(replay_grace=DAY))
+    task_id, _ = opened(town)
+    with pytest.raises(ProtocolError, match="longest dispute of"):
+        town.join(Verifier, "v").join(task_id)
 
 
 # --- profiles ---------------------------------------------------------------------------------------------------------
@@ -247,9 +266,10 @@ def test_a_zero_state_is_rejected_without_a_replay(town: Town) -> None:
     whistleblower = town.join(Whistleblower, "w")
     assert whistleblower.check(task_id) == []
     claim = whistleblower.market.claims(task_id, 1)[0]
+    header, market = program_header(whistleblower.task(task_id).program), whistleblower.market
     for kind, component in ((Kind.REPLAY, 0), (Kind.DISTANCE, 1)):
         with pytest.raises(Reverted, match="InvalidChallenge"):
-            whistleblower.challenge(task_id, Finding(0, claim, kind, component))
+            market.challenge(whistleblower.wallet, task_id, 0, claim, kind, component, header, b"")
     town.connection.wait_until(verifier.market.task(task_id).deadline)
     verifier.market.settle(verifier.wallet, task_id)
     assert verifier.market.task(task_id).outcome is TaskOutcome.REJECTED
@@ -280,9 +300,11 @@ def test_every_failed_challenge_costs_the_next_one_twice_as_much(town: Town) -> 
     market, bond = whistleblower.market, whistleblower.market.terms(task_id).bond
     claim = market.claims(task_id, 1)[0]
     header = program_header(whistleblower.task(task_id).program)
+    # State roots that nobody executed: the steps of a segment are opened in eight parts.
+    roots = b"".join(keccak256(b"root %d" % i) for i in range(8))
     for failures in range(2):
         assert market.bond_of(task_id) == bond << failures
-        dispute = market.challenge(whistleblower.wallet, task_id, 0, claim, Kind.REPLAY, 0, header)
+        dispute = market.challenge(whistleblower.wallet, task_id, 0, claim, Kind.REPLAY, 0, header, roots)
         assert market.events("Challenged", dispute=dispute)[0]["bond"] == bond << failures
         verifier.defend(task_id).advance()
         town.connection.wait_until(whistleblower.game.deadline(dispute))
