@@ -77,7 +77,11 @@ class GameRules:
     """The same elsewhere: enough for a transaction while blocks are full."""
 
 
-def deploy(wallet: Wallet, treasury: ChecksumAddress, rules: GameRules = GameRules()) -> Deployment:
+RULES = GameRules()
+"""What is least gas."""
+
+
+def deploy(wallet: Wallet, treasury: ChecksumAddress, rules: GameRules = RULES) -> Deployment:
     """Deploy the protocol; ``treasury`` is credited what no party gets."""
     block = wallet.connection.block_number()
     beacon = _deploy(wallet, "BlockBeacon")

@@ -120,7 +120,7 @@ class DisputeGame(Binding):
 
     def winner(self, dispute: int) -> Side:
         """Who won, or NONE while the dispute runs."""
-        *_, result, _, _ = self.read("clockOf", dispute)
+        _, (_, _, _, _, result, _, _) = self.read("dispute", dispute)
         return Side(result)
 
     def standing(self, dispute: int, program: StepProgram) -> Standing:
@@ -131,7 +131,7 @@ class DisputeGame(Binding):
         """
         record, position = self._rebuild(dispute, program)
         standing = Standing(self.params(dispute), position, record)
-        if bytes(self.read("head", dispute)) != position.head(_packed(standing.on_turn)):
+        if bytes(self.read("head", dispute)) != position.head(packed(standing.on_turn)):
             raise OperationalError(f"dispute {dispute}: the events don't lead to the chain's position; read them again")
         return standing
 
@@ -187,7 +187,7 @@ class DisputeGame(Binding):
         """
         if not isinstance(proof, Proof):
             raise ProtocolError("only a proof can be made for another side; any other move that side can sign")
-        on_turn = _packed(self.params(dispute).player(position.turn))
+        on_turn = packed(self.params(dispute).player(position.turn))
         data = selector("help") + on_turn + encode(dispute, position, proof)
         return self._settled(wallet, dispute, position, proof, data, "help")
 
@@ -202,7 +202,7 @@ class DisputeGame(Binding):
             "chainId": self.connection.chain_id,
             "verifyingContract": self.address,
         }
-        message = {"head": position.head(_packed(wallet.address)), "content": keccak256(content)}
+        message = {"head": position.head(packed(wallet.address)), "content": keccak256(content)}
         return wallet.sign_typed(domain, MOVE_TYPE, message)
 
     def relay(self, wallet: Wallet, content: bytes, signature: bytes) -> TxReceipt:
@@ -244,7 +244,7 @@ class DisputeGame(Binding):
         if isinstance(after, Ended):
             return self.winner(dispute) is after.winner
         on_turn = self.params(dispute).player(after.turn)
-        return bytes(self.read("head", dispute)) == after.head(_packed(on_turn))
+        return bytes(self.read("head", dispute)) == after.head(packed(on_turn))
 
 
 def resignation(dispute: int, position: Position) -> bytes:
@@ -256,5 +256,6 @@ def _name(move: Move) -> str:
     return FUNCTIONS[type(move)]
 
 
-def _packed(address: ChecksumAddress) -> bytes:
+def packed(address: ChecksumAddress) -> bytes:
+    """The 20 bytes of an address."""
     return bytes.fromhex(Web3.to_checksum_address(address)[2:])

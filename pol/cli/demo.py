@@ -19,7 +19,7 @@ from rich.console import Console
 
 from pol.chain.connection import Connection
 from pol.cli.narrator import ConsoleNarrator, Narrator
-from pol.cli.report import Report, to_json
+from pol.cli.report import Report, to_document, to_json
 from pol.errors import OperationalError
 
 EXIT_UNEXPECTED = 1
@@ -136,8 +136,7 @@ def keep(folder: Path, report: Report, document: dict[str, Any]) -> None:
     (folder / "deployment.json").write_text(report.deployment.to_json())
     (folder / "task.json").write_text(json.dumps({"document": report.task_document, "proofs": report.proofs}) + "\n")
     for name, dispute in (("dispute", report.dispute), ("false_dispute", report.false_dispute)):
-        told = {"ended_by": dispute.ended_by, "gas": list(dispute.gas)}
-        (folder / f"{name}.json").write_text(json.dumps(dispute.record.to_dict() | told, indent=1) + "\n")
+        (folder / f"{name}.json").write_text(json.dumps(to_document(dispute), indent=1) + "\n")
 
 
 def _umask() -> int:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pol.dispute.claim import ReplayClaim
+from pol.dispute.position import Position, Side
 from pol.dispute.record import Record
 from pol.errors import OperationalError, ProtocolError
 from pol.graph.names import Names
@@ -48,10 +49,25 @@ def read(folder: Path, false_dispute: bool) -> Recorded:
     except (KeyError, TypeError, IndexError) as error:
         raise ProtocolError(f"{folder / 'task.json'} doesn't name a task and its proofs: {error!r}") from error
     require_about(record, task, proof)
-    gas = document.get("gas", [])
-    if not isinstance(gas, list) or not all(type(used) is int for used in gas):
-        raise ProtocolError(f"the gas in {folder} isn't a list of numbers")
-    return Recorded(record, task.names, str(document.get("ended_by", "proof")), tuple(gas))
+    try:
+        heads, players = ([bytes.fromhex(value) for value in document[name]] for name in ("heads", "players"))
+        ended_by, gas = str(document["ended_by"]), tuple(int(used) for used in document["gas"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise ProtocolError(f"the record doesn't say how the dispute went on chain: {error!r}") from error
+    require_heads(record, heads, players)
+    return Recorded(record, task.names, ended_by, gas)
+
+
+def require_heads(record: Record, heads: list[bytes], players: list[bytes]) -> None:
+    """Check that the moves lead to what the chain held; the last of the heads it still holds.
+
+    Raises:
+        ProtocolError: they don't: something was changed or lost.
+    """
+    positions = [record.start, *(after for _, _, after in record.walk() if isinstance(after, Position))]
+    sides = {Side.ASSERTER: 0, Side.CHALLENGER: 1}
+    if len(players) != len(sides) or [p.head(players[sides[p.turn]]) for p in positions] != heads:
+        raise ProtocolError("the recorded moves don't lead to what the chain held before each of them; it was changed")
 
 
 def require_about(record: Record, task: LoadedTask, proof: LearningProof) -> None:

@@ -26,6 +26,10 @@ class DisputeReport:
     gas: tuple[int, ...]
     """Of each of them; the last one also settles the claim."""
     record: Record
+    heads: tuple[bytes, ...]
+    """What the chain held before each transaction."""
+    players: tuple[bytes, bytes]
+    """Addresses of asserter and challenger."""
     one_step: OneStep | None
 
 
@@ -82,6 +86,13 @@ def to_json(report: Report) -> dict[str, Any]:
         },
         "total_change_wei": report.total_change_wei,
     }
+
+
+def to_document(dispute: DisputeReport) -> dict[str, Any]:
+    """What `pol replay` and `pol dispute` read."""
+    heads, players = ([value.hex() for value in values] for values in (dispute.heads, dispute.players))
+    told = {"players": players, "heads": heads, "ended_by": dispute.ended_by, "gas": list(dispute.gas)}
+    return dispute.record.to_dict() | told
 
 
 def _dispute_json(dispute: DisputeReport) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from rich.markup import escape
 
 from pol.chain.connection import Connection
 from pol.chain.deployment import Deployment, deploy
+from pol.chain.game import packed
 from pol.chain.market import TaskOutcome
 from pol.chain.wallet import Wallet
 from pol.cli.cast import ETHER, PARTIES, Purse, balances
@@ -300,7 +301,8 @@ class Story:
         self._tell_row(opening_row(sides[0].game.record(dispute, program).start), 0)
         made = self._play(sides, dispute)
         game, moves = sides[0].game, tuple(m.move for m in made if m.move is not None)
-        record = replace(game.record(dispute, program), moves=moves)
+        record, params = replace(game.record(dispute, program), moves=moves), game.params(dispute)
+        players = (packed(params.asserter), packed(params.challenger))
         report = DisputeReport(
             task_id=task_id,
             dispute=dispute,
@@ -309,6 +311,8 @@ class Story:
             rows=tuple(row_of(m) for m in made),
             gas=tuple(gas_of(m) for m in made),
             record=record,
+            heads=tuple(m.position.head(players[m.position.turn is Side.CHALLENGER]) for m in made),
+            players=players,
             one_step=self._one_step(made[-1], sides, attacker.task(task_id).names),
         )
         if report.one_step is not None:

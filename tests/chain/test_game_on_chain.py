@@ -26,8 +26,8 @@ from pol.roles.duel import Duel, MoveMade
 from pol.verification.distance import UNEQUAL
 
 MOVE_GAS, DESCRIBE_GAS, LAST_GAS = 60_000, 80_000, 200_000
-"""Of a transaction in all: a move, one that shows a descriptor and the facts that it belongs to, and the last one, which
-also settles the market's side of the dispute."""
+"""Of a transaction in all: a move, one that shows a descriptor and the facts that it belongs to, and the last one, in
+which the market settles its side of the dispute."""
 KINDS = ("gather", "matmul", "tanh", "gradient", "momentum", "update", "counter")
 
 
@@ -50,7 +50,6 @@ def play(toy: ToyMarket, dispute: int, asserter: Player, challenger: Player) -> 
             if toy.game.winner(dispute) is not Side.NONE:
                 limit = LAST_GAS
             assert made.receipt is not None
-            print("GAS", type(made.move).__name__, type(made.upheld).__name__, made.position.level.name, made.receipt["gasUsed"])
             assert made.receipt["gasUsed"] <= limit, made.position.level.name
     return moves
 

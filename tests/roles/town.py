@@ -6,7 +6,7 @@ from typing import TypeVar
 from toy_market import fund
 
 from pol.chain.connection import Connection
-from pol.chain.deployment import Deployment, GameRules, deploy
+from pol.chain.deployment import RULES, Deployment, GameRules, deploy
 from pol.chain.wallet import Wallet
 from pol.commitments.keccak import keccak256
 from pol.roles.policy import PUBLIC_CHAIN, Policy
@@ -23,7 +23,7 @@ OFFER = Offer(digits.STEPS, digits.INTERVAL, draws=1)
 class Town:
     """A deployment, a store and parties that know nothing else of each other."""
 
-    def __init__(self, folder: Path, rules: GameRules = GameRules()) -> None:
+    def __init__(self, folder: Path, rules: GameRules = RULES) -> None:
         self.connection = Connection.embedded()
         self.store_url = f"file://{folder}"
         deployer = self._key("deployer")
