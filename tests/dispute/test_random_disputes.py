@@ -20,7 +20,7 @@ from pol.dispute.position import Side
 from pol.execution.cpu import CpuExecutor
 
 STEPS = 8
-SHARES = {"mlp": 80, "cnn": 16, "gpt": 4}
+SHARES = {"mlp": 50, "cnn": 30, "gpt": 20}
 """Disputes of a hundred: the greater the model, the longer a lie takes to be worked out."""
 
 
