@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -24,7 +25,7 @@ from pol.dispute.evidence import SegmentTrace
 from pol.dispute.hostile import Lie, LyingTrace
 from pol.dispute.match import Match, play
 from pol.dispute.players import ReplayPlayer
-from pol.dispute.position import Kind, Side
+from pol.dispute.position import HASH_BITS, Kind, Side
 from pol.errors import OperationalError
 from pol.execution.cpu import CpuExecutor
 from pol.graph.node import Affine, Input, InputKind, Node, Operand, Source
@@ -113,6 +114,33 @@ def court_figures() -> dict[str, float]:
                 if played.match.refuted:
                     found |= _figures(played, prefix)
     return found
+
+
+def gpt_dispute_seconds() -> tuple[float, float]:
+    """A step of a GPT-2 of 124 million parameters with a wrong bit, from its claim to the court's decision: seconds, gas.
+
+    Both sides' executions and hashes are counted, and everything on the node; not the capture, nor starting the node.
+    """
+    from pol.cli.benchmarks.steps import gpt2
+
+    captured = gpt2().captured()
+    with local_node("osaka") as url:
+        court = Court(url, HASH_BITS)
+        began = time.monotonic()
+        executor = CpuExecutor(captured.program, captured.constants)
+        honest = SegmentTrace(captured.program, captured.constants, executor, captured.state, 0, 1)
+        nodes = captured.program.nodes
+        folds = [number for number, node in enumerate(nodes) if node.terms >= 512 and node.type.numel > 10_000]
+        number = folds[len(folds) // 2]
+        liar = LyingTrace(honest, Lie(0, number, nodes[number].type.numel // 3, nodes[number].terms // 2, 0, 22))
+        header = ProgramCommitment.of(captured.program).header
+        constants = constants_root(captured.program.constants, captured.constants)
+        about = (ZERO, ProgramCommitment.of(captured.program).hash, constants, 0, 1, honest.state_root(0))
+        played = court.play(ReplayClaim(*about, liar.state_root(1)), header, ReplayPlayer(liar), ReplayPlayer(honest))
+        seconds = time.monotonic() - began
+        if played.match.winner is not Side.CHALLENGER:
+            raise OperationalError(f"the liar won: {played.match.detail}")
+        return seconds, played.start_gas + sum(played.gas)
 
 
 def _figures(played: Played, prefix: str) -> dict[str, float]:
