@@ -169,6 +169,18 @@ def capture_figures() -> dict[str, Figure]:
     return figures()
 
 
+def court_figures() -> dict[str, Figure]:
+    """Gas of the court's arithmetic and of disputes of real size, and the time of one about a GPT-2."""
+    from pol.cli.benchmarks import court
+    from pol.cli.benchmarks.court_arithmetic import arithmetic_gas
+
+    seconds, gas = court.gpt_dispute_seconds()
+    found = arithmetic_gas() | court.dispute_figures()
+    units = {name: "transactions" if name.endswith("moves") else "gas" for name in found}
+    figures = {name: Figure(value, units[name]) for name, value in found.items()}
+    return figures | {"gpt_dispute_seconds": Figure(seconds, "s"), "gpt_dispute_gas": Figure(gas, "gas")}
+
+
 def code_figures() -> dict[str, Figure]:
     """Lines of code by language, tests apart. Needs a checkout."""
     if not (ROOT / "contracts").is_dir():
@@ -228,6 +240,7 @@ AREAS: dict[str, Callable[[], dict[str, Figure]]] = {
     "ops": operation_figures,
     "step": step_figures,
     "capture": capture_figures,
+    "court": court_figures,
     "commitments": commitment_figures,
     "code": code_figures,
     "setup": setup_figures,

@@ -87,7 +87,7 @@ class FarLiar(LyingTrace):
         return keccak256((b"liar" if step > STEP else b"") + step.to_bytes(8, "big"))
 
 
-def court_figures() -> dict[str, float]:
+def dispute_figures() -> dict[str, float]:
     """Gas and transactions of a whole dispute, of its dearest answer and of its proofs, by the rules of Osaka.
 
     Raises:
@@ -117,7 +117,7 @@ def court_figures() -> dict[str, float]:
 
 
 def gpt_dispute_seconds() -> tuple[float, float]:
-    """A step of a GPT-2 of 124 million parameters with a wrong bit, from its claim to the court's decision: seconds, gas.
+    """A step of a GPT-2 of 124 million parameters with a wrong bit, from claim to decision: seconds and gas.
 
     Both sides' executions and hashes are counted, and everything on the node; not the capture, nor starting the node.
     """
