@@ -51,7 +51,7 @@ def demo_figures() -> dict[str, Figure]:
         "dispute_transactions": Figure(dispute["transactions"], "transactions"),
         "dispute_gas_total": Figure(dispute["gas_total"], "gas"),
         "dispute_gas_max_move": Figure(dispute["gas_max_move"], "gas"),
-        "one_step_gas": Figure(dispute["gas_last"], "gas"),
+        "dispute_gas_last_move": Figure(dispute["gas_last"], "gas"),
         "total_change": Figure(report["total_change_wei"], "wei"),
         **{name: Figure(gas, "gas") for name, gas in moves.items()},
     }

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from eth_abi.abi import encode as abi_encode
 from web3 import Web3
-from web3.contract import Contract
 
 from pol.arithmetic.primitives import Op, Words
 from pol.arithmetic.program import Builder
@@ -32,37 +31,65 @@ from pol.graph.node import Affine, Input, InputKind, Node, Operand, Source
 from pol.graph.step_program import Component, Slot, StepProgram
 from pol.graph.types import DType, TensorType
 
-STEPS, NODES, SLOTS, WIDTH = 1000, 1000, 150, 4096
+STEPS, NODES = 1000, 1000
 STEP, PRODUCT = 617, 704
-"""The disputed step, and the node that multiplies two matrices of 4,096 x 4,096."""
-MATRIX, SCALAR = TensorType(DType.F32, (WIDTH, WIDTH)), TensorType(DType.F32, ())
+"""The disputed step, and the node that multiplies two matrices."""
+SCALAR = TensorType(DType.F32, ())
 ZERO = bytes(32)
 PARAMS = "(address,address,bytes32,bytes32,uint8,uint8,uint64,uint64,bytes32,bytes32,bytes32,bytes32,uint256,uint32)"
 CLOCK, GRACES = 10**6, (3600, 600)
 
 
-def program() -> StepProgram:
-    """A product of two matrices, contiguous both, among nodes and slots that only make the trees deep."""
+@dataclass(frozen=True)
+class Size:
+    """Of the product: rows by columns, each a sum over ``terms``; slots of the state, which only make its tree deep."""
+
+    rows: int
+    columns: int
+    terms: int
+    slots: int
+    strided: bool = False
+    """Whether a column of the second matrix lies apart: no chunk of its terms can be executed at once."""
+
+
+REAL = Size(4096, 4096, 4096, 150)
+"""2^24 elements of 4,096 terms."""
+TWENTY = Size(16, 16, 4096, 1000)
+"""Operands of 2^10 leaves in lists of 1,000: each is opened under 20 siblings."""
+
+
+def program(size: Size) -> StepProgram:
+    """A product of two matrices among nodes that only make the trees as deep as they are."""
     accumulator, first, second = Input(InputKind.ACCUMULATOR), Input(InputKind.OPERAND, 0), Input(InputKind.OPERAND, 1)
     adding, passing, chained = Builder(2), Builder(1), Builder(3)
     add = adding.build(adding.emit(Op.FADD, adding.input(0), adding.input(1)))
     move = passing.build(passing.emit(Op.MOV, passing.input(0)))
     fma = chained.build(chained.emit(Op.FFMA, *map(chained.input, range(3))))
-    counter = (Operand(Source.STATE, 1, SCALAR, Affine(0, (0,))), Operand(Source.CONSTANT, 0, SCALAR, Affine(0, (0,))))
+    left, right = matrices(size)
+    counter = (Operand(Source.STATE, 2, SCALAR, Affine(0, (0,))), Operand(Source.CONSTANT, 0, SCALAR, Affine(0, (0,))))
     nodes = [Node(SCALAR, counter, (first, second), add)]
     while len(nodes) < NODES:
         if len(nodes) == PRODUCT - 1:
-            weights = Operand(Source.STATE, 0, MATRIX, Affine(0, (0, WIDTH, 1)))
-            nodes.append(Node(MATRIX, (weights,), (first,), move))
+            nodes.append(Node(left, (Operand(Source.STATE, 0, left, Affine(0, (0, size.terms, 1))),), (first,), move))
         elif len(nodes) == PRODUCT:
-            x = Operand(Source.NODE, PRODUCT - 1, MATRIX, Affine(0, (0, WIDTH, 0, 1)))
-            w = Operand(Source.STATE, 0, MATRIX, Affine(0, (0, 0, WIDTH, 1)))
-            nodes.append(Node(MATRIX, (x, w), (first, second, accumulator), fma, fold=(WIDTH,)))
+            x = Operand(Source.NODE, PRODUCT - 1, left, Affine(0, (0, size.terms, 0, 1)))
+            strides = (0, 0, 1, size.columns) if size.strided else (0, 0, size.terms, 1)
+            w = Operand(Source.STATE, 1, right, Affine(0, strides))
+            product = TensorType(DType.F32, (size.rows, size.columns))
+            nodes.append(Node(product, (x, w), (first, second, accumulator), fma, fold=(size.terms,)))
         else:
             nodes.append(Node(SCALAR, (Operand(Source.NODE, 0, SCALAR, Affine(0, (0,))),), (first,), move))
-    slots = [Slot(Component.PARAMETER, MATRIX, PRODUCT - 1)]
-    slots += [Slot(Component.BUFFER, SCALAR, 0) for _ in range(SLOTS - 1)]
+    weights = Operand(Source.STATE, 1, right, Affine(0, (0, right.shape[1], 1)))
+    nodes[-1] = Node(right, (weights,), (first,), move)
+    slots = [Slot(Component.PARAMETER, left, PRODUCT - 1), Slot(Component.PARAMETER, right, NODES - 1)]
+    slots += [Slot(Component.BUFFER, SCALAR, 0) for _ in range(size.slots - 2)]
     return StepProgram(tuple(slots), (SCALAR,), tuple(nodes))
+
+
+def matrices(size: Size) -> tuple[TensorType, TensorType]:
+    """The types of the factors."""
+    right = (size.terms, size.columns) if size.strided else (size.columns, size.terms)
+    return TensorType(DType.F32, (size.rows, size.terms)), TensorType(DType.F32, right)
 
 
 class FarTrace(SegmentTrace):
@@ -88,32 +115,41 @@ class FarLiar(LyingTrace):
 
 
 def dispute_figures() -> dict[str, float]:
-    """Gas and transactions of a whole dispute, of its dearest answer and of its proofs, by the rules of Osaka.
+    """Gas and transactions of whole disputes, of their dearest answer and of their proofs, by the rules of Osaka.
 
     Raises:
         OperationalError: anvil isn't installed, or doesn't start.
     """
     found: dict[str, float] = {}
-    disputed = program()
-    random = np.random.default_rng(1)
-    state = [random.standard_normal((WIDTH, WIDTH), np.float32).view(np.uint32)]
-    state += [np.array(number, np.float32).view(np.uint32) for number in range(SLOTS - 1)]
-    constants = [np.array(1, np.float32).view(np.uint32)]
-    executor = OneExecution(CpuExecutor(disputed, constants))
-    honest = FarTrace(SegmentTrace(disputed, constants, executor, state, STEP, 1), b"honest")
-    liar = FarLiar(honest, Lie(STEP, PRODUCT, 11_111_111, 2_222, 0, 20))
-    header = ProgramCommitment.of(disputed).header
     with local_node("osaka") as url:
         for bits, prefix in ((4, ""), (5, "wide_")):
             court = Court(url, bits)
-            for side in Side.ASSERTER, Side.CHALLENGER:
-                asserted = liar if side is Side.ASSERTER else honest
-                claim = _claim(honest, asserted.state_root(STEPS))
-                players = {side: ReplayPlayer(liar), side.other: ReplayPlayer(honest)}
-                played = court.play(claim, header, players[Side.ASSERTER], players[Side.CHALLENGER])
-                if played.match.refuted:
-                    found |= _figures(played, prefix)
+            found |= _figures(_dispute(court, REAL), prefix)
+        court = Court(url, HASH_BITS)
+        found["chunk_step_gas"] = _dispute(court, TWENTY).gas[-1]
+        found["one_step_gas"] = _dispute(court, replace(TWENTY, strided=True)).gas[-1]
     return found
+
+
+def _dispute(court: Court, size: Size) -> Played:
+    """About the product, with the liar on the side on which the other one proves."""
+    disputed, random = program(size), np.random.default_rng(1)
+    state = [random.standard_normal(type_.shape, np.float32).view(np.uint32) for type_ in matrices(size)]
+    state += [np.array(number, np.float32).view(np.uint32) for number in range(size.slots - 2)]
+    constants = [np.array(1, np.float32).view(np.uint32)]
+    executor = OneExecution(CpuExecutor(disputed, constants))
+    honest = FarTrace(SegmentTrace(disputed, constants, executor, state, STEP, 1), b"honest")
+    element = 2 * size.rows * size.columns // 3
+    liar = FarLiar(honest, Lie(STEP, PRODUCT, element, size.terms // 2 + 174, 0, 20))
+    header = ProgramCommitment.of(disputed).header
+    for side in Side.ASSERTER, Side.CHALLENGER:
+        asserted = liar if side is Side.ASSERTER else honest
+        claim = _claim(honest, asserted.state_root(STEPS))
+        players = {side: ReplayPlayer(liar), side.other: ReplayPlayer(honest)}
+        played = court.play(claim, header, players[Side.ASSERTER], players[Side.CHALLENGER])
+        if played.match.refuted:
+            return played
+    raise OperationalError("no proof decides the benchmark's dispute")
 
 
 def gpt_dispute_seconds() -> tuple[float, float]:
@@ -153,7 +189,7 @@ def _figures(played: Played, prefix: str) -> dict[str, float]:
         f"{prefix}start_gas": played.start_gas,
         f"{prefix}describe_gas": played.gas[kinds.index("Describe")],
         f"{prefix}unfold_gas": played.gas[kinds.index("Unfold")],
-        f"{prefix}chunk_step_in_dispute_gas": played.gas[-1],
+        f"{prefix}proof_gas": played.gas[-1],
     }
     return found
 
@@ -206,8 +242,8 @@ class Court:
     def play(self, claim: ReplayClaim, header: bytes, asserter: ReplayPlayer, challenger: ReplayPlayer) -> Played:
         """A dispute, move by move in transactions."""
         self.disputes += 1
-        params = (self.asserter, self.challenger, claim.program, claim.constants, int(Kind.REPLAY), 0, claim.first_step)
-        params = (*params, claim.steps, claim.start, claim.end, ZERO, ZERO, 0, CLOCK)
+        sides = (self.asserter, self.challenger, claim.program, claim.constants, int(Kind.REPLAY), 0)
+        params = (*sides, claim.first_step, claim.steps, claim.start, claim.end, ZERO, ZERO, 0, CLOCK)
         types = ["uint256", "address", "uint256", PARAMS]
         number = keccak256(abi_encode(types, [self.web3.eth.chain_id, self.game.address, self.disputes, params]))
         match = play(replace(claim, id=number), header, asserter, challenger, self.bits)
@@ -231,10 +267,9 @@ class Court:
             raise OperationalError(f"{method}: {answer['error']}")
         return answer["result"]
 
-    def _deploy(self, name: str, *arguments: Any) -> Contract:
+    def _deploy(self, name: str, *arguments: Any) -> Any:
         built = artifact(name)
         factory = self.web3.eth.contract(abi=built["abi"], bytecode=built["bytecode"])
         sent = factory.constructor(*arguments).transact({"from": self.web3.eth.accounts[0]})
         address = self.web3.eth.wait_for_transaction_receipt(sent)["contractAddress"]
-        contract: Contract = self.web3.eth.contract(address=address, abi=built["abi"])
-        return contract
+        return self.web3.eth.contract(address=address, abi=built["abi"])

@@ -26,7 +26,7 @@ def local_node(hardfork: str) -> Iterator[str]:
     """
     if not ANVIL.exists():
         raise OperationalError(f"{ANVIL} is missing: run `npm ci` in a checkout")
-    command = [ANVIL, "--host", "127.0.0.1", "--port", "0", "--hardfork", hardfork]
+    command = [str(ANVIL), "--host", "127.0.0.1", "--port", "0", "--hardfork", hardfork]
     with (
         tempfile.NamedTemporaryFile(mode="w+", suffix=".log") as log,
         subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT) as process,
