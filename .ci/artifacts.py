@@ -15,6 +15,9 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 ARTIFACTS = ROOT / "pol" / "chain" / "artifacts"
 
+# EIP-170, less a tenth: a contract that is nearly too large can not be mended.
+LARGEST = 24_576 * 9 // 10
+
 
 def settings() -> dict[str, Any]:
     """The compiler settings of foundry.toml in the compiler's own words."""
@@ -65,6 +68,9 @@ def artifacts() -> dict[str, str]:
     for path, name in deployable(output):
         compiled = output["contracts"][path][name]
         bytecode = compiled["evm"]["bytecode"]["object"]
+        size = len(compiled["evm"]["deployedBytecode"]["object"]) // 2
+        if size > LARGEST:
+            raise SystemExit(f"{name} has {size} bytes; with a tenth of headroom there may be {LARGEST}")
         artifact = {"contract": f"{path}:{name}", "abi": compiled["abi"], "bytecode": "0x" + bytecode}
         file = f"{name}.json"
         if file in files:

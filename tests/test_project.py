@@ -44,6 +44,18 @@ def test_contract_artefacts_are_those_of_the_sources() -> None:
     run(sys.executable, ".ci/artifacts.py", "--check")
 
 
+def test_no_call_became_dearer() -> None:
+    run(sys.executable, ".ci/gas.py")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("part", ["slither", "prove", "coverage"])
+def test_audit(part: str) -> None:
+    """What docs/audit.md says is clean, proved and covered."""
+    run(".ci/audit", part)
+
+
 def test_no_module_is_too_long() -> None:
     files = [*ROOT.glob("pol/**/*.py"), *ROOT.glob("contracts/**/*.sol"), *ROOT.glob("pol/**/*.cpp")]
     assert len(files) > 100

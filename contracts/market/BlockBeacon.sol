@@ -48,6 +48,8 @@ contract BlockBeacon is IBeacon {
     /// last 256 blocks.
     function admissibleBlock(uint64 round) public view returns (uint256) {
         if (round >= block.number) return round;
+        // Whole multiples are wanted: the remainder is to be lost.
+        // slither-disable-next-line divide-before-multiply
         return round + (block.number - 1 - round) / HISTORY * HISTORY;
     }
 }

@@ -1,0 +1,50 @@
+#!/usr/bin/env python3
+"""Compare the gas of the calls in tests/forge/gas with the record in gas.json beside this file; fails if one has become dearer.
+
+    gas.py [--write]    (--write makes what is measured now the record)
+
+A little more is let pass: the optimizer shuffles the stack when neighbouring code changes.
+"""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+FORGE = ROOT / "node_modules" / "@foundry-rs" / "forge-linux-amd64" / "bin" / "forge"
+RECORD = ROOT / ".ci" / "gas.json"
+TOLERANCE = 30
+
+
+def measure() -> dict[str, int]:
+    """Gas of every test, by its name."""
+    command = [FORGE, "test", "--json", "--match-path", "tests/forge/gas/*"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(done.stdout[-2000:] + done.stderr[-2000:])
+    suites = json.loads(done.stdout[done.stdout.index("{") :])
+    results = {name: test for suite in suites.values() for name, test in suite["test_results"].items()}
+    return {name.removesuffix("()"): test["kind"]["Unit"]["gas"] for name, test in sorted(results.items())}
+
+
+def main(arguments: list[str]) -> int:
+    """Compare or write; 1 if a call is dearer than its record or has none."""
+    if arguments not in ([], ["--write"]):
+        raise SystemExit("usage: gas.py [--write]")
+    measured = measure()
+    if arguments:
+        RECORD.write_text(json.dumps(measured, indent=1) + "\n")
+        return 0
+    record: dict[str, int] = json.loads(RECORD.read_text())
+    dearer = [name for name, gas in measured.items() if gas > record.get(name, -TOLERANCE) + TOLERANCE]
+    gone = sorted(record.keys() - measured.keys())
+    for name in dearer:
+        print(f"{name}: {measured[name]} gas, on record {record.get(name, 'nothing')}")
+    for name in gone:
+        print(f"{name}: on record, but not measured")
+    return 1 if dearer or gone else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))
