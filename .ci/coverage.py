@@ -3,8 +3,9 @@
 
     coverage.py [FOLDER ...]    (default: contracts/arithmetic contracts/commitments contracts/dispute)
 
-What the tool cannot see is listed in coverage_exceptions.txt beside this file, a line each: `PATH KIND TEXT # reason`, where KIND is
-`line` or `branch` and TEXT is the source line without its indentation. An exception that excuses nothing fails, too.
+What the tool cannot see is listed in coverage_exceptions.txt beside this file, a line each: `PATH KIND TEXT #
+reason`, where KIND is `line` or `branch` and TEXT is the source line without its indentation. An exception that
+excuses nothing fails, too.
 """
 
 import subprocess

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compare the gas of the calls in tests/forge/gas with the record in gas.json beside this file; fails if one has become dearer.
+"""Compare the gas of the calls in tests/forge/gas with the record gas.json; fails if one has become dearer.
 
     gas.py [--write]    (--write makes what is measured now the record)
 

@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
-"""Prove that Float32 computes what IEEE 754 says, for all inputs: .ci/audit ieee [--seconds N] [--workers N] [OPERATION ...]
+"""Prove that Float32 computes what IEEE 754 says, for all inputs.
 
-halmos runs tests/forge/proofs/Float32Ieee.t.sol and leaves, for every path through an operation, a formula that says which `result` comes
-of which inputs. To each this adds that the result is *not* the one of the theory of floating point in SMT-LIB; if no solution exists, the
-path is proved. The multiplier or divider in a path stays an unknown function with the few facts below: that what comes out of it is rounded
-right then holds for any product or quotient, and no solver has to compare two multipliers.
+    .ci/audit ieee [--seconds N] [--workers N] [OPERATION ...]
+
+halmos runs tests/forge/proofs/Float32Ieee.t.sol and leaves, for every path through an operation, a formula that says
+which `result` comes of which inputs. To each this adds that the result is *not* the one of the theory of floating
+point in SMT-LIB; if no solution exists, the path is proved. The multiplier or divider in a path stays an unknown
+function with the few facts below: that what comes out of it is rounded right then holds for any product or quotient,
+and no solver has to compare two multipliers.
 """
 
 import argparse
@@ -31,8 +34,10 @@ NUMBERS = {
     "neg": "(fp.neg A)",
     "abs": "(fp.abs A)",
     # The theory leaves the sign open if both are zeros; here -0 < +0.
-    "min": "(ite (or (fp.isNaN A) (fp.isNaN B)) (_ NaN 8 24) (ite (and (fp.isZero A) (fp.isZero B)) (ite (fp.isNegative A) A B) (fp.min A B)))",
-    "max": "(ite (or (fp.isNaN A) (fp.isNaN B)) (_ NaN 8 24) (ite (and (fp.isZero A) (fp.isZero B)) (ite (fp.isNegative A) B A) (fp.max A B)))",
+    "min": "(ite (or (fp.isNaN A) (fp.isNaN B)) (_ NaN 8 24) "
+    "(ite (and (fp.isZero A) (fp.isZero B)) (ite (fp.isNegative A) A B) (fp.min A B)))",
+    "max": "(ite (or (fp.isNaN A) (fp.isNaN B)) (_ NaN 8 24) "
+    "(ite (and (fp.isZero A) (fp.isZero B)) (ite (fp.isNegative A) B A) (fp.max A B)))",
     "fromInt": "((_ to_fp 8 24) RNE a)",
 }
 # The others give bits: the truth of a comparison, or an integer.
@@ -48,18 +53,21 @@ PARTS = """
 (define-fun scale ((x (_ BitVec 32))) (_ BitVec 12) (ite (= (field x) (_ bv0 12)) (_ bv1 12) (field x)))
 (define-fun significand ((x (_ BitVec 32))) (_ BitVec 256)
   ((_ zero_extend 232) (concat (ite (= (field x) (_ bv0 12)) (_ bv0 1) (_ bv1 1)) ((_ extract 22 0) x))))
-(define-fun power ((k (_ BitVec 12))) (_ FloatingPoint 11 53) (fp (_ bv0 1) ((_ extract 10 0) (bvadd k (_ bv1023 12))) (_ bv0 52)))
+(define-fun power ((k (_ BitVec 12))) (_ FloatingPoint 11 53)
+  (fp (_ bv0 1) ((_ extract 10 0) (bvadd k (_ bv1023 12))) (_ bv0 52)))
 (define-fun scaled ((x (_ BitVec 53)) (k (_ BitVec 12)) (sign (_ BitVec 1))) (_ FloatingPoint 8 24)
   (let ((y ((_ to_fp 8 24) RNE (fp.mul RNE ((_ to_fp_unsigned 11 53) RNE x) (power k)))))
     (ite (= sign (_ bv1 1)) (fp.neg y) y)))
 (define-fun differ () (_ BitVec 1) (bvxor ((_ extract 31 31) a) ((_ extract 31 31) b)))
 """
-# Any product of two significands is below 2^48, and at least 1, or 2^46 for normal numbers. Its exact value is rounded once.
+# Any product of two significands is below 2^48, and at least 1, or 2^46 for normal numbers. Its exact value is
+# rounded once. (Paths with zeros do not multiply.)
 PRODUCT = """
 (define-fun product () (_ BitVec 256) (f_evm_bvmul_256 (significand a) (significand b)))
 (assert (bvult product (_ bv281474976710656 256)))
 (assert (bvuge product (_ bv1 256)))
-(assert (=> (and (distinct (field a) (_ bv0 12)) (distinct (field b) (_ bv0 12))) (bvuge product (_ bv70368744177664 256))))
+(assert (=> (and (distinct (field a) (_ bv0 12)) (distinct (field b) (_ bv0 12)))
+  (bvuge product (_ bv70368744177664 256))))
 (define-fun expected () (_ FloatingPoint 8 24)
   (scaled ((_ extract 52 0) product) (bvsub (bvadd (scale a) (scale b)) (_ bv300 12)) differ))
 """

@@ -3,10 +3,11 @@
 
     mutate.py [--seconds N] [--workers N] [--lines A-B] [--list] FILE ...
 
-A mutant is killed if the tests fail or take ten times as long as usual, stillborn if it does not compile, and equal if the compiler
-makes the same bytes of it. The others survive. Survivors that have a good reason are listed in mutants.txt beside this file, three lines
-each: `PATH: reason`, the original line after `- ` and the mutant after `+ `. With --seconds the mutants come in a drawn order (fixed
-seed), and those for which no time is left are counted and not run.
+A mutant is killed if the tests fail or take ten times as long as usual, stillborn if it does not compile, and equal
+if the compiler makes the same bytes of it. The others survive. Survivors that have a good reason are listed in
+mutants.txt beside this file, three lines each: `PATH: reason`, the original line after `- ` and the mutant after `+
+`. With --seconds the mutants come in a drawn order (fixed seed), and those for which no time is left are counted and
+not run.
 """
 
 import argparse
@@ -137,7 +138,6 @@ def variants(line: str) -> Iterator[str]:
     end = code_length(line)
     code, comment = line[:end], line[end:]
     for found in OPERATOR.finditer(code):
-        # A minus before a digit or an opening parenthesis alone is a sign; without it the line means something else, too.
         for other in SWAPS.get(found.group(), ()):
             yield code[: found.start()] + other + code[found.end() :] + comment
     for found in NUMBER.finditer(code):
@@ -155,8 +155,6 @@ def variants(line: str) -> Iterator[str]:
         if found.group(1) in OPPOSITE and last > 0:
             arguments = code[found.end() : last]
             yield f"{code[: found.start()]}iszero({OPPOSITE[found.group(1)]}({arguments})){code[last + 1 :]}{comment}"
-        if found.group(1) == "if" or code[found.start() : found.end()] == "if(":
-            continue
     for found in re.finditer(r"\b(if|while) \(", code):
         last = closing(code, found.end() - 1)
         if last > 0:

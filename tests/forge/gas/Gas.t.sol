@@ -3,8 +3,9 @@ pragma solidity 0.8.37;
 
 import {Float32} from "../../../contracts/arithmetic/Float32.sol";
 import {MerkleBranch} from "../../../contracts/commitments/MerkleBranch.sol";
-import {Clock, Clocks, PackedClock, Side} from "../../../contracts/dispute/Clock.sol";
+import {Clocks} from "../../../contracts/dispute/Clock.sol";
 import {Distance} from "../../../contracts/dispute/Distance.sol";
+import {Level} from "../../../contracts/dispute/Position.sol";
 
 /// @notice Fixed calls whose gas is on record in .ci/gas.json; `.ci/gas.py` says if one has become dearer.
 /// @dev Operands come as arguments of internal functions, so that no compiler computes the results.
@@ -63,8 +64,7 @@ contract GasRecord {
     }
 
     function test_press() public {
-        PackedClock clock = Clocks.pack(Clock(Side.ASSERTER, Side.NONE, uint32(words[0]), uint32(words[2]), 1000));
-        sink = PackedClock.unwrap(clock.press(Side.CHALLENGER, 1500));
+        sink = Clocks.press(words[0] << 72 | words[2] << 40 | 2 ** 39, address(this), Level(1), 2, words[3] & 0xffff);
     }
 
     function test_branch_of_20() public {
