@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {Disputes} from "./Disputes.sol";
 import {Shares} from "./Shares.sol";
+import {Subtrees} from "./Subtrees.sol";
 
 /// @title Descent
 /// @notice The answer that nearly all moves are: sixteen children of a subtree against sixteen children of a subtree, in NODES,
 /// LEAVES and STATE.
-/// @dev What it does, `Picks`, `Walk.answer`, `Positions` and `Clocks` do as well: tests compare them. Here it is written for gas:
+/// @dev What it does, `Subtrees` does as well: tests compare them. Here it is written for gas:
 /// calldata, storage and the event leave 2,000 gas for everything else (docs/spec/dispute.md, Gas).
-abstract contract Descent is Disputes {
+abstract contract Descent is Subtrees {
     // Memory. Nothing that Solidity keeps there is alive: `answer` ends the call, or has not written yet.
     /// @dev Two nodes behind the tag of their parent; the places of the nodes differ in bit 5 only.
     uint256 private constant TAG = 0x3f;

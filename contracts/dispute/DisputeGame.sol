@@ -195,9 +195,9 @@ contract DisputeGame is IDisputeGame, Descent {
     /// @inheritdoc IDisputeGame
     function longest(uint32 clock) external view returns (uint256) {
         // Positions in which a step or more has to be executed, then all others; each is answered once.
-        uint256 replays = _openings(STEPS_DEPTH, width) + 1;
-        uint256 others = _openings(NODES_DEPTH, width) - 1 + _openings(LEAVES_DEPTH, width)
-            + _openings(TERMS_DEPTH, TERMS_WIDTH) + 2;
+        uint256 replays = Shares.openings(STEPS_DEPTH, width) + 1;
+        uint256 others = Shares.openings(NODES_DEPTH, width) - 1 + Shares.openings(LEAVES_DEPTH, width)
+            + Shares.openings(TERMS_DEPTH, TERMS_WIDTH) + 2;
         return 2 * uint256(clock) + replays * replayGrace + others * moveGrace;
     }
 
@@ -228,6 +228,10 @@ contract DisputeGame is IDisputeGame, Descent {
 
     /// @inheritdoc Descent
     function _answer(bytes calldata move, address mover) internal override {
+        uint256 number = _number(move);
+        uint256 clock = _running(number);
+        uint256 share = Shares.shareOf(_shares, Clocks.height(clock));
+        if (share != Clocks.height(clock)) return _answerSubtree(move, mover, number, clock, share);
         Move memory m = _enter(move, mover);
         _leave(m, Walk.answer(m.position, m.part, Walk.remainder(m.rest), width), Verb.ANSWER);
     }
@@ -335,11 +339,7 @@ contract DisputeGame is IDisputeGame, Descent {
     /// @dev What has not been read is the payload.
     function _leave(Move memory m, Position memory next, Verb verb) private {
         _leave(m.number, m.clock, m.mover, next);
-        uint256 disputed = m.number;
-        bytes memory data = abi.encodePacked(verb, uint8(m.part.index), Walk.remainder(m.rest));
-        assembly ("memory-safe") {
-            log1(add(data, 32), mload(data), disputed)
-        }
+        _emitMoved(m.number, verb, uint8(m.part.index), Walk.remainder(m.rest));
     }
 
     function _refute(Move memory m, Verb verb, Reason reason, bytes32 claimed, bytes32 computed) private {
@@ -378,10 +378,5 @@ contract DisputeGame is IDisputeGame, Descent {
         bytes32 digest = keccak256(abi.encodePacked(hex"1901", domain, keccak256(abi.encode(MOVE, head_, content))));
         signer = ecrecover(digest, uint8(data[64]), bytes32(data), bytes32(data[32:]));
         if (signer == address(0)) revert WrongSignature();
-    }
-
-    /// @dev Openings that a list of this depth takes.
-    function _openings(uint256 depth, uint256 width_) private pure returns (uint256) {
-        return (depth + width_ - 1) / width_;
     }
 }

@@ -140,12 +140,7 @@ abstract contract Disputes {
     /// @dev The dispute stands at `p`, and `mover` is on turn.
     function _requireHead(uint256 number, Position memory p, address mover) internal view {
         bytes32 hash = Positions.head(p, mover);
-        if (hash != _disputes[number].head) _refuseHead(mover);
-    }
-
-    /// @dev What stands elsewhere, or is answered by the wrong side: a hash does not tell which.
-    function _refuseHead(address mover) internal pure {
-        revert WrongHead(mover);
+        if (hash != _disputes[number].head) revert WrongHead(mover);
     }
 
     /// @dev The first position: the asserter is on turn.
@@ -166,6 +161,14 @@ abstract contract Disputes {
         Dispute storage d = _disputes[number];
         d.head = Positions.head(next, Clocks.waiting(clock));
         d.clock = Clocks.press(clock, mover, next.level, next.height, _graceOf(next));
+    }
+
+    /// @dev The event of a move.
+    function _emitMoved(uint256 number_, Verb verb, uint8 index, bytes calldata payload) internal {
+        bytes memory data = abi.encodePacked(verb, index, payload);
+        assembly ("memory-safe") {
+            log1(add(data, 32), mload(data), number_)
+        }
     }
 
     /// @dev The dispute is over.

@@ -55,7 +55,10 @@ library Picks {
 
     /// @dev `child || branch`. Padding cannot be picked. `part.lo` is the child's first leaf.
     function _child(Position memory p, Part memory part, Cursor memory cursor, uint256 share) private pure {
-        part.lo = p.lo + (part.index << (p.height - share));
+        unchecked {
+            // Numbers of leaves, and an index of 8 bits.
+            part.lo = p.lo + (part.index << (p.height - share));
+        }
         if (part.index >> share != 0 || part.lo >= leavesOf(p)) revert NoSuchPart(part.index);
         part.claimed = cursor.hash();
         p.opening = MerkleBranch.climb(part.claimed, part.index, cursor.hashes(share));
@@ -63,7 +66,10 @@ library Picks {
 
     /// @dev `piece || branch`; `part.lo` is the element of the tensor.
     function _word(Position memory p, Part memory part, Cursor memory cursor) private pure {
-        part.lo = LEAF_WORDS * p.lo + part.index;
+        unchecked {
+            // `lo` has 64 bits.
+            part.lo = LEAF_WORDS * p.lo + part.index;
+        }
         if (part.index >= LEAF_WORDS || part.lo >= p.count) revert NoSuchPart(part.index);
         bytes calldata piece = cursor.slice(32);
         part.claimed = bytes32(uint256(Openings.word(piece, part.index % LEAF_PIECE_WORDS)));
@@ -80,11 +86,13 @@ library Picks {
 
     /// @dev Values at the ends of the part, or its sum.
     function _range(Position memory p, Part memory part, Cursor memory cursor, uint256 width) private pure {
-        uint256 size = p.hi - p.lo;
-        uint256 parts = Shares.parts(size, width);
+        uint256 parts = Shares.parts(p.hi - p.lo, width);
         if (part.index >= parts) revert NoSuchPart(part.index);
-        part.lo = p.lo + part.index * size / parts;
-        part.hi = p.lo + (part.index + 1) * size / parts;
+        unchecked {
+            // A range of 64 bits, at most 64 times.
+            part.lo = p.lo + part.index * (p.hi - p.lo) / parts;
+            part.hi = p.lo + (part.index + 1) * (p.hi - p.lo) / parts;
+        }
         (bytes32 leaf, uint256 place, uint256 leaves) = (bytes32(0), part.index, parts);
         if (p.level == Level.STEPS) {
             part.agreed = cursor.hash();

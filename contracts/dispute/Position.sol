@@ -43,10 +43,25 @@ struct Part {
 library Positions {
     /// @notice What the chain keeps of a position at which `turn` has to move.
     function head(Position memory p, address turn) internal pure returns (bytes32) {
-        return keccak256(
-            abi.encodePacked(
-                p.frame, p.opening, turn, uint8(p.level), uint8(p.height), uint32(p.count), uint64(p.lo), uint64(p.hi)
-            )
-        );
+        uint256 clock = (uint256(p.level) << 88) | (p.height << 80);
+        return headOf(p.frame, p.opening, turn, clock, (p.count << 224) | (p.lo << 160) | (p.hi << 96));
+    }
+
+    /// @notice The same, of level and height as a clock has them, and of `u32 count || u64 lo || u64 hi` in the highest bits of a word.
+    function headOf(bytes32 frame, bytes32 opening, address turn, uint256 clock, uint256 range)
+        internal
+        pure
+        returns (bytes32 result)
+    {
+        assembly ("memory-safe") {
+            let preimage := mload(0x40)
+            mstore(preimage, frame)
+            mstore(add(preimage, 32), opening)
+            // Each word overwrites what is too much of the one before it: address, level and height, range.
+            mstore(add(preimage, 64), shl(96, turn))
+            mstore(add(preimage, 84), shl(160, clock))
+            mstore(add(preimage, 86), range)
+            result := keccak256(preimage, 106)
+        }
     }
 }

@@ -13,8 +13,19 @@ library Shares {
     /// @notice Levels that an opening shows of `height` ones: as few openings as `width` allows, cut evenly.
     function of_(uint256 height, uint256 width) internal pure returns (uint256) {
         if (height == 0) return 0;
-        uint256 openings = (height + width - 1) / width;
-        return (height + openings - 1) / openings;
+        uint256 openings_ = openings(height, width);
+        unchecked {
+            // At most 64 levels.
+            return (height + openings_ - 1) / openings_;
+        }
+    }
+
+    /// @notice Openings that so many levels take: as few as `width` allows.
+    function openings(uint256 height, uint256 width) internal pure returns (uint256) {
+        unchecked {
+            // At most 64 levels, and at least one an opening.
+            return (height + width - 1) / width;
+        }
     }
 
     /// @notice The shares of all heights up to 31: that of height h is byte h, counted from the highest one.

@@ -26,7 +26,7 @@ library Walk {
     /// @notice The produced root does not stand in the trace.
     error WrongTrace();
 
-    /// @notice The next opening of the same kind, below the picked part.
+    /// @notice The next opening of the same kind, below the picked part; but for subtrees, see `Subtrees`.
     function answer(Position memory p, Part memory part, bytes calldata payload, uint256 width)
         internal
         pure
@@ -50,20 +50,10 @@ library Walk {
             }
             return next;
         }
-        if (level == Level.LEAF || level == Level.BODY) revert WrongLevel(level);
-        bytes32 root;
-        next.height = p.height - Shares.of_(p.height, width);
-        if (next.height > 0) {
-            if (level == Level.NODES) next.frame = Frames.pick(p.frame, p.opening, p.height);
-            Payloads.openSubtree(next, payload, width);
-            root = next.opening;
-        } else if (level == Level.LEAVES) {
-            next.level = Level.LEAF;
-            root = Payloads.openLeaf(next, payload);
-        } else {
-            revert WrongLevel(level);
-        }
-        if (root == part.claimed) revert Payloads.Agreed();
+        // Below children of height 0 there are leaves only; those of higher ones are answered in `Subtrees`.
+        if (level != Level.LEAVES) revert WrongLevel(level);
+        next.level = Level.LEAF;
+        if (Payloads.openLeaf(next, payload) == part.claimed) revert Payloads.Agreed();
     }
 
     /// @notice The node whose output is disputed, and the mover's own output.

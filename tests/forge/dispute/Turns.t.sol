@@ -131,7 +131,7 @@ contract TurnsTest is GameTest {
         new DisputeGame(address(0), step, 4, 1, 1);
         vm.expectRevert(Disputes.ZeroHash.selector);
         new DisputeGame(address(resolver), IOneStep(address(0)), 4, 1, 1);
-        for (uint8 width = 3; width < 7; width += 3) {
+        for (uint8 width = 0; width < 7; width += 6) {
             vm.expectRevert(abi.encodeWithSelector(Disputes.UnsupportedWidth.selector, width));
             new DisputeGame(address(resolver), step, width, 1, 1);
         }

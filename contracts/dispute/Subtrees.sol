@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity 0.8.37;
+
+import {MerkleBranch} from "../commitments/MerkleBranch.sol";
+import {Clocks} from "./Clock.sol";
+import {Descriptor} from "./Descriptor.sol";
+import {Dispute, Disputes, Verb} from "./Disputes.sol";
+import {Frames} from "./Frames.sol";
+import {Payloads} from "./Payloads.sol";
+import {Picks} from "./Picks.sol";
+import {Level, Positions, WITNESS_AT} from "./Position.sol";
+import {Shares} from "./Shares.sol";
+
+/// @title Subtrees
+/// @notice Answers with children of a subtree against children of a subtree, in NODES, LEAVES and STATE: most moves of a dispute.
+/// @dev The rules are those of the other moves (`Picks`, `Payloads`, `Walk`), without a position in memory: that halves what they cost.
+abstract contract Subtrees is Disputes {
+    /// @dev Offsets in a move: frame; range, that is count, lo and hi, 20 bytes, and the index behind them.
+    uint256 private constant FRAME_AT = 4;
+    uint256 private constant RANGE_AT = 36;
+    /// @dev Lowest bits of count, lo and index in a word that begins with a range.
+    uint256 private constant COUNT_BIT = 224;
+    uint256 private constant LO_BIT = 160;
+    uint256 private constant INDEX_BIT = 88;
+
+    /// @dev Answers below the picked child of a subtree, whose children are higher than 0.
+    /// @param move From its number on.
+    /// @param number The dispute's.
+    /// @param clock Its clock; the move is in time.
+    /// @param share Levels that lie open.
+    function _answerSubtree(bytes calldata move, address mover, uint256 number, uint256 clock, uint256 share) internal {
+        uint256 below = Clocks.height(clock) - share;
+        bytes32 frame = _matchHead(move, mover, number, clock, share);
+        bytes32 root = _open(move, number, clock, share, below);
+        if (uint256(root) == _wordAt(move, WITNESS_AT)) revert Payloads.Agreed();
+        _enter(_wordAt(move, RANGE_AT), number, clock, mover, below, frame, root);
+    }
+
+    /// @dev What the move opens, in the event; its root.
+    function _open(bytes calldata move, uint256 number, uint256 clock, uint256 share, uint256 below)
+        private
+        returns (bytes32)
+    {
+        bytes calldata payload = _payload(move, clock, share, below);
+        _emitMoved(number, Verb.ANSWER, uint8(_wordAt(move, RANGE_AT) >> INDEX_BIT), payload);
+        uint256 opened = Shares.shareOf(_shares, below);
+        return MerkleBranch.root(payload, opened, below - opened);
+    }
+
+    /// @dev The dispute stands at the move's position with the opening that its witness leads to. The frame of what lies below.
+    function _matchHead(bytes calldata move, address mover, uint256 number, uint256 clock, uint256 share)
+        private
+        view
+        returns (bytes32 frame)
+    {
+        uint256 range = _wordAt(move, RANGE_AT);
+        frame = bytes32(_wordAt(move, FRAME_AT));
+        bytes32 opening =
+            MerkleBranch.climb(bytes32(_wordAt(move, WITNESS_AT)), uint8(range >> INDEX_BIT), _siblings(move, share));
+        if (Positions.headOf(frame, opening, mover, clock, range) != _disputes[number].head) revert WrongHead(mover);
+        if (Clocks.level(clock) == Level.NODES) frame = Frames.pick(frame, opening, Clocks.height(clock));
+    }
+
+    /// @dev The side that waited is on turn below the picked child. `range` is that of the move.
+    function _enter(
+        uint256 range,
+        uint256 number,
+        uint256 clock,
+        address mover,
+        uint256 below,
+        bytes32 frame,
+        bytes32 opening
+    ) private {
+        Dispute storage d = _disputes[number];
+        uint256 next = Clocks.press(clock, mover, Clocks.level(clock), below, moveGrace);
+        unchecked {
+            // `lo` moves by `index` subtrees, and stays below the number of leaves.
+            range += uint256(uint8(range >> INDEX_BIT)) << (LO_BIT + below);
+        }
+        d.head = Positions.headOf(frame, opening, Clocks.waiting(clock), next, range);
+        d.clock = next;
+    }
+
+    /// @dev What follows the witness: as many children as there are below a child that there is.
+    function _payload(bytes calldata move, uint256 clock, uint256 share, uint256 below)
+        private
+        view
+        returns (bytes calldata payload)
+    {
+        uint256 range = _wordAt(move, RANGE_AT);
+        uint256 leaves = range >> COUNT_BIT;
+        if (Clocks.level(clock) == Level.LEAVES) leaves = Descriptor.leaves(leaves);
+        uint256 index = uint8(range >> INDEX_BIT);
+        uint256 start = WITNESS_AT + 32 + 32 * share;
+        uint256 length;
+        uint256 expected;
+        unchecked {
+            uint256 lo = uint256(uint64(range >> LO_BIT)) + (index << below);
+            if (index >> share != 0 || lo >= leaves) revert Picks.NoSuchPart(index);
+            uint256 opened = Shares.shareOf(_shares, below);
+            expected = 32 * Shares.existing(lo, leaves, below - opened, 1 << opened);
+            length = move.length < start ? 0 : move.length - start;
+        }
+        if (length != expected) revert Payloads.WrongPayloadLength(length, expected);
+        assembly ("memory-safe") {
+            payload.offset := add(move.offset, start)
+            payload.length := length
+        }
+    }
+
+    /// @dev The hashes behind the picked child.
+    function _siblings(bytes calldata move, uint256 share) private pure returns (bytes32[] calldata siblings) {
+        assembly ("memory-safe") {
+            siblings.offset := add(move.offset, add(WITNESS_AT, 32))
+            siblings.length := share
+        }
+    }
+
+    function _wordAt(bytes calldata move, uint256 offset) private pure returns (uint256 word) {
+        assembly ("memory-safe") {
+            word := calldataload(add(move.offset, offset))
+        }
+    }
+}
