@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterable, Iterator
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -18,23 +19,63 @@ ARTIFACTS = ROOT / "pol" / "chain" / "artifacts"
 # EIP-170, less a tenth: a contract that is nearly too large can not be mended.
 LARGEST = 24_576 * 9 // 10
 
+PROFILES = {"default": "", "osaka": "Osaka"}
+"""Profiles of foundry.toml, and what the names of their artefacts end in."""
 
-def settings() -> dict[str, Any]:
-    """The compiler settings of foundry.toml in the compiler's own words."""
-    profile = tomllib.loads((ROOT / "foundry.toml").read_text())["profile"]["default"]
+
+def profile(name: str = "default") -> dict[str, Any]:
+    """A profile of foundry.toml on top of the default one, as forge reads it."""
+    profiles: dict[str, dict[str, Any]] = tomllib.loads((ROOT / "foundry.toml").read_text())["profile"]
+    return profiles["default"] | profiles[name]
+
+
+def restricted(build: dict[str, Any], path: str) -> bool:
+    """Whether foundry.toml has a source file compiled with its additional profile."""
+    return any(fnmatch(path, rule["paths"]) for rule in build["compilation_restrictions"])
+
+
+def settings(build: dict[str, Any], selected: Iterable[str]) -> dict[str, Any]:
+    """The compiler settings of a profile in the compiler's own words; files that are not selected are parsed only."""
     return {
-        "optimizer": {"enabled": profile["optimizer"], "runs": profile["optimizer_runs"]},
-        "evmVersion": profile["evm_version"],
-        "viaIR": profile["via_ir"],
-        "metadata": {"bytecodeHash": profile["bytecode_hash"], "appendCBOR": profile["cbor_metadata"]},
-        "outputSelection": {"*": {"": ["ast"], "*": ["abi", "evm.bytecode.object", "evm.deployedBytecode.object"]}},
+        "optimizer": {"enabled": build["optimizer"], "runs": build["optimizer_runs"]},
+        "evmVersion": build["evm_version"],
+        "viaIR": build["via_ir"],
+        "remappings": build["remappings"],
+        "metadata": {"bytecodeHash": build["bytecode_hash"], "appendCBOR": build["cbor_metadata"]},
+        "outputSelection": {
+            "*": {"": ["ast"]},
+            **{
+                path: {"": ["ast"], "*": ["abi", "evm.bytecode.object", "evm.deployedBytecode.object"]}
+                for path in selected
+            },
+        },
     }
 
 
-def compile_sources(paths: Iterable[str]) -> dict[str, Any]:
-    """The compiler's output for source files, named relative to the root; exits with its messages if it fails."""
-    sources = {path: {"content": (ROOT / path).read_text()} for path in sorted(paths)}
-    request = {"language": "Solidity", "sources": sources, "settings": settings()}
+def compile_sources(paths: Iterable[str], name: str = "default") -> dict[str, Any]:
+    """The compiler's output for source files, named relative to the root, under a profile of foundry.toml.
+
+    Exits with the compiler's messages if it fails.
+    """
+    build = profile(name)
+    (additional,) = build["additional_compiler_profiles"]
+    plain: list[str] = []
+    special: list[str] = []
+    for path in sorted(paths):
+        (special if restricted(build, path) else plain).append(path)
+    output: dict[str, Any] = {"sources": {}, "contracts": {}}
+    for selected, chosen in ((plain, build), (special, build | additional)):
+        if selected:
+            part = _compiled(selected, settings(chosen, selected))
+            for path in selected:
+                output["sources"][path] = part["sources"][path]
+                output["contracts"][path] = part.get("contracts", {}).get(path, {})
+    return output
+
+
+def _compiled(paths: Iterable[str], chosen: dict[str, Any]) -> dict[str, Any]:
+    sources = {path: {"content": (ROOT / path).read_text()} for path in paths}
+    request = {"language": "Solidity", "sources": sources, "settings": chosen}
     done = subprocess.run(
         [ROOT / ".ci" / "solc", "--standard-json"],
         input=json.dumps(request),
@@ -62,20 +103,28 @@ def deployable(output: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def artifacts() -> dict[str, str]:
-    """File name and text of every artifact."""
-    output = compile_sources(str(path.relative_to(ROOT)) for path in (ROOT / "contracts").rglob("*.sol"))
-    files = {}
-    for path, name in deployable(output):
-        compiled = output["contracts"][path][name]
-        bytecode = compiled["evm"]["bytecode"]["object"]
-        size = len(compiled["evm"]["deployedBytecode"]["object"]) // 2
-        if size > LARGEST:
-            raise SystemExit(f"{name} has {size} bytes; with a tenth of headroom there may be {LARGEST}")
-        artifact = {"contract": f"{path}:{name}", "abi": compiled["abi"], "bytecode": "0x" + bytecode}
-        file = f"{name}.json"
-        if file in files:
-            raise SystemExit(f"two contracts are called {name}; artifacts are named by the contract alone")
-        files[file] = json.dumps(artifact, indent=1, sort_keys=True) + "\n"
+    """File name and text of every artefact: all of the default profile, of others what has the additional settings."""
+    files: dict[str, str] = {}
+    for name, suffix in PROFILES.items():
+        build = profile(name)
+        paths = {str(path.relative_to(ROOT)) for path in (ROOT / "contracts").rglob("*.sol")}
+        paths = {path for path in paths if not any(fnmatch(path, pattern) for pattern in build["skip"])}
+        if suffix:
+            paths = {path for path in paths if restricted(build, path)}
+        output = compile_sources(paths, name)
+        for path, contract in deployable(output):
+            compiled = output["contracts"][path][contract]
+            bytecode = compiled["evm"]["bytecode"]["object"]
+            size = len(compiled["evm"]["deployedBytecode"]["object"]) // 2
+            if size > LARGEST:
+                raise SystemExit(f"{contract} has {size} bytes; with a tenth of headroom there may be {LARGEST}")
+            artifact = {"contract": f"{path}:{contract}", "abi": compiled["abi"], "bytecode": "0x" + bytecode}
+            file = f"{contract}{suffix}.json"
+            if file in files:
+                raise SystemExit(
+                    f"two artefacts are called {file}; they are named by the contract and the profile alone"
+                )
+            files[file] = json.dumps(artifact, indent=1, sort_keys=True) + "\n"
     return files
 
 

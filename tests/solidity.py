@@ -12,20 +12,20 @@ _ROOT = Path(__file__).parent.parent
 
 
 @functools.cache
-def compiled(path: str) -> dict[str, Any]:
-    """The compiler's contracts for one source file, named relative to the project's root, and its imports."""
+def compiled(path: str, profile: str = "default") -> dict[str, Any]:
+    """The compiler's contracts for one source file, named relative to the root, under a profile of foundry.toml."""
     spec = importlib.util.spec_from_file_location("artifacts", _ROOT / ".ci" / "artifacts.py")
     assert spec is not None
     assert spec.loader is not None
     artifacts = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(artifacts)
-    contracts: dict[str, Any] = artifacts.compile_sources([path])["contracts"][path]
+    contracts: dict[str, Any] = artifacts.compile_sources([path], profile)["contracts"][path]
     return contracts
 
 
-def deploy(url: str, path: str, name: str) -> Contract:
+def deploy(url: str, path: str, name: str, profile: str = "default") -> Contract:
     """A contract of the source file `path`, deployed without arguments from the node's first account."""
-    artifact = compiled(path)[name]
+    artifact = compiled(path, profile)[name]
     web3 = Web3(HTTPProvider(url, request_kwargs={"timeout": 300}))
     factory = web3.eth.contract(abi=artifact["abi"], bytecode=artifact["evm"]["bytecode"]["object"])
     transaction = factory.constructor().transact({"from": web3.eth.accounts[0]})

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
+import {leadingZeros, leadingZerosNear} from "leading-zeros/LeadingZeros.sol";
+
 /// @title IEEE-754 binary32, bit for bit
 /// @notice Round to nearest even, subnormals kept, every NaN result is 0x7fc00000 (docs/spec/arithmetic.md).
 /// @dev A number is its 32-bit pattern, right-aligned in a uint256 whose other bits are zero; callers guarantee the zeros.
@@ -21,35 +23,49 @@ library Float32 {
     uint256 private constant HIDDEN = 0x800000;
     uint256 private constant MAX_FIELD = 255;
 
-    /// @dev Byte i is the number of bits of i, for i < 32.
-    uint256 private constant BIT_LENGTH = 0x0001020203030303040404040404040405050505050505050505050505050505;
+    /// @dev Bit i is set if i is a field that `add` handles in its short way: 1 to 230.
+    uint256 private constant ADD_RANGE = 0x7ffffffffffffffffffffffffffffffffffffffffffffffffffffffffe;
+    /// @dev The same for the factors of `fma`: 1 to 206.
+    uint256 private constant FMA_RANGE = 0x7ffffffffffffffffffffffffffffffffffffffffffffffffffe;
+    /// @dev The same for the places of the two terms of `fma`: 25 to 230.
+    uint256 private constant FMA_PLACES = 0x7ffffffffffffffffffffffffffffffffffffffffffffffffffe000000;
+    /// @dev -(2^231 + 1). Added to a 256-bit number together with its bit 232, it rounds the upper 24 bits to nearest even, but for
+    /// 1 that is still to be added: upward, a carry out of the word would be lost.
+    uint256 private constant ROUNDING = 0xffffff7fffffffffffffffffffffffffffffffffffffffffffffffffffffffff;
+    /// @dev Byte i is sqrt(1 + (i + 1/2) / 16) * 127.5, and from i = 16 on sqrt(2 + (i - 16 + 1/2) / 8) * 127.5.
+    uint256 private constant ROOTS = 0x8185898d9094979b9ea1a4a7aaadb0b3b7bdc2c7ccd1d6dbdfe4e8ecf1f5f9fd;
 
     /// @dev a + b.
     function add(uint256 a, uint256 b) internal pure returns (uint256 result) {
+        uint256 x;
+        uint256 y;
+        uint256 sum;
+        uint256 sign;
         uint256 usual;
         assembly ("memory-safe") {
-            // `large` is the operand of greater magnitude: the sum has its sign.
-            let large := a
-            let small := b
-            if gt(and(b, MAGNITUDE), and(a, MAGNITUDE)) {
-                large := b
-                small := a
-            }
-            let field := and(shr(23, large), MAX_FIELD)
-            let apart := sub(field, and(shr(23, small), MAX_FIELD))
-            // Both significands on the grid 26 places below the exponent of `large`: 2^49 <= sum < 2^50 before adding.
-            let sum := shl(26, or(and(large, FRACTION), HIDDEN))
-            let addend := shl(sub(26, apart), or(and(small, FRACTION), HIDDEN))
-            if shr(31, xor(a, b)) { addend := sub(0, addend) }
-            sum := add(sum, addend)
-            // Bits to drop: 25, 26 or 27. A sum below 2^48 has lost more than one bit and is not handled here, nor are
-            // operands more than 26 places apart, zeros, subnormal numbers and the ends of the exponent range.
-            let drop := add(25, add(gt(shr(49, sum), 0), shr(50, sum)))
-            usual := and(and(gt(shr(48, sum), 0), lt(apart, 27)), and(lt(apart, field), lt(sub(field, 2), 252)))
-            sum := shr(drop, add(sum, add(sub(shl(sub(drop, 1), 1), 1), and(shr(drop, sum), 1))))
-            result := or(and(large, SIGN), add(shl(23, add(field, sub(drop, 27))), sum))
+            x := and(shr(23, a), MAX_FIELD)
+            y := and(shr(23, b), MAX_FIELD)
+            usual := and(and(shr(x, ADD_RANGE), shr(y, ADD_RANGE)), 1)
         }
         if (usual == 0) return _addRare(a, b);
+        assembly ("memory-safe") {
+            // In units of 2^-150 the field of a normal number is the shift of its significand. b takes the sign that it has beside a.
+            let opposite := sub(0, shr(31, xor(a, b)))
+            sum := shl(y, or(and(b, FRACTION), HIDDEN))
+            sum := add(shl(x, or(and(a, FRACTION), HIDDEN)), sub(xor(sum, opposite), opposite))
+            let negative := sar(255, sum)
+            sum := sub(xor(sum, negative), negative)
+            sign := and(xor(a, negative), SIGN)
+        }
+        uint256 zeros = leadingZerosNear(sum, _usualPlace(x, y));
+        // Below 2^25 the sum, even as both terms are, counts the steps between subnormal numbers twice.
+        if (zeros > 230) return sum == 0 ? 0 : sign | (sum >> 1);
+        assembly ("memory-safe") {
+            sum := shl(zeros, sum)
+            sum := shr(232, add(add(sum, and(shr(232, sum), 1)), ROUNDING))
+            // The field is 232 - zeros; the hidden bit adds 1 to it, as a carry out of the significand would.
+            result := or(sign, add(sub(add(shl(23, 231), 1), shl(23, zeros)), sum))
+        }
     }
 
     /// @dev a - b.
@@ -61,17 +77,18 @@ library Float32 {
     function mul(uint256 a, uint256 b) internal pure returns (uint256 result) {
         uint256 usual;
         assembly ("memory-safe") {
-            let x := and(shr(23, a), MAX_FIELD)
-            let y := and(shr(23, b), MAX_FIELD)
-            // The result's field if the product of the significands, in [2^46, 2^48), stays below 2^47; else it is one more.
-            let field := sub(add(x, y), 127)
-            usual := and(and(lt(sub(x, 1), 254), lt(sub(y, 1), 254)), lt(sub(field, 1), 253))
+            // Fields in their places; 0 at either end of their range.
+            let x := mod(and(a, INF), INF)
+            let y := mod(and(b, INF), INF)
             let product := mul(or(and(a, FRACTION), HIDDEN), or(and(b, FRACTION), HIDDEN))
-            let carry := shr(47, product)
-            product := shl(sub(1, carry), product)
+            let below := lt(product, 0x800000000000) // 2^47: the product is in [2^46, 2^48)
+            product := shl(below, product)
             // 48 bits to 24, to nearest even. The hidden bit and a carry out of the significand add to the field.
             product := shr(24, add(product, add(0x7fffff, and(shr(24, product), 1))))
-            result := or(and(xor(a, b), SIGN), add(shl(23, add(sub(field, 1), carry)), product))
+            result := sub(add(add(x, y), product), add(shl(23, below), 0x3f800000))
+            // If the result is that of rounding to a normal number, it is right.
+            usual := mul(mul(x, y), lt(sub(result, HIDDEN), 0x7f000000))
+            result := or(and(xor(a, b), SIGN), result)
         }
         if (usual == 0) return _mulRare(a, b);
     }
@@ -80,82 +97,78 @@ library Float32 {
     function div(uint256 a, uint256 b) internal pure returns (uint256 result) {
         uint256 usual;
         assembly ("memory-safe") {
-            let x := and(shr(23, a), MAX_FIELD)
-            let y := and(shr(23, b), MAX_FIELD)
-            // The result's field if the quotient of the significands, in (1/2, 2), is below 1; else it is one more.
-            let field := add(sub(x, y), 126)
-            usual := and(and(lt(sub(x, 1), 254), lt(sub(y, 1), 254)), lt(sub(field, 1), 253))
-            let dividend := shl(26, or(and(a, FRACTION), HIDDEN))
+            let x := mod(and(a, INF), INF)
+            let y := mod(and(b, INF), INF)
+            let dividend := or(and(a, FRACTION), HIDDEN)
             let divisor := or(and(b, FRACTION), HIDDEN)
-            let quotient := or(div(dividend, divisor), gt(mod(dividend, divisor), 0)) // the last bit is sticky
-            let carry := shr(26, quotient)
-            quotient := shl(sub(1, carry), quotient)
-            // 27 bits to 24, as in `mul`.
-            quotient := shr(3, add(quotient, add(3, and(shr(3, quotient), 1))))
-            result := or(and(xor(a, b), SIGN), add(shl(23, add(sub(field, 1), carry)), quotient))
+            let below := lt(dividend, divisor)
+            // 25 bits, and no quotient lies in the middle of two numbers, so that the last one alone rounds.
+            let quotient := shr(1, add(div(shl(add(24, below), dividend), divisor), 1))
+            result := add(sub(add(x, quotient), add(y, shl(23, below))), 0x3f000000)
+            usual := mul(mul(x, y), lt(sub(result, HIDDEN), 0x7f000000))
+            result := or(and(xor(a, b), SIGN), result)
         }
         if (usual == 0) return _divRare(a, b);
     }
 
     /// @dev a * b + c with one rounding.
     function fma(uint256 a, uint256 b, uint256 c) internal pure returns (uint256 result) {
+        uint256 x;
+        uint256 y;
+        uint256 sum;
+        uint256 sign;
         uint256 usual;
         assembly ("memory-safe") {
-            let field := and(shr(23, a), MAX_FIELD)
-            let field2 := and(shr(23, b), MAX_FIELD)
-            let field3 := and(shr(23, c), MAX_FIELD)
-            usual := and(and(lt(sub(field, 1), 254), lt(sub(field2, 1), 254)), lt(sub(field3, 1), 254))
-            // The product of the significands, in [2^46, 2^48), has the exponent field + field2 - 151.
-            field := sub(add(field, field2), 150)
-            let apart := sub(field, field3)
-            // Both on the grid 26 places below the exponent of the product.
-            let sum := shl(26, mul(or(and(a, FRACTION), HIDDEN), or(and(b, FRACTION), HIDDEN)))
-            let addend := shl(sub(26, apart), or(and(c, FRACTION), HIDDEN))
-            let sign := xor(a, b)
-            if shr(31, xor(sign, c)) { addend := sub(0, addend) }
-            sum := add(sum, addend)
-            if slt(sum, 0) {
-                sum := sub(0, sum)
-                sign := c
-            }
-            // The product's first bit is at 72 or 73, that of c at 49 - apart. Unless the sum has lost more than two bits,
-            // its first bit is among the five from low + 24 on.
-            let low := sub(46, mul(add(apart, 23), slt(apart, sub(0, 23))))
-            let drop := add(low, byte(shr(add(low, 24), sum), BIT_LENGTH))
-            field := add(field, sub(drop, 27))
-            usual := and(and(usual, lt(field, 254)), and(lt(add(apart, 50), 77), gt(drop, low)))
-            sum := shr(drop, add(sum, add(sub(shl(sub(drop, 1), 1), 1), and(shr(drop, sum), 1))))
-            result := or(and(sign, SIGN), add(shl(23, field), sum))
+            x := and(shr(23, a), MAX_FIELD)
+            y := and(shr(23, b), MAX_FIELD)
+            usual := and(shr(x, FMA_RANGE), shr(y, FMA_RANGE))
+            // In units of 2^-174: the shift of a 24-bit significand is the place of its number. That of the product has 48 bits.
+            x := sub(add(x, y), 102)
+            y := add(and(shr(23, c), MAX_FIELD), 24)
+            usual := and(and(usual, and(shr(x, FMA_PLACES), shr(y, FMA_PLACES))), 1)
         }
         if (usual == 0) return _fmaRare(a, b, c);
+        assembly ("memory-safe") {
+            sign := xor(a, b)
+            let opposite := sub(0, shr(31, xor(sign, c)))
+            sum := shl(y, or(and(c, FRACTION), HIDDEN))
+            sum := add(
+                shl(sub(x, 24), mul(or(and(a, FRACTION), HIDDEN), or(and(b, FRACTION), HIDDEN))),
+                sub(xor(sum, opposite), opposite)
+            )
+            let negative := sar(255, sum)
+            sum := sub(xor(sum, negative), negative)
+            sign := and(xor(sign, negative), SIGN)
+        }
+        uint256 zeros = leadingZerosNear(sum, _usualPlace(x, y));
+        if (zeros > 206) return sum == 0 ? 0 : sign | _subnormal(sum);
+        assembly ("memory-safe") {
+            sum := shl(zeros, sum)
+            sum := shr(232, add(add(sum, and(shr(232, sum), 1)), ROUNDING))
+            // As in `add`; the field is 208 - zeros.
+            result := or(sign, add(sub(add(shl(23, 207), 1), shl(23, zeros)), sum))
+        }
     }
 
     /// @dev Square root; NaN for negative numbers, -0 for -0.
-    function sqrt(uint256 a) internal pure returns (uint256) {
-        unchecked {
-            uint256 x = a >> 23; // above MAX_FIELD for negative numbers
-            if (x - 1 >= MAX_FIELD - 1) {
-                if (a & MAGNITUDE == 0 || a == INF) return a;
-                if (a > INF) return NAN;
-                // A subnormal number times 2^24 is normal; its root is 2^12 times the wanted one, which is normal too.
-                return sqrt(_round(a << 24, 0)) - (12 << 23);
-            }
-            // The radicand v = significand * 2^(exponent mod 2) is in [1, 4), here times 2^52.
-            uint256 radicand = ((a & FRACTION) | HIDDEN) << (30 - (x & 1));
-            uint256 root;
-            assembly ("memory-safe") {
-                // 11/32 (v + 2) is within 3 % of the root; three Newton steps bring that below 2^-45 relative, from above.
-                root := shr(31, mul(11, add(radicand, shl(53, 1))))
-                root := shr(1, add(root, div(radicand, root)))
-                root := shr(1, add(root, div(radicand, root)))
-                root := shr(1, add(root, div(radicand, root)))
-                root := sub(root, gt(mul(root, root), radicand))
-                // 27 bits and a sticky one, to 24.
-                root := or(shl(1, root), lt(mul(root, root), radicand))
-                root := shr(4, add(root, add(7, and(shr(4, root), 1))))
-            }
-            return ((((x + 127) >> 1) - 1) << 23) + root;
+    function sqrt(uint256 a) internal pure returns (uint256 result) {
+        uint256 rare;
+        assembly ("memory-safe") {
+            let less := sub(a, HIDDEN) // 1 less in the field
+            rare := gt(less, 0x7effffff) // not a positive normal number
+            // The radicand is in [1, 4) times 2^200: doubled if the field is even, that is, less than HIDDEN is odd.
+            let low := and(less, 0xffffff)
+            let radicand := shl(177, shl(gt(low, FRACTION), or(low, HIDDEN)))
+            // The table is within 2^-5.7; three steps of Newton bring that below 2^-52 relative, from above. The root of a 24-bit number is
+            // at least 2^-51 away from the middle of two others, so that it rounds as the exact one does. The last step isn't halved.
+            let root := shl(93, byte(shr(19, low), ROOTS))
+            root := shr(1, add(root, div(radicand, root)))
+            root := shr(1, add(root, div(radicand, root)))
+            root := add(root, div(radicand, root))
+            root := shr(78, add(root, add(shl(77, 1), shl(101, 63))))
+            result := add(and(shr(1, less), INF), root)
         }
+        if (rare != 0) return _sqrtRare(a);
     }
 
     /// @dev The smaller one; NaN if either is NaN; -0 < +0.
@@ -239,18 +252,14 @@ library Float32 {
     /// @dev Rounds `value * 2^(exponent - 149)` to binary32; both are signed. Needs 2^24 <= |value| < 2^104, and if `value` is
     /// inexact, that its last bit is sticky.
     function _round(uint256 value, uint256 exponent) private pure returns (uint256 result) {
+        uint256 negative;
         assembly ("memory-safe") {
-            let negative := shr(255, value)
+            negative := shr(255, value)
             value := add(xor(value, sub(0, negative)), negative)
-
-            // Bits to drop, so that 24 remain: the bit length of value / 2^24, found by halving its 80 possible values
-            // down to 5 bits and reading the rest from a table.
-            let high := shr(24, value)
-            let drop := mul(40, gt(high, 0xffffffffff))
-            drop := add(drop, mul(20, gt(shr(drop, high), 0xfffff)))
-            drop := add(drop, mul(10, gt(shr(drop, high), 0x3ff)))
-            drop := add(drop, mul(5, gt(shr(drop, high), 0x1f)))
-            drop := add(drop, byte(shr(drop, high), BIT_LENGTH))
+        }
+        uint256 zeros = leadingZeros(value);
+        assembly ("memory-safe") {
+            let drop := sub(232, zeros) // so that 24 bits remain
 
             // Below the grid of subnormals: drop more, down to exponent 0. A value is below 2^104, so 255 drops everything.
             exponent := add(exponent, drop)
@@ -267,6 +276,33 @@ library Float32 {
             result := add(result, shl(23, exponent))
             if gt(result, INF) { result := INF }
             result := or(result, shl(31, negative))
+        }
+    }
+
+    /// @dev The lowest of five places, counted in bits, where the first bit of the sum of two significands usually is that were
+    /// shifted by x and y: the sum carries or loses up to three places.
+    function _usualPlace(uint256 x, uint256 y) private pure returns (uint256 place) {
+        assembly ("memory-safe") {
+            place := add(xor(x, mul(xor(x, y), gt(y, x))), 20)
+        }
+    }
+
+    /// @dev Rounds a number below 2^49 in units of 2^-174 to the steps between subnormal numbers: they are 2^25 apart.
+    function _subnormal(uint256 sum) private pure returns (uint256 result) {
+        assembly ("memory-safe") {
+            result := shr(25, add(sum, add(0xffffff, and(shr(25, sum), 1))))
+        }
+    }
+
+    /// @dev The root of what is not a positive normal number.
+    function _sqrtRare(uint256 a) private pure returns (uint256) {
+        unchecked {
+            if (a & MAGNITUDE == 0 || a == INF) return a;
+            if (a > INF) return NAN;
+            // A subnormal number with its first bit at p is normal times 2^24, with the field p + 2, of which the hidden bit is one. The
+            // root of that is 2^12 times the wanted one, which is normal too.
+            uint256 zeros = leadingZeros(a);
+            return sqrt(((256 - zeros) << 23) + (a << (zeros - 232))) - (12 << 23);
         }
     }
 

@@ -26,6 +26,19 @@ struct Outcome {
 /// @notice What proofs end in: an instruction, a chunk of a fold or a leaf's distance, computed from words that both sides are bound to.
 /// @dev Stateless. Reverts if anything that is shown is not what the frame commits to, or if bytes are missing or left over.
 interface IOneStep {
+    /// @notice The facts are not those that both sides agree on.
+    error WrongFacts(bytes32 frame);
+    /// @notice A proof of this kind cannot end what is picked at level `level`.
+    error NotProvable(uint8 level);
+    /// @notice `values` are not one result for each instruction; from other levels than BODY, they are not empty.
+    error WrongValues();
+    /// @notice The first byte says neither that the constants are shown nor that they are not.
+    error InvalidFlag(uint256 flag);
+    /// @notice An input is of no known kind, or names something that the node does not have.
+    error InvalidInput(uint256 register);
+    /// @notice The body is not `acc = fma(operand, operand, acc)`.
+    error NotAProduct();
+
     /// @notice Executes the picked instruction or chunk (docs/spec/dispute.md, proveStep).
     /// @param picked From LEAF, TERMS or BODY.
     /// @param values From BODY the results of all instructions, as opened; else empty.

@@ -17,19 +17,6 @@ import {Cursor, Reader} from "./Reader.sol";
 contract OneStep is IOneStep {
     using Reader for Cursor;
 
-    /// @notice The facts are not those that both sides agree on.
-    error WrongFacts(bytes32 frame);
-    /// @notice A proof of this kind cannot end what is picked at level `level`.
-    error NotProvable(uint8 level);
-    /// @notice `values` are not one result for each instruction; from other levels than BODY, they are not empty.
-    error WrongValues();
-    /// @notice The first byte says neither that the constants are shown nor that they are not.
-    error InvalidFlag(uint256 flag);
-    /// @notice An input is of no known kind, or names something that the node does not have.
-    error InvalidInput(uint256 register);
-    /// @notice The body is not `acc = fma(operand, operand, acc)`.
-    error NotAProduct();
-
     uint8 private constant LEVEL_LEAF = 4;
     uint8 private constant LEVEL_TERMS = 5;
     uint8 private constant LEVEL_BODY = 6;
@@ -171,11 +158,7 @@ contract OneStep is IOneStep {
         source.coordinates = Operands.coordinates(source, descriptor, run.element, run.term);
     }
 
-    function _nodeFrame(bytes32 frame, bytes calldata descriptor, Source memory source)
-        private
-        pure
-        returns (bytes32)
-    {
+    function _nodeFrame(bytes32 frame, bytes calldata descriptor, Source memory source) private pure returns (bytes32) {
         NodeView memory node = source.node;
         return keccak256(
             abi.encodePacked(
@@ -256,8 +239,9 @@ contract OneStep is IOneStep {
         bytes calldata descriptor,
         bytes calldata values
     ) private pure {
-        (uint8 op, uint8 a, uint8 b, uint8 c) =
-            ScalarMachine.instruction(descriptor[source.node.bodyAt:], source.node.body, run.index);
+        (uint8 op, uint8 a, uint8 b, uint8 c) = ScalarMachine.instruction(
+            descriptor[source.node.bodyAt:], source.node.body, run.index
+        );
         uint256 arity = ScalarMachine.arity(op);
         outcome.op = op;
         outcome.a = _register(source, run, a, descriptor, values);

@@ -40,6 +40,7 @@ interface Vm {
     function assertGt(uint256 left, uint256 right) external pure;
     function cool(address account) external;
     function deal(address account, uint256 balance) external;
+    function deployCode(string calldata artifactPath) external returns (address);
     function expectEmit() external;
     function expectEmit(address emitter) external;
     function expectRevert() external;

@@ -2,6 +2,7 @@
 pragma solidity 0.8.37;
 
 import {Float32} from "../../../contracts/arithmetic/Float32.sol";
+import {FmaChain} from "../../../contracts/arithmetic/FmaChain.sol";
 import {ScalarMachine} from "../../../contracts/arithmetic/ScalarMachine.sol";
 
 /// @notice Runs the arithmetic library on whole batches, for tests and measurements: a case is a few big-endian words.
@@ -60,6 +61,46 @@ contract ArithmeticHarness {
         }
     }
 
+    /// @notice A chain of fused multiplications and additions over little-endian words, each run at its own offset from a word.
+    function chain(uint32 start, bytes calldata left, bytes calldata right) external pure returns (uint256) {
+        bytes memory a = bytes.concat(hex"ff", left);
+        bytes memory b = bytes.concat(hex"ffffff", right);
+        return _chain(start, a, b, left.length / WORD_BYTES);
+    }
+
+    /// @notice Many chains of `count` terms one after the other, each from its own big-endian start; the result words, joined.
+    function chainBatch(bytes calldata starts, bytes calldata left, bytes calldata right, uint256 count)
+        external
+        pure
+        returns (bytes memory results)
+    {
+        results = new bytes(starts.length);
+        for (uint256 i = 0; i < starts.length / WORD_BYTES; ++i) {
+            uint256 free;
+            assembly ("memory-safe") {
+                free := mload(0x40)
+            }
+            uint256 from = WORD_BYTES * count * i;
+            uint256 to = from + WORD_BYTES * count;
+            bytes memory a = bytes.concat(hex"ff", left[from:to]);
+            bytes memory b = bytes.concat(hex"ffffff", right[from:to]);
+            _write(results, i, uint32(_chain(uint32(bytes4(starts[WORD_BYTES * i:])), a, b, count)));
+            assembly {
+                mstore(0x40, free) // the copies are not used any more
+            }
+        }
+    }
+
+    function _chain(uint32 start, bytes memory a, bytes memory b, uint256 count) private pure returns (uint256) {
+        uint256 first;
+        uint256 second;
+        assembly ("memory-safe") {
+            first := add(a, 33)
+            second := add(b, 35)
+        }
+        return FmaChain.run(start, first, second, count);
+    }
+
     /// @notice Gas of one primitive per case, dispatch on the code included, as big-endian words.
     function gasBatch(uint8 code, bytes calldata cases) external view returns (bytes memory results) {
         uint256 count = cases.length / CASE_BYTES;
@@ -67,7 +108,7 @@ contract ArithmeticHarness {
         for (uint256 i = 0; i < count; ++i) {
             (uint32 a, uint32 b, uint32 c) = _case(cases, i);
             uint256 gas = gasleft();
-            ScalarMachine.execute(code, a, b, c);
+            _keep(ScalarMachine.execute(code, a, b, c));
             gas -= gasleft();
             _write(results, i, uint32(gas));
         }
@@ -84,36 +125,45 @@ contract ArithmeticHarness {
     }
 
     function _floatGas(uint8 code, uint256 a, uint256 b, uint256 c) private view returns (uint256 gas) {
+        uint256 result;
         gas = gasleft();
         if (code == ScalarMachine.FADD) {
             gas = gasleft();
-            Float32.add(a, b);
+            result = Float32.add(a, b);
         } else if (code == ScalarMachine.FSUB) {
             gas = gasleft();
-            Float32.sub(a, b);
+            result = Float32.sub(a, b);
         } else if (code == ScalarMachine.FMUL) {
             gas = gasleft();
-            Float32.mul(a, b);
+            result = Float32.mul(a, b);
         } else if (code == ScalarMachine.FDIV) {
             gas = gasleft();
-            Float32.div(a, b);
+            result = Float32.div(a, b);
         } else if (code == ScalarMachine.FFMA) {
             gas = gasleft();
-            Float32.fma(a, b, c);
+            result = Float32.fma(a, b, c);
         } else if (code == ScalarMachine.FSQRT) {
             gas = gasleft();
-            Float32.sqrt(a);
+            result = Float32.sqrt(a);
         } else if (code == ScalarMachine.FRINT) {
             gas = gasleft();
-            Float32.rint(a);
+            result = Float32.rint(a);
         } else if (code == ScalarMachine.F2I) {
             gas = gasleft();
-            Float32.toInt(a);
+            result = Float32.toInt(a);
         } else if (code == ScalarMachine.I2F) {
             gas = gasleft();
-            Float32.fromInt(a);
+            result = Float32.fromInt(a);
         }
+        _keep(result);
         gas -= gasleft();
+    }
+
+    /// @dev Stores a result before the clock is read again, or the optimiser would leave it out, or compute it later.
+    function _keep(uint256 result) private pure {
+        assembly ("memory-safe") {
+            mstore(0, result)
+        }
     }
 
     function _case(bytes calldata cases, uint256 i) private pure returns (uint32 a, uint32 b, uint32 c) {

@@ -4,7 +4,7 @@ pragma solidity 0.8.37;
 import {Descriptor} from "../../../contracts/dispute/Descriptor.sol";
 import {DisputeGame} from "../../../contracts/dispute/DisputeGame.sol";
 import {Disputes} from "../../../contracts/dispute/Disputes.sol";
-import {OneStep} from "../../../contracts/dispute/OneStep.sol";
+import {IOneStep} from "../../../contracts/dispute/IOneStep.sol";
 import {Payloads} from "../../../contracts/dispute/Payloads.sol";
 import {Picks} from "../../../contracts/dispute/Picks.sol";
 import {Level} from "../../../contracts/dispute/Position.sol";
@@ -461,7 +461,7 @@ contract AttacksTest is GameTest {
         vm.prank(asserter);
         (bool success, bytes memory reason) = address(game).call(call);
         vm.assertFalse(success);
-        vm.assertEq(bytes32(bytes4(reason)), bytes32(OneStep.WrongFacts.selector));
+        vm.assertEq(bytes32(bytes4(reason)), bytes32(IOneStep.WrongFacts.selector));
     }
 
     function test_wrong_sum_proofs() public {

@@ -3,8 +3,7 @@ pragma solidity 0.8.37;
 
 import {ScalarMachine} from "../../../contracts/arithmetic/ScalarMachine.sol";
 import {Chunk} from "../../../contracts/dispute/Chunk.sol";
-import {Outcome, Picked} from "../../../contracts/dispute/IOneStep.sol";
-import {OneStep} from "../../../contracts/dispute/OneStep.sol";
+import {IOneStep, Outcome, Picked} from "../../../contracts/dispute/IOneStep.sol";
 import {Openings} from "../../../contracts/dispute/Opening.sol";
 import {Reader} from "../../../contracts/dispute/Reader.sol";
 import {StepBase} from "./StepBase.sol";
@@ -83,8 +82,7 @@ contract ChunkTest is StepBase {
     /// @dev One term after the other.
     function _expected(uint256 a, uint256 b, uint256 terms, uint32 accumulator) private view returns (uint256) {
         for (uint256 i = 0; i < terms; i++) {
-            accumulator =
-                ScalarMachine.execute(ScalarMachine.FFMA, state[0][a + i], state[1][b + i], accumulator);
+            accumulator = ScalarMachine.execute(ScalarMachine.FFMA, state[0][a + i], state[1][b + i], accumulator);
         }
         return accumulator;
     }
@@ -106,8 +104,7 @@ contract ChunkTest is StepBase {
         lo = bound(lo, 0, 100 - terms);
         a = bound(a, 0, 200 - terms);
         b = bound(b, 0, 130 - terms);
-        bytes memory descriptor =
-            _product(int64(uint64(a)) - int64(uint64(lo)), int64(uint64(b)) - int64(uint64(lo)));
+        bytes memory descriptor = _product(int64(uint64(a)) - int64(uint64(lo)), int64(uint64(b)) - int64(uint64(lo)));
         bytes memory openings = abi.encodePacked(_leaves(0, a, terms), _leaves(1, b, terms));
         uint256 computed = _prove(descriptor, uint64(lo), uint64(lo + terms), openings);
         vm.assertEq(computed, _expected(a, b, terms, INIT + 5));
@@ -254,14 +251,14 @@ contract ChunkTest is StepBase {
         for (uint256 i = 0; i < 5; i++) {
             bytes memory inputs = i == 3 ? bytes(hex"020003000100") : INPUTS;
             bytes memory descriptor = _folder(_plain(0), _plain(0), inputs, bodies[i]);
-            _refuse(descriptor, 0, 8, openings, OneStep.NotAProduct.selector);
+            _refuse(descriptor, 0, 8, openings, IOneStep.NotAProduct.selector);
         }
     }
 
     function test_lengths() public {
         bytes memory openings = abi.encodePacked(_openTwo(0, 0), _openTwo(1, 0));
-        _refuse(_product(0, 0), 0, 65, openings, OneStep.NotProvable.selector);
-        _refuse(_product(0, 0), 8, 8, openings, OneStep.NotProvable.selector);
+        _refuse(_product(0, 0), 0, 65, openings, IOneStep.NotProvable.selector);
+        _refuse(_product(0, 0), 8, 8, openings, IOneStep.NotProvable.selector);
         vm.assertEq(_prove(_product(60, 60), 0, 64, openings), _expected(60, 60, 64, INIT + 5));
     }
 
@@ -279,7 +276,7 @@ contract ChunkTest is StepBase {
         f.descriptor = _describe(hex"0100000003", hex"020000000100000041", INIT, operands, INPUTS, FMA);
         p.frame = _frame(f, LEAF, 65, INIT, 1);
         bytes memory rest = _rest(f, LEAF, openings);
-        vm.expectPartialRevert(OneStep.NotProvable.selector);
+        vm.expectPartialRevert(IOneStep.NotProvable.selector);
         oneStep.execute(p, "", rest);
     }
 }

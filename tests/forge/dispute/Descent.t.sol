@@ -5,7 +5,7 @@ import {Clock, Clocks, Result} from "../../../contracts/dispute/Clock.sol";
 import {Descent} from "../../../contracts/dispute/Descent.sol";
 import {DisputeGame} from "../../../contracts/dispute/DisputeGame.sol";
 import {Disputes} from "../../../contracts/dispute/Disputes.sol";
-import {OneStep} from "../../../contracts/dispute/OneStep.sol";
+import {IOneStep} from "../../../contracts/dispute/IOneStep.sol";
 import {Payloads} from "../../../contracts/dispute/Payloads.sol";
 import {Picks} from "../../../contracts/dispute/Picks.sol";
 import {Level} from "../../../contracts/dispute/Position.sol";
@@ -39,7 +39,8 @@ contract DescentTest is Base {
     }
 
     function _deploy(uint8 width) internal {
-        game = new DisputeGame(account("market"), new OneStep(), width, 7200, MOVE_GRACE);
+        game =
+            new DisputeGame(account("market"), IOneStep(vm.deployCode("OneStep.sol:OneStep")), width, 7200, MOVE_GRACE);
     }
 
     // --- the rules, once more ---

@@ -3,7 +3,7 @@ pragma solidity 0.8.37;
 
 import {DisputeGame} from "../../../contracts/dispute/DisputeGame.sol";
 import {Distance} from "../../../contracts/dispute/Distance.sol";
-import {OneStep} from "../../../contracts/dispute/OneStep.sol";
+import {IOneStep} from "../../../contracts/dispute/IOneStep.sol";
 import {Level} from "../../../contracts/dispute/Position.sol";
 import {KIND_DISTANCE, KIND_REPLAY, StartParams} from "../../../contracts/interfaces/IDisputeGame.sol";
 import {NaiveTree} from "../commitments/NaiveTree.sol";
@@ -70,7 +70,7 @@ abstract contract GameTest is Toy {
         asserter = vm.addr(ASSERTER_KEY);
         challenger = vm.addr(CHALLENGER_KEY);
         resolver = new Resolver();
-        game = new DisputeGame(address(resolver), new OneStep(), 4, REPLAY_GRACE, MOVE_GRACE);
+        game = new DisputeGame(address(resolver), IOneStep(vm.deployCode("OneStep.sol:OneStep")), 4, REPLAY_GRACE, MOVE_GRACE);
         _buildToy(2);
         challengerVersion = 1;
     }

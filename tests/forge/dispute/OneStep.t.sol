@@ -4,8 +4,7 @@ pragma solidity 0.8.37;
 import {ScalarMachine} from "../../../contracts/arithmetic/ScalarMachine.sol";
 import {MerkleBranch} from "../../../contracts/commitments/MerkleBranch.sol";
 import {Descriptor} from "../../../contracts/dispute/Descriptor.sol";
-import {Outcome, Picked} from "../../../contracts/dispute/IOneStep.sol";
-import {OneStep} from "../../../contracts/dispute/OneStep.sol";
+import {IOneStep, Outcome, Picked} from "../../../contracts/dispute/IOneStep.sol";
 import {Openings} from "../../../contracts/dispute/Opening.sol";
 import {Operands} from "../../../contracts/dispute/Operands.sol";
 import {Reader} from "../../../contracts/dispute/Reader.sol";
@@ -112,17 +111,17 @@ contract OneStepTest is StepBase {
     }
 
     function test_input_that_the_node_does_not_have() public {
-        _refuse(_mover(hex"0000", 0, hex"0001"), OneStep.InvalidInput.selector);
-        _refuse(_mover(hex"0400", 0, hex"0001"), OneStep.InvalidInput.selector);
-        _refuse(_mover(hex"0101", 0, hex"0001"), OneStep.InvalidInput.selector);
-        _refuse(_mover(hex"0200", 0, hex"0001"), OneStep.InvalidInput.selector);
-        _refuse(_mover(hex"0304", 0, hex"0001"), OneStep.InvalidInput.selector);
+        _refuse(_mover(hex"0000", 0, hex"0001"), IOneStep.InvalidInput.selector);
+        _refuse(_mover(hex"0400", 0, hex"0001"), IOneStep.InvalidInput.selector);
+        _refuse(_mover(hex"0101", 0, hex"0001"), IOneStep.InvalidInput.selector);
+        _refuse(_mover(hex"0200", 0, hex"0001"), IOneStep.InvalidInput.selector);
+        _refuse(_mover(hex"0304", 0, hex"0001"), IOneStep.InvalidInput.selector);
     }
 
     function test_map_has_no_accumulator() public {
         (Facts memory f, Picked memory p) =
             _ofWord(_describe(hex"00", hex"00", 0, hex"00", hex"0100", hex"000131000000"), 0);
-        vm.expectPartialRevert(OneStep.InvalidInput.selector);
+        vm.expectPartialRevert(IOneStep.InvalidInput.selector);
         oneStep.execute(p, "", _rest(f, LEAF, ""));
     }
 
@@ -183,9 +182,9 @@ contract OneStepTest is StepBase {
     function test_body_wants_as_many_values_as_instructions() public {
         bytes memory values = abi.encodePacked(uint32(107), uint32(215), uint32(0xff));
         (Facts memory f, Picked memory p) = _ofBody(0, values);
-        vm.expectRevert(OneStep.WrongValues.selector);
+        vm.expectRevert(IOneStep.WrongValues.selector);
         oneStep.execute(p, "", _rest(f, BODY, ""));
-        vm.expectRevert(OneStep.WrongValues.selector);
+        vm.expectRevert(IOneStep.WrongValues.selector);
         oneStep.execute(p, abi.encodePacked(values, uint8(0)), _rest(f, BODY, ""));
         p.index = 3;
         vm.expectRevert();
@@ -197,17 +196,17 @@ contract OneStepTest is StepBase {
         (Facts memory f, Picked memory p) = _ofBody(0, new bytes(12));
         p.level = TERMS;
         (p.lo, p.hi, p.frame) = (2, 3, _frame(f, TERMS, 4, 5, 3));
-        vm.expectPartialRevert(OneStep.NotProvable.selector);
+        vm.expectPartialRevert(IOneStep.NotProvable.selector);
         oneStep.execute(p, "", _rest(f, TERMS, ""));
         p.level = LEAF;
         p.frame = _frame(f, LEAF, 4, 5, 3);
-        vm.expectPartialRevert(OneStep.NotProvable.selector);
+        vm.expectPartialRevert(IOneStep.NotProvable.selector);
         oneStep.execute(p, "", _rest(f, LEAF, ""));
     }
 
     function test_values_belong_to_bodies() public {
         (Facts memory f, Picked memory p) = _ofTerm(_mover(hex"0100", 0, hex"0001"), 0, 0, 0);
-        vm.expectRevert(OneStep.WrongValues.selector);
+        vm.expectRevert(IOneStep.WrongValues.selector);
         oneStep.execute(p, hex"00000000", _rest(f, TERMS, ""));
     }
 
@@ -216,7 +215,7 @@ contract OneStepTest is StepBase {
         for (uint8 level = 0; level < 12; level++) {
             if (level == LEAF || level == TERMS || level == BODY) continue;
             p.level = level;
-            vm.expectPartialRevert(OneStep.NotProvable.selector);
+            vm.expectPartialRevert(IOneStep.NotProvable.selector);
             oneStep.execute(p, "", _rest(f, TERMS, ""));
         }
     }
@@ -235,27 +234,27 @@ contract OneStepTest is StepBase {
         for (uint256 i = 1; i < count + 1 + 3 * 33 + 4; i++) {
             if (i == count) continue;
             rest[i] ^= 0x10;
-            vm.expectPartialRevert(OneStep.WrongFacts.selector);
+            vm.expectPartialRevert(IOneStep.WrongFacts.selector);
             oneStep.execute(p, values, rest);
             rest[i] ^= 0x10;
         }
         // Element, term and accumulator.
         for (uint256 i = rest.length - 20; i < rest.length; i++) {
             rest[i] ^= 0x10;
-            vm.expectPartialRevert(OneStep.WrongFacts.selector);
+            vm.expectPartialRevert(IOneStep.WrongFacts.selector);
             oneStep.execute(p, values, rest);
             rest[i] ^= 0x10;
         }
         // The last byte of the descriptor, which the machine looks at later.
         rest[rest.length - 21] ^= 0x10;
-        vm.expectPartialRevert(OneStep.WrongFacts.selector);
+        vm.expectPartialRevert(IOneStep.WrongFacts.selector);
         oneStep.execute(p, values, rest);
     }
 
     function test_frame_of_another_level() public {
         (Facts memory f, Picked memory p) = _ofTerm(_mover(hex"0100", 0, hex"0001"), 0, 0, 0);
         p.frame = _frame(f, LEAF, 4, 0, 1);
-        vm.expectPartialRevert(OneStep.WrongFacts.selector);
+        vm.expectPartialRevert(IOneStep.WrongFacts.selector);
         oneStep.execute(p, "", _rest(f, TERMS, ""));
     }
 
@@ -265,7 +264,7 @@ contract OneStepTest is StepBase {
         bytes32[3] memory frames = [_frame(f, TERMS, 5, 0, 1), _frame(f, TERMS, 4, 1, 1), _frame(f, TERMS, 4, 0, 2)];
         for (uint256 i = 0; i < 3; i++) {
             p.frame = frames[i];
-            vm.expectPartialRevert(OneStep.WrongFacts.selector);
+            vm.expectPartialRevert(IOneStep.WrongFacts.selector);
             oneStep.execute(p, "", _rest(f, TERMS, ""));
         }
     }
@@ -278,7 +277,7 @@ contract OneStepTest is StepBase {
         (bytes32[] memory roots, uint8[] memory lower) = (new bytes32[](2), new uint8[](2));
         (roots[0], roots[1], lower[0], lower[1]) = (f.roots[0], f.roots[1], f.heights[0], f.heights[1]);
         (f.roots, f.heights) = (roots, lower);
-        vm.expectPartialRevert(OneStep.WrongFacts.selector);
+        vm.expectPartialRevert(IOneStep.WrongFacts.selector);
         oneStep.execute(p, "", _rest(f, TERMS, ""));
     }
 
@@ -304,7 +303,7 @@ contract OneStepTest is StepBase {
         (Facts memory f, Picked memory p) = _ofTerm(_mover(hex"0100", 0, hex"0001"), 0, 0, 0);
         bytes memory rest = _rest(f, TERMS, "");
         rest[0] = 0x02;
-        vm.expectPartialRevert(OneStep.InvalidFlag.selector);
+        vm.expectPartialRevert(IOneStep.InvalidFlag.selector);
         oneStep.execute(p, "", rest);
     }
 
@@ -316,9 +315,7 @@ contract OneStepTest is StepBase {
         int64 base = size == 1 || gather.length > 1 ? int64(0) : int64(1);
         bytes memory plain = _operand(1, 2, 1, 0, new int64[](1), hex"00", hex"00");
         bytes memory through = _operand(source, index, size, base, new int64[](1), hex"00", gather);
-        return _describe(
-            hex"00", hex"00", 0, abi.encodePacked(uint8(2), plain, through), hex"0201", hex"000131000000"
-        );
+        return _describe(hex"00", hex"00", 0, abi.encodePacked(uint8(2), plain, through), hex"0201", hex"000131000000");
     }
 
     function _read(bytes memory descriptor, bytes memory openings) private view returns (uint256) {
@@ -433,9 +430,7 @@ contract OneStepTest is StepBase {
         bytes memory second = _operand(1, 2, 1, 0, new int64[](1), hex"00", abi.encodePacked(hex"0101", limits));
         bytes memory operands = abi.encodePacked(uint8(3), plain, first, second);
         _refuseRead(
-            _describe(hex"00", hex"00", 0, operands, hex"0202", hex"000131000000"),
-            "",
-            Operands.InvalidOperand.selector
+            _describe(hex"00", hex"00", 0, operands, hex"0202", hex"000131000000"), "", Operands.InvalidOperand.selector
         );
     }
 

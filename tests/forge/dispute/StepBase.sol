@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {Outcome, Picked} from "../../../contracts/dispute/IOneStep.sol";
-import {OneStep} from "../../../contracts/dispute/OneStep.sol";
+import {IOneStep, Outcome, Picked} from "../../../contracts/dispute/IOneStep.sol";
 import {Base} from "../Base.sol";
 import {NaiveTree} from "../commitments/NaiveTree.sol";
 
@@ -39,7 +38,7 @@ abstract contract StepBase is Base {
         uint32 agreed;
     }
 
-    OneStep internal oneStep = new OneStep();
+    IOneStep internal oneStep = IOneStep(vm.deployCode("OneStep.sol:OneStep"));
     uint32[][] internal state;
     uint32[][] internal constants;
     /// @dev Heights of the opened subtrees that hold NODE, outermost first.

@@ -2,8 +2,7 @@
 pragma solidity 0.8.37;
 
 import {MerkleBranch} from "../../../contracts/commitments/MerkleBranch.sol";
-import {Picked} from "../../../contracts/dispute/IOneStep.sol";
-import {OneStep} from "../../../contracts/dispute/OneStep.sol";
+import {IOneStep, Picked} from "../../../contracts/dispute/IOneStep.sol";
 import {Openings} from "../../../contracts/dispute/Opening.sol";
 import {Reader} from "../../../contracts/dispute/Reader.sol";
 import {StepBase} from "./StepBase.sol";
@@ -29,7 +28,8 @@ contract SumTest is StepBase {
         bytes32 frame = keccak256(abi.encodePacked(PROGRAM, _x, _y, COMPONENT));
         frame = keccak256(abi.encodePacked(frame, uint32(slot), keccak256(descriptor)));
         p = Picked(SUM_LEAVES, 0, leaf, leaf + 1, 0, 0, frame);
-        rest = abi.encodePacked(PROGRAM, _x, _y, COMPONENT, uint32(slot), uint16(descriptor.length), descriptor, opening);
+        rest =
+            abi.encodePacked(PROGRAM, _x, _y, COMPONENT, uint32(slot), uint16(descriptor.length), descriptor, opening);
     }
 
     function test_whole_leaf() public {
@@ -65,12 +65,12 @@ contract SumTest is StepBase {
         (Picked memory p, bytes memory rest) = _case(0, 1, 3);
         for (uint256 i = 0; i < 3 * 32 + 1 + 4; i++) {
             rest[i] ^= 0x10;
-            vm.expectPartialRevert(OneStep.WrongFacts.selector);
+            vm.expectPartialRevert(IOneStep.WrongFacts.selector);
             oneStep.sum(p, rest);
             rest[i] ^= 0x10;
         }
         rest[3 * 32 + 1 + 4 + 2] ^= 0x01;
-        vm.expectPartialRevert(OneStep.WrongFacts.selector);
+        vm.expectPartialRevert(IOneStep.WrongFacts.selector);
         oneStep.sum(p, rest);
     }
 
@@ -79,7 +79,9 @@ contract SumTest is StepBase {
         uint256 opening = 4 + 256 + 4 * 32;
         for (uint256 i = rest.length - 2 * opening; i < rest.length; i += 11) {
             // The counts of the lists say how long branches are: other errors.
-            if (i < rest.length - 2 * opening + 4 || (i >= rest.length - opening && i < rest.length - opening + 4)) continue;
+            if (i < rest.length - 2 * opening + 4 || (i >= rest.length - opening && i < rest.length - opening + 4)) {
+                continue;
+            }
             rest[i] ^= 0x01;
             vm.expectRevert(Openings.WrongInclusionProof.selector);
             oneStep.sum(p, rest);
@@ -105,7 +107,7 @@ contract SumTest is StepBase {
     function test_other_levels() public {
         (Picked memory p, bytes memory rest) = _case(0, 1, 3);
         p.level = LEAF;
-        vm.expectPartialRevert(OneStep.NotProvable.selector);
+        vm.expectPartialRevert(IOneStep.NotProvable.selector);
         oneStep.sum(p, rest);
     }
 }
