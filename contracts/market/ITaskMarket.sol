@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {Claim, LogProof, Outcome, Task, Terms} from "./TaskTypes.sol";
+import {Claim, Dispute, LogProof, Outcome, Task, Terms} from "./TaskTypes.sol";
 
 /// @title ITaskMarket
 /// @notice The only contract that holds value: one task from its fee to its settlement, one function per verb.
 ///
-/// Open -> Training -> Committed -> Drawn -> Verdict -> Closed, with Verdict -> Disputed -> Verdict (claim stood) or Drawn (verdict void).
+/// Open -> Training -> Committed -> Drawn -> Verdict -> Closed, with Verdict -> Drawn when a challenger was right (verdict void).
 ///
 /// Who gets what when a task ends or somebody loses a stake (shares: `Settlement`; T is the treasury):
 /// | outcome | solver | verifier | challenger | submitter |
@@ -14,6 +14,7 @@ import {Claim, LogProof, Outcome, Task, Terms} from "./TaskTypes.sol";
 /// | rejected | - | fee + stake | - | rest of the escrow + share of the solver's stake, rest T |
 /// | challenger right | - | loses its stake and its seat | bond + share of that stake, rest T | - |
 /// | challenger wrong | - | share of the bond, rest T | loses its bond | - |
+/// | another challenger was right | - | - | bond | - |
 /// | solver defaults | - | stake | - | whole escrow + share of the solver's stake, rest T |
 /// | verifier defaults | - | loses its stake and its seat | - | share of that stake, rest T |
 /// | cancelled | - | stake | - | whole escrow |
@@ -32,10 +33,12 @@ import {Claim, LogProof, Outcome, Task, Terms} from "./TaskTypes.sol";
 ///   is bearable. The availability challenge, forced errors and the jackpot (fed by the treasury's share) come later behind the same
 ///   seams.
 /// - A segment that begins or ends in a zero state is rejected whatever its claim says, so that claim can't be challenged.
-/// - One dispute at a time, first come, first served: a verifier that lied and a challenger of its own can take the place again in the
-///   transaction in which they leave it. Each time keeps everybody else out for up to two clocks, and loses to the treasury half of a
-///   bond that has doubled: n times cost bond * (2^n - 1) / 2. Then the challenge window starts again in full. They can also raise the
-///   bond beyond what a watcher can pay, and lose half of it, so whoever guards a task holds more than lying in it can earn.
+/// - Everybody challenges for itself, at the same time and within the one window that starts with the verdict. Who waits for a challenge
+///   of somebody else may wait for a liar's friend. Open disputes delay settlement, all together by the longest duration of one.
+/// - The first challenger that wins takes the whole reward, the others get their bonds back. A verifier that lied and is caught can still
+///   lose to a friend first: it saves half of its stake, and who caught it goes away with the bond alone.
+/// - A verifier defends all its disputes at the same time. Half of the bond of each comes back to it, at the end: let it take no seat
+///   where that is less than what its moves cost.
 /// - A verdict that falls, or is not posted, costs its verifier a stake and everybody else time; the next verifier starts afresh.
 interface ITaskMarket {
     // Events: together they rebuild every field of every task.
@@ -64,7 +67,7 @@ interface ITaskMarket {
     event VerdictPosted(
         bytes32 indexed taskId, uint32 indexed verdict, address indexed verifier, bool accepted, uint64 deadline
     );
-    /// @notice Claim `claimIndex` of verdict `verdict` is in dispute; `bond` wei are in escrow.
+    /// @notice Claim `claimIndex` of verdict `verdict` is in dispute `dispute` of the game; `bond` wei are in escrow.
     event Challenged(
         bytes32 indexed taskId,
         uint32 indexed verdict,
@@ -75,11 +78,10 @@ interface ITaskMarket {
         uint8 component,
         uint256 bond
     );
-    /// @notice The claim stood (challengeable again until `deadline`, for twice the bond), or the verdict is void and its verifier gone
-    /// (`deadline` is zero).
-    event DisputeResolved(
-        bytes32 indexed taskId, uint32 indexed verdict, uint256 dispute, bool asserterWon, uint64 deadline
-    );
+    /// @notice The claim stood, or the verdict is void, its verifier gone and every other dispute about it moot.
+    event DisputeResolved(bytes32 indexed taskId, uint32 indexed verdict, uint256 indexed dispute, bool asserterWon);
+    /// @notice The challenger has its bond back, because the verdict fell in another dispute.
+    event DisputeMoot(bytes32 indexed taskId, uint32 indexed verdict, uint256 indexed dispute);
     /// @notice `verifier` missed its deadline and lost its seat and stake.
     event VerifierDefaulted(bytes32 indexed taskId, address indexed verifier);
     /// @notice The task is over and everything it held is credited.
@@ -95,7 +97,7 @@ interface ITaskMarket {
     error NotAllowed(address caller);
     /// @notice The terms break a rule; `field` names the first that does.
     error InvalidTerms(string field);
-    /// @notice The payment is not exactly what this needs, or the fee leaves no price.
+    /// @notice The payment is not what this needs, or the fee leaves no price.
     error WrongPayment(uint256 paid, uint256 expected);
     /// @notice The task is somewhere else in its life. Read it again: perhaps somebody made your move.
     error WrongStatus(bytes32 taskId, uint8 status);
@@ -127,6 +129,12 @@ interface ITaskMarket {
     error UnknownClaim(uint32 index);
     /// @notice The kind does not exist or does not go with the component, or the claim is about a zero state and so rejects anyhow.
     error InvalidChallenge(uint8 kind, uint8 component);
+    /// @notice The verdict waits for so many disputes.
+    error DisputesOpen(uint32 open);
+    /// @notice No challenge led to a dispute of this number.
+    error UnknownDispute(uint256 number);
+    /// @notice The verdict of this dispute stands, or its bond is paid out.
+    error NotMoot(uint256 number);
     /// @notice A hash is zero, which means nothing.
     error ZeroHash();
 
@@ -177,7 +185,8 @@ interface ITaskMarket {
     /// @notice The verifier answers for every drawn segment, in the order of the draw. The chain compares; the challenge window starts.
     function postVerdict(bytes32 taskId, Claim[] calldata claims, LogProof[] calldata proofs) external;
 
-    /// @notice Disputes one claim of the current verdict, with exactly `bondOf(taskId)`. One dispute at a time.
+    /// @notice Disputes one claim of the current verdict, with at least `bondOf(taskId)`. Disputes of others don't matter, except that
+    /// each raises the bond up to a bound; what is paid too much is credited, so that nobody can come in between.
     /// @param claimIndex Position of the claim in the verdict.
     /// @param claim The claim itself: one posted meanwhile by somebody else does not bind the challenger.
     /// @param kind 1 replay, 2 distance, 3 reference.
@@ -194,7 +203,10 @@ interface ITaskMarket {
         bytes calldata payload
     ) external payable;
 
-    /// @notice Anybody closes a task whose verdict stood through its challenge window.
+    /// @notice Anybody credits a challenger its bond of a dispute about a void verdict, without waiting for the game to end it.
+    function releaseBond(uint256 number) external;
+
+    /// @notice Anybody closes a task whose verdict stood through its challenge window and all disputes.
     function settle(bytes32 taskId) external;
 
     /// @notice Anybody closes a task whose solver missed its deadline.
@@ -214,9 +226,12 @@ interface ITaskMarket {
     /// @notice The terms of a task.
     function terms(bytes32 taskId) external view returns (Terms memory);
 
-    /// @notice What a challenger of the current verdict puts up, or has put up while it is in dispute: the bond of the terms, doubled for
-    /// every failed challenge of the same verdict.
+    /// @notice What the next challenger of the current verdict puts up: the bond of the terms, doubled for every challenge that the verdict
+    /// has seen, at most what a challenger wins.
     function bondOf(bytes32 taskId) external view returns (uint256);
+
+    /// @notice What is known about a dispute of the game; zeros if no challenge led to it.
+    function dispute(uint256 number) external view returns (Dispute memory);
 
     /// @notice The drawn segments of a task in the order of the draw. Reverts before the draw.
     function drawnSegments(bytes32 taskId) external view returns (uint32[] memory);

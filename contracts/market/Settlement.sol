@@ -16,13 +16,15 @@ library Settlement {
     /// @notice Of the bond of a challenger that lost a dispute, to the verifier.
     uint256 internal constant VERIFIER_OF_BOND = 5_000;
 
-    /// @notice Failed challenges that double the bond. The last doubling leaves it below 2^192, so a share of it can't overflow; long
-    /// before, it is more than anybody pays for a delay.
-    uint8 internal constant MAX_DOUBLINGS = 64;
+    /// @notice So many doublings lead from the smallest bond that `TermsRules` admits to the largest.
+    uint256 internal constant MAX_DOUBLINGS = 3;
 
-    /// @notice What a challenger of a verdict that withstood `failures` challenges puts up: each doubles it.
-    function bondAfter(uint128 bond, uint8 failures) internal pure returns (uint256) {
-        return uint256(bond) << failures;
+    /// @notice What a challenger puts up: the bond of the terms, doubled for each challenge that the verdict has seen before, but never
+    /// more than the challenger wins if it is right. So nobody is priced out by challenges of others, whoever they are.
+    function bondOf(uint128 bond, uint128 verifierStake, uint256 earlier) internal pure returns (uint256) {
+        uint256 doubled = uint256(bond) << (earlier < MAX_DOUBLINGS ? earlier : MAX_DOUBLINGS);
+        uint256 reward = shareDown(verifierStake, CHALLENGER_OF_VERIFIER_STAKE);
+        return doubled < reward ? doubled : reward;
     }
 
     /// @notice `amount * points / 10000`, rounded down; the treasury gets what rounding leaves.

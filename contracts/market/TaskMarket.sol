@@ -10,7 +10,7 @@ import {ITaskMarket} from "./ITaskMarket.sol";
 import {Ledger} from "./Ledger.sol";
 import {SegmentDraw} from "./SegmentDraw.sol";
 import {Settlement} from "./Settlement.sol";
-import {Claim, LogProof, Outcome, Status, Task, Terms} from "./TaskTypes.sol";
+import {Claim, Dispute, LogProof, Outcome, Status, Task, Terms} from "./TaskTypes.sol";
 import {TermsRules} from "./TermsRules.sol";
 
 /// @title TaskMarket
@@ -30,7 +30,7 @@ contract TaskMarket is ITaskMarket, IDisputeResolver, Ledger {
     address private immutable _deployer;
     mapping(bytes32 taskId => Task) private _tasks;
     mapping(bytes32 taskId => Terms) private _terms;
-    mapping(uint256 dispute => bytes32 taskId) private _disputedTasks;
+    mapping(uint256 number => Dispute) private _disputes;
     mapping(bytes32 taskId => mapping(uint32 verdict => mapping(uint256 index => bytes32))) private _claimHashes;
 
     /// @param beacon_ Source of randomness.
@@ -217,51 +217,55 @@ contract TaskMarket is ITaskMarket, IDisputeResolver, Ledger {
             revert UnknownClaim(claimIndex);
         }
         if (claim.start == 0 || claim.end == 0) revert InvalidChallenge(kind, component);
-        _expectPayment(bondOf(taskId));
-        StartParams memory params = _startParams(taskId, t.verifier, claim, kind, component);
-        t.status = Status.Disputed;
-        t.deadline = 0;
-        t.challenger = msg.sender;
-        // The game is fixed, gives an id that is never zero and does not call back here: nothing can move the task in between.
-        uint256 dispute = game.start(params, header, payload);
-        t.dispute = dispute;
-        _disputedTasks[dispute] = taskId;
-        emit Challenged(taskId, t.verdicts, msg.sender, dispute, claimIndex, kind, component, msg.value);
+        uint256 bond = _takeBond(taskId);
+        // The game is fixed, numbers every dispute anew and does not call back here: nothing can move the task in between.
+        uint256 number = game.start(_startParams(taskId, t.verifier, claim, kind, component), header, payload);
+        _disputes[number] = Dispute(taskId, msg.sender, t.verdicts, t.challenges++, false);
+        ++t.open;
+        emit Challenged(taskId, t.verdicts, msg.sender, number, claimIndex, kind, component, bond);
     }
 
     /// @inheritdoc IDisputeResolver
     function onResolved(uint256 number, bool asserterWon) external {
         _onlyCaller(address(game));
-        bytes32 taskId = _disputedTasks[number];
-        Task storage t = _expect(taskId, Status.Disputed);
-        if (number != t.dispute) revert NotAllowed(msg.sender);
-        Terms storage s = _terms[taskId];
-        (address verifier, address challenger, uint256 bond) = (t.verifier, t.challenger, bondOf(taskId));
-        t.dispute = 0;
-        t.challenger = address(0);
+        Dispute storage d = _disputes[number];
+        if (d.taskId == 0) revert UnknownDispute(number);
+        // Nothing below may fail for a dispute that there is: the game could never end it.
+        if (d.released) return;
+        if (!_isLive(d)) return _releaseMoot(number, d);
+        (bytes32 taskId, address challenger) = (d.taskId, d.challenger);
+        (Task storage t, Terms storage s) = (_tasks[taskId], _terms[taskId]);
+        (address verifier, uint256 bond) = (t.verifier, _bondOf(d));
+        d.released = true;
+        emit DisputeResolved(taskId, d.verdict, number, asserterWon);
         if (asserterWon) {
-            t.status = Status.Verdict;
-            t.deadline = _from(s.challengeWindow);
-            if (t.failures < Settlement.MAX_DOUBLINGS) ++t.failures;
-        } else {
-            t.status = Status.Drawn;
-            t.failures = 0;
-            t.verifier = address(0);
-            t.accepted = false;
-        }
-        emit DisputeResolved(taskId, t.verdicts, number, asserterWon, t.deadline);
-        if (asserterWon) {
+            --t.open;
             _slash(taskId, bond, verifier, Settlement.VERIFIER_OF_BOND);
         } else {
+            t.status = Status.Drawn;
+            t.deadline = 0;
+            t.verifier = address(0);
+            t.accepted = false;
+            t.challenges = 0;
+            t.open = 0;
             _credit(taskId, challenger, bond);
             _slash(taskId, s.verifierStake, challenger, Settlement.CHALLENGER_OF_VERIFIER_STAKE);
         }
     }
 
     /// @inheritdoc ITaskMarket
+    function releaseBond(uint256 number) external {
+        Dispute storage d = _disputes[number];
+        if (d.taskId == 0) revert UnknownDispute(number);
+        if (d.released || _isLive(d)) revert NotMoot(number);
+        _releaseMoot(number, d);
+    }
+
+    /// @inheritdoc ITaskMarket
     function settle(bytes32 taskId) external {
         Task storage t = _expect(taskId, Status.Verdict);
         _after(t.deadline);
+        if (t.open > 0) revert DisputesOpen(t.open);
         Terms storage s = _terms[taskId];
         _close(taskId, t, t.accepted ? Outcome.Accepted : Outcome.Rejected);
         _credit(taskId, t.verifier, uint256(s.verifierFee) + s.verifierStake);
@@ -313,7 +317,13 @@ contract TaskMarket is ITaskMarket, IDisputeResolver, Ledger {
 
     /// @inheritdoc ITaskMarket
     function bondOf(bytes32 taskId) public view returns (uint256) {
-        return Settlement.bondAfter(_terms[taskId].bond, _tasks[taskId].failures);
+        Terms storage s = _terms[taskId];
+        return Settlement.bondOf(s.bond, s.verifierStake, _tasks[taskId].challenges);
+    }
+
+    /// @inheritdoc ITaskMarket
+    function dispute(uint256 number) external view returns (Dispute memory) {
+        return _disputes[number];
     }
 
     /// @inheritdoc ITaskMarket
@@ -383,6 +393,31 @@ contract TaskMarket is ITaskMarket, IDisputeResolver, Ledger {
         t.outcome = outcome;
         t.deadline = 0;
         emit TaskClosed(taskId, outcome);
+    }
+
+    /// @dev Who pays more than the bond gets the rest back: the bond may have grown since it looked.
+    function _takeBond(bytes32 taskId) private returns (uint256 bond) {
+        bond = bondOf(taskId);
+        if (msg.value < bond) revert WrongPayment(msg.value, bond);
+        if (msg.value > bond) _credit(taskId, msg.sender, msg.value - bond);
+    }
+
+    /// @dev The verdict stands unless a dispute about it was lost, and is not settled before all are resolved.
+    function _isLive(Dispute storage d) private view returns (bool) {
+        Task storage t = _tasks[d.taskId];
+        return t.status == Status.Verdict && t.verdicts == d.verdict;
+    }
+
+    function _bondOf(Dispute storage d) private view returns (uint256) {
+        Terms storage s = _terms[d.taskId];
+        return Settlement.bondOf(s.bond, s.verifierStake, d.earlier);
+    }
+
+    /// @dev Another dispute has made the verdict void: whoever is right in this one, the challenger loses nothing.
+    function _releaseMoot(uint256 number, Dispute storage d) private {
+        d.released = true;
+        emit DisputeMoot(d.taskId, d.verdict, number);
+        _credit(d.taskId, d.challenger, _bondOf(d));
     }
 
     /// @dev Splits lost money between one party and the treasury.

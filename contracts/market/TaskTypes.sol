@@ -14,11 +14,11 @@ struct Terms {
     uint128 workUnits; // weighted operations of the whole training
     uint128 solverStake;
     uint128 verifierStake;
-    uint128 bond; // what the first challenger of a verdict puts up; every failed challenge doubles it for the next
+    uint128 bond; // what the first challenger of a verdict puts up; see `Settlement.bondOf` for the next
     uint128 verifierFee;
     uint32 trainingWindow; // from acceptance to the committed learning proof
     uint32 verificationWindow; // from the draw, or from joining after it, to the verdict
-    uint32 challengeWindow; // from the verdict, or from a failed challenge, to settlement
+    uint32 challengeWindow; // from the verdict; what is challenged in it may end later
     uint32 clock; // budget of each side in a dispute
 }
 
@@ -29,8 +29,7 @@ enum Status {
     Training, // until deadline the solver may commit
     Committed, // waits for the beacon
     Drawn, // until deadline the verifier may post a verdict; no clock runs while nobody is verifier
-    Verdict, // until deadline anybody may challenge
-    Disputed, // waits for the game
+    Verdict, // until deadline anybody may challenge; then it waits for the disputes that are open
     Closed // everything is paid out
 }
 
@@ -51,19 +50,27 @@ struct Task {
     bool profiled; // thresholds are set
     bool accepted; // what the current verdict says
     uint32 verdicts; // number of the current verdict; the first is 1
-    uint8 failures; // failed challenges of the current verdict, counted up to 64
     address verifier;
     uint64 deadline; // last second of what the status allows; zero while no clock runs
     address solver;
     uint64 logSize; // entries of the checkpoint log
-    address challenger; // of the current dispute
     uint64 round; // beacon round that draws the segments
     uint128 fee; // in escrow: maximum price and verifierFee
+    uint32 challenges; // of the current verdict, whatever became of them
+    uint32 open; // of them, those whose dispute is not resolved
     uint128 price; // agreed with the solver
     uint64[3] thresholds; // by component, squared relative distance times 2^64
     bytes32 logRoot;
     bytes32 seed;
-    uint256 dispute; // id of the current dispute
+}
+
+/// @notice One challenge of one verdict.
+struct Dispute {
+    bytes32 taskId;
+    address challenger;
+    uint32 verdict; // that it is about
+    uint32 earlier; // challenges that this verdict had seen before: what the bond depends on
+    bool released; // the bond is paid out
 }
 
 /// @notice What a verifier says about one drawn segment, see docs/spec/verdict.md.

@@ -22,8 +22,8 @@ CHALLENGER_OF_VERIFIER_STAKE = 5_000
 VERIFIER_OF_BOND = 5_000
 """Of the bond of a challenger that lost a dispute, to the verifier."""
 
-MAX_DOUBLINGS = 64
-"""Failed challenges that double the bond."""
+MAX_DOUBLINGS = 3
+"""Challenges that double the bond: from the smallest that the terms may ask for to the largest."""
 
 
 @dataclass(frozen=True)
@@ -77,9 +77,12 @@ def share_down(amount: int, points: int) -> int:
     return amount * points // WHOLE
 
 
-def bond_after(bond: int, failures: int) -> int:
-    """What a challenger puts up against a verdict that withstood ``failures`` challenges: each has doubled the bond."""
-    return bond << min(failures, MAX_DOUBLINGS)
+def bond_after(bond: int, verifier_stake: int, earlier: int) -> int:
+    """What a challenger puts up against a verdict that has seen ``earlier`` challenges, in wei.
+
+    Each has doubled the bond of the terms; it is never more than what the challenger wins if it is right.
+    """
+    return min(bond << min(earlier, MAX_DOUBLINGS), share_down(verifier_stake, CHALLENGER_OF_VERIFIER_STAKE))
 
 
 def accepted(deal: Deal) -> Payout:
@@ -111,6 +114,11 @@ def challenger_wrong(deal: Deal) -> Payout:
     """The claim stands: releases the bond."""
     share = share_down(deal.bond, VERIFIER_OF_BOND)
     return Payout(verifier=share, treasury=deal.bond - share)
+
+
+def challenge_moot(deal: Deal) -> Payout:
+    """The verdict fell in another dispute: releases the bond."""
+    return Payout(challenger=deal.bond)
 
 
 def solver_defaulted(deal: Deal) -> Payout:

@@ -27,6 +27,7 @@ def payout_vectors() -> dict[str, Any]:
         Deal(10 * ETHER, 8 * ETHER, ETHER, 5 * ETHER, 3 * ETHER, ETHER),
         Deal(ETHER, ETHER - 1, 1, 2, 2, 1),
         Deal(1_000_003, 900_001, 99_991, 199_999, 31, 13),
+        Deal(1_000_003, 900_001, 99_991, 199_999, 1_601, 101),
         Deal((1 << 96) + 1, 1 << 95, (1 << 80) + 1, (1 << 81) + 3, (1 << 79) + 1, (1 << 78) - 1),
     ]
     rows = {
@@ -44,17 +45,19 @@ def payout_vectors() -> dict[str, Any]:
             {
                 **{name: str(amount) for name, amount in asdict(deal).items()},
                 **{row: {who: str(wei) for who, wei in asdict(pay(deal)).items()} for row, pay in rows.items()},
-                "challengerWrongAgain": _again(deal, payouts.challenger_wrong),
-                "challengerRightAtLast": _again(deal, payouts.challenger_right),
+                "challengeMoot": _after(1, deal, payouts.challenge_moot),
+                "challengerWrongAgain": _after(5, deal, payouts.challenger_wrong),
+                "challengerRightAtLast": _after(5, deal, payouts.challenger_right),
             }
             for deal in deals
         ],
     }
 
 
-def _again(deal: Deal, pay: Callable[[Deal], Payout]) -> dict[str, str]:
-    """What the challenge after five failed ones pays."""
-    return {who: str(wei) for who, wei in asdict(pay(replace(deal, bond=payouts.bond_after(deal.bond, 5)))).items()}
+def _after(earlier: int, deal: Deal, pay: Callable[[Deal], Payout]) -> dict[str, str]:
+    """What the challenge after ``earlier`` others pays."""
+    bond = payouts.bond_after(deal.bond, deal.verifier_stake, earlier)
+    return {who: str(wei) for who, wei in asdict(pay(replace(deal, bond=bond))).items()}
 
 
 def draw_vectors() -> dict[str, Any]:

@@ -1,8 +1,6 @@
 """Every row of the settlement table: each wei in is a wei out, and nobody profits from the whole of a slash."""
 
 from collections.abc import Callable
-from dataclasses import replace
-from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -41,6 +39,7 @@ ROWS: list[tuple[Callable[[Deal], Payout], Callable[[Deal], int], Payout]] = [
         Payout(challenger=51 + 151, treasury=152),
     ),
     (payouts.challenger_wrong, lambda d: d.bond, Payout(verifier=25, treasury=26)),
+    (payouts.challenge_moot, lambda d: d.bond, Payout(challenger=51)),
     (
         payouts.solver_defaulted,
         lambda d: d.fee + d.solver_stake + d.verifier_stake,
@@ -90,14 +89,24 @@ def test_disputing_oneself_costs_half_of_the_stake(deal: Deal) -> None:
     assert deal.bond - wrong.verifier == (deal.bond + 1) // 2
 
 
-def test_holding_a_dispute_costs_as_much_as_all_times_before() -> None:
-    """A verifier and its own challenger burn half of a bond that doubles, until it stops doubling."""
-    bonds = [payouts.bond_after(DEAL.bond, failures) for failures in range(67)]
-    assert bonds[:4] == [51, 102, 204, 408]
-    assert all(later == 2 * earlier for earlier, later in pairwise(bonds[:65]))
-    assert bonds[64:] == [51 << 64] * 3
-    burnt = sum(payouts.challenger_wrong(replace(DEAL, bond=bond)).treasury for bond in bonds[:10])
-    assert burnt >= 51 * (2**10 - 1) // 2
+def test_bonds_double_up_to_what_a_challenger_wins() -> None:
+    """However many challenges a verdict has seen, who is right risks no more than it wins."""
+    assert [payouts.bond_after(20, 303, earlier) for earlier in range(5)] == [20, 40, 80, 151, 151]
+    assert [payouts.bond_after(19, 303, earlier) for earlier in range(5)] == [19, 38, 76, 151, 151]
+    assert payouts.bond_after(19, 303, 2**32 - 1) == 151
+
+
+@given(stake=st.integers(2, 1 << 128), place=st.integers(0, (1 << 128) - 1), earlier=st.integers(0, 100))
+def test_no_bond_exceeds_the_reward_and_none_is_below_that_of_the_terms(stake: int, place: int, earlier: int) -> None:
+    low, high = -(-stake // 16), stake // 2
+    bond = low + place % (high - low + 1)
+    assert bond <= payouts.bond_after(bond, stake, earlier) <= payouts.bond_after(bond, stake, earlier + 1) <= high
+    assert payouts.bond_after(bond, stake, payouts.MAX_DOUBLINGS) == high
+
+
+@given(deal=deals())
+def test_a_moot_challenge_costs_nothing(deal: Deal) -> None:
+    assert payouts.challenge_moot(deal) == Payout(challenger=deal.bond)
 
 
 @pytest.mark.parametrize(

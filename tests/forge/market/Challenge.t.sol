@@ -3,7 +3,7 @@ pragma solidity 0.8.37;
 
 import {StartParams} from "../../../contracts/interfaces/IDisputeGame.sol";
 import {ITaskMarket} from "../../../contracts/market/ITaskMarket.sol";
-import {Claim, LogProof, Status, Task, Terms} from "../../../contracts/market/TaskTypes.sol";
+import {Claim, LogProof, Status} from "../../../contracts/market/TaskTypes.sol";
 import {MarketBase} from "./MarketBase.sol";
 
 contract ChallengeTest is MarketBase {
@@ -87,31 +87,18 @@ contract ChallengeTest is MarketBase {
         market.challenge{value: 1 ether}(id, 0, old, 1, 0, HEADER, PAYLOAD);
     }
 
-    function test_the_bond_is_exact_and_the_verifier_does_not_fight_itself() public {
+    function test_the_bond_is_paid_and_the_verifier_does_not_fight_itself() public {
         _toVerdict(true);
         Claim memory claim = _claim(0);
         vm.prank(challenger);
         vm.expectRevert(abi.encodeWithSelector(ITaskMarket.WrongPayment.selector, 1 ether - 1, 1 ether));
         market.challenge{value: 1 ether - 1}(id, 0, claim, 1, 0, HEADER, PAYLOAD);
+        vm.assertEq(market.task(id).open, 0);
         vm.prank(verifier);
         vm.expectRevert(abi.encodeWithSelector(ITaskMarket.NotAllowed.selector, verifier));
         market.challenge{value: 1 ether}(id, 0, claim, 1, 0, HEADER, PAYLOAD);
         vm.prank(solver);
         market.challenge{value: 1 ether}(id, 0, claim, 1, 0, HEADER, PAYLOAD);
-    }
-
-    function test_one_dispute_at_a_time_and_no_settlement_meanwhile() public {
-        _toDisputed(true);
-        Claim memory claim = _claim(1);
-        vm.prank(solver);
-        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.WrongStatus.selector, id, uint8(Status.Disputed)));
-        market.challenge{value: 1 ether}(id, 1, claim, 1, 0, HEADER, PAYLOAD);
-        _pass(1_000 days);
-        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.WrongStatus.selector, id, uint8(Status.Disputed)));
-        market.settle(id);
-        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.WrongStatus.selector, id, uint8(Status.Disputed)));
-        market.claimVerifierDefault(id);
-        _expectConserved();
     }
 
     function test_the_last_second_counts() public {
@@ -133,71 +120,6 @@ contract ChallengeTest is MarketBase {
         market.settle(id);
         vm.expectRevert(abi.encodeWithSelector(ITaskMarket.WrongStatus.selector, id, uint8(Status.Closed)));
         market.settle(id);
-    }
-
-    function test_losing_on_purpose_does_not_eat_the_window() public {
-        _toVerdict(true);
-        for (uint256 i = 0; i < 3; ++i) {
-            _pass(20 minutes);
-            _challenge();
-            _pass(5 days);
-            game.finish(true);
-            vm.assertEq(market.task(id).deadline, vm.getBlockTimestamp() + 20 minutes);
-        }
-        _challenge();
-        game.finish(false);
-        _expectStatus(Status.Drawn);
-        vm.assertFalse(market.task(id).accepted);
-    }
-
-    /// @dev The verifier and its own challenger can hold the only place for a dispute, and each time costs as much as all before.
-    function test_every_failed_challenge_doubles_the_next_bond() public {
-        _toVerdict(true);
-        uint256 burnt = 0;
-        for (uint256 i = 0; i < 6; ++i) {
-            uint256 bond = 1 ether << i;
-            vm.assertEq(market.bondOf(id), bond);
-            _challenge();
-            vm.assertEq(market.bondOf(id), bond);
-            _expectConserved();
-            game.finish(true);
-            burnt += bond / 2;
-            vm.assertEq(market.credits(treasury), burnt);
-            vm.assertEq(market.credits(verifier), burnt);
-            _expectConserved();
-        }
-        vm.assertEq(burnt, 31.5 ether);
-        Claim memory claim = _claim(0);
-        vm.prank(solver);
-        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.WrongPayment.selector, 1 ether, 64 ether));
-        market.challenge{value: 1 ether}(id, 0, claim, 1, 0, HEADER, PAYLOAD);
-    }
-
-    function test_who_is_right_gets_the_doubled_bond_back() public {
-        _toVerdict(true);
-        for (uint256 i = 0; i < 3; ++i) {
-            _challenge();
-            game.finish(true);
-        }
-        Claim memory claim = _claim(0);
-        vm.prank(solver);
-        vm.expectEmit(address(market));
-        emit ITaskMarket.Challenged(id, 1, solver, 4, 0, 1, 0, 8 ether);
-        market.challenge{value: 8 ether}(id, 0, claim, 1, 0, HEADER, PAYLOAD);
-        game.finish(false);
-        vm.assertEq(market.credits(solver), 8 ether + 1.5 ether);
-        _expectConserved();
-    }
-
-    function test_a_new_verdict_starts_with_the_bond_of_the_terms() public {
-        _toDisputed(true);
-        game.finish(true);
-        _challenge();
-        game.finish(false);
-        vm.assertEq(market.task(id).failures, 0);
-        _join(nextVerifier);
-        _verdict(nextVerifier, true);
-        vm.assertEq(market.bondOf(id), 1 ether);
     }
 
     /// @dev The chain rejects a segment with a zero state whatever the verifier says about it: there is nothing to disagree with.
@@ -226,36 +148,10 @@ contract ChallengeTest is MarketBase {
         _toDisputed(true);
         vm.expectRevert(abi.encodeWithSelector(ITaskMarket.NotAllowed.selector, address(this)));
         market.onResolved(1, false);
-        bytes memory noTask = abi.encodeWithSelector(ITaskMarket.WrongStatus.selector, bytes32(0), uint8(Status.None));
-        vm.expectRevert(noTask);
-        game.report(2, false);
-        vm.expectRevert(noTask);
-        game.report(0, false);
-        game.finish(false);
-        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.WrongStatus.selector, id, uint8(Status.Drawn)));
-        game.finish(false);
-    }
-
-    function test_an_old_dispute_does_not_end_a_new_one() public {
-        _toDisputed(true);
-        game.finish(true);
-        _challenge();
-        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.NotAllowed.selector, address(game)));
-        game.report(1, false);
-        vm.expectEmit(address(market));
-        emit ITaskMarket.DisputeResolved(id, 1, 2, false, 0);
-        game.finish(false);
-    }
-
-    function test_nothing_of_a_dispute_is_left_in_the_task() public {
-        _toDisputed(true);
-        game.finish(false);
-        Task memory t = market.task(id);
-        vm.assertEq(t.dispute, 0);
-        vm.assertEq(t.challenger, address(0));
-        vm.assertEq(t.deadline, 0);
-        vm.expectRevert(ITaskMarket.NoVerifier.selector);
-        market.claimVerifierDefault(id);
+        for (uint256 number = 0; number <= 2; number += 2) {
+            vm.expectRevert(abi.encodeWithSelector(ITaskMarket.UnknownDispute.selector, number));
+            game.report(number, false);
+        }
     }
 
     function _challengeSum(uint8 kind, uint8 component) private returns (StartParams memory) {
@@ -264,47 +160,5 @@ contract ChallengeTest is MarketBase {
         vm.prank(challenger);
         market.challenge{value: 1 ether}(id, 0, claim, kind, component, HEADER, PAYLOAD);
         return game.started();
-    }
-}
-
-/// @notice Doubling has to end before a number overflows, or the last dispute could never be resolved.
-contract SmallestBondTest is MarketBase {
-    function _terms() internal view override returns (Terms memory s) {
-        s = super._terms();
-        (s.bond, s.verifierStake) = (1, 2);
-    }
-
-    function test_the_doubling_ends() public {
-        _toVerdict(true);
-        for (uint256 i = 0; i < 66; ++i) {
-            vm.assertEq(market.bondOf(id), i < 64 ? 1 << i : 1 << 64);
-            vm.deal(challenger, 1 << 64);
-            _challenge();
-            game.finish(true);
-        }
-        vm.assertEq(market.task(id).failures, 64);
-        _expectConserved();
-    }
-}
-
-/// @notice The largest stake with the largest bond, doubled as often as it gets.
-contract LargestBondTest is MarketBase {
-    function _terms() internal view override returns (Terms memory s) {
-        s = super._terms();
-        (s.bond, s.verifierStake) = (type(uint128).max / 2, type(uint128).max);
-    }
-
-    function test_no_sum_overflows() public {
-        vm.deal(verifier, type(uint128).max);
-        _toVerdict(true);
-        for (uint256 i = 0; i < 65; ++i) {
-            vm.deal(challenger, market.bondOf(id));
-            _challenge();
-            game.finish(true);
-        }
-        vm.deal(challenger, market.bondOf(id));
-        _challenge();
-        game.finish(false);
-        _expectConserved();
     }
 }

@@ -16,6 +16,8 @@ contract ConservationTest is Base {
     uint256 private statuses;
     uint256 private outcomes;
     uint256 private intrusions;
+    uint256 private moot;
+    uint256 private mostOpen;
 
     function setUp() public {
         handler = new MarketHandler();
@@ -27,13 +29,15 @@ contract ConservationTest is Base {
     }
 
     function targetSelectors() external view returns (FuzzSelector[] memory targets) {
-        bytes4[] memory selectors = new bytes4[](8);
+        bytes4[] memory selectors = new bytes4[](10);
         selectors[0] = MarketHandler.submit.selector;
         selectors[1] = MarketHandler.intrude.selector;
         selectors[2] = MarketHandler.withdraw.selector;
         selectors[3] = MarketHandler.pass.selector;
+        selectors[4] = MarketHandler.resolve.selector;
+        selectors[5] = MarketHandler.release.selector;
         // Most moves take a task further, or the long way to settlement would hardly ever be walked.
-        for (uint256 i = 4; i < selectors.length; ++i) {
+        for (uint256 i = 6; i < selectors.length; ++i) {
             selectors[i] = MarketHandler.advance.selector;
         }
         targets = new FuzzSelector[](1);
@@ -55,15 +59,19 @@ contract ConservationTest is Base {
             }
             _note();
         }
-        vm.assertEq(statuses, 0xfe);
+        vm.assertEq(statuses, 0x7e);
         vm.assertEq(outcomes, 0x1e);
         vm.assertGt(intrusions, 0);
+        vm.assertGt(moot, 0);
+        vm.assertGt(mostOpen, 2);
     }
 
     function _act(uint256 dice) private {
-        if (dice % 8 == 0) handler.submit(dice >> 8);
-        else if (dice % 8 < 4) handler.intrude(dice >> 8, dice >> 16, dice >> 24, uint128((dice >> 32) % 2 ether));
-        else if (dice % 8 == 4) handler.withdraw(dice >> 8);
+        if (dice % 10 == 8) handler.resolve(dice >> 8, dice >> 16);
+        else if (dice % 10 == 9) handler.release(dice >> 8);
+        else if (dice % 10 == 0) handler.submit(dice >> 8);
+        else if (dice % 10 < 3) handler.intrude(dice >> 8, dice >> 16, dice >> 24, uint128((dice >> 32) % 2 ether));
+        else if (dice % 10 == 3) handler.withdraw(dice >> 8);
         else handler.advance(dice >> 8, dice >> 16);
     }
 
@@ -75,5 +83,7 @@ contract ConservationTest is Base {
             if (handler.ended(Outcome(i)) > 0) outcomes |= 1 << i;
         }
         intrusions += handler.intrusions();
+        moot += handler.moot();
+        if (handler.mostOpen() > mostOpen) mostOpen = handler.mostOpen();
     }
 }

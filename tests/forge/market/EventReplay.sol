@@ -3,15 +3,16 @@ pragma solidity 0.8.37;
 
 import {ITaskMarket} from "../../../contracts/market/ITaskMarket.sol";
 import {Ledger} from "../../../contracts/market/Ledger.sol";
-import {Outcome, Status, Task, Terms} from "../../../contracts/market/TaskTypes.sol";
+import {Dispute, Outcome, Status, Task, Terms} from "../../../contracts/market/TaskTypes.sol";
 import {Vm} from "../Base.sol";
 
-/// @notice A bot that lost its disk: rebuilds tasks, terms and credits from nothing but the market's events.
+/// @notice A bot that lost its disk: rebuilds tasks, terms, disputes and credits from nothing but the market's events.
 contract EventReplay {
     mapping(address account => uint256) public credits;
     address public game;
     mapping(bytes32 taskId => Task) private _tasks;
     mapping(bytes32 taskId => Terms) private _terms;
+    mapping(uint256 number => Dispute) private _disputes;
 
     function task(bytes32 taskId) external view returns (Task memory) {
         return _tasks[taskId];
@@ -19,6 +20,10 @@ contract EventReplay {
 
     function terms(bytes32 taskId) external view returns (Terms memory) {
         return _terms[taskId];
+    }
+
+    function dispute(uint256 number) external view returns (Dispute memory) {
+        return _disputes[number];
     }
 
     function replay(Vm.Log calldata log) external {
@@ -73,14 +78,21 @@ contract EventReplay {
             (t.accepted, t.deadline) = abi.decode(log.data, (bool, uint64));
             (t.verdicts, t.status) = (uint32(uint256(log.topics[2])), Status.Verdict);
         } else if (topic == ITaskMarket.Challenged.selector) {
-            (t.dispute,,,,) = abi.decode(log.data, (uint256, uint32, uint8, uint8, uint256));
-            (t.challenger, t.status, t.deadline) = (_address(log.topics[3]), Status.Disputed, 0);
+            (uint256 number,,,,) = abi.decode(log.data, (uint256, uint32, uint8, uint8, uint256));
+            _disputes[number] =
+                Dispute(log.topics[1], _address(log.topics[3]), uint32(uint256(log.topics[2])), t.challenges, false);
+            ++t.challenges;
+            ++t.open;
         } else if (topic == ITaskMarket.DisputeResolved.selector) {
-            bool stood;
-            (, stood, t.deadline) = abi.decode(log.data, (uint256, bool, uint64));
-            (t.challenger, t.dispute, t.status) = (address(0), 0, stood ? Status.Verdict : Status.Drawn);
-            if (!stood) (t.verifier, t.accepted, t.failures) = (address(0), false, 0);
-            else if (t.failures < 64) ++t.failures;
+            _disputes[uint256(log.topics[3])].released = true;
+            if (abi.decode(log.data, (bool))) {
+                --t.open;
+            } else {
+                (t.status, t.verifier, t.deadline, t.accepted) = (Status.Drawn, address(0), 0, false);
+                (t.challenges, t.open) = (0, 0);
+            }
+        } else if (topic == ITaskMarket.DisputeMoot.selector) {
+            _disputes[uint256(log.topics[3])].released = true;
         } else if (topic == ITaskMarket.VerifierDefaulted.selector) {
             (t.verifier, t.deadline) = (address(0), 0);
         } else if (topic == ITaskMarket.TaskClosed.selector) {

@@ -53,7 +53,13 @@ contract EventsTest is MarketBase {
         _toDisputed(true);
         game.finish(true);
         _challenge();
-        game.finish(false);
+        _challenge(solver);
+        _challenge(nextVerifier);
+        _expectRebuilt();
+        game.report(3, false);
+        _expectRebuilt();
+        market.releaseBond(2);
+        game.report(4, true);
         _expectRebuilt();
         _join(verifier);
         _expectRebuilt();
@@ -96,6 +102,9 @@ contract EventsTest is MarketBase {
         if (market.task(id).status != Status.None) {
             vm.assertEq(keccak256(abi.encode(bot.terms(id))), keccak256(abi.encode(_terms())));
             vm.assertEq(keccak256(abi.encode(bot.terms(id))), keccak256(abi.encode(market.terms(id))));
+        }
+        for (uint256 number = 0; number <= game.disputes(); ++number) {
+            vm.assertEq(keccak256(abi.encode(bot.dispute(number))), keccak256(abi.encode(market.dispute(number))));
         }
         address[6] memory parties = [submitter, solver, verifier, nextVerifier, challenger, treasury];
         for (uint256 i = 0; i < parties.length; ++i) {

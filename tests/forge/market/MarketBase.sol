@@ -3,7 +3,7 @@ pragma solidity 0.8.37;
 
 import {BlockBeacon} from "../../../contracts/market/BlockBeacon.sol";
 import {TaskMarket} from "../../../contracts/market/TaskMarket.sol";
-import {Claim, LogProof, Status, Task, Terms} from "../../../contracts/market/TaskTypes.sol";
+import {Claim, Dispute, LogProof, Status, Task, Terms} from "../../../contracts/market/TaskTypes.sol";
 import {Base} from "../Base.sol";
 import {NaiveLog} from "../commitments/NaiveLog.sol";
 import {ToyGame} from "./ToyGame.sol";
@@ -115,11 +115,16 @@ abstract contract MarketBase is Base {
         market.postVerdict(id, claims, proofs);
     }
 
-    function _challenge() internal {
+    function _challenge() internal returns (uint256 number) {
+        return _challenge(challenger);
+    }
+
+    function _challenge(address who) internal returns (uint256 number) {
         Claim memory claim = _claim(0);
         uint256 bond = market.bondOf(id);
-        vm.prank(challenger);
+        vm.prank(who);
         market.challenge{value: bond}(id, 0, claim, 1, 0, HEADER, PAYLOAD);
+        return game.disputes();
     }
 
     function _toTraining() internal {
@@ -199,7 +204,7 @@ abstract contract MarketBase is Base {
         vm.assertEq(uint256(_status()), uint256(status));
     }
 
-    /// @dev What the task holds, told from its stage, its failed challenges and its terms alone.
+    /// @dev What the task holds but for bonds, told from its stage and its terms alone.
     function _locked(bytes32 taskId) internal view returns (uint256 wei_) {
         Task memory t = market.task(taskId);
         Terms memory s = market.terms(taskId);
@@ -207,12 +212,21 @@ abstract contract MarketBase is Base {
         wei_ = t.fee;
         if (t.verifier != address(0)) wei_ += s.verifierStake;
         if (t.solver != address(0)) wei_ += s.solverStake;
-        if (t.status == Status.Disputed) wei_ += uint256(s.bond) << t.failures;
+    }
+
+    /// @dev All bonds that are not paid out, told from the terms and the order of the challenges.
+    function _lockedBonds() internal view returns (uint256 wei_) {
+        for (uint256 number = 1; number <= game.disputes(); ++number) {
+            Dispute memory d = market.dispute(number);
+            Terms memory s = market.terms(d.taskId);
+            uint256 doubled = uint256(s.bond) * (d.earlier < 3 ? 1 << d.earlier : 8);
+            if (!d.released) wei_ += doubled < s.verifierStake / 2 ? doubled : s.verifierStake / 2;
+        }
     }
 
     function _expectConserved() internal view {
         uint256 credited = market.credits(submitter) + market.credits(solver) + market.credits(verifier)
             + market.credits(nextVerifier) + market.credits(challenger) + market.credits(treasury);
-        vm.assertEq(address(market).balance, credited + _locked(id));
+        vm.assertEq(address(market).balance, credited + _locked(id) + _lockedBonds());
     }
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {Claim, LogProof, Outcome, Status, Task, Terms} from "../../../contracts/market/TaskTypes.sol";
+import {ITaskMarket} from "../../../contracts/market/ITaskMarket.sol";
+import {Claim, Dispute, LogProof, Outcome, Status, Task, Terms} from "../../../contracts/market/TaskTypes.sol";
 import {MarketBase} from "./MarketBase.sol";
 
 /// @notice Drives up to eight tasks at once through moves that are allowed, and throws moves that are not at them.
@@ -9,11 +10,16 @@ contract MarketHandler is MarketBase {
     uint256 public deposited;
     uint256 public withdrawn;
     uint256 public intrusions;
+    uint256 public moot;
+    uint32 public mostOpen;
     mapping(Status => uint256) public reached;
     mapping(Outcome => uint256) public ended;
 
     address[6] private _parties;
     bytes32[] private _ids;
+    mapping(uint256 number => uint256) private _bonds;
+    mapping(uint256 number => bool) private _reported;
+    uint256 private _atStake;
     uint256 private _now;
     uint256 private _block;
 
@@ -55,7 +61,6 @@ contract MarketHandler is MarketBase {
         else if (t.status == Status.Committed) _advanceCommitted(t);
         else if (t.status == Status.Drawn) _advanceDrawn(t, choice);
         else if (t.status == Status.Verdict) _advanceVerdict(t, choice);
-        else if (t.status == Status.Disputed) game.report(t.dispute, choice % 2 == 0);
         Task memory next = market.task(id);
         if (next.status != t.status) ++reached[next.status];
         if (next.outcome != t.outcome) ++ended[next.outcome];
@@ -73,7 +78,7 @@ contract MarketHandler is MarketBase {
             abi.encodeCall(market.cancelTask, (taskId)),
             abi.encodeCall(market.leaveAsVerifier, (taskId)),
             abi.encodeCall(market.draw, (taskId)),
-            abi.encodeCall(market.onResolved, (market.task(taskId).dispute, what % 2 == 0)),
+            abi.encodeCall(market.onResolved, (1 + which % 8, what % 2 == 0)),
             abi.encodeCall(market.joinAsVerifier, (taskId)),
             abi.encodeCall(market.acceptTask, (taskId, value, _thresholds()))
         ];
@@ -84,6 +89,31 @@ contract MarketHandler is MarketBase {
         (bool worked,) = address(market).call{value: value}(calls[what % calls.length]);
         if (!worked) deposited -= value;
         else ++intrusions;
+    }
+
+    /// @notice The game ends some dispute, whatever has become of its verdict. It does so once for each.
+    function resolve(uint256 which, uint256 choice) public timed {
+        if (game.disputes() == 0) return;
+        uint256 number = 1 + which % game.disputes();
+        if (_reported[number]) return;
+        if (!_isLive(number) && _bonds[number] > 0) ++moot;
+        id = market.dispute(number).taskId;
+        _reported[number] = true;
+        _release(number);
+        game.report(number, choice % 3 > 0);
+    }
+
+    /// @notice Somebody asks for the bond of some dispute: it comes if the verdict is void, and only once.
+    function release(uint256 which) external timed {
+        if (game.disputes() == 0) return;
+        uint256 number = 1 + which % game.disputes();
+        if (_isLive(number) || _bonds[number] == 0) {
+            vm.expectRevert(abi.encodeWithSelector(ITaskMarket.NotMoot.selector, number));
+        } else {
+            ++moot;
+            _release(number);
+        }
+        market.releaseBond(number);
     }
 
     /// @notice Somebody fetches what it is owed.
@@ -101,8 +131,9 @@ contract MarketHandler is MarketBase {
         _skip(bound(time, 1, 25 minutes));
     }
 
-    /// @notice What is owed and locked, told from credits, stages and terms.
+    /// @notice What is owed and locked, told from credits, stages, terms and the bonds that were paid.
     function owed() external view returns (uint256 sum) {
+        sum = _atStake;
         for (uint256 i = 0; i < _parties.length; ++i) {
             sum += market.credits(_parties[i]);
         }
@@ -167,17 +198,34 @@ contract MarketHandler is MarketBase {
 
     function _advanceVerdict(Task memory t, uint256 choice) private {
         if (_now > t.deadline) {
-            market.settle(id);
-        } else if (choice % 3 == 0) {
+            if (t.open == 0) market.settle(id);
+            else resolve(choice >> 8, choice);
+        } else if (choice % 3 > 0) {
             Claim memory claim = _claim(0);
             uint256 bond = market.bondOf(id);
-            address doubter = t.verifier == challenger ? submitter : challenger;
-            _fund(doubter, bond);
+            uint256 excess = choice % 5;
+            address doubter = _parties[(choice >> 8) % _parties.length];
+            if (doubter == t.verifier) doubter = doubter == challenger ? submitter : challenger;
+            _fund(doubter, bond + excess);
             vm.prank(doubter);
-            market.challenge{value: bond}(id, 0, claim, 1, 0, HEADER, PAYLOAD);
+            market.challenge{value: bond + excess}(id, 0, claim, 1, 0, HEADER, PAYLOAD);
+            _bonds[game.disputes()] = bond;
+            _atStake += bond;
+            if (t.open + 1 > mostOpen) mostOpen = t.open + 1;
         } else {
             _skip(20 minutes);
         }
+    }
+
+    function _release(uint256 number) private {
+        _atStake -= _bonds[number];
+        _bonds[number] = 0;
+    }
+
+    function _isLive(uint256 number) private view returns (bool) {
+        Dispute memory d = market.dispute(number);
+        Task memory t = market.task(d.taskId);
+        return t.status == Status.Verdict && t.verdicts == d.verdict;
     }
 
     function _seat(uint256 choice) private {

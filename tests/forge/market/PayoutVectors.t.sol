@@ -70,6 +70,15 @@ contract PayoutVectorsTest is MarketBase {
             _expectRow("challengerRight");
             _open();
             _toVerdict(true);
+            _challenge(nextVerifier);
+            _challenge();
+            uint256 first = game.disputes() - 1;
+            game.report(first, false);
+            _mark();
+            market.releaseBond(first + 1);
+            _expectRow("challengeMoot");
+            _open();
+            _toVerdict(true);
             for (uint256 failures = 0; failures < 5; ++failures) {
                 _challenge();
                 game.finish(true);
