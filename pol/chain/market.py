@@ -8,6 +8,7 @@ from enum import IntEnum
 from typing import Any
 
 from eth_typing import ChecksumAddress
+from web3.logs import DISCARD
 from web3.types import TxReceipt
 
 from pol.chain.binding import Binding
@@ -26,8 +27,7 @@ class Status(IntEnum):
     COMMITTED = 3
     DRAWN = 4
     VERDICT = 5
-    DISPUTED = 6
-    CLOSED = 7
+    CLOSED = 6
 
 
 class TaskOutcome(IntEnum):
@@ -72,19 +72,31 @@ class Task:
     profiled: bool
     accepted: bool
     verdicts: int
-    failures: int
     verifier: ChecksumAddress
     deadline: int
     solver: ChecksumAddress
     log_size: int
-    challenger: ChecksumAddress
     round: int
     fee: int
+    challenges: int
+    open: int
     price: int
     thresholds: tuple[int, int, int]
     log_root: bytes
     seed: bytes
-    dispute: int
+
+
+@dataclass(frozen=True)
+class Dispute:
+    """What the market knows about a dispute of the game."""
+
+    task_id: bytes
+    challenger: ChecksumAddress
+    verdict: int
+    earlier: int
+    """Challenges that the verdict had seen before."""
+    released: bool
+    """The bond is paid out."""
 
 
 class TaskMarket(Binding):
@@ -191,15 +203,44 @@ class TaskMarket(Binding):
         ``payload`` is the challenger's own version of what it disputes: its first move.
         """
         call = self.function("challenge", task_id, index, astuple(claim), int(kind), component, header, payload)
-        wallet.send(call, self.bond_of(task_id))
-        return self.task(task_id).dispute
+        receipt = wallet.send(call, self.bond_of(task_id))
+        (event,) = self.contract.events.Challenged().process_receipt(receipt, errors=DISCARD)
+        return int(event["args"]["dispute"])
 
     def bond_of(self, task_id: bytes) -> int:
-        """What a challenger of the current verdict puts up: every failed challenge of it has doubled the bond."""
+        """What the next challenger of the current verdict puts up, in wei.
+
+        Every challenge of the verdict has doubled it, up to what a challenger wins (`payouts.bond_after`).
+        """
         return int(self.read("bondOf", task_id))
 
+    def dispute(self, number: int) -> Dispute:
+        """What the market knows about a dispute; zeros if it doesn't know it."""
+        return Dispute(*self.read("dispute", number))
+
+    def disputes(self, task_id: bytes) -> list[int]:
+        """Numbers of the disputes that the current verdict waits for, oldest first."""
+        task = self.task(task_id)
+        if task.status is not Status.VERDICT or not task.open:
+            return []
+        challenged = self.events("Challenged", taskId=task_id, verdict=task.verdicts)
+        numbers = [int(event["dispute"]) for event in challenged]
+        return [number for number in numbers if not self.dispute(number).released]
+
+    def moot(self, task_id: bytes, challenger: ChecksumAddress) -> list[int]:
+        """Numbers of a challenger's disputes whose verdict fell in another dispute and whose bond is still held."""
+        task = self.task(task_id)
+        current = task.verdicts if task.status is Status.VERDICT else None
+        challenged = self.events("Challenged", taskId=task_id, challenger=challenger)
+        numbers = [int(event["dispute"]) for event in challenged if event["verdict"] != current]
+        return [number for number in numbers if not self.dispute(number).released]
+
+    def release_bond(self, wallet: Wallet, number: int) -> TxReceipt:
+        """Credit the challenger of a moot dispute its bond."""
+        return wallet.send(self.function("releaseBond", number))
+
     def settle(self, wallet: Wallet, task_id: bytes) -> TxReceipt:
-        """Close a task whose verdict stood."""
+        """Close a task whose verdict stood through its window and all disputes."""
         return wallet.send(self.function("settle", task_id))
 
     def claim_solver_default(self, wallet: Wallet, task_id: bytes) -> TxReceipt:

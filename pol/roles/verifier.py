@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 from pol.chain.game import StartParams
 from pol.commitments.log import CheckpointLog
@@ -29,6 +30,10 @@ NO_REPLAY = b"\xff" * 32
 
 class Verifier(Role):
     """Replays what solvers claim, and answers for it."""
+
+    @cached_property
+    def _traces(self) -> dict[tuple[bytes, int], SegmentTrace]:
+        return {}
 
     def join(self, task_id: bytes) -> None:
         """Take the verifier's seat of a task and stake on it.
@@ -113,17 +118,23 @@ class Verifier(Role):
         executor = self.executor(task, proof, segment)
         return SegmentTrace(task.program, task.constants, executor, start, segment * interval, interval)
 
+    def defences(self, task_id: bytes) -> list[Duel]:
+        """The defences in all disputes that the current verdict waits for; ask again after every round of moves."""
+        return [self.defend(task_id, number) for number in self.market.disputes(task_id)]
+
     def defend(self, task_id: bytes, dispute: int | None = None) -> Duel:
         """The defence of one of this verifier's claims, rebuilt from chain and store.
 
-        ``dispute`` is the one that the task is in now, if it isn't given.
+        ``dispute`` is the oldest that the verdict waits for, if it isn't given.
 
         Raises:
             OperationalError: nobody disputes the task now.
         """
-        dispute = dispute or self.market.task(task_id).dispute
-        if not dispute:
-            raise OperationalError("nobody disputes this task now; there is nothing to defend")
+        if dispute is None:
+            disputes = self.market.disputes(task_id)
+            if not disputes:
+                raise OperationalError("nobody disputes this task now; there is nothing to defend")
+            dispute = disputes[0]
         task = self.task(task_id)
         player = self._player(task_id, task, self.game.params(dispute))
         return Duel(self.game, self.wallet, task.program, dispute, player)
@@ -131,13 +142,19 @@ class Verifier(Role):
     def _player(self, task_id: bytes, task: LoadedTask, params: StartParams) -> Player:
         proof = self.proof(task_id)
         if params.kind is Kind.REPLAY:
-            return ReplayPlayer(self.trace(task, proof, params.first_step // task.document.interval))
+            return ReplayPlayer(self._executed(task_id, params.first_step // task.document.interval))
         claims = self.market.claims(task_id, self.market.task(task_id).verdicts)
         claim = next(c for c in claims if c.replay == params.x and params.y in (c.start, c.end))
         other = claim.end if params.kind is Kind.DISTANCE else claim.start
         entry = next(c for c in proof.checkpoints[claim.segment :] if c.state_root == other)
-        end = self.trace(task, proof, claim.segment).state((claim.segment + 1) * task.document.interval)
+        end = self._executed(task_id, claim.segment).state((claim.segment + 1) * task.document.interval)
         return SumPlayer(SumEvidence(task.program, params.component, end, load_checkpoint(self.store, task, entry)))
+
+    def _executed(self, task_id: bytes, segment: int) -> SegmentTrace:
+        """However many challenge a segment, it is executed once."""
+        if (task_id, segment) not in self._traces:
+            self._traces[task_id, segment] = self.trace(self.task(task_id), self.proof(task_id), segment)
+        return self._traces[task_id, segment]
 
 
 def reject_zero_state(segment: int, start: bytes, end: bytes) -> Claim:

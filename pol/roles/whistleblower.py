@@ -59,7 +59,8 @@ class Whistleblower(Role):
     def challenge(self, task_id: bytes, finding: Finding) -> int:
         """Put up the bond and open this party's own version of a claim; returns the number of the dispute.
 
-        Every failed challenge of the verdict has doubled the bond (``market.bond_of``); who is right gets it back.
+        Other challenges don't matter, but for the bond (``market.bond_of``). Who is right gets it back, and so does
+        whoever is still in dispute when the verdict falls (`reclaim`).
 
         Raises:
             ProtocolError: the policy doesn't admit the clock, or the contract refuses the challenge.
@@ -77,6 +78,13 @@ class Whistleblower(Role):
         """The attack on a wrong claim."""
         player = self.player(task_id, finding)
         return Duel(self.game, self.wallet, self.task(task_id).program, dispute, player)
+
+    def reclaim(self, task_id: bytes) -> list[int]:
+        """Get the bonds of this party's moot disputes credited; returns the numbers of those disputes."""
+        numbers = self.market.moot(task_id, self.wallet.address)
+        for number in numbers:
+            self.market.release_bond(self.wallet, number)
+        return numbers
 
     def player(self, task_id: bytes, finding: Finding) -> Player:
         """Who plays: compares what is opened with this party's own execution."""

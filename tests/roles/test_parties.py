@@ -13,6 +13,7 @@ from pol.dispute.hostile import LyingSums
 from pol.dispute.players import SumPlayer
 from pol.dispute.position import Kind, Side
 from pol.errors import OperationalError, ProtocolError
+from pol.incentives.payouts import bond_after
 from pol.roles.solver import Solver
 from pol.roles.submitter import Submitter
 from pol.roles.verifier import Verifier
@@ -73,6 +74,55 @@ def test_an_honest_distance_is_defended_from_chain_and_store_alone(town: Town, k
     while whistleblower.game.winner(dispute) is Side.NONE:
         defence.advance() or attack.advance()
     assert whistleblower.game.winner(dispute) is Side.ASSERTER
+
+
+def test_an_honest_verifier_defends_several_disputes_at_once(town: Town) -> None:
+    task_id, _, verifier, _ = until_proof(town)
+    verifier.verify(task_id)
+    market, terms = verifier.market, verifier.market.terms(task_id)
+    claim = market.claims(task_id, 1)[0]
+    attacks = []
+    for name, kind in (("w", Kind.DISTANCE), ("x", Kind.REFERENCE), ("y", Kind.DISTANCE)):
+        whistleblower = town.join(Seer, name)
+        finding = Finding(0, claim, kind, 1)
+        attacks.append(whistleblower.attack(task_id, finding, whistleblower.challenge(task_id, finding)))
+    assert market.disputes(task_id) == [attack.dispute for attack in attacks]
+    while market.disputes(task_id):
+        made = [duel.advance() for duel in (*verifier.defences(task_id), *attacks)]
+        assert any(made)
+    bonds = [bond_after(terms.bond, terms.verifier_stake, earlier) for earlier in range(3)]
+    assert market.credit(verifier.wallet.address) == sum(bond // 2 for bond in bonds)
+    town.connection.wait_until(market.task(task_id).deadline)
+    market.settle(verifier.wallet, task_id)
+    assert market.task(task_id).outcome is TaskOutcome.ACCEPTED
+
+
+def test_who_is_right_too_late_gets_its_bond_back(town: Town) -> None:
+    """Two see the lie; the liar gives up in one dispute, and the other is moot: nobody has to play it on."""
+    task_id, _, verifier, _ = until_proof(town)
+    (verdict,) = verifier.replay(task_id)
+    claim = verdict.claim
+    assert claim is not None
+    lie = replace(claim, distances=(claim.distances[0], claim.distances[1], claim.distances[2] + 1))
+    verifier.post(task_id, [replace(verdict, claim=lie)])
+    first, second = town.join(Whistleblower, "w"), town.join(Whistleblower, "x")
+    market, terms = first.market, first.market.terms(task_id)
+    numbers = []
+    for whistleblower in (first, second):
+        (finding,) = whistleblower.check(task_id)
+        numbers.append(whistleblower.challenge(task_id, finding))
+    assert (first.reclaim(task_id), second.reclaim(task_id)) == ([], [])
+    with pytest.raises(Reverted, match="NotMoot"):
+        market.release_bond(second.wallet, numbers[1])
+    assert verifier.defend(task_id).advance() is not None
+    assert market.task(task_id).status is Status.DRAWN
+    assert (market.disputes(task_id), verifier.defences(task_id)) == ([], [])
+    assert (first.reclaim(task_id), second.reclaim(task_id), second.reclaim(task_id)) == ([], numbers[1:], [])
+    assert market.credit(first.wallet.address) == terms.bond + terms.verifier_stake // 2
+    assert market.credit(second.wallet.address) == bond_after(terms.bond, terms.verifier_stake, 1)
+    town.connection.wait_until(first.game.deadline(numbers[1]))
+    first.game.timeout(first.wallet, numbers[1])
+    assert market.credit(second.wallet.address) == bond_after(terms.bond, terms.verifier_stake, 1)
 
 
 class Seer(Whistleblower):
