@@ -26,7 +26,7 @@ from pol.commitments.keccak import keccak256
 from pol.commitments.program import ProgramCommitment
 from pol.commitments.tensor import constants_root
 from pol.dispute.calldata import encode
-from pol.dispute.claim import Claim, ReplayClaim, SumClaim
+from pol.dispute.claim import Claim, PublishedClaim, ReplayClaim, SumClaim
 from pol.dispute.evidence import SegmentTrace
 from pol.dispute.hostile import Lie, LyingTrace, lied_accumulators
 from pol.dispute.match import Match, play
@@ -74,20 +74,27 @@ class Court:
         self.web3 = Web3(HTTPProvider(url, request_kwargs={"timeout": 60}))
         self.bits = bits
         self.asserter, self.challenger = list(self.web3.eth.accounts)[:2]
-        step = self._deploy(one_step)
+        step, starts = self._deploy(one_step), self._deploy("Starts")
         graces = (bits, REPLAY_GRACE, MOVE_GRACE)
         self.market = deploy(url, "tests/forge/dispute/Resolver.sol", "Resolver")
-        self.game = self._deploy("DisputeGame", self.market.address, step.address, *graces)
+        self.game = self._deploy("DisputeGame", self.market.address, step.address, starts.address, *graces)
         self.hearing = deploy(url, "tests/forge/dispute/Hearing.sol", "Hearing")
-        self.heard = self._deploy("DisputeGame", self.hearing.address, step.address, *graces)
+        self.heard = self._deploy("DisputeGame", self.hearing.address, step.address, starts.address, *graces)
         self.seats = tuple(self.hearing.functions[side]().call() for side in ("asserter", "challenger"))
         self.disputes = 0
 
-    def hear(self, claim: Claim, header: bytes, asserter: Player, challenger: Player) -> Match:
+    def hear(
+        self,
+        claim: Claim,
+        header: bytes,
+        asserter: Player,
+        challenger: Player,
+        payload: bytes | None = None,
+    ) -> Match:
         """A whole dispute in one call that leaves nothing behind: by the rules and on the EVM, head by head."""
         params = params_of(claim, *self.seats)
         claim = replace(claim, id=self._id(self.heard, 1, params))
-        match = play(claim, header, asserter, challenger, self.bits)
+        match = play(claim, header, asserter, challenger, self.bits, payload)
         record = match.record
         walked = list(record.walk())
         moves = [encode(1, position, move) for position, move, _ in walked]
@@ -122,6 +129,11 @@ class Court:
         else:
             assert number != self.disputes
         return Played(match, start_gas, tuple(gas))
+
+    def begin(self, claim: Claim, header: bytes, payload: bytes) -> None:
+        """Start a dispute in a call that leaves nothing behind."""
+        params = params_of(claim, self.asserter, self.challenger)
+        self.market.functions.start(self.game.address, params, header, payload).call({"gas": 10**8})
 
     def _seat(self, position: Position) -> bytes:
         return bytes.fromhex(self.seats[position.turn - 1][2:])
@@ -170,8 +182,9 @@ def params_of(claim: Claim, asserter: str, challenger: str) -> tuple[Any, ...]:
             claim.sum,
         )
     else:
+        kind, x = (Kind.PUBLISHED, claim.traces) if isinstance(claim, PublishedClaim) else (Kind.REPLAY, ZERO)
         steps = (claim.first_step, claim.steps, claim.start, claim.end)
-        about = (claim.program, claim.constants, int(Kind.REPLAY), 0, *steps, ZERO, ZERO, 0)
+        about = (claim.program, claim.constants, int(kind), 0, *steps, x, ZERO, 0)
     return (asserter, challenger, *about, CLOCK)
 
 

@@ -14,6 +14,8 @@ uint8 constant TAG_SLOT = 0x05;
 uint8 constant TAG_PROGRAM = 0x06;
 uint8 constant TAG_TRACE = 0x07;
 uint8 constant TAG_CONSTANTS = 0x08;
+uint8 constant TAG_TRACES = 0x0a;
+uint8 constant TAG_STEP = 0x0b;
 
 /// @dev Bytes of a data leaf, and words in it.
 uint256 constant LEAF_BYTES = 256;

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {IDisputeGame, KIND_DISTANCE, KIND_REFERENCE, KIND_REPLAY, StartParams} from "../interfaces/IDisputeGame.sol";
+import {IDisputeGame, StartParams} from "../interfaces/IDisputeGame.sol";
 import {Clocks} from "./Clock.sol";
 import {Descent} from "./Descent.sol";
-import {Descriptor, Header} from "./Descriptor.sol";
 import {Disputes, Reason, Verb} from "./Disputes.sol";
-import {Frames} from "./Frames.sol";
 import {IOneStep, Outcome, Picked} from "./IOneStep.sol";
-import {Payloads} from "./Payloads.sol";
+import {IStarts} from "./IStarts.sol";
 import {Picks} from "./Picks.sol";
 import {Level, Part, Position, WITNESS_AT} from "./Position.sol";
 import {Cursor, Reader} from "./Reader.sol";
@@ -49,8 +47,6 @@ contract DisputeGame is IDisputeGame, Descent {
     error NotMarket(address sender);
     /// @notice A number in `StartParams` is outside of what the specification allows.
     error InvalidStart();
-    /// @notice The header is not that of the program.
-    error WrongProgram();
     /// @notice What the proof computes is what was claimed.
     error Upheld();
     /// @notice The move has another index than 0, and picks nothing.
@@ -60,7 +56,6 @@ contract DisputeGame is IDisputeGame, Descent {
     /// @notice The signature is nobody's.
     error WrongSignature();
 
-    uint256 private constant COMPONENTS = 3;
     uint256 private constant SELECTOR_BYTES = 4;
     bytes32 private constant DOMAIN =
         keccak256("EIP712Domain(string name,string version,uint256 chainId,address verifyingContract)");
@@ -74,17 +69,26 @@ contract DisputeGame is IDisputeGame, Descent {
 
     /// @notice Executes single instructions, chunks of folds, and sums of leaves.
     IOneStep public immutable oneStep;
+    /// @notice Knows where disputes begin.
+    IStarts public immutable starts;
 
     /// @param market_ Starts disputes and is told how they end.
     /// @param oneStep_ Executes what proofs show.
+    /// @param starts_ Knows where disputes begin.
     /// @param width_ Levels that an opening shows at most: 4 or 5.
     /// @param replayGrace_ Least seconds for an answer to STEPS or to a step's trace.
     /// @param moveGrace_ Least seconds for any other answer.
-    constructor(address market_, IOneStep oneStep_, uint8 width_, uint24 replayGrace_, uint24 moveGrace_)
-        Disputes(market_, width_, replayGrace_, moveGrace_)
-    {
-        if (address(oneStep_) == address(0)) revert ZeroHash();
+    constructor(
+        address market_,
+        IOneStep oneStep_,
+        IStarts starts_,
+        uint8 width_,
+        uint24 replayGrace_,
+        uint24 moveGrace_
+    ) Disputes(market_, width_, replayGrace_, moveGrace_) {
+        if (address(oneStep_) == address(0) || address(starts_) == address(0)) revert ZeroHash();
         oneStep = oneStep_;
+        starts = starts_;
     }
 
     /// @inheritdoc IDisputeGame
@@ -95,11 +99,9 @@ contract DisputeGame is IDisputeGame, Descent {
         if (msg.sender != market) revert NotMarket(msg.sender);
         if (params.asserter == address(0) || params.challenger == address(0)) revert ZeroHash();
         if (params.clock == 0 || params.clock > type(uint24).max) revert InvalidStart();
-        Header memory counts = Descriptor.header(header);
-        if (Descriptor.programOf(header) != params.program) revert WrongProgram();
         number = ++disputes;
         bytes32 id = keccak256(abi.encode(block.chainid, address(this), number, params));
-        Position memory p = _first(params, counts, id, payload);
+        Position memory p = starts.first(params, header, id, payload, width);
         _begin(number, p, params.asserter, params.challenger, params.clock);
         emit Started(number, params.asserter, params.challenger, id, params, header, payload);
     }
@@ -199,31 +201,6 @@ contract DisputeGame is IDisputeGame, Descent {
         uint256 others = Shares.openings(NODES_DEPTH, width) - 1 + Shares.openings(LEAVES_DEPTH, width)
             + Shares.openings(TERMS_DEPTH, TERMS_WIDTH) + 2;
         return 2 * uint256(clock) + replays * replayGrace + others * moveGrace;
-    }
-
-    function _first(StartParams calldata params, Header memory header, bytes32 id, bytes calldata payload)
-        private
-        view
-        returns (Position memory p)
-    {
-        if (params.kind == KIND_REPLAY) {
-            if (params.constants == 0 || params.start == 0 || params.end == 0) revert ZeroHash();
-            if (params.steps == 0 || params.firstStep > type(uint64).max - params.steps) revert InvalidStart();
-            p.level = Level.STEPS;
-            p.count = header.nodes;
-            p.lo = params.firstStep;
-            p.hi = params.firstStep + params.steps;
-            p.frame = Frames.replay(id, params.program, params.constants);
-            Payloads.openSteps(p, payload, params.start, params.end, width);
-            return p;
-        }
-        if (params.kind != KIND_DISTANCE && params.kind != KIND_REFERENCE) revert InvalidStart();
-        if (params.component == 0 || params.component > COMPONENTS) revert InvalidStart();
-        if (params.x == 0 || params.y == 0) revert ZeroHash();
-        p.level = Level.SUM_SLOTS;
-        p.hi = header.slots;
-        p.frame = Frames.sum(id, params.program, params.x, params.y, params.component);
-        Payloads.openSums(p, payload, bytes32(params.sum), width);
     }
 
     /// @inheritdoc Descent

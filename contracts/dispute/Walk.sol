@@ -72,9 +72,9 @@ library Walk {
             height -= Shares.of_(height, width);
         }
         if (frame != p.frame) revert WrongFrame();
-        bytes calldata descriptor = _descriptor(rest, TAG_NODE, part.lo, facts.header.nodes, facts.header.nodesTree);
+        bytes calldata descriptor = descriptorAt(rest, TAG_NODE, part.lo, facts.header.nodes, facts.header.nodesTree);
         NodeOutline memory node = Descriptor.outline(descriptor);
-        bytes32 tree = _openOutput(next, node.output.elements, remainder(rest), width);
+        bytes32 tree = openOutput(next, node.output.elements, remainder(rest), width);
         if (MerkleBranch.tensorRoot(descriptor[node.output.begin:node.output.end], tree) == part.claimed) {
             revert Payloads.Agreed();
         }
@@ -152,7 +152,7 @@ library Walk {
         if (p.level != Level.SUM_SLOTS || part.hi - part.lo != 1) revert WrongLevel(p.level);
         (Header memory header, uint8 component, bytes32 frame) = Frames.readSum(rest);
         if (frame != p.frame) revert WrongFrame();
-        bytes calldata descriptor = _descriptor(rest, TAG_SLOT, part.lo, header.slots, header.slotsTree);
+        bytes calldata descriptor = descriptorAt(rest, TAG_SLOT, part.lo, header.slots, header.slotsTree);
         SlotView memory slot = Descriptor.slot(descriptor);
         if (slot.component != component) {
             rest.finish();
@@ -176,7 +176,7 @@ library Walk {
         bytes32 trace = rest.hash();
         if (Frames.pair(facts.frame, trace) != p.frame) revert WrongFrame();
         Header memory header = facts.header;
-        bytes calldata descriptor = _descriptor(rest, TAG_SLOT, part.lo, header.slots, header.slotsTree);
+        bytes calldata descriptor = descriptorAt(rest, TAG_SLOT, part.lo, header.slots, header.slotsTree);
         root = rest.hash();
         bytes32[] calldata branch = rest.hashes(MerkleBranch.depth(header.nodes));
         rest.finish();
@@ -210,9 +210,9 @@ library Walk {
         Payloads.openBody(next, payload, claimed);
     }
 
-    /// @dev The children of a tensor's tree, or its only leaf; the tree's root.
-    function _openOutput(Position memory next, uint256 elements, bytes calldata payload, uint256 width)
-        private
+    /// @notice The children of a tensor's tree, or its only leaf; the tree's root.
+    function openOutput(Position memory next, uint256 elements, bytes calldata payload, uint256 width)
+        internal
         pure
         returns (bytes32)
     {
@@ -228,9 +228,9 @@ library Walk {
         return next.opening;
     }
 
-    /// @dev Reads `branch || u16 length || descriptor`, which stands at `index` in the program.
-    function _descriptor(Cursor memory rest, uint8 tag, uint256 index, uint256 count, bytes32 tree)
-        private
+    /// @notice Reads `branch || u16 length || descriptor`, which stands at `index` in the program.
+    function descriptorAt(Cursor memory rest, uint8 tag, uint256 index, uint256 count, bytes32 tree)
+        internal
         pure
         returns (bytes calldata descriptor)
     {

@@ -5,21 +5,23 @@ pragma solidity 0.8.37;
 uint8 constant KIND_REPLAY = 1;
 uint8 constant KIND_DISTANCE = 2;
 uint8 constant KIND_REFERENCE = 3;
+/// @dev A replay whose traces were published, see docs/spec/dispute.md.
+uint8 constant KIND_PUBLISHED = 4;
 
 /// @notice What a dispute is about. Fields that a kind does not use are zero.
-/// @dev REPLAY uses program, constants, firstStep, steps, start, end. DISTANCE and REFERENCE use program, component, x, y, sum.
+/// @dev REPLAY uses program, constants, firstStep, steps, start, end; PUBLISHED also x. DISTANCE and REFERENCE use program, component, x, y, sum.
 struct StartParams {
     address asserter; // posted the claim
     address challenger; // disagrees with it, and opens first
     bytes32 program; // hash of the step program
     bytes32 constants; // root of the constants
-    uint8 kind; // KIND_REPLAY, KIND_DISTANCE or KIND_REFERENCE
+    uint8 kind; // KIND_REPLAY, KIND_DISTANCE, KIND_REFERENCE or KIND_PUBLISHED
     uint8 component; // 1 parameter, 2 buffer, 3 optimizer; 0 for a replay
     uint64 firstStep; // index of the first step of the segment
     uint64 steps; // steps in the segment
     bytes32 start; // state root before firstStep (agreed)
     bytes32 end; // state root claimed after the last step
-    bytes32 x; // state root, first operand of the distance
+    bytes32 x; // state root, first operand of the distance; PUBLISHED: root of the traces
     bytes32 y; // state root, second operand of the distance
     uint256 sum; // distance claimed between x and y
     uint32 clock; // budget of each side in seconds, below 2^24
@@ -32,7 +34,8 @@ interface IDisputeGame {
     /// `start`.
     /// @param params What is disputed, by whom, against whom.
     /// @param header The 112-byte program header, which must hash to `params.program`.
-    /// @param payload What the challenger opens: state roots along the segment, or sums of the slots.
+    /// @param payload What the challenger opens: state roots along the segment, or sums of the slots; where traces were published what it
+    /// shows of them, and its own version of that.
     /// @return number Of the dispute; never zero.
     function start(StartParams calldata params, bytes calldata header, bytes calldata payload)
         external

@@ -25,6 +25,7 @@ class Deployment:
     beacon: ChecksumAddress
     market: ChecksumAddress
     one_step: ChecksumAddress
+    starts: ChecksumAddress
     game: ChecksumAddress
     treasury: ChecksumAddress
     block: int
@@ -87,10 +88,12 @@ def deploy(wallet: Wallet, treasury: ChecksumAddress, rules: GameRules = RULES) 
     beacon = _deploy(wallet, "BlockBeacon")
     market = _deploy(wallet, "TaskMarket", beacon, treasury)
     one_step = _deploy(wallet, "OneStep")
-    game = _deploy(wallet, "DisputeGame", market, one_step, rules.bits, rules.replay_grace, rules.move_grace)
+    starts = _deploy(wallet, "Starts")
+    graces = (rules.replay_grace, rules.move_grace)
+    game = _deploy(wallet, "DisputeGame", market, one_step, starts, rules.bits, *graces)
     binding = TaskMarket(wallet.connection, market)
     wallet.send(binding.function("setGame", game))
-    return Deployment(wallet.connection.chain_id, beacon, market, one_step, game, treasury, block)
+    return Deployment(wallet.connection.chain_id, beacon, market, one_step, starts, game, treasury, block)
 
 
 def _deploy(wallet: Wallet, name: str, *arguments: str | int) -> ChecksumAddress:

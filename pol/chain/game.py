@@ -18,7 +18,7 @@ from pol.chain.wallet import Reverted, Wallet, reverting
 from pol.commitments.keccak import keccak256
 from pol.commitments.program import ProgramCommitment
 from pol.dispute.calldata import FUNCTIONS, encode, selector
-from pol.dispute.claim import Claim, ReplayClaim, SumClaim
+from pol.dispute.claim import Claim, PublishedClaim, ReplayClaim, SumClaim
 from pol.dispute.moves import Ended, Move, Proof
 from pol.dispute.position import Kind, Position, Side
 from pol.dispute.record import Record
@@ -51,9 +51,11 @@ class StartParams:
 
     def claim(self, identity: bytes) -> Claim:
         """What is disputed; ``identity`` is the dispute's id."""
+        replayed = (identity, self.program, self.constants, self.first_step, self.steps, self.start, self.end)
         if self.kind is Kind.REPLAY:
-            steps = (self.first_step, self.steps)
-            return ReplayClaim(identity, self.program, self.constants, *steps, self.start, self.end)
+            return ReplayClaim(*replayed)
+        if self.kind is Kind.PUBLISHED:
+            return PublishedClaim(*replayed, self.x)
         return SumClaim(identity, self.program, self.component, self.x, self.y, self.sum)
 
     def player(self, side: Side) -> ChecksumAddress:

@@ -12,7 +12,7 @@ from pol.commitments.keccak import keccak256
 from pol.commitments.merkle import climb, depth
 from pol.commitments.program import SLOT_TAG
 from pol.commitments.tensor import ListTag
-from pol.dispute.facts import AtElement, AtNode, AtSlot, AtState, AtSubtree, AtTerm, node_of, picked_roots, step_of
+from pol.dispute.facts import AtElement, AtNode, AtSlot, AtState, AtTerm, Pick, node_of, picked_roots, step_of
 from pol.dispute.header import Header
 from pol.dispute.moves import Ended, IllegalMove, ProveSlot, ProveStep, ProveSum, Upheld
 from pol.dispute.openings import Opening, require_branch, require_node_opening, require_opening, word_in_leaf
@@ -225,7 +225,7 @@ def executed(position: Position, index: int, claimed: bytes, move: ProveStep) ->
 
 def _reader(position: Position, openings: Iterator[Opening]) -> Reader:
     at_step, at_node = step_of(position.facts), node_of(position.facts)
-    picks: tuple[AtSubtree, ...] = picked_roots(at_node.before)
+    picks: tuple[Pick, ...] = picked_roots(at_node.before)
 
     def read_leaves(operand: Operand, leaves: range) -> bytes:
         what = f"{operand.source.name.lower()} {operand.index}"

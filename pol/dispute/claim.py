@@ -47,6 +47,23 @@ class ReplayClaim:
 
 
 @dataclass(frozen=True)
+class PublishedClaim:
+    """A replay, and what happened in each of its steps: ``traces`` is the root of what was published of them.
+
+    Where a dispute about it begins says `pol.dispute.published`.
+    """
+
+    id: bytes
+    program: bytes
+    constants: bytes
+    first_step: int
+    steps: int
+    start: bytes
+    end: bytes
+    traces: bytes
+
+
+@dataclass(frozen=True)
 class SumClaim:
     """The distance of one component between the states ``x`` and ``y`` is ``sum``."""
 
@@ -74,4 +91,4 @@ class SumClaim:
         )
 
 
-Claim: TypeAlias = ReplayClaim | SumClaim
+Claim: TypeAlias = ReplayClaim | PublishedClaim | SumClaim

@@ -9,7 +9,7 @@ from functools import lru_cache
 from pol.arithmetic.primitives import Words
 from pol.commitments.merkle import Hashes, branch, branch_of_two, levels
 from pol.commitments.tensor import ListTag, list_root, tensor_leaves, tensor_roots
-from pol.dispute.facts import node_of, picked_roots, step_of
+from pol.dispute.facts import AtTrace, node_of, picked_roots, step_of
 from pol.dispute.openings import Opening, agreed_root
 from pol.dispute.position import LEAF_BYTES, Position
 from pol.execution.element import accumulators, body_values
@@ -115,8 +115,17 @@ class SegmentTrace:
         """The joined leaf hashes of a node's output."""
         return tensor_leaves(self.outputs(step)[node])
 
-    def open_operand(self, position: Position, operand: Operand, leaves: range) -> Opening:
-        """The opening of the leaves, one or two, that an operand of the disputed node reads."""
+    def open_operand(
+        self, position: Position, operand: Operand, leaves: range, row: Sequence[bytes] | None = None
+    ) -> Opening:
+        """The opening of the leaves, one or two, that an operand of the disputed node reads.
+
+        Args:
+            position: where the dispute stands.
+            operand: of the disputed node.
+            leaves: which ones.
+            row: the published node roots of the step, if they are somebody else's.
+        """
         step, at_node = step_of(position.facts).step, node_of(position.facts)
         match operand.source:
             case Source.STATE:
@@ -128,6 +137,9 @@ class SegmentTrace:
                 pick = agreed_root(picked_roots(at_node.before), at_node.number, number)
                 # Below the row everything is agreed; the row itself may be wrong after the picked child.
                 siblings = branch(self.node_roots(step), number)[: pick.child_height]
+                if isinstance(pick, AtTrace):
+                    siblings = branch(row or self.node_roots(step), number)
+                    return Opening(0, *_shown(tensor, leaves), tuple(siblings))
                 siblings += branch(pick.row, (number >> pick.child_height) % len(pick.row))
                 return Opening(0, *_shown(tensor, leaves), tuple(siblings))
 

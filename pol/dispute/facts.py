@@ -79,10 +79,34 @@ class AtSubtree:
 
 
 @dataclass(frozen=True)
+class AtTrace:
+    """The whole trace, when its root was published: the same as one pick from all of its nodes at once."""
+
+    before: AtStep
+    root: bytes
+    """Of the tree over the node roots."""
+    height: int
+
+    @property
+    def child_height(self) -> int:
+        """Nodes are picked from."""
+        return 0
+
+    @cached_property
+    def frame(self) -> bytes:
+        """The hash of the pick."""
+        return keccak256(self.before.frame + self.root + self.height.to_bytes(1, "big"))
+
+
+Pick: TypeAlias = AtSubtree | AtTrace
+"""After which a part of the trace is agreed."""
+
+
+@dataclass(frozen=True)
 class AtNode:
     """One node, whose descriptor was shown."""
 
-    before: AtSubtree
+    before: Pick
     descriptor: bytes
     number: int
 
@@ -183,7 +207,7 @@ class AtSlot:
         return keccak256(self.before.frame + self.slot.to_bytes(4, "big") + keccak256(self.descriptor))
 
 
-Facts: TypeAlias = Replayed | AtStep | AtSubtree | AtNode | AtElement | AtTerm | AtState | Summed | AtSlot
+Facts: TypeAlias = Replayed | AtStep | AtSubtree | AtTrace | AtNode | AtElement | AtTerm | AtState | Summed | AtSlot
 
 
 def step_of(facts: Facts) -> AtStep:
@@ -202,6 +226,6 @@ def node_of(facts: Facts) -> AtNode:
     return facts
 
 
-def picked_roots(facts: AtStep | AtSubtree) -> tuple[AtSubtree, ...]:
+def picked_roots(facts: AtStep | Pick) -> tuple[Pick, ...]:
     """The picks from the trace, outermost first."""
-    return (*picked_roots(facts.before), facts) if isinstance(facts, AtSubtree) else ()
+    return () if isinstance(facts, AtStep) else (*picked_roots(facts.before), facts)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pol.dispute.claim import Claim
+from pol.dispute.claim import Claim, PublishedClaim
 from pol.dispute.moves import Ended, Move, Upheld
 from pol.dispute.openings import WrongInclusionProof
 from pol.dispute.players import NothingToDispute, Player
 from pol.dispute.position import HASH_BITS, Position, Side
 from pol.dispute.record import Record
-from pol.dispute.rules import apply, start
+from pol.dispute.rules import apply
 
 
 @dataclass(frozen=True)
@@ -33,15 +33,31 @@ class Match:
         return 1 + len(self.record.moves) + (not self.refuted)
 
 
-def play(claim: Claim, header: bytes, asserter: Player, challenger: Player, bits: int = HASH_BITS) -> Match:
+def play(
+    claim: Claim,
+    header: bytes,
+    asserter: Player,
+    challenger: Player,
+    bits: int = HASH_BITS,
+    payload: bytes | None = None,
+) -> Match:
     """Let two players dispute about a claim.
+
+    Args:
+        claim: what is disputed.
+        header: of its program.
+        asserter: has made the claim.
+        challenger: opens first.
+        bits: levels of a tree that one move opens.
+        payload: what the challenger begins with; about published traces it shows them (`pol.dispute.publication.show`).
 
     Raises:
         ProtocolError: a player made an illegal move.
     """
-    first = claim.first(header, bits)
-    payload = challenger.open(first)
-    position = start(first, claim.claimed, payload)
+    if payload is None:
+        assert not isinstance(claim, PublishedClaim), "what is shown of published traces is given"
+        payload = challenger.open(claim.first(header, bits))
+    position = Record(claim, header, payload, (), bits).start
     moves: list[Move] = []
     while True:
         attempt: Move | None = None

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pol.commitments.keccak import keccak256
 from pol.commitments.merkle import climb, climb_two, depth, length_of_two
 from pol.commitments.tensor import ListTag, list_root_over_tree, root_over_tree
-from pol.dispute.facts import AtSubtree
+from pol.dispute.facts import Pick
 from pol.dispute.position import LEAF_BYTES
 from pol.errors import ProtocolError
 from pol.graph.types import TensorType
@@ -68,7 +68,7 @@ def require_opening(
 
 
 def require_node_opening(
-    opening: Opening, picks: tuple[AtSubtree, ...], node: int, number: int, tensor: TensorType, leaves: range
+    opening: Opening, picks: tuple[Pick, ...], node: int, number: int, tensor: TensorType, leaves: range
 ) -> None:
     """Check that an opening shows these leaves (one or two) of node ``number``, agreed when ``node`` is disputed.
 
@@ -83,7 +83,7 @@ def require_node_opening(
         raise WrongInclusionProof(f"the opening of {what} does not lead to the agreed trace")
 
 
-def agreed_root(picks: tuple[AtSubtree, ...], node: int, number: int) -> AtSubtree:
+def agreed_root(picks: tuple[Pick, ...], node: int, number: int) -> Pick:
     """The pick that made node ``number`` agreed: the smallest subtree with both nodes, in different children."""
     if number >= node:
         raise WrongInclusionProof(f"node {node} reads node {number}, which isn't before it: the program is invalid")

@@ -5,6 +5,7 @@ A player compares what lies open with its own execution, picks the first differe
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Protocol
@@ -61,6 +62,8 @@ class ReplayPlayer:
     """Knows one execution of a segment, and defends or attacks with it."""
 
     trace: SegmentTrace
+    published: Callable[[int], Sequence[bytes]] | None = None
+    """The node roots of a step (of the task), if the other side has published its traces."""
 
     def open(self, position: Position) -> bytes:
         """States, hashes, words or results, as the level asks for."""
@@ -113,11 +116,14 @@ class ReplayPlayer:
         openings: list[Opening] = []
 
         def read_leaves(operand: Operand, leaves: range) -> bytes:
-            openings.append(self.trace.open_operand(p, operand, leaves))
+            openings.append(self.trace.open_operand(p, operand, leaves, self._row(p)))
             return openings[-1].leaf
 
         instance(p, index, picked(p, index), read_leaves)
         return ProveStep(index, tuple(openings))
+
+    def _row(self, p: Position) -> Sequence[bytes] | None:
+        return self.published(step_of(p.facts).step) if self.published is not None else None
 
     def _prove_slot(self, p: Position, index: int) -> ProveSlot:
         program, q = self.trace.program, p.lo + index

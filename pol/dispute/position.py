@@ -59,6 +59,7 @@ class Kind(IntEnum):
     REPLAY = 1
     DISTANCE = 2
     REFERENCE = 3
+    PUBLISHED = 4
 
 
 def share(height: int, bits: int) -> int:

@@ -10,9 +10,10 @@ from typing import Any
 
 from pol.dispute import claim as claim_module
 from pol.dispute import moves as moves_module
-from pol.dispute.claim import Claim
+from pol.dispute.claim import Claim, PublishedClaim
 from pol.dispute.moves import Ended, Move
 from pol.dispute.position import HASH_BITS, Position
+from pol.dispute.published import begin
 from pol.dispute.rules import apply, start
 from pol.errors import ProtocolError
 
@@ -37,6 +38,8 @@ class Record:
         Raises:
             IllegalMove: it was none: this is no record of a dispute.
         """
+        if isinstance(self.claim, PublishedClaim):
+            return begin(self.claim, self.header, self.payload, self.bits)
         return start(self.claim.first(self.header, self.bits), self.claim.claimed, self.payload)
 
     def walk(self) -> Iterator[tuple[Position, Move, Position | Ended]]:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from pol.commitments.program import program_header
-from pol.dispute.claim import Claim as DisputeClaim
 from pol.dispute.claim import ReplayClaim, SumClaim
 from pol.dispute.evidence import SegmentTrace
 from pol.dispute.players import Player, ReplayPlayer, SumPlayer
@@ -106,7 +105,7 @@ class Whistleblower(Role):
             self._traces[task_id, segment] = trace
         return self._traces[task_id, segment]
 
-    def _claim(self, task_id: bytes, finding: Finding) -> DisputeClaim:
+    def _claim(self, task_id: bytes, finding: Finding) -> ReplayClaim | SumClaim:
         # The dispute's id isn't known yet, and no opening depends on it.
         claim, document, identity = finding.claim, self.task(task_id).document, bytes(32)
         if finding.kind is Kind.REPLAY:

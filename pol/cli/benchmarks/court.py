@@ -16,15 +16,18 @@ from pol.arithmetic.program import Builder
 from pol.chain.artifacts import artifact
 from pol.cli.benchmarks.local_node import local_node
 from pol.commitments.keccak import keccak256
+from pol.commitments.merkle import tree
 from pol.commitments.program import ProgramCommitment
 from pol.commitments.tensor import constants_root
 from pol.dispute.calldata import encode
-from pol.dispute.claim import ReplayClaim
+from pol.dispute.claim import PublishedClaim, ReplayClaim
 from pol.dispute.evidence import SegmentTrace
 from pol.dispute.hostile import Lie, LyingTrace
 from pol.dispute.match import Match, play
 from pol.dispute.players import ReplayPlayer
 from pol.dispute.position import HASH_BITS, Kind, Side
+from pol.dispute.publication import Publication, show
+from pol.dispute.published import PublishedStep
 from pol.errors import OperationalError
 from pol.execution.cpu import CpuExecutor
 from pol.graph.node import Affine, Input, InputKind, Node, Operand, Source
@@ -125,14 +128,18 @@ def dispute_figures() -> dict[str, float]:
         for bits, prefix in ((4, ""), (5, "wide_")):
             court = Court(url, bits)
             found |= _figures(_dispute(court, REAL), prefix)
+            for knows_leaves, name in ((False, "published"), (True, "published_leaves")):
+                played = _published(court, REAL, knows_leaves)
+                found[f"{prefix}{name}_dispute_gas"] = played.start_gas + sum(played.gas)
+                found[f"{prefix}{name}_dispute_moves"] = played.match.transactions
         court = Court(url, HASH_BITS)
         found["chunk_step_gas"] = _dispute(court, TWENTY).gas[-1]
         found["one_step_gas"] = _dispute(court, replace(TWENTY, strided=True)).gas[-1]
     return found
 
 
-def _dispute(court: Court, size: Size) -> Played:
-    """About the product, with the liar on the side on which the other one proves."""
+def _parties(size: Size) -> tuple[FarTrace, FarLiar]:
+    """Two executions, of which the second one lies about the product."""
     disputed, random = program(size), np.random.default_rng(1)
     state = [random.standard_normal(type_.shape, np.float32).view(np.uint32) for type_ in matrices(size)]
     state += [np.array(number, np.float32).view(np.uint32) for number in range(size.slots - 2)]
@@ -140,13 +147,40 @@ def _dispute(court: Court, size: Size) -> Played:
     executor = OneExecution(CpuExecutor(disputed, constants))
     honest = FarTrace(SegmentTrace(disputed, constants, executor, state, STEP, 1), b"honest")
     element = 2 * size.rows * size.columns // 3
-    liar = FarLiar(honest, Lie(STEP, PRODUCT, element, size.terms // 2 + 174, 0, 20))
-    header = ProgramCommitment.of(disputed).header
+    return honest, FarLiar(honest, Lie(STEP, PRODUCT, element, size.terms // 2 + 174, 0, 20))
+
+
+def _dispute(court: Court, size: Size) -> Played:
+    """About the product, with the liar on the side on which the other one proves."""
+    honest, liar = _parties(size)
+    header = ProgramCommitment.of(honest.program).header
     for side in Side.ASSERTER, Side.CHALLENGER:
         asserted = liar if side is Side.ASSERTER else honest
         claim = _claim(honest, asserted.state_root(STEPS))
         players = {side: ReplayPlayer(liar), side.other: ReplayPlayer(honest)}
         played = court.play(claim, header, players[Side.ASSERTER], players[Side.CHALLENGER])
+        if played.match.refuted:
+            return played
+    raise OperationalError("no proof decides the benchmark's dispute")
+
+
+def _published(court: Court, size: Size, knows_leaves: bool) -> Played:
+    """The same dispute where the traces were published, with the leaf hashes of all outputs or without."""
+    honest, liar = _parties(size)
+    header = ProgramCommitment.of(honest.program).header
+    for side in Side.ASSERTER, Side.CHALLENGER:
+        asserted, other = (liar, honest) if side is Side.ASSERTER else (honest, liar)
+        row = tuple(asserted.node_roots(STEP))
+        far = PublishedStep(asserted.state_root(STEP), tree(row))
+        steps = [PublishedStep(asserted.state_root(step), keccak256(b"trace%d" % step)) for step in range(STEPS)]
+        steps[STEP] = far
+        publication = Publication(
+            tuple(steps), {STEP: row}.__getitem__, asserted.output_leaves if knows_leaves else None
+        )
+        claim = PublishedClaim(**vars(_claim(honest, asserted.state_root(STEPS))), traces=publication.root)
+        payload = show(other, publication, claim, court.bits)
+        challenger = ReplayPlayer(other, published=publication.row)
+        played = court.play(claim, header, ReplayPlayer(asserted), challenger, payload)
         if played.match.refuted:
             return played
     raise OperationalError("no proof decides the benchmark's dispute")
@@ -235,18 +269,26 @@ class Court:
         self.bits = bits
         self.market, self.asserter, self.challenger = list(self.web3.eth.accounts)[2:5]
         self._request("anvil_setCode", [self.market, "0x00"])
-        one_step = self._deploy("OneStepOsaka")
-        self.game = self._deploy("DisputeGame", self.market, one_step.address, bits, *GRACES)
+        one_step, starts = self._deploy("OneStepOsaka"), self._deploy("Starts")
+        self.game = self._deploy("DisputeGame", self.market, one_step.address, starts.address, bits, *GRACES)
         self.disputes = 0
 
-    def play(self, claim: ReplayClaim, header: bytes, asserter: ReplayPlayer, challenger: ReplayPlayer) -> Played:
+    def play(
+        self,
+        claim: ReplayClaim | PublishedClaim,
+        header: bytes,
+        asserter: ReplayPlayer,
+        challenger: ReplayPlayer,
+        payload: bytes | None = None,
+    ) -> Played:
         """A dispute, move by move in transactions."""
         self.disputes += 1
-        sides = (self.asserter, self.challenger, claim.program, claim.constants, int(Kind.REPLAY), 0)
-        params = (*sides, claim.first_step, claim.steps, claim.start, claim.end, ZERO, ZERO, 0, CLOCK)
+        kind, x = (Kind.PUBLISHED, claim.traces) if isinstance(claim, PublishedClaim) else (Kind.REPLAY, ZERO)
+        sides = (self.asserter, self.challenger, claim.program, claim.constants, int(kind), 0)
+        params = (*sides, claim.first_step, claim.steps, claim.start, claim.end, x, ZERO, 0, CLOCK)
         types = ["uint256", "address", "uint256", PARAMS]
         number = keccak256(abi_encode(types, [self.web3.eth.chain_id, self.game.address, self.disputes, params]))
-        match = play(replace(claim, id=number), header, asserter, challenger, self.bits)
+        match = play(replace(claim, id=number), header, asserter, challenger, self.bits, payload)
         data = self.game.encode_abi("start", [params, header, match.record.payload])
         start_gas, gas = self._send(self.market, data), []
         for position, move, _ in match.record.walk():

@@ -9,6 +9,7 @@ import {IOneStep} from "../../../contracts/dispute/IOneStep.sol";
 import {Payloads} from "../../../contracts/dispute/Payloads.sol";
 import {Picks} from "../../../contracts/dispute/Picks.sol";
 import {Level} from "../../../contracts/dispute/Position.sol";
+import {Starts} from "../../../contracts/dispute/Starts.sol";
 import {Base, Vm} from "../Base.sol";
 
 /// @notice Answers in subtrees, from positions that are put into storage, against rules that are written down once more.
@@ -39,8 +40,8 @@ contract DescentTest is Base {
     }
 
     function _deploy(uint8 width) internal {
-        game =
-            new DisputeGame(account("market"), IOneStep(vm.deployCode("OneStep.sol:OneStep")), width, 7200, MOVE_GRACE);
+        IOneStep oneStep = IOneStep(vm.deployCode("OneStep.sol:OneStep"));
+        game = new DisputeGame(account("market"), oneStep, new Starts(), width, 7200, MOVE_GRACE);
     }
 
     // --- the rules, once more ---

@@ -5,6 +5,7 @@ import {DisputeGame} from "../../../contracts/dispute/DisputeGame.sol";
 import {Distance} from "../../../contracts/dispute/Distance.sol";
 import {IOneStep} from "../../../contracts/dispute/IOneStep.sol";
 import {Level} from "../../../contracts/dispute/Position.sol";
+import {Starts} from "../../../contracts/dispute/Starts.sol";
 import {KIND_DISTANCE, KIND_REPLAY, StartParams} from "../../../contracts/interfaces/IDisputeGame.sol";
 import {NaiveTree} from "../commitments/NaiveTree.sol";
 import {Resolver} from "./Resolver.sol";
@@ -70,7 +71,8 @@ abstract contract GameTest is Toy {
         asserter = vm.addr(ASSERTER_KEY);
         challenger = vm.addr(CHALLENGER_KEY);
         resolver = new Resolver();
-        game = new DisputeGame(address(resolver), IOneStep(vm.deployCode("OneStep.sol:OneStep")), 4, REPLAY_GRACE, MOVE_GRACE);
+        IOneStep oneStep = IOneStep(vm.deployCode("OneStep.sol:OneStep"));
+        game = new DisputeGame(address(resolver), oneStep, new Starts(), 4, REPLAY_GRACE, MOVE_GRACE);
         _buildToy(2);
         challengerVersion = 1;
     }

@@ -7,6 +7,8 @@ import {Disputes} from "../../../contracts/dispute/Disputes.sol";
 import {IOneStep} from "../../../contracts/dispute/IOneStep.sol";
 import {Payloads} from "../../../contracts/dispute/Payloads.sol";
 import {Level} from "../../../contracts/dispute/Position.sol";
+import {Starts} from "../../../contracts/dispute/Starts.sol";
+import {IStarts} from "../../../contracts/dispute/IStarts.sol";
 import {StartParams} from "../../../contracts/interfaces/IDisputeGame.sol";
 import {GameTest} from "./GameTest.sol";
 
@@ -47,7 +49,7 @@ contract TurnsTest is GameTest {
         _refuseStart(s, Disputes.ZeroHash.selector);
         s = _replay(2);
         s.program = 0;
-        _refuseStart(s, DisputeGame.WrongProgram.selector);
+        _refuseStart(s, Starts.WrongProgram.selector);
         s = _replay(2);
         s.asserter = address(0);
         _refuseStart(s, Disputes.ZeroHash.selector);
@@ -66,26 +68,26 @@ contract TurnsTest is GameTest {
     function test_numbers_outside_of_their_range_do_not_start() public {
         StartParams memory s = _replay(2);
         s.steps = 0;
-        _refuseStart(s, DisputeGame.InvalidStart.selector);
+        _refuseStart(s, Starts.InvalidStart.selector);
         s = _replay(2);
         s.firstStep = type(uint64).max - 1;
-        _refuseStart(s, DisputeGame.InvalidStart.selector);
+        _refuseStart(s, Starts.InvalidStart.selector);
         s = _replay(2);
         s.clock = 0;
-        _refuseStart(s, DisputeGame.InvalidStart.selector);
+        _refuseStart(s, Starts.InvalidStart.selector);
         s = _replay(2);
         s.clock = 2 ** 24;
-        _refuseStart(s, DisputeGame.InvalidStart.selector);
+        _refuseStart(s, Starts.InvalidStart.selector);
         s = _replay(2);
         s.kind = 0;
-        _refuseStart(s, DisputeGame.InvalidStart.selector);
-        s.kind = 4;
-        _refuseStart(s, DisputeGame.InvalidStart.selector);
+        _refuseStart(s, Starts.InvalidStart.selector);
+        s.kind = 5;
+        _refuseStart(s, Starts.InvalidStart.selector);
         _sum(1);
         s = _distance(0);
-        _refuseStart(s, DisputeGame.InvalidStart.selector);
+        _refuseStart(s, Starts.InvalidStart.selector);
         s = _distance(4);
-        _refuseStart(s, DisputeGame.InvalidStart.selector);
+        _refuseStart(s, Starts.InvalidStart.selector);
     }
 
     function test_header_of_another_program_does_not_start() public {
@@ -93,7 +95,7 @@ contract TurnsTest is GameTest {
         bytes memory payload = new bytes(64);
         bytes memory header = _header();
         header[11] = 0x01;
-        vm.expectRevert(DisputeGame.WrongProgram.selector);
+        vm.expectRevert(Starts.WrongProgram.selector);
         resolver.start(game, s, header, payload);
         header = abi.encodePacked(_header(), uint8(0));
         s.program = keccak256(abi.encodePacked(uint8(6), header));
@@ -126,14 +128,16 @@ contract TurnsTest is GameTest {
     }
 
     function test_deployments_that_mean_nothing() public {
-        IOneStep step = game.oneStep();
+        (IOneStep step, IStarts starts) = (game.oneStep(), game.starts());
         vm.expectRevert(Disputes.ZeroHash.selector);
-        new DisputeGame(address(0), step, 4, 1, 1);
+        new DisputeGame(address(0), step, starts, 4, 1, 1);
         vm.expectRevert(Disputes.ZeroHash.selector);
-        new DisputeGame(address(resolver), IOneStep(address(0)), 4, 1, 1);
+        new DisputeGame(address(resolver), IOneStep(address(0)), starts, 4, 1, 1);
+        vm.expectRevert(Disputes.ZeroHash.selector);
+        new DisputeGame(address(resolver), step, IStarts(address(0)), 4, 1, 1);
         for (uint8 width = 0; width < 7; width += 6) {
             vm.expectRevert(abi.encodeWithSelector(Disputes.UnsupportedWidth.selector, width));
-            new DisputeGame(address(resolver), step, width, 1, 1);
+            new DisputeGame(address(resolver), step, starts, width, 1, 1);
         }
     }
 

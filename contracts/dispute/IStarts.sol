@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity 0.8.37;
+
+import {StartParams} from "../interfaces/IDisputeGame.sol";
+import {Position} from "./Position.sol";
+
+/// @title IStarts
+/// @notice Where disputes begin (docs/spec/dispute.md, `start`).
+/// @dev Stateless. Reverts if the parameters mean nothing, or if the challenger opens what the other side has said.
+interface IStarts {
+    /// @notice The first position; the asserter is on turn.
+    /// @param params Of the dispute; the players and the clock are not looked at.
+    /// @param header The program's.
+    /// @param id Of the dispute.
+    /// @param payload What the challenger opens, of published traces behind what it shows of them.
+    /// @param width Levels that an opening shows at most.
+    function first(
+        StartParams calldata params,
+        bytes calldata header,
+        bytes32 id,
+        bytes calldata payload,
+        uint256 width
+    ) external pure returns (Position memory);
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity 0.8.37;
+
+import {KIND_DISTANCE, KIND_PUBLISHED, KIND_REFERENCE, KIND_REPLAY, StartParams} from "../interfaces/IDisputeGame.sol";
+import {Descriptor, Header} from "./Descriptor.sol";
+import {Frames} from "./Frames.sol";
+import {IStarts} from "./IStarts.sol";
+import {Payloads} from "./Payloads.sol";
+import {Level, Position} from "./Position.sol";
+import {Published} from "./Published.sol";
+
+/// @title Starts
+/// @notice First positions of disputes of every kind (docs/spec/dispute.md, `start`). They take no part in the game's moves, and would
+/// not fit into its code.
+contract Starts is IStarts {
+    /// @notice A hash that has to mean something is zero.
+    error ZeroHash();
+    /// @notice A number in `StartParams` is outside of what the specification allows.
+    error InvalidStart();
+    /// @notice The header is not that of the program.
+    error WrongProgram();
+
+    uint256 private constant COMPONENTS = 3;
+
+    /// @inheritdoc IStarts
+    function first(
+        StartParams calldata params,
+        bytes calldata header,
+        bytes32 id,
+        bytes calldata payload,
+        uint256 width
+    ) external pure returns (Position memory) {
+        Header memory counts = Descriptor.header(header);
+        if (Descriptor.programOf(header) != params.program) revert WrongProgram();
+        if (params.kind == KIND_REPLAY || params.kind == KIND_PUBLISHED) {
+            if (params.constants == 0 || params.start == 0 || params.end == 0) revert ZeroHash();
+            if (params.steps == 0 || params.firstStep > type(uint64).max - params.steps) revert InvalidStart();
+            if (params.kind == KIND_REPLAY) return _replay(params, counts, id, payload, width);
+            if (params.x == 0) revert ZeroHash();
+            return Published.first(params, counts, id, payload, width);
+        }
+        if (params.kind != KIND_DISTANCE && params.kind != KIND_REFERENCE) revert InvalidStart();
+        if (params.component == 0 || params.component > COMPONENTS) revert InvalidStart();
+        if (params.x == 0 || params.y == 0) revert ZeroHash();
+        return _sum(params, counts, id, payload, width);
+    }
+
+    /// @dev All steps.
+    function _replay(
+        StartParams calldata params,
+        Header memory counts,
+        bytes32 id,
+        bytes calldata payload,
+        uint256 width
+    ) private pure returns (Position memory p) {
+        p.level = Level.STEPS;
+        p.count = counts.nodes;
+        p.lo = params.firstStep;
+        p.hi = params.firstStep + params.steps;
+        p.frame = Frames.replay(id, params.program, params.constants);
+        Payloads.openSteps(p, payload, params.start, params.end, width);
+    }
+
+    /// @dev All slots.
+    function _sum(StartParams calldata params, Header memory counts, bytes32 id, bytes calldata payload, uint256 width)
+        private
+        pure
+        returns (Position memory p)
+    {
+        p.level = Level.SUM_SLOTS;
+        p.hi = counts.slots;
+        p.frame = Frames.sum(id, params.program, params.x, params.y, params.component);
+        Payloads.openSums(p, payload, bytes32(params.sum), width);
+    }
+}
