@@ -199,8 +199,8 @@ contract TaskMarket is ITaskMarket, IDisputeResolver, Ledger {
     }
 
     /// @inheritdoc ITaskMarket
-    // The contract called is part of the deployment and calls nobody: events keep their order.
-    // slither-disable-next-line reentrancy-events
+    // The contract called is part of the deployment and calls nobody: nothing moves the task before its number is known.
+    // slither-disable-next-line reentrancy-events,reentrancy-benign
     function challenge(
         bytes32 taskId,
         uint32 claimIndex,
