@@ -81,31 +81,50 @@ library ScalarMachine {
 
     /// @notice Layout of a program; reverts unless the counts and the length agree with the specification.
     function decode(bytes calldata program) internal pure returns (ProgramLayout memory result) {
-        if (program.length < CONSTANT_AT) revert InvalidProgram(0);
-        result.inputs = uint8(program[0]);
-        result.constants = uint8(program[1]);
-        result.instructions = uint8(program[2]);
-        if (result.instructions == 0) revert InvalidProgram(2);
-        if (result.inputs + result.constants + result.instructions > MAX_REGISTERS) revert InvalidProgram(2);
-        result.instructionAt = CONSTANT_AT + WORD_BYTES * result.constants;
-        uint256 end = result.instructionAt + WORD_BYTES * result.instructions;
-        if (program.length != end) revert InvalidProgram(end);
+        layout(result, program);
     }
 
-    /// @notice Instruction `index`; reverts if it breaks a rule. `program` has the layout `shape`, `index` is one of its instructions.
+    /// @notice The same, into `result`.
+    function layout(ProgramLayout memory result, bytes calldata program) internal pure {
+        if (program.length < CONSTANT_AT) revert InvalidProgram(0);
+        uint256 counts;
+        assembly ("memory-safe") {
+            counts := shr(232, calldataload(program.offset))
+        }
+        (uint256 inputs, uint256 constants, uint256 instructions) = (counts >> 16, (counts >> 8) & 255, counts & 255);
+        unchecked {
+            // Sums of bytes.
+            if (instructions == 0 || inputs + constants + instructions > MAX_REGISTERS) revert InvalidProgram(2);
+            result.instructionAt = CONSTANT_AT + WORD_BYTES * constants;
+            uint256 end = result.instructionAt + WORD_BYTES * instructions;
+            if (program.length != end) revert InvalidProgram(end);
+        }
+        (result.inputs, result.constants, result.instructions) = (inputs, constants, instructions);
+    }
+
+    /// @notice Instruction `index`; reverts if it breaks a rule or is not there. `program` has the layout `shape`.
     function instruction(bytes calldata program, ProgramLayout memory shape, uint256 index)
         internal
         pure
         returns (uint8 code, uint8 a, uint8 b, uint8 c)
     {
-        uint256 start = shape.instructionAt + WORD_BYTES * index;
-        (code, a, b, c) =
-        (uint8(program[start]), uint8(program[start + 1]), uint8(program[start + 2]), uint8(program[start + 3]));
-        uint256 operands = arity(code);
-        uint256 defined = shape.inputs + shape.constants + index;
-        if (a >= defined) revert InvalidProgram(start + 1);
-        if (operands > 1 ? b >= defined : b != 0) revert InvalidProgram(start + 2);
-        if (operands > 2 ? c >= defined : c != 0) revert InvalidProgram(start + 3);
+        if (index >= shape.instructions) revert InvalidProgram(program.length);
+        unchecked {
+            // Numbers of registers and bytes, far below 2^256.
+            uint256 start = shape.instructionAt + WORD_BYTES * index;
+            assembly ("memory-safe") {
+                let word := calldataload(add(program.offset, start))
+                code := byte(0, word)
+                a := byte(1, word)
+                b := byte(2, word)
+                c := byte(3, word)
+            }
+            uint256 operands = arity(code);
+            uint256 defined = shape.inputs + shape.constants + index;
+            if (a >= defined) revert InvalidProgram(start + 1);
+            if (operands > 1 ? b >= defined : b != 0) revert InvalidProgram(start + 2);
+            if (operands > 2 ? c >= defined : c != 0) revert InvalidProgram(start + 3);
+        }
     }
 
     /// @notice Result of a program; reverts if it is invalid or does not have so many inputs.

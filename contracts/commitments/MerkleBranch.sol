@@ -60,18 +60,46 @@ library MerkleBranch {
     function climb(bytes32 leaf, uint256 index, bytes32[] calldata branch) internal pure returns (bytes32 result) {
         result = leaf;
         assembly ("memory-safe") {
-            // Free memory: the two children go right or left of each other behind the tag.
-            let hashed := mload(0x40)
+            // Free memory: the two children go left and right of each other behind the tag. `left` is a multiple of 64, so that
+            // one bit is the side.
+            let left := and(add(mload(0x40), 127), not(63))
+            let hashed := sub(left, 1)
             mstore8(hashed, TAG_INNER)
-            let left := add(hashed, 1)
-            let right := add(hashed, 33)
             let sibling := branch.offset
-            for { let end := add(sibling, shl(5, branch.length)) } lt(sibling, end) { sibling := add(sibling, 32) } {
-                let side := shl(5, and(index, 1))
-                mstore(add(left, side), result)
-                mstore(sub(right, side), calldataload(sibling))
+            let end := add(sibling, shl(5, branch.length))
+            // Bit 5 of this is the side.
+            let path := shl(5, index)
+            // Four levels a round: first those that are left over.
+            for { let first := add(sibling, shl(5, and(branch.length, 3))) } lt(sibling, first) {
+                sibling := add(sibling, 32)
+            } {
+                let place := or(left, and(path, 32))
+                mstore(place, result)
+                mstore(xor(place, 32), calldataload(sibling))
                 result := keccak256(hashed, 65)
-                index := shr(1, index)
+                path := shr(1, path)
+            }
+            for {} lt(sibling, end) { sibling := add(sibling, 128) } {
+                let place := or(left, and(path, 32))
+                mstore(place, result)
+                mstore(xor(place, 32), calldataload(sibling))
+                result := keccak256(hashed, 65)
+                path := shr(1, path)
+                place := or(left, and(path, 32))
+                mstore(place, result)
+                mstore(xor(place, 32), calldataload(add(sibling, 32)))
+                result := keccak256(hashed, 65)
+                path := shr(1, path)
+                place := or(left, and(path, 32))
+                mstore(place, result)
+                mstore(xor(place, 32), calldataload(add(sibling, 64)))
+                result := keccak256(hashed, 65)
+                path := shr(1, path)
+                place := or(left, and(path, 32))
+                mstore(place, result)
+                mstore(xor(place, 32), calldataload(add(sibling, 96)))
+                result := keccak256(hashed, 65)
+                path := shr(1, path)
             }
         }
     }
@@ -140,13 +168,25 @@ library MerkleBranch {
     }
 
     /// @notice `H(02 || type || tree)`, where `tensorType` is `u8 dtype || u8 rank || u32 dims[rank]`.
-    function tensorRoot(bytes calldata tensorType, bytes32 tree) internal pure returns (bytes32) {
-        return keccak256(abi.encodePacked(TAG_TENSOR, tensorType, tree));
+    function tensorRoot(bytes calldata tensorType, bytes32 tree) internal pure returns (bytes32 result) {
+        assembly ("memory-safe") {
+            // Free memory: nothing is allocated.
+            let offset := mload(0x40)
+            mstore8(offset, TAG_TENSOR)
+            calldatacopy(add(offset, 1), tensorType.offset, tensorType.length)
+            mstore(add(offset, add(1, tensorType.length)), tree)
+            result := keccak256(offset, add(33, tensorType.length))
+        }
     }
 
     /// @notice `H(tag || u32 count || tree)`: a state, a trace or the constants.
-    function listRoot(uint8 tag, uint32 count, bytes32 tree) internal pure returns (bytes32) {
-        return keccak256(abi.encodePacked(tag, count, tree));
+    function listRoot(uint8 tag, uint32 count, bytes32 tree) internal pure returns (bytes32 result) {
+        assembly ("memory-safe") {
+            // Scratch space.
+            mstore(0, or(shl(248, tag), shl(216, count)))
+            mstore(5, tree)
+            result := keccak256(0, 37)
+        }
     }
 
     /// @dev Root over the `size` bytes at `hashes`, a power of two of hashes, which shrink to half their width in place. The 96

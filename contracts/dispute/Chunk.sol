@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {Float32} from "../arithmetic/Float32.sol";
-import {LEAF_WORDS} from "../commitments/MerkleBranch.sol";
+import {FmaChain} from "../arithmetic/FmaChain.sol";
+import {LEAF_BYTES, LEAF_WORDS} from "../commitments/MerkleBranch.sol";
 import {Descriptor, OperandView} from "./Descriptor.sol";
-import {Openings} from "./Opening.sol";
 import {Operands, Source} from "./Operands.sol";
 
 /// @title Chunk
@@ -15,53 +14,70 @@ library Chunk {
     /// @notice The operand gathers, is not read from adjacent words, or yields its fill somewhere in the chunk.
     error NotAdjacent(uint256 operand);
 
-    /// @notice Reverts unless the coordinates of the first and the last term differ in the last one only: it counts the terms then, and
-    /// along them every affine form is one of a single number.
-    function requireRow(uint256[] memory first, uint256[] memory last) internal pure {
-        for (uint256 i = 0; i + 1 < first.length; ++i) {
-            if (first[i] != last[i]) revert CrossesRow();
-        }
+    /// @notice Reverts unless the coordinates of the first term and of the one `steps` after it differ in the last one only: it
+    /// counts the terms then, and along them every affine form is one of a single number.
+    function requireRow(Source memory source, uint256 steps, bytes calldata descriptor) internal pure {
+        uint256 foldAt = source.node.foldAt;
+        uint256 rank = Descriptor.u8(descriptor, foldAt);
+        uint256 last = source.coordinates[source.coordinates.length - 1];
+        // The last dimension stands at the end of those of the fold.
+        if (rank == 0 || last + steps >= Descriptor.u32(descriptor, foldAt + 4 * rank - 3)) revert CrossesRow();
     }
 
-    /// @notice The words of an operand from the source's coordinates to those of the `last` term, from the next opening.
-    /// @param steps Terms from the first to the last one; at most 63, so that two leaves hold them.
+    /// @notice The words of an operand from the source's coordinates to `steps` terms after them, from the next opening.
+    /// @param steps Terms from the first to the last one; 1 to 63, so that two leaves hold them.
     /// @return words Byte of calldata at which the first of them begins; the others follow, because leaves do.
-    function open(
-        Source memory source,
-        uint256 index,
-        uint256[] memory last,
-        uint256 steps,
-        bytes calldata descriptor
-    ) internal pure returns (uint256 words) {
+    function open(Source memory source, uint256 index, uint256 steps, bytes calldata descriptor)
+        internal
+        pure
+        returns (uint256 words)
+    {
         OperandView memory operand = Operands.viewOf(source, index, descriptor);
         int256 begin = Descriptor.affine(descriptor, operand.affineAt, source.coordinates);
-        int256 end = Descriptor.affine(descriptor, operand.affineAt, last);
-        // Bounds are affine too: what holds at both ends holds in between.
+        // Its last stride is that of the terms.
+        int256 stride = Descriptor.i64(descriptor, operand.affineAt + 8 * source.coordinates.length);
         if (
-            operand.gatherAt != 0 || end - begin != int256(steps) || begin < 0
-                || uint256(end) >= operand.tensor.elements
-                || Operands.isOutOfBounds(operand, source.coordinates, descriptor)
-                || Operands.isOutOfBounds(operand, last, descriptor)
+            operand.gatherAt != 0 || stride != 1 || begin < 0 || uint256(begin) + steps >= operand.tensor.elements
+                || _leavesBounds(operand, source.coordinates, int256(steps), descriptor)
         ) revert NotAdjacent(index);
         uint256 first = uint256(begin);
-        bool isTwo = uint256(end) / LEAF_WORDS != first / LEAF_WORDS;
+        bool isTwo = (first + steps) / LEAF_WORDS != first / LEAF_WORDS;
         bytes calldata leaves = Operands.open(source, operand, first / LEAF_WORDS, isTwo, descriptor);
         assembly ("memory-safe") {
             words := add(leaves.offset, mul(4, mod(first, LEAF_WORDS)))
         }
     }
 
-    /// @notice The accumulator after `terms` terms on the words at the bytes `a` and `b` of calldata.
-    function fold(uint256 a, uint256 b, uint256 terms, uint256 accumulator) internal pure returns (uint256) {
-        unchecked {
-            uint256 x;
-            uint256 y;
-            for (uint256 i = 0; i < terms; ++i) {
-                if (i % 8 == 0) (x, y) = (Openings.eightWordsAt(a + 4 * i), Openings.eightWordsAt(b + 4 * i));
-                accumulator = Float32.fma(x >> 224, y >> 224, accumulator);
-                (x, y) = (x << 32, y << 32);
-            }
-            return accumulator;
+    /// @dev Whether a bound is left at an end of the chunk. Bounds are affine: what holds at both ends holds in between.
+    function _leavesBounds(OperandView memory operand, uint256[] memory place, int256 steps, bytes calldata descriptor)
+        private
+        pure
+        returns (bool)
+    {
+        uint256 offset = operand.boundAt;
+        for (uint256 i = 0; i < operand.bounds; ++i) {
+            int256 value = Descriptor.affine(descriptor, offset, place);
+            offset += 8 * place.length;
+            int256 end = value + steps * Descriptor.i64(descriptor, offset);
+            int256 limit = Descriptor.i64(descriptor, offset + 8);
+            if (value < 0 || value >= limit || end < 0 || end >= limit) return true;
+            offset += 16;
         }
+        return false;
+    }
+
+    /// @notice The accumulator after `terms` terms on the words at the bytes `a` and `b` of calldata.
+    /// @param terms At most 64.
+    function fold(uint256 a, uint256 b, uint256 terms, uint256 accumulator) internal pure returns (uint256) {
+        uint256 x;
+        uint256 y;
+        assembly ("memory-safe") {
+            // Free memory: nothing is allocated behind it until the chain has been run.
+            x := mload(0x40)
+            y := add(x, LEAF_BYTES)
+            calldatacopy(x, a, mul(4, terms))
+            calldatacopy(y, b, mul(4, terms))
+        }
+        return FmaChain.run(accumulator, x, y, terms);
     }
 }

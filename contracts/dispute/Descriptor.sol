@@ -120,34 +120,32 @@ library Descriptor {
         if (data.length != result.tensor.end + 5) revert TrailingBytes(result.tensor.end + 5);
     }
 
-    /// @notice A node descriptor.
-    function node(bytes calldata data) internal pure returns (NodeView memory result) {
+    /// @notice Reads a node descriptor into `result`, so that nothing is allocated twice.
+    function readNode(NodeView memory result, bytes calldata data) internal pure {
         if (u8(data, 0) != VERSION) revert OutOfRange(0);
-        result.output = tensorType(data, 1);
-        result.foldAt = result.output.end;
-        uint256 offset;
-        (result.terms, offset) = dimensions(data, result.foldAt, MAX_FOLD_RANK, MAX_TERMS);
-        result.coordinates = 1 + u8(data, result.output.begin + 1) + u8(data, result.foldAt);
-        result.init = u32(data, offset);
-        // A map has no accumulator.
-        if (result.init != 0 && u8(data, result.foldAt) == 0) revert OutOfRange(offset);
-        uint256 operands = u8(data, offset + 4);
-        if (operands > MAX_OPERANDS) revert OutOfRange(offset + 4);
-        offset += 5;
-        result.operandAt = new uint256[](operands);
+        TypeView memory output = result.output;
+        readType(output, data, 1);
+        uint256 foldAt = output.end;
+        (uint256 terms, uint256 offset) = dimensions(data, foldAt, MAX_FOLD_RANK, MAX_TERMS);
+        (result.foldAt, result.terms) = (foldAt, terms);
         unchecked {
-            uint256 affineBytes = 8 + 8 * result.coordinates;
-            for (uint256 i = 0; i < operands; ++i) {
-                result.operandAt[i] = offset;
-                offset = _operandEnd(data, offset, affineBytes);
-            }
+            // Offsets: ranks are what dimensions of four bytes each take.
+            result.coordinates = 1 + (foldAt - output.begin) / 4 + (offset - foldAt) / 4;
+            uint256 init = _word(data, offset) >> 224;
+            // A map has no accumulator.
+            if (init != 0 && offset == foldAt + 1) revert OutOfRange(offset);
+            result.init = uint32(init);
+            uint256 operands = _word(data, offset + 4) >> 248;
+            if (operands > MAX_OPERANDS) revert OutOfRange(offset + 4);
+            (result.operandAt, offset) = _operands(data, offset + 5, operands, 8 + 8 * result.coordinates);
+            uint256 inputs = _word(data, offset) >> 248;
+            result.inputAt = offset + 1;
+            result.bodyAt = result.inputAt + 2 * inputs;
+            // All before it lies before it: offsets only grow.
+            if (result.bodyAt > data.length) revert Truncated(result.bodyAt);
+            ScalarMachine.layout(result.body, data[result.bodyAt:]);
+            if (result.body.inputs != inputs) revert OutOfRange(offset);
         }
-        uint256 inputs = u8(data, offset);
-        result.inputAt = offset + 1;
-        result.bodyAt = result.inputAt + 2 * inputs;
-        if (result.bodyAt > data.length) revert Truncated(result.bodyAt);
-        result.body = ScalarMachine.decode(data[result.bodyAt:]);
-        if (result.body.inputs != inputs) revert OutOfRange(offset);
     }
 
     /// @notice The outline of a node descriptor that stands in the program.
@@ -172,33 +170,60 @@ library Descriptor {
         }
     }
 
-    /// @notice The operand at byte `offset` of the descriptor of a node with so many `coordinates`.
-    function operand(bytes calldata data, uint256 offset, uint256 coordinates)
+    /// @notice Reads the operand at byte `offset` of the descriptor of a node with so many `coordinates` into `result`.
+    function readOperand(OperandView memory result, bytes calldata data, uint256 offset, uint256 coordinates)
         internal
         pure
-        returns (OperandView memory result)
     {
-        result.source = u8(data, offset);
+        uint256 word = _word(data, offset);
+        (result.source, result.index) = (word >> 248, (word >> 216) & type(uint32).max);
         if (result.source == 0 || result.source > SOURCES) revert OutOfRange(offset);
-        result.index = u32(data, offset + 1);
-        result.tensor = tensorType(data, offset + 5);
+        readType(result.tensor, data, offset + 5);
         offset = result.tensor.end;
-        result.fill = u32(data, offset);
+        result.fill = uint32(_word(data, offset) >> 224);
         result.affineAt = offset + 4;
         unchecked {
             // Ranks and counts are bounded above: an operand is shorter than 1,000 bytes.
             uint256 affineBytes = 8 + 8 * coordinates;
             offset += 4 + affineBytes;
-            result.bounds = u8(data, offset);
-            if (result.bounds > MAX_BOUNDS) revert OutOfRange(offset);
-            result.boundAt = offset + 1;
-            offset += 1 + result.bounds * (affineBytes + 8);
-            uint256 gathers = u8(data, offset);
+            uint256 bounds = _word(data, offset) >> 248;
+            if (bounds > MAX_BOUNDS) revert OutOfRange(offset);
+            (result.bounds, result.boundAt) = (bounds, offset + 1);
+            offset += 1 + bounds * (affineBytes + 8);
+            uint256 gathers = _word(data, offset) >> 248;
             if (gathers > 1) revert OutOfRange(offset);
             if (gathers == 1) result.gatherAt = offset + 1;
-            result.end = offset + (gathers == 1 ? 18 : 1);
+            result.end = offset + 1 + 17 * gathers;
         }
+        // All of it lies before its end: offsets only grow.
         if (result.end > data.length) revert Truncated(result.end);
+    }
+
+    /// @dev Where `count` operands from byte `offset` on begin, and the byte after them. Affine forms take `affineBytes`.
+    function _operands(bytes calldata data, uint256 offset, uint256 count, uint256 affineBytes)
+        private
+        pure
+        returns (uint256[] memory begins, uint256 end)
+    {
+        assembly ("memory-safe") {
+            begins := mload(0x40)
+            mstore(begins, count)
+            let place := add(begins, 32)
+            let last := add(place, mul(32, count))
+            mstore(0x40, last)
+            end := offset
+            for {} lt(place, last) { place := add(place, 32) } {
+                mstore(place, end)
+                let at := add(data.offset, end)
+                // source, index, dtype; rank, dimensions; fill, address
+                let size := add(add(11, affineBytes), shr(246, and(shl(48, calldataload(at)), shl(248, 0xff))))
+                // Bounds, then the gather.
+                let bounds := byte(0, calldataload(add(at, size)))
+                size := add(add(size, 1), mul(bounds, add(affineBytes, 8)))
+                size := add(size, add(1, mul(17, byte(0, calldataload(add(at, size))))))
+                end := add(end, size)
+            }
+        }
     }
 
     /// @dev The byte after the operand at byte `offset`, whose affine forms take `affineBytes`. Three counts say how long it is.
@@ -213,10 +238,16 @@ library Descriptor {
 
     /// @notice The tensor type at byte `offset`.
     function tensorType(bytes calldata data, uint256 offset) internal pure returns (TypeView memory result) {
-        result.begin = offset;
-        result.dtype = u8(data, offset);
-        if (result.dtype == 0 || result.dtype > DTYPES) revert OutOfRange(offset);
-        (result.elements, result.end) = dimensions(data, offset + 1, MAX_RANK, MAX_ELEMENTS);
+        readType(result, data, offset);
+    }
+
+    /// @notice The same, into `result`.
+    function readType(TypeView memory result, bytes calldata data, uint256 offset) internal pure {
+        (uint256 elements, uint256 end) = dimensions(data, offset + 1, MAX_RANK, MAX_ELEMENTS);
+        // Before its dimensions, which are there.
+        uint256 dtype = _word(data, offset) >> 248;
+        if (dtype == 0 || dtype > DTYPES) revert OutOfRange(offset);
+        (result.begin, result.end, result.dtype, result.elements) = (offset, end, dtype, elements);
     }
 
     /// @notice `u8 rank || u32 dims[rank]` at byte `offset`: the product of the dimensions and the byte after them.
@@ -225,16 +256,16 @@ library Descriptor {
         pure
         returns (uint256 product, uint256 end)
     {
-        uint256 rank = u8(data, offset);
-        if (rank > maxRank) revert OutOfRange(offset);
-        end = offset + 1;
-        product = 1;
         unchecked {
+            uint256 rank = _word(data, offset) >> 248;
+            end = offset + 1 + 4 * rank;
+            if (end > data.length) revert Truncated(end);
+            if (rank > maxRank) revert OutOfRange(offset);
+            product = 1;
             // Before each multiplication by a u32 the product is at most `maxProduct`, a u32 itself.
-            for (uint256 i = 0; i < rank; ++i) {
-                product *= u32(data, end);
-                if (product == 0 || product > maxProduct) revert OutOfRange(end);
-                end += 4;
+            for (uint256 i = offset + 1; i != end; i += 4) {
+                product *= _word(data, i) >> 224;
+                if (product - 1 >= maxProduct) revert OutOfRange(i);
             }
         }
     }
@@ -294,6 +325,13 @@ library Descriptor {
         }
         assembly ("memory-safe") {
             value := sar(192, calldataload(add(data.offset, offset)))
+        }
+    }
+
+    /// @dev 32 bytes from `offset` on, wherever the descriptor ends: it is up to the caller to show that what it takes of them lies inside.
+    function _word(bytes calldata data, uint256 offset) private pure returns (uint256 word) {
+        assembly ("memory-safe") {
+            word := calldataload(add(data.offset, offset))
         }
     }
 

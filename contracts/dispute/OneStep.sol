@@ -153,7 +153,7 @@ contract OneStep is IOneStep {
         bytes32 frame = _prefix(source);
         source.nodeIndex = source.proof.number(4);
         descriptor = source.proof.slice(source.proof.number(2));
-        source.node = Descriptor.node(descriptor);
+        Descriptor.readNode(source.node, descriptor);
         run = _run(picked, source, _nodeFrame(frame, descriptor, source));
         source.coordinates = Operands.coordinates(source, descriptor, run.element, run.term);
     }
@@ -201,10 +201,9 @@ contract OneStep is IOneStep {
     function _chunk(Source memory source, Run memory run, bytes calldata descriptor) private pure returns (uint32) {
         (uint256 a, uint256 b, bool isSame) = _factors(source, descriptor);
         uint256 terms = run.end - run.term;
-        uint256[] memory last = Operands.coordinates(source, descriptor, run.element, run.end - 1);
-        Chunk.requireRow(source.coordinates, last);
-        uint256 x = Chunk.open(source, a, last, terms - 1, descriptor);
-        uint256 y = isSame ? x : Chunk.open(source, b, last, terms - 1, descriptor);
+        Chunk.requireRow(source, terms - 1, descriptor);
+        uint256 x = Chunk.open(source, a, terms - 1, descriptor);
+        uint256 y = isSame ? x : Chunk.open(source, b, terms - 1, descriptor);
         return uint32(Chunk.fold(x, y, terms, run.accumulator));
     }
 
@@ -277,10 +276,12 @@ contract OneStep is IOneStep {
         returns (uint8 kind, uint256 index)
     {
         if (register >= source.node.body.inputs) return (0, 0);
-        unchecked {
-            // A byte each for kind and index.
-            uint256 offset = source.node.inputAt + 2 * register;
-            (kind, index) = (Descriptor.u8(descriptor, offset), Descriptor.u8(descriptor, offset + 1));
+        uint256 inputAt = source.node.inputAt;
+        assembly ("memory-safe") {
+            // A byte each for kind and index; the body lies behind them.
+            let input := calldataload(add(descriptor.offset, add(inputAt, mul(2, register))))
+            kind := byte(0, input)
+            index := byte(1, input)
         }
         bool exists;
         if (kind == INPUT_OPERAND) exists = index < source.node.operandAt.length;

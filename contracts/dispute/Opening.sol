@@ -50,14 +50,10 @@ library Openings {
     /// @param root Commitment to the list.
     /// @param count Tensors in the list.
     /// @param index The tensor's.
-    function requireIn(
-        Cursor memory cursor,
-        uint8 tag,
-        bytes32 root,
-        uint256 count,
-        uint256 index,
-        bytes32 tensorRoot
-    ) internal pure {
+    function requireIn(Cursor memory cursor, uint8 tag, bytes32 root, uint256 count, uint256 index, bytes32 tensorRoot)
+        internal
+        pure
+    {
         bytes32 tree = _climb(cursor, tensorRoot, index, count);
         if (MerkleBranch.listRoot(tag, uint32(count), tree) != root) revert WrongInclusionProof();
     }

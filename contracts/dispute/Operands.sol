@@ -61,14 +61,14 @@ library Operands {
     function viewOf(Source memory source, uint256 index, bytes calldata descriptor)
         internal
         pure
-        returns (OperandView memory)
+        returns (OperandView memory result)
     {
-        return Descriptor.operand(descriptor, source.node.operandAt[index], source.node.coordinates);
+        Descriptor.readOperand(result, descriptor, source.node.operandAt[index], source.node.coordinates);
     }
 
-    /// @notice Whether a bound says that the operand is not read at these coordinates.
-    function isOutOfBounds(OperandView memory operand, uint256[] memory place, bytes calldata descriptor)
-        internal
+    /// @dev Whether a bound says that the operand is not read at these coordinates.
+    function _isOutOfBounds(OperandView memory operand, uint256[] memory place, bytes calldata descriptor)
+        private
         pure
         returns (bool)
     {
@@ -122,7 +122,7 @@ library Operands {
         pure
         returns (uint32)
     {
-        if (isOutOfBounds(operand, source.coordinates, descriptor)) return operand.fill;
+        if (_isOutOfBounds(operand, source.coordinates, descriptor)) return operand.fill;
         int256 address_ = Descriptor.affine(descriptor, operand.affineAt, source.coordinates) + gathered;
         if (address_ < 0 || uint256(address_) >= operand.tensor.elements) return operand.fill;
         bytes calldata leaf = open(source, operand, uint256(address_) / LEAF_WORDS, false, descriptor);

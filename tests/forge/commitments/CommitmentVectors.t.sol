@@ -9,7 +9,7 @@ import {
     TAG_NODE,
     TAG_SLOT
 } from "../../../contracts/commitments/MerkleBranch.sol";
-import {Descriptor, Header, SlotView, TypeView} from "../../../contracts/dispute/Descriptor.sol";
+import {Descriptor, Header, NodeView, SlotView, TypeView} from "../../../contracts/dispute/Descriptor.sol";
 import {Base} from "../Base.sol";
 import {NaiveTree} from "./NaiveTree.sol";
 
@@ -62,7 +62,9 @@ contract CommitmentReader {
     }
 
     function nodeOperands(bytes calldata data) external pure returns (uint256) {
-        return Descriptor.node(data).operandAt.length;
+        NodeView memory node;
+        Descriptor.readNode(node, data);
+        return node.operandAt.length;
     }
 }
 

@@ -21,13 +21,14 @@ contract DescriptorHarness {
         return Descriptor.slot(data);
     }
 
-    function node(bytes calldata data) external pure returns (NodeView memory) {
-        return Descriptor.node(data);
+    function node(bytes calldata data) external pure returns (NodeView memory result) {
+        Descriptor.readNode(result, data);
     }
 
-    function operand(bytes calldata data, uint256 index) external pure returns (OperandView memory) {
-        NodeView memory found = Descriptor.node(data);
-        return Descriptor.operand(data, found.operandAt[index], found.coordinates);
+    function operand(bytes calldata data, uint256 index) external pure returns (OperandView memory result) {
+        NodeView memory found;
+        Descriptor.readNode(found, data);
+        Descriptor.readOperand(result, data, found.operandAt[index], found.coordinates);
     }
 
     function outline(bytes calldata data) external pure returns (NodeOutline memory) {
