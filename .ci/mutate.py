@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Change a contract in one place after the other and run the forge tests that should notice; fails if one does not.
 
-    mutate.py [--seconds N] [--workers N] [--lines A-B] [--list] FILE ...
+    mutate.py [--seconds N] [--workers N] [--batch N] [--lines A-B] [--list] FILE ...
 
 A mutant is killed if the tests fail or take ten times as long as usual, stillborn if it does not compile, and equal
 if the compiler makes the same bytes of it. The others survive. Survivors that have a good reason are listed in
 mutants.txt beside this file, three lines each: `PATH: reason`, the original line after `- ` and the mutant after `+
 `. With --seconds the mutants come in a drawn order (fixed seed), and those for which no time is left are counted and
-not run.
+not run. With --batch so many mutants, each with its own copy of the tests, are compiled and run at once: it saves most
+of the time where tests are small. It does not work with tests that deploy by name.
 """
 
 import argparse
@@ -30,6 +31,9 @@ ROOT = Path(__file__).resolve().parent.parent
 FORGE = ROOT / "node_modules" / "@foundry-rs" / "forge-linux-amd64" / "bin" / "forge"
 JUSTIFIED = ROOT / ".ci" / "mutants.txt"
 
+# Imported by a remapping: copied along.
+REMAPPED = "contracts/arithmetic/prague/LeadingZeros.sol"
+
 # The tests that answer for a file. They run for every mutant, so only those that look closely.
 TESTS = {
     "contracts/arithmetic/Float32.sol": ("arithmetic/Float32.t.sol", "proofs/Float32Laws.t.sol"),
@@ -38,7 +42,12 @@ TESTS = {
     "contracts/commitments/CheckpointLog.sol": ("commitments/CheckpointLog.t.sol",),
     "contracts/commitments/MerkleBranch.sol": ("commitments/MerkleBranch.t.sol", "commitments/CommitmentVectors.t.sol"),
     "contracts/dispute/Clock.sol": ("proofs/ClockLaws.t.sol",),
+    "contracts/dispute/Disputes.sol": ("proofs/DisputesLaws.t.sol", "dispute/Clock.t.sol", "dispute/Turns.t.sol"),
     "contracts/dispute/Distance.sol": ("dispute/Distance.t.sol", "proofs/DistanceLaws.t.sol"),
+    "contracts/dispute/Frames.sol": ("dispute/Frames.t.sol",),
+    "contracts/dispute/Picks.sol": ("dispute/DisputeGame.t.sol", "dispute/Attacks.t.sol"),
+    "contracts/dispute/Shares.sol": ("dispute/Shares.t.sol",),
+    "contracts/dispute/Walk.sol": ("dispute/DisputeGame.t.sol", "dispute/Attacks.t.sol"),
 }
 
 # Operators of Solidity and what is written instead.
@@ -208,7 +217,7 @@ class Workshop:
         self.path = path
         self.text = (ROOT / path).read_text()
         tests = [f"tests/forge/{name}" for name in TESTS[path]]
-        for name in [*closure([path, *tests]), ".ci/solc", "foundry.toml"]:
+        for name in [*closure([path, *tests]), ".ci/solc", "foundry.toml", REMAPPED]:
             (directory / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, directory / name)
         for name in ("node_modules", "fixtures"):
@@ -259,6 +268,65 @@ def justified() -> set[tuple[str, str, str]]:
     return {(path, before.strip(), after.strip()) for path, before, after in blocks}
 
 
+def judge(path: str, todo: list[Mutant], workshop: "Workshop") -> dict[Mutant, str]:
+    """What becomes of mutants that are compiled and run together; those that survive are looked at once more alone."""
+    fates: dict[Mutant, str] = {}
+    with tempfile.TemporaryDirectory() as temporary:
+        for name in (".ci/solc", "foundry.toml", REMAPPED):
+            (Path(temporary) / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, Path(temporary) / name)
+        (Path(temporary) / "node_modules").symlink_to(ROOT / "node_modules")
+        shutil.copytree(ROOT / "fixtures", Path(temporary) / "fixtures")
+        tests = [f"tests/forge/{name}" for name in TESTS[path]]
+        for number, mutant in enumerate(todo):
+            copy = Path(temporary) / "tests" / "forge" / f"m{number}"
+            for name in closure([path, *tests]):
+                (copy / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(ROOT / name, copy / name)
+            lines = (ROOT / path).read_text().splitlines()
+            lines[mutant.number - 1] = mutant.after
+            (copy / path).write_text("\n".join(lines) + "\n")
+        while len(fates) < len(todo):
+            command = [FORGE, "test", "--json", "--threads", "1", "--allow-failure"]
+            done = subprocess.run(command, cwd=temporary, capture_output=True, text=True, check=False)
+            output = done.stdout + done.stderr
+            broken = {int(n) for n in re.findall(r"Error[^\n]*\n\s*--> tests/forge/m(\d+)/", output)}
+            for number in broken:
+                fates[todo[number]] = "stillborn"
+                shutil.rmtree(Path(temporary) / "tests" / "forge" / f"m{number}")
+            if broken:
+                continue
+            start = done.stdout.find('{"tests/')
+            if start < 0:
+                sys.exit(f"no results of {path}:\n{output[-3000:]}")
+            suites = json.loads(done.stdout[start:].splitlines()[0])
+            for number, mutant in enumerate(todo):
+                results = [
+                    result["status"]
+                    for suite, content in suites.items()
+                    if suite.startswith(f"tests/forge/m{number}/")
+                    for result in content["test_results"].values()
+                ]
+                if mutant not in fates:
+                    if not results:
+                        sys.exit(f"{path}: no test ran for {mutant}")
+                    fates[mutant] = "killed" if "Failure" in results else workshop.fate(mutant)
+    return fates
+
+
+def attack_together(path: str, todo: list[Mutant], size: int, end: float) -> dict[str, list[Mutant]]:
+    """As `attack`, one batch of `size` mutants after the other."""
+    fates: dict[str, list[Mutant]] = {name: [] for name in ("killed", "stillborn", "equal", "survives", "not run")}
+    with tempfile.TemporaryDirectory() as temporary:
+        workshop = Workshop(Path(temporary), path)
+        for first in range(0, len(todo), size):
+            batch = todo[first : first + size]
+            found = judge(path, batch, workshop) if time.monotonic() < end else dict.fromkeys(batch, "not run")
+            for mutant, fate in found.items():
+                fates[fate].append(mutant)
+    return fates
+
+
 def attack(path: str, todo: list[Mutant], workers: int, end: float) -> dict[str, list[Mutant]]:
     """Run mutants side by side until all have been run or the time is over."""
     fates: dict[str, list[Mutant]] = {name: [] for name in ("killed", "stillborn", "equal", "survives", "not run")}
@@ -288,6 +356,7 @@ def main() -> int:
     parser.add_argument("files", nargs="*", default=list(TESTS))
     parser.add_argument("--seconds", type=float, default=float("inf"))
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--batch", type=int, default=0)
     parser.add_argument("--lines", default="1-100000", help="only mutants of these lines, as 10-25")
     parser.add_argument("--list", action="store_true", help="print the mutants and stop")
     options = parser.parse_args()
@@ -301,7 +370,11 @@ def main() -> int:
             print("\n".join(f"{m.path}:{m.number}\n- {m.before.strip()}\n+ {m.after.strip()}" for m in todo))
             continue
         start = time.monotonic()
-        fates = attack(path, todo, options.workers, start + options.seconds / len(options.files))
+        end = start + options.seconds / len(options.files)
+        if options.batch:
+            fates = attack_together(path, todo, options.batch, end)
+        else:
+            fates = attack(path, todo, options.workers, end)
         excused = [m for m in fates["survives"] if (path, m.before.strip(), m.after.strip()) in reasons]
         for m in sorted(set(fates["survives"]) - set(excused), key=lambda m: m.number):
             bad += 1

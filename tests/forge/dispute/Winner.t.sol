@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity 0.8.37;
+
+import {Clock, Result} from "../../../contracts/dispute/Clock.sol";
+import {Base} from "../Base.sol";
+import {GameHandler} from "./GameHandler.sol";
+
+/// @notice After every action: each dispute has one winner for good, or none yet, and ends before the bound on its duration.
+/// forge-config: default.invariant.runs = 16
+/// forge-config: default.invariant.depth = 64
+contract WinnerTest is Base {
+    struct FuzzSelector {
+        address addr;
+        bytes4[] selectors;
+    }
+
+    GameHandler private handler;
+
+    function setUp() public {
+        handler = new GameHandler();
+    }
+
+    function targetContracts() external view returns (address[] memory targets) {
+        targets = new address[](1);
+        targets[0] = address(handler);
+    }
+
+    function targetSelectors() external view returns (FuzzSelector[] memory targets) {
+        bytes4[] memory selectors = new bytes4[](8);
+        selectors[0] = GameHandler.wait.selector;
+        selectors[1] = GameHandler.late.selector;
+        selectors[2] = GameHandler.resign.selector;
+        selectors[3] = GameHandler.intrude.selector;
+        // Most actions are moves, or no dispute would come far.
+        for (uint256 i = 4; i < selectors.length; ++i) {
+            selectors[i] = GameHandler.play.selector;
+        }
+        targets = new FuzzSelector[](1);
+        targets[0] = FuzzSelector(address(handler), selectors);
+    }
+
+    /// @dev A result never changes, and the market is told once for each.
+    function invariant_one_winner_for_good() public view {
+        uint256 disputes = handler.currentGame().disputes();
+        uint256 ended = 0;
+        for (uint256 i = 1; i <= disputes; i++) {
+            (, Clock memory clock) = handler.currentGame().dispute(i);
+            vm.assertTrue(clock.result == handler.ended(i));
+            if (clock.result == Result.NONE) continue;
+            vm.assertTrue(clock.deadline == 0 && clock.spare == 0);
+            ended++;
+        }
+        vm.assertEq(ended, handler.finished());
+        // The one that runs is the last one.
+        vm.assertLe(disputes, ended + 1);
+    }
+
+    /// @dev Even if both sides take all that they have: budgets and one grace a position, which `longest` is not below.
+    function invariant_the_end_is_bounded() public view {
+        uint256 number = handler.currentGame().disputes();
+        (, Clock memory clock) = handler.currentGame().dispute(number);
+        if (clock.result != Result.NONE) return;
+        uint256 latest = uint256(clock.deadline) + clock.spare;
+        vm.assertLe(latest, handler.began() + handler.granted());
+        vm.assertLe(handler.granted(), handler.currentGame().longest(handler.budget()));
+    }
+
+    /// @dev Long fixed runs, to know that the invariants are tested where it matters.
+    function test_long_runs_reach_every_end() public {
+        for (uint256 i = 0; i < 400; ++i) {
+            uint256 dice = uint256(keccak256(abi.encode("dice", i)));
+            if (dice % 8 < 4) handler.play(dice >> 8);
+            else if (dice % 8 == 4) handler.wait(dice >> 8);
+            else if (dice % 8 == 5) handler.late();
+            else if (dice % 8 == 6) handler.resign(dice >> 8);
+            else handler.intrude(dice >> 8);
+            if (i % 20 == 0) invariant_one_winner_for_good();
+            invariant_the_end_is_bounded();
+        }
+        vm.assertGt(handler.proofs(), 0);
+        vm.assertGt(handler.resignations(), 0);
+        vm.assertGt(handler.timeouts(), 0);
+        vm.assertGt(handler.intrusions(), 20);
+        vm.assertGe(handler.longestGame(), 5);
+    }
+}
