@@ -56,6 +56,8 @@ contract DisputeGame is IDisputeGame, Descent {
     /// @notice The signature is nobody's.
     error WrongSignature();
 
+    // Used as the bound of slices, where Slither does not look.
+    // slither-disable-next-line unused-state
     uint256 private constant SELECTOR_BYTES = 4;
     bytes32 private constant DOMAIN =
         keccak256("EIP712Domain(string name,string version,uint256 chainId,address verifyingContract)");
