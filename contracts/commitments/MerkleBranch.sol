@@ -123,8 +123,8 @@ library MerkleBranch {
         bytes32 missing = row.length < size ? padding(height) : bytes32(0);
         uint256 hashes;
         assembly ("memory-safe") {
-            // Free memory: 96 bytes for `_fold`, then the row.
-            hashes := add(mload(0x40), 96)
+            // Free memory: a word of which `_fold` needs a byte, then the row.
+            hashes := add(mload(0x40), 32)
             calldatacopy(hashes, row.offset, row.length)
             for { let i := row.length } lt(i, size) { i := add(i, 32) } {
                 mstore(add(hashes, i), missing)
@@ -133,20 +133,24 @@ library MerkleBranch {
         return _fold(hashes, size);
     }
 
-    /// @notice `tree(row)`, as `root` with subtrees of height 0, from memory.
-    function treeOf(bytes32[] memory row) internal pure returns (bytes32) {
-        uint256 size = 32 << depth(row.length);
-        bytes32 missing = PAD;
-        uint256 hashes;
+    /// @notice Free memory for the hashes that `treeOf` reads; nothing is allocated.
+    function freeRow() internal pure returns (uint256 row) {
         assembly ("memory-safe") {
-            let length := mul(32, mload(row))
-            hashes := add(mload(0x40), 96)
-            mcopy(hashes, add(row, 32), length)
-            for { let i := length } lt(i, size) { i := add(i, 32) } {
-                mstore(add(hashes, i), missing)
+            // A byte for `_fold` is in the word before the row.
+            row := add(mload(0x40), 32)
+        }
+    }
+
+    /// @notice `tree(row)`, as `root` with subtrees of height 0, of the `count` hashes that have been written to `freeRow`.
+    function treeOf(uint256 row, uint256 count) internal pure returns (bytes32) {
+        uint256 size = 32 << depth(count);
+        bytes32 missing = PAD;
+        assembly ("memory-safe") {
+            for { let i := shl(5, count) } lt(i, size) { i := add(i, 32) } {
+                mstore(add(row, i), missing)
             }
         }
-        return _fold(hashes, size);
+        return _fold(row, size);
     }
 
     /// @notice Root of a subtree of height `height` that holds nothing but padding.
@@ -189,20 +193,19 @@ library MerkleBranch {
         }
     }
 
-    /// @dev Root over the `size` bytes at `hashes`, a power of two of hashes, which shrink to half their width in place. The 96
-    /// bytes before them are scratch space.
+    /// @dev Root over the `size` bytes at `hashes`, a power of two of hashes, which shrink to half their width in place. The
+    /// byte before them is scratch space.
     function _fold(uint256 hashes, uint256 size) private pure returns (bytes32 result) {
         assembly ("memory-safe") {
-            let hashed := sub(hashes, 96)
-            mstore8(hashed, TAG_INNER)
             for { let width := shr(1, size) } gt(width, 31) { width := shr(1, width) } {
-                let pair := hashes
+                let pair := sub(hashes, 1)
                 for {
                     let end := add(hashes, width)
                     let parent := hashes
                 } lt(parent, end) { parent := add(parent, 32) } {
-                    mcopy(add(hashed, 1), pair, 64)
-                    mstore(parent, keccak256(hashed, 65))
+                    // The byte before a pair belongs to the pair before it, which has been hashed.
+                    mstore8(pair, TAG_INNER)
+                    mstore(parent, keccak256(pair, 65))
                     pair := add(pair, 64)
                 }
             }

@@ -100,8 +100,13 @@ library Descriptor {
         result.slots = u32(data, 8);
         if (result.nodes == 0 || result.nodes > MAX_LIST) revert OutOfRange(4);
         if (result.slots == 0 || result.slots > MAX_LIST) revert OutOfRange(8);
-        result.nodesTree = bytes32(data[16:48]);
-        result.slotsTree = bytes32(data[48:80]);
+        bytes32 nodesTree;
+        bytes32 slotsTree;
+        assembly ("memory-safe") {
+            nodesTree := calldataload(add(data.offset, 16))
+            slotsTree := calldataload(add(data.offset, 48))
+        }
+        (result.nodesTree, result.slotsTree) = (nodesTree, slotsTree);
     }
 
     /// @notice Hash of the program that has this header.

@@ -286,33 +286,42 @@ contract DisputeGame is IDisputeGame, Descent {
 
     /// @dev A move that picks a part: its witness leads to the opening at which the dispute stands.
     function _enter(bytes calldata move, address mover) private view returns (Move memory m) {
-        uint256 index;
-        (m, index) = _read(move, mover);
-        m.part = Picks.read(m.position, index, m.rest, width);
+        _read(m, move, mover);
+        Picks.read(m.position, m.part, m.rest, width);
         _requireHead(m.number, m.position, mover);
     }
 
     /// @dev A move that picks nothing, and names the opening instead.
     function _enterWhole(bytes calldata move, address mover) private view returns (Move memory m) {
-        uint256 index;
-        (m, index) = _read(move, mover);
-        if (index != 0) revert WrongIndex();
+        _read(m, move, mover);
+        if (m.part.index != 0) revert WrongIndex();
         m.position.opening = m.rest.hash();
         _requireHead(m.number, m.position, mover);
     }
 
-    function _read(bytes calldata move, address mover) private view returns (Move memory m, uint256 index) {
-        m.rest = Reader.over(move);
+    /// @dev What comes before the witness.
+    function _read(Move memory m, bytes calldata move, address mover) private view {
+        m.rest.start(move);
+        m.rest.slice(WITNESS_AT);
         m.mover = mover;
-        m.number = m.rest.number(4);
-        m.clock = _running(m.number);
-        m.position.level = Clocks.level(m.clock);
-        m.position.height = Clocks.height(m.clock);
-        m.position.frame = m.rest.hash();
-        m.position.count = m.rest.number(4);
-        m.position.lo = m.rest.number(8);
-        m.position.hi = m.rest.number(8);
-        index = m.rest.number(1);
+        m.number = _number(move);
+        uint256 clock = _running(m.number);
+        m.clock = clock;
+        bytes32 frame;
+        uint256 range;
+        assembly ("memory-safe") {
+            frame := calldataload(add(move.offset, 4))
+            // u32 count, u64 lo, u64 hi, u8 index
+            range := calldataload(add(move.offset, 36))
+        }
+        Position memory p = m.position;
+        p.level = Clocks.level(clock);
+        p.height = Clocks.height(clock);
+        p.frame = frame;
+        p.count = range >> 224;
+        p.lo = uint64(range >> 160);
+        p.hi = uint64(range >> 96);
+        m.part.index = uint8(range >> 88);
     }
 
     /// @dev What has not been read is the payload.

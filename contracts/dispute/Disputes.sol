@@ -165,9 +165,12 @@ abstract contract Disputes {
 
     /// @dev The event of a move.
     function _emitMoved(uint256 number_, Verb verb, uint8 index, bytes calldata payload) internal {
-        bytes memory data = abi.encodePacked(verb, index, payload);
         assembly ("memory-safe") {
-            log1(add(data, 32), mload(data), number_)
+            let data := mload(0x40)
+            mstore8(data, verb)
+            mstore8(add(data, 1), index)
+            calldatacopy(add(data, 2), payload.offset, payload.length)
+            log1(data, add(payload.length, 2), number_)
         }
     }
 

@@ -28,12 +28,12 @@ library Frames {
 
     /// @notice F1: a step's trace.
     function step(bytes32 base, bytes32 end, bytes32 pre, uint64 step_) internal pure returns (bytes32) {
-        return keccak256(abi.encodePacked(pair(base, end), pre, step_));
+        return _hash(pair(base, end), pre, bytes32(uint256(step_) << 192), 72);
     }
 
     /// @notice After a pick from NODES.
     function pick(bytes32 frame, bytes32 opening, uint256 height) internal pure returns (bytes32) {
-        return keccak256(abi.encodePacked(frame, opening, uint8(height)));
+        return _hash(frame, opening, bytes32(height << 248), 65);
     }
 
     /// @notice After a descriptor.
@@ -42,17 +42,18 @@ library Frames {
         pure
         returns (bytes32)
     {
-        return keccak256(abi.encodePacked(frame, descriptor, node_, terms, init, instructions));
+        uint256 rest = (uint256(node_) << 224) | (uint256(terms) << 160) | (uint256(init) << 128) | (uint256(instructions) << 120);
+        return _hash(frame, descriptor, bytes32(rest), 81);
     }
 
     /// @notice After a pick from LEAF.
     function element(bytes32 frame, uint64 element_) internal pure returns (bytes32) {
-        return keccak256(abi.encodePacked(frame, element_));
+        return _hash(frame, bytes32(uint256(element_) << 192), 0, 40);
     }
 
     /// @notice In BODY.
     function body(bytes32 frame, uint64 term, uint32 agreed) internal pure returns (bytes32) {
-        return keccak256(abi.encodePacked(frame, term, agreed));
+        return _hash(frame, bytes32((uint256(term) << 192) | (uint256(agreed) << 160)), 0, 44);
     }
 
     /// @notice After a slot's descriptor.
@@ -92,5 +93,16 @@ library Frames {
         (bytes32 x, bytes32 y) = (cursor.hash(), cursor.hash());
         component = uint8(cursor.number(1));
         frame = sum(id, Descriptor.programOf(data), x, y, component);
+    }
+
+    /// @dev Hash of the first `size` bytes of three words.
+    function _hash(bytes32 a, bytes32 b, bytes32 c, uint256 size) private pure returns (bytes32 result) {
+        assembly ("memory-safe") {
+            let hashed := mload(0x40)
+            mstore(hashed, a)
+            mstore(add(hashed, 32), b)
+            mstore(add(hashed, 64), c)
+            result := keccak256(hashed, size)
+        }
     }
 }

@@ -4,7 +4,6 @@ pragma solidity 0.8.37;
 import {LEAF_BYTES, LEAF_WORDS, MerkleBranch, TAG_LEAF} from "../commitments/MerkleBranch.sol";
 import {Descriptor} from "./Descriptor.sol";
 import {Distance} from "./Distance.sol";
-import {Frames} from "./Frames.sol";
 import {PIECE_WORDS, Picks, TERMS_WIDTH, WORD_BYTES} from "./Picks.sol";
 import {Level, Position} from "./Position.sol";
 import {Shares} from "./Shares.sol";
@@ -26,14 +25,10 @@ library Payloads {
     {
         uint256 parts = Shares.parts(p.hi - p.lo, width);
         _requireLength(payload, 32 * parts);
-        bytes32[] memory row = new bytes32[](parts);
-        for (uint256 i = 0; i < parts; ++i) {
-            bytes32 root = _hashAt(payload, i);
-            row[i] = Frames.pair(agreed, root);
-            agreed = root;
-        }
-        if (agreed == claimed) revert Agreed();
-        p.opening = MerkleBranch.treeOf(row);
+        if (_hashAt(payload, parts - 1) == claimed) revert Agreed();
+        uint256 row = MerkleBranch.freeRow();
+        _hashPairs(row, agreed, payload);
+        p.opening = MerkleBranch.treeOf(row, parts);
     }
 
     /// @notice Accumulators at the ends of the parts of `[p.lo, p.hi)`, of which the last one is not `claimed`.
@@ -41,13 +36,10 @@ library Payloads {
         uint256 parts = Shares.parts(p.hi - p.lo, TERMS_WIDTH);
         _requireLength(payload, WORD_BYTES * parts);
         if (Descriptor.u32(payload, WORD_BYTES * (parts - 1)) == uint32(uint256(claimed))) revert Agreed();
-        // All values from the agreed one on, and zeros behind them: pieces overlap in one value.
-        bytes memory values = abi.encodePacked(uint32(uint256(agreed)), payload, new bytes(WORD_BYTES * PIECE_WORDS));
-        bytes32[] memory row = new bytes32[]((parts + PIECE_WORDS - 1) / PIECE_WORDS);
-        for (uint256 i = 0; i < row.length; ++i) {
-            row[i] = _pieceHash(values, i);
-        }
-        p.opening = MerkleBranch.treeOf(row);
+        uint256 pieces = (parts + PIECE_WORDS - 1) / PIECE_WORDS;
+        uint256 row = MerkleBranch.freeRow();
+        _hashPieces(row, agreed, payload, pieces);
+        p.opening = MerkleBranch.treeOf(row, pieces);
     }
 
     /// @notice The sum of each part of `[p.lo, p.hi)`; all together are not `claimed`.
@@ -90,13 +82,36 @@ library Payloads {
         p.opening = keccak256(payload);
     }
 
-    /// @dev `H(00 || 36 bytes)` of the piece that begins at value `8 * index`. `values` reach so far.
-    function _pieceHash(bytes memory values, uint256 index) private pure returns (bytes32 hash) {
+    /// @dev Writes `H(root before || root)` of each root in the payload to the free memory at `row`; `agreed` is before the first.
+    function _hashPairs(uint256 row, bytes32 agreed, bytes calldata payload) private pure {
         assembly ("memory-safe") {
-            let hashed := mload(0x40)
-            mstore8(hashed, TAG_LEAF)
-            mcopy(add(hashed, 1), add(add(values, 32), mul(32, index)), 36)
-            hash := keccak256(hashed, 37)
+            mstore(0, agreed)
+            for { let i := 0 } lt(i, payload.length) { i := add(i, 32) } {
+                let root := calldataload(add(payload.offset, i))
+                mstore(32, root)
+                mstore(add(row, i), keccak256(0, 64))
+                mstore(0, root)
+            }
+        }
+    }
+
+    /// @dev Writes `H(00 || 36 bytes)` of so many pieces to the free memory at `row`. They are cut from the agreed value, those in the
+    /// payload and zeros behind them, and overlap in one value.
+    function _hashPieces(uint256 row, bytes32 agreed, bytes calldata payload, uint256 pieces) private pure {
+        assembly ("memory-safe") {
+            let end := add(row, shl(5, pieces))
+            // Values stand behind the hashes and a byte for the first tag.
+            let values := add(end, 1)
+            mstore(values, shl(224, agreed))
+            calldatacopy(add(values, 4), payload.offset, payload.length)
+            // Behind the calldata there are zeros.
+            calldatacopy(add(add(values, 4), payload.length), calldatasize(), 32)
+            for { let tag := end } lt(row, end) { row := add(row, 32) } {
+                // The byte before a piece belongs to the piece before it, which has been hashed.
+                mstore8(tag, TAG_LEAF)
+                mstore(row, keccak256(tag, 37))
+                tag := add(tag, 32)
+            }
         }
     }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {LEAF_WORDS, MerkleBranch} from "../commitments/MerkleBranch.sol";
+import {LEAF_WORDS, MerkleBranch, TAG_LEAF} from "../commitments/MerkleBranch.sol";
 import {Descriptor} from "./Descriptor.sol";
 import {Frames} from "./Frames.sol";
 import {Openings} from "./Opening.sol";
@@ -27,15 +27,10 @@ library Picks {
     uint256 private constant LEAF_PIECE_WORDS = 8;
     uint256 private constant LEAF_PIECES_DEPTH = 3;
 
-    /// @notice Reads the witness of part `index`; sets `p.opening` to what it leads to.
+    /// @notice Reads the witness of part `part.index` into `part`; sets `p.opening` to what it leads to.
     /// @param p As the move says, without an opening.
     /// @param width Levels that an opening shows at most.
-    function read(Position memory p, uint256 index, Cursor memory cursor, uint256 width)
-        internal
-        pure
-        returns (Part memory part)
-    {
-        part.index = index;
+    function read(Position memory p, Part memory part, Cursor memory cursor, uint256 width) internal pure {
         Level level = p.level;
         if (level == Level.NODES || level == Level.LEAVES || level == Level.STATE) {
             _child(p, part, cursor, Shares.of_(p.height, width));
@@ -90,8 +85,9 @@ library Picks {
         if (part.index >= parts) revert NoSuchPart(part.index);
         unchecked {
             // A range of 64 bits, at most 64 times.
-            part.lo = p.lo + part.index * (p.hi - p.lo) / parts;
-            part.hi = p.lo + (part.index + 1) * (p.hi - p.lo) / parts;
+            uint256 scaled = part.index * (p.hi - p.lo);
+            part.lo = p.lo + scaled / parts;
+            part.hi = p.lo + (scaled + p.hi - p.lo) / parts;
         }
         (bytes32 leaf, uint256 place, uint256 leaves) = (bytes32(0), part.index, parts);
         if (p.level == Level.STEPS) {
@@ -100,12 +96,15 @@ library Picks {
             leaf = Frames.pair(part.agreed, part.claimed);
         } else if (p.level == Level.TERMS) {
             bytes calldata piece = cursor.slice(WORD_BYTES * (PIECE_WORDS + 1));
-            uint256 word = part.index % PIECE_WORDS;
-            part.agreed = bytes32(uint256(Descriptor.u32(piece, WORD_BYTES * word)));
-            part.claimed = bytes32(uint256(Descriptor.u32(piece, WORD_BYTES * (word + 1))));
-            leaf = MerkleBranch.tagged(0, piece);
-            place = part.index / PIECE_WORDS;
-            leaves = (parts + PIECE_WORDS - 1) / PIECE_WORDS;
+            unchecked {
+                // Both values lie in the piece; parts are 64 at most.
+                uint256 word = part.index % PIECE_WORDS;
+                part.agreed = bytes32(uint256(Descriptor.u32(piece, WORD_BYTES * word)));
+                part.claimed = bytes32(uint256(Descriptor.u32(piece, WORD_BYTES * (word + 1))));
+                place = part.index / PIECE_WORDS;
+                leaves = (parts + PIECE_WORDS - 1) / PIECE_WORDS;
+            }
+            leaf = MerkleBranch.tagged(TAG_LEAF, piece);
         } else {
             part.claimed = cursor.hash();
             leaf = part.claimed;

@@ -17,6 +17,11 @@ library Reader {
 
     /// @notice A cursor at the first of these bytes.
     function over(bytes calldata data) internal pure returns (Cursor memory cursor) {
+        start(cursor, data);
+    }
+
+    /// @notice Moves a cursor to the first of these bytes.
+    function start(Cursor memory cursor, bytes calldata data) internal pure {
         assembly ("memory-safe") {
             mstore(cursor, data.offset)
             mstore(add(cursor, 32), add(data.offset, data.length))

@@ -185,8 +185,13 @@ library Walk {
     }
 
     /// @notice What has not been read yet: a payload comes last. It stays unread.
-    function remainder(Cursor memory rest) internal pure returns (bytes calldata) {
-        return Cursor(rest.next, rest.end).slice(rest.end - rest.next);
+    function remainder(Cursor memory rest) internal pure returns (bytes calldata data) {
+        (uint256 next, uint256 end) = (rest.next, rest.end);
+        assembly ("memory-safe") {
+            // A cursor never passes its end.
+            data.offset := next
+            data.length := sub(end, next)
+        }
     }
 
     function _enterStep(Position memory next, Part memory part) private pure {
