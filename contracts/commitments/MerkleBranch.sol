@@ -187,7 +187,7 @@ library MerkleBranch {
     function listRoot(uint8 tag, uint32 count, bytes32 tree) internal pure returns (bytes32 result) {
         assembly ("memory-safe") {
             // Scratch space.
-            mstore(0, or(shl(248, tag), shl(216, count)))
+            mstore(0, or(shl(248, tag), shl(216, and(count, 0xffffffff))))
             mstore(5, tree)
             result := keccak256(0, 37)
         }

@@ -170,13 +170,16 @@ def chunk_words(d: Disputed, step: int, read_leaves: Reader) -> tuple[list[int],
     """The words of both operands of a chunk, term by term."""
     runs = chunk_addresses(d, step)
     assert runs is not None, "checked when the position was narrowed down"
-    found = []
+    instruction = d.facts.node.body.instructions[0]
+    is_square, found = instruction.a == instruction.b, []
     for operand, begin in runs:
         end = begin + d.end - d.begin
         leaves = range(begin // LEAF_WORDS, (end - 1) // LEAF_WORDS + 1)
         data = read_leaves(operand, leaves)
         first = begin - LEAF_WORDS * leaves.start
         found.append([word_in_leaf(data, first + i) for i in range(d.end - d.begin)])
+        if is_square:
+            return found[0], found[0]
     return found[0], found[1]
 
 

@@ -26,7 +26,7 @@ from pol.graph.lowering import RULES, lower
 from pol.graph.measurements import functions_in
 
 MEASURED = Path(__file__).parents[2] / "docs" / "operations.json"
-MOVE_GAS, DESCRIBE_GAS, PROOF_GAS = 60_000, 100_000, 160_000
+MOVE_GAS, DESCRIBE_GAS, PROOF_GAS = 60_000, 85_000, 140_000
 """What one transaction may cost: a move, the one that shows a descriptor, the one that proves."""
 TOLERANCE = 0.01
 """Gas counts the zero bytes of hashes: another drawing of the samples' numbers moves it a little."""
