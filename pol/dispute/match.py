@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pol.dispute.claim import Claim, PublishedClaim
-from pol.dispute.moves import Ended, Move, Upheld
+from pol.dispute.moves import Ended, IllegalMove, Move
 from pol.dispute.openings import WrongInclusionProof
 from pol.dispute.players import NothingToDispute, Player
 from pol.dispute.position import HASH_BITS, Position, Side
@@ -24,7 +24,7 @@ class Match:
     refuted: bool
     """Whether a proof decided; else the loser gives up or runs out of time."""
     attempt: Move | None
-    """The proof that the loser tried in vain, if it tried one."""
+    """What the loser tried in vain: a proof that refutes nothing, or any other illegal move."""
     detail: str
 
     @property
@@ -51,8 +51,10 @@ def play(
         bits: levels of a tree that one move opens.
         payload: what the challenger begins with; about published traces it shows them (`pol.dispute.publication.show`).
 
+    Whoever is the first to make an illegal move has lost.
+
     Raises:
-        ProtocolError: a player made an illegal move.
+        IllegalMove: what the challenger begins with is none.
     """
     if payload is None:
         assert not isinstance(claim, PublishedClaim), "what is shown of published traces is given"
@@ -65,7 +67,7 @@ def play(
             player = asserter if position.turn is Side.ASSERTER else challenger
             attempt = player.move(position)
             after = apply(position, attempt)
-        except (NothingToDispute, Upheld, WrongInclusionProof) as stuck:
+        except (NothingToDispute, IllegalMove, WrongInclusionProof) as stuck:
             record = Record(claim, header, payload, tuple(moves), bits)
             return Match(record, position.turn.other, position, False, attempt, str(stuck))
         moves.append(attempt)
