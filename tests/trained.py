@@ -13,7 +13,7 @@ from pol.graph.capture import capture
 from pol.training import digits
 from pol.training.hostile import SkippingExecutor
 from pol.training.learning_proof import LearningProof, load_checkpoint
-from pol.training.solver import Recorder, StepExecutor, environment, train
+from pol.training.solver import StepExecutor, TaskRecorder, environment, train
 from pol.training.store import Store
 from pol.training.task import LoadedTask, load, publish
 from pol.verification.profile import Profile, profile
@@ -62,7 +62,7 @@ def solve_with(executor: StepExecutor, order_seed: int = SEED, threads: int = 1)
     """Training of the task by any executor; one thread, because more only hinder each other in a model this small."""
     store, _ = published(order_seed)
     task = loaded(order_seed)
-    recorder = Recorder(store, task)
+    recorder = TaskRecorder(store, task)
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
@@ -100,7 +100,7 @@ def checkpoints(training: Training) -> list[list[Words]]:
 def proof_over(states: Sequence[list[Words]]) -> Training:
     """A proof, complete and consistent in itself, over any states."""
     base = honest()
-    recorder = Recorder(base.store, base.task)
+    recorder = TaskRecorder(base.store, base.task)
     for index, state in enumerate(states):
         recorder(index, state)
     digest, proof = recorder.publish(environment())

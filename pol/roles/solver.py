@@ -11,7 +11,7 @@ from pol.execution.cpu import CpuExecutor
 from pol.execution.torch_native import NativeExecutor
 from pol.roles.role import Role
 from pol.training.learning_proof import LearningProof
-from pol.training.solver import Recorder, StepExecutor, environment, train
+from pol.training.solver import StepExecutor, TaskRecorder, environment, train
 from pol.training.task import LoadedTask
 from pol.verification import profile
 
@@ -77,7 +77,7 @@ class Solver(Role):
             TrainingDivergedError: the loss isn't finite any more.
         """
         task = self.task(task_id)
-        recorder = Recorder(self.store, task)
+        recorder = TaskRecorder(self.store, task)
         segments = task.document.segments
         posted = 0
 

@@ -70,6 +70,10 @@ class Fields:
         self._document: Document = document
         self._what = what
 
+    def value(self, name: str) -> Any:
+        """Whatever stands there."""
+        return self._document[name]
+
     def text(self, name: str) -> str:
         """A string."""
         value = self._document[name]
@@ -126,6 +130,20 @@ class Fields:
     def member(self, name: str, names: Iterable[str]) -> "Fields":
         """An object with exactly the members ``names``."""
         return Fields(self._document[name], f"{self._what}.{name}", names)
+
+    def object(self, name: str) -> Document:
+        """An object with any members."""
+        value = self._document[name]
+        if not isinstance(value, dict):
+            raise self._wrong(name, "an object")
+        return value
+
+    def objects(self, name: str) -> dict[str, Document]:
+        """An object with objects as values, under any names."""
+        value = self.object(name)
+        if not all(isinstance(item, dict) for item in value.values()):
+            raise self._wrong(name, "an object of objects")
+        return value
 
     def texts(self, name: str) -> dict[str, str]:
         """An object with strings as values, under any names."""

@@ -66,7 +66,7 @@ def train(task: LoadedTask, executor: StepExecutor, on_checkpoint: OnCheckpoint)
     return observed
 
 
-class Recorder:
+class TaskRecorder:
     """Publishes each checkpoint, appends its root to the checkpoint log and, at the end, builds the learning proof."""
 
     def __init__(self, store: Store, task: LoadedTask):

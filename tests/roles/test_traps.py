@@ -23,7 +23,7 @@ from pol.roles.submitter import Offer, Submitter
 from pol.roles.verifier import Verifier
 from pol.roles.whistleblower import Finding, Whistleblower
 from pol.training import digits
-from pol.training.solver import Recorder
+from pol.training.solver import TaskRecorder
 from pol.verification.profile import Profile, compute_thresholds
 from pol.verification.verdict import Outcome, Reason
 
@@ -62,7 +62,7 @@ def accepted(town: Town) -> tuple[bytes, Verifier, Solver]:
 def commit(solver: Solver, task_id: bytes, root: Callable[[int], bytes]) -> None:
     """Commit without training: every checkpoint is the initial state, and all but the first have a root made up."""
     task = solver.task(task_id)
-    recorder = Recorder(solver.store, task)
+    recorder = TaskRecorder(solver.store, task)
     for index in range(task.document.segments + 1):
         recorder(index, task.initial_state)
     forged = [

@@ -13,7 +13,7 @@ from pol.graph.capture import Loop, capture
 from pol.graph.step_program import Component
 from pol.training import digits
 from pol.training.hostile import SkippingExecutor
-from pol.training.solver import Recorder, StepExecutor, environment, train
+from pol.training.solver import StepExecutor, TaskRecorder, environment, train
 from pol.training.store import Store
 from pol.training.task import LoadedTask, load, publish
 from pol.verification.distance import tensor_distance
@@ -45,7 +45,7 @@ def thresholds() -> Profile:
 
 def verdicts(solver: StepExecutor) -> list[Verdict]:
     store, task = published()
-    recorder = Recorder(store, task)
+    recorder = TaskRecorder(store, task)
     train(task, solver, recorder)
     _, proof = recorder.publish(environment())
     replay = CpuExecutor(task.program, task.constants)

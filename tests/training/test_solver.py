@@ -12,7 +12,7 @@ from pol.arithmetic.primitives import Words
 from pol.errors import ProtocolError
 from pol.execution.torch_native import NativeExecutor
 from pol.training import digits
-from pol.training.solver import Recorder, TrainingDivergedError, to_tensor, to_words, train
+from pol.training.solver import TaskRecorder, TrainingDivergedError, to_tensor, to_words, train
 
 
 def test_it_learns() -> None:
@@ -78,7 +78,7 @@ def test_divergence_stops_with_the_step_and_the_remedy(loss: bool, problem: str)
 def test_checkpoints_are_recorded_in_order_and_completely() -> None:
     store, _ = published()
     task = loaded()
-    recorder = Recorder(store, task)
+    recorder = TaskRecorder(store, task)
     recorder(0, task.initial_state)
     with pytest.raises(ProtocolError, match="in order"):
         recorder(2, task.initial_state)

@@ -1,0 +1,169 @@
+"""The root of everything that a training goes on from (docs/spec/complete_state.md, "Root").
+
+A complete state is a list of entries with names: arrays, and documents for what isn't a tensor. The root is a tree over
+the entries in the order of their names, so that one entry, or one chunk of one array, can be shown to stand in it.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pol.commitments import merkle
+from pol.commitments.array import LEAF_SIZE, Array, ArrayType, Bytes, array_root, root_over_tree
+from pol.commitments.keccak import HASH_SIZE, keccak256
+from pol.errors import ProtocolError
+from pol.execution import _kernels
+
+STATE_TAG = b"\x0c"
+ENTRY_TAG = b"\x0d"
+DOCUMENT_TAG = b"\x0e"
+LEAF_TAG = b"\x00"
+MAX_NAME = 1 << 10
+MAX_ENTRIES = 1 << 24
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A name and the root of what stands under it: an array of a type, or a document if there is no type.
+
+    Raises ProtocolError for an empty name, one of more than 1,024 bytes, or one with control characters.
+    """
+
+    name: str
+    type: ArrayType | None
+    content: bytes
+
+    def __post_init__(self) -> None:
+        encode_name(self.name)
+        if len(self.content) != HASH_SIZE:
+            raise ProtocolError(f"the root of entry {self.name} has {len(self.content)} bytes, not 32")
+
+    @property
+    def hash(self) -> bytes:
+        """The leaf of the state's tree."""
+        name = encode_name(self.name)
+        return keccak256(ENTRY_TAG + len(name).to_bytes(2, "big") + name + self.content)
+
+
+@dataclass(frozen=True)
+class ChunkProof:
+    """One leaf of one array of a complete state, and the branches that lead to the root.
+
+    ``leaf`` has 256 bytes, zeros past the end of the array.
+    """
+
+    entry: str
+    type: ArrayType
+    index: int
+    leaf: bytes
+    array_branch: tuple[bytes, ...]
+    position: int
+    count: int
+    state_branch: tuple[bytes, ...]
+
+    def root(self) -> bytes:
+        """The root of the complete state that follows; whoever checks compares it.
+
+        Raises:
+            ProtocolError: the proof is malformed: a wrong length of a branch or of the leaf, a position past the end.
+        """
+        if len(self.leaf) != LEAF_SIZE:
+            raise ProtocolError(f"a leaf has {LEAF_SIZE} bytes, not {len(self.leaf)}")
+        if not 0 <= self.index < self.type.leaves:
+            raise ProtocolError(f"{self.entry} has {self.type.leaves} leaves: there is no leaf {self.index}")
+        if not 0 <= self.position < self.count or self.count > MAX_ENTRIES:
+            raise ProtocolError(f"a state of {self.count} entries has no entry {self.position}")
+        if len(self.array_branch) != merkle.depth(self.type.leaves):
+            raise ProtocolError(f"the branch of a leaf of {self.entry} has the wrong length")
+        if len(self.state_branch) != merkle.depth(self.count):
+            raise ProtocolError(f"the branch of entry {self.entry} has the wrong length")
+        tree = merkle.climb(keccak256(LEAF_TAG + self.leaf), self.index, self.array_branch)
+        entry = Entry(self.entry, self.type, root_over_tree(self.type, tree))
+        return root_over_entries(self.count, merkle.climb(entry.hash, self.position, self.state_branch))
+
+
+def encode_name(name: str) -> bytes:
+    """The bytes of an entry's name.
+
+    Raises:
+        ProtocolError: empty, too long, not printable, or not UTF-8.
+    """
+    try:
+        data = name.encode()
+    except UnicodeEncodeError as error:
+        raise ProtocolError(f"the name {name!r} isn't valid Unicode: rename the tensor") from error
+    if not 1 <= len(data) <= MAX_NAME:
+        raise ProtocolError(f"the name {name[:40]!r} has {len(data)} bytes, expected 1 to {MAX_NAME}: rename it")
+    if not name.isprintable():
+        raise ProtocolError(f"the name {name!r} holds a character that can't be printed: rename it")
+    return data
+
+
+def document_root(document: bytes) -> bytes:
+    """The root of a document: of its canonical JSON bytes."""
+    return keccak256(DOCUMENT_TAG + document)
+
+
+def compute_entries(arrays: Mapping[str, Array], documents: Mapping[str, bytes], threads: int = 0) -> list[Entry]:
+    """The entries of a complete state in order; all cores if ``threads`` is 0.
+
+    Raises:
+        ProtocolError: an array and a document have the same name, or a name is malformed.
+    """
+    if twice := arrays.keys() & documents.keys():
+        raise ProtocolError(f"{sorted(twice)[0]!r} names an array and a document: rename one of the two")
+    entries = [Entry(name, array.type, array_root(array, threads)) for name, array in arrays.items()]
+    entries += [Entry(name, None, document_root(data)) for name, data in documents.items()]
+    return sorted(entries, key=lambda entry: entry.name.encode())
+
+
+def complete_root(entries: Sequence[Entry]) -> bytes:
+    """The root over entries.
+
+    Raises:
+        ProtocolError: no entries, too many, or names that repeat or aren't in order.
+    """
+    require_order(entries)
+    return root_over_entries(len(entries), merkle.tree([entry.hash for entry in entries]))
+
+
+def root_over_entries(count: int, tree: bytes) -> bytes:
+    """The root that follows from a number of entries and the tree over them."""
+    return keccak256(STATE_TAG + count.to_bytes(4, "big") + tree)
+
+
+def require_order(entries: Sequence[Entry]) -> None:
+    """ProtocolError unless there are 1 to 2^24 entries whose names increase as bytes."""
+    if not 1 <= len(entries) <= MAX_ENTRIES:
+        raise ProtocolError(f"a complete state has 1 to 2^24 entries, not {len(entries)}")
+    names = [entry.name.encode() for entry in entries]
+    for before, after in itertools.pairwise(names):
+        if before >= after:
+            raise ProtocolError(f"entry {after.decode()!r} comes after {before.decode()!r}: names increase")
+
+
+def prove_chunk(entries: Sequence[Entry], name: str, data: Bytes, index: int) -> ChunkProof:
+    """The proof of one leaf of the array ``name``, whose bytes are ``data``.
+
+    Raises:
+        ProtocolError: no array of this name, or no such leaf.
+    """
+    position = next((i for i, entry in enumerate(entries) if entry.name == name), None)
+    if position is None or (type_ := entries[position].type) is None:
+        raise ProtocolError(f"the state has no array {name!r}")
+    if not 0 <= index < type_.leaves or data.size != type_.nbytes:
+        raise ProtocolError(f"{name} has {type_.leaves} leaves: there is no leaf {index}")
+    leaves = _kernels.hash_leaves(data)
+    leaf = data[index * LEAF_SIZE : (index + 1) * LEAF_SIZE].tobytes()
+    return ChunkProof(
+        entry=name,
+        type=type_,
+        index=index,
+        leaf=leaf.ljust(LEAF_SIZE, b"\0"),
+        array_branch=tuple(merkle.branch(leaves, index)),
+        position=position,
+        count=len(entries),
+        state_branch=tuple(merkle.branch([entry.hash for entry in entries], position)),
+    )

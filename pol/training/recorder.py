@@ -1,0 +1,149 @@
+"""The recorder: three lines in a training loop make its checkpoints verifiable and its resumption exact.
+
+recorder = Recorder("runs/first", model, optimizer, every=100, scheduler=scheduler)
+for epoch in range(recorder.resume(), epochs):
+    for batch in recorder.batches(loader):
+        ...
+        recorder.step()
+recorder.close()
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import TracebackType
+from typing import Any, TypeVar
+
+from torch import nn
+from torch.optim import Optimizer
+
+from pol.errors import ProtocolError
+from pol.training import record as learning_record
+from pol.training import saved_state
+from pol.training.record import GIVEN, LearningRecord, RecordedCheckpoint
+from pol.training.state import components
+from pol.training.state.random_state import Generator, RandomSources
+from pol.training.state.trainer_state import Stateful, TrainerState
+from pol.training.store import Store
+
+Batch = TypeVar("Batch")
+PROGRESS = "progress"
+
+
+class Recorder:
+    """Records the complete state of a training every so many steps.
+
+    store: a `Store` or its URL. parts: further stateful objects by name. generators: random generators of one's own.
+    gradients: whether a checkpoint may fall between backward passes that add up. entropy: where the run's name comes
+    from; for tests.
+
+    Raises:
+        UnsupportedError: an object that can't say its state.
+        ProtocolError: the store holds something else than a learning record.
+        OperationalError: the store failed.
+    """
+
+    def __init__(
+        self,
+        store: Store | str,
+        model: nn.Module,
+        optimizer: Optimizer | None = None,
+        *,
+        every: int = 100,
+        scheduler: Stateful | None = None,
+        scaler: Stateful | None = None,
+        parts: Mapping[str, Stateful] | None = None,
+        generators: Mapping[str, Generator] | None = None,
+        gradients: bool = False,
+        start: Mapping[str, Any] = GIVEN,
+        entropy: Callable[[int], bytes] = os.urandom,
+    ):
+        if every < 1:
+            raise ProtocolError(f"a checkpoint every {every} steps makes no sense: give 1 or more")
+        self.store = store if isinstance(store, Store) else Store(store)
+        given = {"optimizer": optimizer, "scheduler": scheduler, "scaler": scaler, **(parts or {})}
+        stateful = {name: part for name, part in given.items() if part is not None}
+        self.state = TrainerState(model, stateful, RandomSources(generators), gradients=gradients)
+        self.every = every
+        self.steps = 0
+        self.record = LearningRecord(entropy(32), start, every, ())
+
+    @property
+    def epoch(self) -> int:
+        """The epoch that the data cursor is in, counted from 0."""
+        return self.state.cursor.epoch
+
+    def resume(self) -> int:
+        """Go on from the newest checkpoint in the store, or record the start if there is none; the epoch to go on in.
+
+        Raises:
+            ProtocolError: the record is that of another trainer, or a checkpoint isn't what the record says.
+            OperationalError: the store failed.
+        """
+        if not self.store.holds(learning_record.HEAD):
+            self._checkpoint()
+            return self.epoch
+        self.record = learning_record.load(self.store)
+        if self.record.interval != self.every:
+            raise ProtocolError(
+                f"the run was recorded every {self.record.interval} steps, not every {self.every}: keep the interval, "
+                "or record into another store"
+            )
+        newest = self.record.checkpoints[-1]
+        saved = saved_state.load_document(self.store, newest.object)
+        if (saved.step, saved.root) != (newest.step, newest.root):
+            raise ProtocolError(f"the checkpoint of step {newest.step} isn't the one in the log")
+        found = components.decode(saved_state.load(self.store, saved))
+        self.steps = int(found.pop(PROGRESS)["steps"])
+        self.state.load(found)
+        return self.epoch
+
+    def batches(self, loader: Iterable[Batch]) -> Iterator[Batch]:
+        """The batches of one epoch; after `resume`, the rest of the epoch that the checkpoint left."""
+        return self.state.cursor.batches(loader)
+
+    def step(self) -> None:
+        """A step is over: the optimizer and the scheduler have run. Records a checkpoint if it's time.
+
+        Raises:
+            OperationalError: the store failed; what was recorded before is whole, and so is the training in memory.
+        """
+        if not self.record.checkpoints:
+            raise ProtocolError(
+                "call resume() before the first step: it records the start, or goes on from a checkpoint"
+            )
+        self.steps += 1
+        if self.steps % self.every == 0:
+            self._checkpoint()
+
+    def close(self) -> LearningRecord:
+        """Record the last steps, if they aren't yet, and give the record.
+
+        Raises:
+            OperationalError: the store failed.
+        """
+        if self.record.checkpoints and self.record.checkpoints[-1].step != self.steps:
+            self._checkpoint()
+        return self.record
+
+    def __enter__(self) -> Recorder:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        # A failed training ends at its last checkpoint: what came after may be half a step.
+        if kind is None:
+            self.close()
+
+    def _checkpoint(self) -> None:
+        state = components.encode({**self.state.components(), PROGRESS: {"steps": self.steps}})
+        digest, saved = saved_state.save(self.store, self.steps, state)
+        added = RecordedCheckpoint(self.steps, saved.root, digest)
+        record = self.record
+        record = LearningRecord(
+            record.run, record.start, record.interval, (*record.checkpoints, added), record.signer, record.heads
+        )
+        learning_record.publish(self.store, record)
+        self.record = record

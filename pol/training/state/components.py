@@ -1,0 +1,135 @@
+"""Components of a complete state: named Python values with tensors inside, as arrays and documents and back.
+
+Component ``name`` is one document of that name; the tensors inside it are arrays named ``name/path``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pol.commitments.array import Array, ArrayType, ElementType
+from pol.commitments.complete_state import Entry, complete_root, compute_entries
+from pol.errors import ProtocolError
+from pol.training import canonical_json
+from pol.training.state import plain_data, tensors
+
+_DEVICES = {"cpu", "cuda", "mps", "xpu", "meta"}
+
+
+@dataclass(frozen=True)
+class CompleteState:
+    """The arrays and documents of a state under their names. Arrays may share memory with live tensors."""
+
+    arrays: Mapping[str, Array]
+    documents: Mapping[str, bytes]
+    threads: int = field(default=0, compare=False)
+
+    @cached_property
+    def entries(self) -> list[Entry]:
+        """All entries in order; the arrays are hashed at the first use."""
+        return compute_entries(self.arrays, self.documents, self.threads)
+
+    @cached_property
+    def root(self) -> bytes:
+        """The complete root."""
+        return complete_root(self.entries)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays."""
+        return sum(array.type.nbytes for array in self.arrays.values())
+
+
+def encode(components: Mapping[str, object], threads: int = 0) -> CompleteState:
+    """The state that holds these components; tensors keep their memory where they can.
+
+    Raises:
+        UnsupportedError: a value that has no form; the message names it.
+        ProtocolError: a name that can't be that of an entry.
+    """
+    arrays: dict[str, Array] = {}
+
+    def special(value: object, path: str) -> plain_data.Special | None:
+        if "/" not in path:  # the component's own document has this name
+            path = f"{path}/value"
+        if isinstance(value, Tensor):
+            arrays[path] = tensors.of_tensor(value, path)
+            return "Tensor", path
+        if isinstance(value, np.ndarray):
+            arrays[path] = tensors.of_numpy(value, path)
+            return "Array", path
+        if isinstance(value, np.generic):
+            one = tensors.of_numpy(np.asarray(value), path)
+            return "Scalar", [one.type.element.name, one.data.tobytes().hex()]
+        if isinstance(value, torch.dtype):
+            return "Dtype", str(value).removeprefix("torch.")
+        if isinstance(value, torch.device):
+            return "Device", str(value)
+        if isinstance(value, torch.Size):
+            return "Size", list(value)
+        return None
+
+    encoder = plain_data.Encoder(special)
+    documents = {
+        name: canonical_json.encode({"value": encoder.encode(value, plain_data.segment(name))})
+        for name, value in components.items()
+    }
+    return CompleteState(arrays, documents, threads)
+
+
+def decode(state: CompleteState) -> dict[str, Any]:
+    """The components of a state, tensors on the processor.
+
+    Raises:
+        ProtocolError: a malformed document, a tensor that is missing, or one that no document mentions.
+    """
+    used: set[str] = set()
+
+    def array(path: object) -> Array:
+        if not isinstance(path, str) or path not in state.arrays:
+            raise ProtocolError(f"a document names the tensor {path!r}, which the state doesn't hold")
+        used.add(path)
+        return state.arrays[path]
+
+    def special(tag: str, content: Any, path: str) -> object:
+        if tag == "Tensor":
+            return tensors.to_tensor(array(content))
+        if tag == "Array":
+            return tensors.to_numpy(array(content))
+        if tag == "Scalar" and _are_texts(content, 2):
+            return _scalar(*content)
+        if tag == "Dtype" and isinstance(content, str) and isinstance(getattr(torch, content, None), torch.dtype):
+            return getattr(torch, content)
+        if tag == "Device" and isinstance(content, str) and content.partition(":")[0] in _DEVICES:
+            return torch.device(content)
+        if tag == "Size" and isinstance(content, list) and all(type(size) is int for size in content):
+            return torch.Size(content)
+        raise ProtocolError(f"{path} isn't a value in the form of a complete state")
+
+    decoder = plain_data.Decoder(special)
+    components = {}
+    for name, data in state.documents.items():
+        document = canonical_json.Fields(canonical_json.decode(data, f"document {name}"), f"document {name}", ["value"])
+        components[name] = decoder.decode(document.value("value"), plain_data.segment(name))
+    if unused := state.arrays.keys() - used:
+        raise ProtocolError(f"no document mentions the tensor {sorted(unused)[0]!r}")
+    return components
+
+
+def _scalar(element: str, data: str) -> object:
+    try:
+        values = np.frombuffer(bytes.fromhex(data), np.uint8)
+    except ValueError as error:
+        raise ProtocolError("a NumPy scalar isn't written in hexadecimal") from error
+    return tensors.to_numpy(Array(ArrayType(ElementType.of_name(element), ()), values))[()]
+
+
+def _are_texts(content: object, count: int) -> bool:
+    return isinstance(content, list) and len(content) == count and all(isinstance(item, str) for item in content)

@@ -1,0 +1,100 @@
+"""Where a training stands in its data: epoch, batch, the random state in which the epoch began, and what was seen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor
+
+from pol.commitments.array import array_root
+from pol.commitments.keccak import keccak256
+from pol.errors import ProtocolError
+from pol.training.state import tensors
+from pol.training.state.random_state import RandomSources
+
+Batch = TypeVar("Batch")
+SEEN_TAG = b"pol/batches/1"
+
+
+class Cursor:
+    """Follows a loader through its epochs.
+
+    A loader draws its order when an epoch begins. So an epoch that was left in the middle is begun again in the same
+    random state, and the batches that had been used are drawn and thrown away; after that the random state is the one
+    of the checkpoint.
+    """
+
+    def __init__(self, random: RandomSources) -> None:
+        self.epoch = 0
+        self.batch = 0
+        self.seen = bytes(32)
+        self._random = random
+        self._begin: dict[str, Any] | None = None
+        self._resumed: dict[str, Any] | None = None
+
+    def state(self) -> dict[str, Any]:
+        """What a checkpoint holds of it. ``seen`` chains the roots of all batches in the order of their use."""
+        return {"epoch": self.epoch, "batch": self.batch, "seen": self.seen, "epoch_began": self._begin}
+
+    def load(self, state: Mapping[str, Any], random: Mapping[str, Any]) -> None:
+        """Go on from a checkpoint's cursor, whose random state was ``random``."""
+        self.epoch, self.batch, self.seen = int(state["epoch"]), int(state["batch"]), bytes(state["seen"])
+        self._begin = state["epoch_began"]
+        self._resumed = dict(random) if self._begin is not None else None
+
+    def batches(self, loader: Iterable[Batch]) -> Iterator[Batch]:
+        """One epoch of the loader, or the rest of the one that a checkpoint left.
+
+        Raises:
+            ProtocolError: the loader ends before the batches that had been used.
+        """
+        for owner in (loader, getattr(loader, "sampler", None)):
+            generator = getattr(owner, "generator", None)
+            if isinstance(generator, torch.Generator):
+                self._random.register("loader", generator)
+        skipped = self.batch if self._resumed is not None else 0
+        if self._resumed is not None and self._begin is not None:
+            self._random.load(self._begin)
+        else:
+            self._begin = self._random.state()
+            self.batch = 0
+        set_epoch = getattr(getattr(loader, "sampler", None), "set_epoch", None)
+        if set_epoch is not None:
+            set_epoch(self.epoch)
+        iterator = iter(loader)
+        for number in range(skipped):
+            try:
+                next(iterator)
+            except StopIteration:
+                raise ProtocolError(
+                    f"the loader has only {number} batches, the checkpoint was taken after {skipped} of the epoch: "
+                    "give the same data set and batch size"
+                ) from None
+        if self._resumed is not None:
+            self._random.load(self._resumed)
+            self._resumed = None
+        for batch in iterator:
+            self.batch += 1
+            self.seen = keccak256(SEEN_TAG + self.seen + _digest(batch))
+            yield batch
+        self.epoch += 1
+        self.batch = 0
+        self._begin = None
+
+
+def _digest(batch: object) -> bytes:
+    """A digest of the tensors in a batch, nested as they come; anything else counts by its type only."""
+    if isinstance(batch, Tensor):
+        return array_root(tensors.of_tensor(batch, "a batch"))
+    if isinstance(batch, Mapping):
+        parts = [str(key).encode() + b"\0" + _digest(batch[key]) for key in sorted(batch, key=str)]
+        return keccak256(b"map" + b"".join(parts))
+    if isinstance(batch, list | tuple):
+        return keccak256(b"list" + b"".join(_digest(item) for item in batch))
+    return keccak256(type(batch).__qualname__.encode() + b"\0" + str(batch).encode() if _is_plain(batch) else b"?")
+
+
+def _is_plain(value: object) -> bool:
+    return value is None or isinstance(value, bool | int | float | str)

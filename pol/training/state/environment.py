@@ -1,0 +1,70 @@
+"""The fingerprint of what ran: code, versions, modes that change bits, hardware. For comparison; never executed."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import inspect
+import platform
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+PACKAGES = ("accelerate", "lightning", "numpy", "pol", "torch", "transformers")
+
+
+def fingerprint(objects: Iterable[object]) -> dict[str, Any]:
+    """The fingerprint of a training that uses these objects (model, optimizer, ...)."""
+    return {"code": _code(objects), "versions": _versions(), "modes": _modes(), "hardware": _hardware()}
+
+
+def _code(objects: Iterable[object]) -> dict[str, str]:
+    """SHA-256 of the source files of the main script and of the objects' classes, by module."""
+    files: dict[str, str | None] = {"__main__": getattr(sys.modules.get("__main__"), "__file__", None)}
+    for thing in objects:
+        parts = thing.modules() if isinstance(thing, torch.nn.Module) else [thing]
+        for type_ in {type(part) for part in parts}:
+            module = inspect.getmodule(type_)
+            if module is not None and not module.__name__.startswith("torch."):
+                files[module.__name__] = getattr(module, "__file__", None)
+    return {
+        module: hashlib.sha256(Path(file).read_bytes()).hexdigest()
+        for module, file in sorted(files.items())
+        if file is not None and Path(file).is_file()
+    }
+
+
+def _versions() -> dict[str, str]:
+    found = {"python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            found[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    if torch.version.cuda is not None:
+        found["cuda"] = torch.version.cuda
+    return found
+
+
+def _modes() -> dict[str, Any]:
+    """What changes bits without changing code."""
+    return {
+        "deterministic_algorithms": torch.are_deterministic_algorithms_enabled(),
+        "cudnn_deterministic": torch.backends.cudnn.deterministic,
+        "cudnn_benchmark": torch.backends.cudnn.benchmark,
+        "cudnn_tf32": torch.backends.cudnn.allow_tf32,
+        "float32_matmul_precision": torch.get_float32_matmul_precision(),
+        "default_dtype": torch.get_default_dtype(),
+        "threads": torch.get_num_threads(),
+    }
+
+
+def _hardware() -> dict[str, Any]:
+    return {
+        "platform": f"{platform.system()} {platform.machine()}",
+        "capability": torch.backends.cpu.get_cpu_capability(),
+        "devices": [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())],
+    }

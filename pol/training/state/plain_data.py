@@ -1,0 +1,177 @@
+"""Python values as canonical JSON, without loss and without pickle (docs/spec/complete_state.md, "Plain data").
+
+State dictionaries of optimizers, schedulers and trainers are nested Python values with tensors in between. The tensors
+go into a table under the path at which they stand; everything else becomes JSON in which an integer, a float and a
+boolean are three different things and every bit of a float survives.
+"""
+
+from __future__ import annotations
+
+import collections
+import math
+from collections.abc import Callable, Mapping, MutableMapping
+from typing import Any, TypeAlias
+
+from pol.errors import ProtocolError, UnsupportedError
+from pol.training import canonical_json
+
+Json: TypeAlias = Any
+MAX_DEPTH = 18
+_EXACT = 1 << 53
+
+Special: TypeAlias = tuple[str, Json]
+"""How a value that only a framework knows is written: a tag and what stands beside it."""
+
+
+class Encoder:
+    """Turns values into JSON; tensors, and what else isn't Python's own, go through ``special``.
+
+    ``special(value, path)`` gives the tag and the content of such a value, or None if it doesn't know it. Tags of
+    framework values begin with a capital letter, so that they can't be taken for those of this module.
+    """
+
+    def __init__(self, special: Callable[[object, str], Special | None]):
+        self._special = special
+
+    def encode(self, value: object, path: str) -> Json:
+        """The JSON form of a value; ``path`` says where it stands.
+
+        Raises:
+            UnsupportedError: a value that has no form: the message names its path.
+        """
+        return self._encode(value, path, 0)
+
+    def _encode(self, value: object, path: str, depth: int) -> Json:
+        if depth > MAX_DEPTH:
+            raise UnsupportedError(f"{path} is nested deeper than {MAX_DEPTH}, or contains itself: flatten it")
+        if value is None or type(value) in (bool, str):
+            return value
+        if type(value) is int:
+            return value if -_EXACT < value < _EXACT else {"int": str(value)}
+        if type(value) is float:
+            return {"float": "nan" if math.isnan(value) else value.hex()}
+        if type(value) is bytes:
+            return {"bytes": value.hex()}
+        if type(value) is list:
+            return self._items(value, path, depth)
+        if type(value) is tuple:
+            return {"tuple": self._items(value, path, depth)}
+        if type(value) in (set, frozenset):
+            items = self._items(list(value), path, depth)  # type: ignore[call-overload]  # checked in the line above
+            return {"set": sorted(items, key=canonical_key)}
+        if type(value) in (dict, collections.OrderedDict, collections.defaultdict):
+            return {"dict": self._pairs(value, path, depth)}  # type: ignore[arg-type]  # checked in the line above
+        if type(value) is collections.Counter:
+            return {"counter": self._pairs(value, path, depth)}
+        found = self._special(value, path)
+        if found is None:
+            kind = f"{type(value).__module__}.{type(value).__qualname__}"
+            raise UnsupportedError(
+                f"{path} is a {kind}, which has no form in a complete state: give a number, text, list, dictionary or "
+                "tensor in its place, or leave it out"
+            )
+        tag, content = found
+        return {tag: content}
+
+    def _items(self, values: list[object] | tuple[object, ...], path: str, depth: int) -> list[Json]:
+        return [self._encode(item, f"{path}/{i}", depth + 1) for i, item in enumerate(values)]
+
+    def _pairs(self, values: Mapping[Any, object], path: str, depth: int) -> list[Json]:
+        """Keys in a fixed order: equal dictionaries have one form, whatever the order of insertion."""
+        names = collections.Counter(segment(key) for key in values)
+        for name, count in names.items():
+            if count > 1:
+                raise UnsupportedError(f"{path} has {count} keys that are written {name!r}: rename one of them")
+        pairs = [
+            [
+                self._encode(key, f"{path}/key {segment(key)}", depth + 1),
+                self._encode(item, f"{path}/{segment(key)}", depth + 1),
+            ]
+            for key, item in values.items()
+        ]
+        return sorted(pairs, key=lambda pair: canonical_key(pair[0]))
+
+
+class Decoder:
+    """Turns JSON of `Encoder` back into values.
+
+    ``special(tag, content, path)`` gives the value of a framework's own tag, or raises ProtocolError.
+    """
+
+    def __init__(self, special: Callable[[str, Json, str], object]):
+        self._special = special
+
+    def decode(self, form: Json, path: str) -> Any:
+        """The value of a JSON form.
+
+        Raises:
+            ProtocolError: not a form that `Encoder` gives.
+        """
+        return self._decode(form, path, 0)
+
+    def _decode(self, form: Json, path: str, depth: int) -> Any:
+        if depth > MAX_DEPTH:
+            raise ProtocolError(f"{path} is nested deeper than {MAX_DEPTH}")
+        if form is None or isinstance(form, bool | str):
+            return form
+        if isinstance(form, int) and -_EXACT < form < _EXACT:
+            return form
+        if isinstance(form, list):
+            return [self._decode(item, f"{path}/{i}", depth + 1) for i, item in enumerate(form)]
+        if not isinstance(form, dict) or len(form) != 1:
+            raise _malformed(path)
+        ((tag, content),) = form.items()
+        if tag[:1].isupper():
+            return self._special(tag, content, path)
+        try:
+            return self._tagged(tag, content, path, depth)
+        except (ValueError, TypeError, OverflowError) as error:
+            raise _malformed(path) from error
+
+    def _tagged(self, tag: str, content: Json, path: str, depth: int) -> Any:
+        if tag == "int" and isinstance(content, str) and len(content) <= 4096:
+            number = int(content)
+            if str(number) == content and not -_EXACT < number < _EXACT:
+                return number
+        elif tag == "float" and isinstance(content, str):
+            value = float("nan") if content == "nan" else float.fromhex(content)
+            if content == "nan" or value.hex() == content:
+                return value
+        elif tag == "bytes" and isinstance(content, str):
+            data = bytes.fromhex(content)
+            if data.hex() == content:
+                return data
+        elif tag == "tuple" and isinstance(content, list):
+            return tuple(self._decode(content, path, depth))
+        elif tag == "set" and isinstance(content, list):
+            found = set(self._decode(content, path, depth))
+            if len(found) == len(content):
+                return found
+        elif tag in ("dict", "counter") and isinstance(content, list):
+            return self._dictionary(tag, content, path, depth)
+        raise _malformed(path)
+
+    def _dictionary(self, tag: str, content: list[Json], path: str, depth: int) -> Any:
+        values: MutableMapping[Any, Any] = {} if tag == "dict" else collections.Counter()
+        for pair in content:
+            if not isinstance(pair, list) or len(pair) != 2:
+                raise _malformed(path)
+            key = self._decode(pair[0], f"{path}/key", depth + 1)
+            values[key] = self._decode(pair[1], f"{path}/{segment(key)}", depth + 1)
+        if len(values) != len(content):
+            raise ProtocolError(f"{path} has a key twice")
+        return values
+
+
+def segment(key: object) -> str:
+    """A dictionary's key as one segment of a path: '/' and '%' are escaped."""
+    return str(key).replace("%", "%25").replace("/", "%2F")
+
+
+def canonical_key(form: Json) -> bytes:
+    """What forms are sorted by: their canonical bytes."""
+    return canonical_json.encode({"": form})
+
+
+def _malformed(path: str) -> ProtocolError:
+    return ProtocolError(f"{path} isn't a value in the form of a complete state")

@@ -1,0 +1,87 @@
+"""The state of every random generator that a training may draw from without being told: Python, NumPy, torch.
+
+Generators of one's own (`torch.Generator`, `numpy.random.Generator`) are given to the recorder by name.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+
+from pol.errors import ProtocolError, UnsupportedError
+
+Generator: TypeAlias = torch.Generator | np.random.Generator
+
+
+class RandomSources:
+    """The global generators, and those of one's own under their names."""
+
+    def __init__(self, named: Mapping[str, Generator] | None = None):
+        self._named: dict[str, Generator] = dict(named or {})
+        for name, generator in self._named.items():
+            if not isinstance(generator, torch.Generator | np.random.Generator):
+                raise UnsupportedError(
+                    f"generator {name!r} is a {type(generator).__name__}: give a torch.Generator or a numpy Generator"
+                )
+
+    def register(self, name: str, generator: Generator) -> None:
+        """Follow one more generator, unless it is followed already."""
+        if all(generator is not known for known in self._named.values()):
+            self._named[name] = generator
+
+    def state(self) -> dict[str, Any]:
+        """All of it, as plain data and tensors."""
+        version, words, gauss = random.getstate()
+        numpy_state: Any = np.random.get_state(legacy=False)
+        state: dict[str, Any] = {
+            "python": {"version": version, "words": np.array(words, np.uint32), "gauss": gauss},
+            "numpy": numpy_state,
+            "torch": torch.get_rng_state(),
+            "named": {name: _state_of(generator) for name, generator in self._named.items()},
+        }
+        if torch.cuda.is_available() and torch.cuda.is_initialized():  # type: ignore[no-untyped-call]  # torch declares no types
+            state["cuda"] = list(torch.cuda.get_rng_state_all())
+        if torch.backends.mps.is_available():
+            state["mps"] = torch.mps.get_rng_state()
+        return state
+
+    def load(self, state: Mapping[str, Any]) -> None:
+        """Go on drawing from there; a generator that is followed now and wasn't then is left alone.
+
+        Raises:
+            ProtocolError: not what `state` gives, or a state of devices that this machine hasn't.
+        """
+        try:
+            self._load(state)
+        except (KeyError, TypeError, ValueError, RuntimeError) as error:
+            raise ProtocolError(f"the recorded state of the random generators can't be used: {error}") from error
+
+    def _load(self, state: Mapping[str, Any]) -> None:
+        python = state["python"]
+        random.setstate((python["version"], tuple(int(word) for word in python["words"]), python["gauss"]))
+        np.random.set_state(state["numpy"])
+        torch.set_rng_state(state["torch"])
+        for name, generator in self._named.items():
+            if name not in state["named"]:
+                continue
+            if isinstance(generator, torch.Generator):
+                generator.set_state(state["named"][name])
+            else:
+                generator.bit_generator.state = state["named"][name]
+        if "cuda" in state:
+            if torch.cuda.device_count() != len(state["cuda"]):
+                raise ProtocolError(
+                    f"the training drew on {len(state['cuda'])} CUDA devices, this machine has "
+                    f"{torch.cuda.device_count()}: resume where there are as many"
+                )
+            torch.cuda.set_rng_state_all(state["cuda"])
+        if "mps" in state:
+            torch.mps.set_rng_state(state["mps"])
+
+
+def _state_of(generator: Generator) -> Any:
+    return generator.get_state() if isinstance(generator, torch.Generator) else generator.bit_generator.state

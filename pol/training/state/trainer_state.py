@@ -1,0 +1,161 @@
+"""What a trainer made of ordinary torch objects goes on from, gathered from them and put back into them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol, runtime_checkable
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from pol.errors import ProtocolError, UnsupportedError
+from pol.training.state.cursor import Cursor
+from pol.training.state.environment import fingerprint
+from pol.training.state.random_state import RandomSources
+
+RESERVED = frozenset({"parameters", "buffers", "gradients", "model", "random", "cursor", "environment"})
+
+
+@runtime_checkable
+class Stateful(Protocol):
+    """An optimizer, a scheduler, a gradient scaler, a stateful loader: anything that can say and take its state."""
+
+    def state_dict(self) -> Any:
+        """Its state, as nested Python values and tensors."""
+        ...
+
+    def load_state_dict(self, state: Any, /) -> Any:
+        """Take a state that `state_dict` gave."""
+        ...
+
+
+class TrainerState:
+    """The model and everything beside it, by component.
+
+    ``parts`` are stateful objects by name: optimizer, scheduler, scaler and whatever else the next step depends on.
+    ``gradients`` says whether gradients are part of the state: they are, if a checkpoint can fall between two
+    backward passes that add up.
+
+    Raises:
+        UnsupportedError: a part without state_dict and load_state_dict, or with a reserved name.
+    """
+
+    def __init__(
+        self, model: nn.Module, parts: Mapping[str, Stateful], random: RandomSources, *, gradients: bool = False
+    ):
+        for name, part in parts.items():
+            if name in RESERVED or not name.isidentifier():
+                raise UnsupportedError(f"{name!r} can't be the name of a part: choose another identifier")
+            if not isinstance(part, Stateful):
+                raise UnsupportedError(
+                    f"{name} is a {type(part).__name__} without state_dict and load_state_dict: add the two methods, "
+                    "or leave it out if the next step doesn't depend on it"
+                )
+        self.model = model
+        self.parts = dict(parts)
+        self.random = random
+        self.cursor = Cursor(random)
+        self.gradients = gradients
+
+    def components(self) -> dict[str, object]:
+        """The state now. Tensors are the live ones: whoever keeps them copies them."""
+        parameters, aliases = _unique(self.model.named_parameters(remove_duplicate=False))
+        buffers, buffer_aliases = _unique(self.model.named_buffers(remove_duplicate=False))
+        components: dict[str, object] = {
+            "parameters": parameters,
+            "buffers": buffers,
+            "model": {
+                "aliases": aliases | buffer_aliases,
+                "training": {name: module.training for name, module in self.model.named_modules()},
+                "trained": {name: p.requires_grad for name, p in parameters.items()},
+                "extra": {name: module.get_extra_state() for name, module in _with_extra(self.model)},
+            },
+            "random": self.random.state(),
+            "cursor": self.cursor.state(),
+            "environment": fingerprint([self.model, *self.parts.values()]),
+        }
+        if self.gradients:
+            components["gradients"] = {n: p.grad for n, p in parameters.items() if p.grad is not None}
+        for name, part in self.parts.items():
+            components[name] = {"state": part.state_dict(), "names": _names(part, parameters)}
+        return components
+
+    def load(self, components: Mapping[str, Any]) -> None:
+        """Put a state into the objects; random generators last.
+
+        Raises:
+            ProtocolError: the state is that of another trainer: other parts, names, shapes or dtypes.
+        """
+        expected = (RESERVED - {"gradients"}) | self.parts.keys() | ({"gradients"} if self.gradients else set())
+        if components.keys() != expected:
+            raise ProtocolError(
+                f"the checkpoint holds {sorted(components)}, this trainer has {sorted(expected)}: give the recorder "
+                "the same objects as in the run that is resumed"
+            )
+        parameters, _ = _unique(self.model.named_parameters(remove_duplicate=False))
+        buffers, _ = _unique(self.model.named_buffers(remove_duplicate=False))
+        for name, part in self.parts.items():
+            if components[name]["names"] != _names(part, parameters):
+                raise ProtocolError(f"{name} updates other parameters, or in another order, than the one recorded")
+        _fill("parameter", parameters, components["parameters"])
+        _fill("buffer", buffers, components["buffers"])
+        for name, module in self.model.named_modules():
+            module.training = bool(components["model"]["training"].get(name, module.training))
+        for name, module in _with_extra(self.model):
+            module.set_extra_state(components["model"]["extra"][name])
+        for name, part in self.parts.items():
+            part.load_state_dict(components[name]["state"])
+        if self.gradients:
+            for name, parameter in parameters.items():
+                gradient = components["gradients"].get(name)
+                parameter.grad = None if gradient is None else gradient.to(parameter.device)
+        self.random.load(components["random"])
+        self.cursor.load(components["cursor"], components["random"])
+
+
+def _unique(named: Iterable[tuple[str, Tensor]]) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """Each tensor once, under its first name; the other names point to it."""
+    first: dict[int, str] = {}
+    tensors, aliases = {}, {}
+    for name, tensor in named:
+        known = first.setdefault(id(tensor), name)
+        if known == name:
+            tensors[name] = tensor
+        else:
+            aliases[name] = known
+    return tensors, aliases
+
+
+def _with_extra(model: nn.Module) -> list[tuple[str, nn.Module]]:
+    """Modules that have state beside tensors."""
+    return [
+        (name, module)
+        for name, module in model.named_modules()
+        if type(module).get_extra_state is not nn.Module.get_extra_state
+    ]
+
+
+def _names(part: Stateful, parameters: Mapping[str, Tensor]) -> list[list[str]]:
+    """The names of the parameters of each group of an optimizer; its state counts them only."""
+    if not isinstance(part, Optimizer):
+        return []
+    names = {id(tensor): name for name, tensor in parameters.items()}
+    return [[names.get(id(p), "") for p in group["params"]] for group in part.param_groups]
+
+
+def _fill(kind: str, targets: Mapping[str, Tensor], values: Mapping[str, Tensor]) -> None:
+    if targets.keys() != values.keys():
+        odd = sorted(targets.keys() ^ values.keys())[0]
+        where = "the model lacks" if odd in values else "the checkpoint lacks"
+        raise ProtocolError(f"{where} the {kind} {odd}: resume with the model that was recorded")
+    for name, target in targets.items():
+        value = values[name]
+        if value.dtype != target.dtype or value.shape != target.shape:
+            raise ProtocolError(
+                f"{kind} {name} is {target.dtype} of shape {tuple(target.shape)}, the checkpoint holds {value.dtype} "
+                f"of shape {tuple(value.shape)}"
+            )
+    with torch.no_grad():
+        for name, target in targets.items():
+            target.copy_(values[name])
