@@ -10,6 +10,7 @@ recorder.close()
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import TracebackType
@@ -21,8 +22,10 @@ from torch.optim import Optimizer
 from pol.errors import ProtocolError
 from pol.training import record as learning_record
 from pol.training import saved_state
+from pol.training.background import Background, Staging
 from pol.training.record import GIVEN, LearningRecord, RecordedCheckpoint
 from pol.training.state import components
+from pol.training.state.components import CompleteState
 from pol.training.state.random_state import Generator, RandomSources
 from pol.training.state.trainer_state import Stateful, TrainerState
 from pol.training.store import Store
@@ -35,8 +38,9 @@ class Recorder:
     """Records the complete state of a training every so many steps.
 
     store: a `Store` or its URL. parts: further stateful objects by name. generators: random generators of one's own.
-    gradients: whether a checkpoint may fall between backward passes that add up. entropy: where the run's name comes
-    from; for tests.
+    gradients: whether a checkpoint may fall between backward passes that add up. asynchronous: a checkpoint is copied
+    and then hashed and stored beside the training; False keeps no second copy of the state, and the training waits.
+    entropy: where the run's name comes from; for tests.
 
     Raises:
         UnsupportedError: an object that can't say its state.
@@ -56,6 +60,7 @@ class Recorder:
         parts: Mapping[str, Stateful] | None = None,
         generators: Mapping[str, Generator] | None = None,
         gradients: bool = False,
+        asynchronous: bool = True,
         start: Mapping[str, Any] = GIVEN,
         entropy: Callable[[int], bytes] = os.urandom,
     ):
@@ -67,7 +72,10 @@ class Recorder:
         self.state = TrainerState(model, stateful, RandomSources(generators), gradients=gradients)
         self.every = every
         self.steps = 0
+        self._recorded = -1
         self.record = LearningRecord(entropy(32), start, every, ())
+        self._background = Background() if asynchronous else None
+        self._staging = Staging()
 
     @property
     def epoch(self) -> int:
@@ -95,7 +103,7 @@ class Recorder:
         if (saved.step, saved.root) != (newest.step, newest.root):
             raise ProtocolError(f"the checkpoint of step {newest.step} isn't the one in the log")
         found = components.decode(saved_state.load(self.store, saved))
-        self.steps = int(found.pop(PROGRESS)["steps"])
+        self.steps = self._recorded = int(found.pop(PROGRESS)["steps"])
         self.state.load(found)
         return self.epoch
 
@@ -107,13 +115,16 @@ class Recorder:
         """A step is over: the optimizer and the scheduler have run. Records a checkpoint if it's time.
 
         Raises:
-            OperationalError: the store failed; what was recorded before is whole, and so is the training in memory.
+            OperationalError: an earlier checkpoint, or this one, could not be stored. It is missing from the record;
+                what was recorded before is whole, and so is the training in memory: whoever catches the error goes on.
         """
-        if not self.record.checkpoints:
+        if self._recorded < 0:
             raise ProtocolError(
                 "call resume() before the first step: it records the start, or goes on from a checkpoint"
             )
         self.steps += 1
+        if self._background is not None:
+            self._background.check()
         if self.steps % self.every == 0:
             self._checkpoint()
 
@@ -123,8 +134,10 @@ class Recorder:
         Raises:
             OperationalError: the store failed.
         """
-        if self.record.checkpoints and self.record.checkpoints[-1].step != self.steps:
+        if 0 <= self._recorded != self.steps:
             self._checkpoint()
+        if self._background is not None:
+            self._background.wait()
         return self.record
 
     def __enter__(self) -> Recorder:
@@ -136,14 +149,32 @@ class Recorder:
         # A failed training ends at its last checkpoint: what came after may be half a step.
         if kind is None:
             self.close()
+        elif self._background is not None:
+            self._background.wait()
 
     def _checkpoint(self) -> None:
-        state = components.encode({**self.state.components(), PROGRESS: {"steps": self.steps}})
-        digest, saved = saved_state.save(self.store, self.steps, state)
-        added = RecordedCheckpoint(self.steps, saved.root, digest)
-        record = self.record
-        record = LearningRecord(
-            record.run, record.start, record.interval, (*record.checkpoints, added), record.signer, record.heads
-        )
+        """Record the state as it is now; the copy is taken before this returns."""
+        self._recorded = steps = self.steps
+        if self._background is None:
+            self._store(steps, self._now())
+            return
+        self._background.wait()
+        live = self._now()
+        state = CompleteState(self._staging.copy(live.arrays), live.documents, threads=1)
+        self._background.start(lambda: self._store(steps, state))
+
+    def _now(self) -> CompleteState:
+        return components.encode({**self.state.components(), PROGRESS: {"steps": self.steps}})
+
+    def _store(self, steps: int, state: CompleteState) -> None:
+        digest, saved = saved_state.save(self.store, steps, state)
+        checkpoints = (*self.record.checkpoints, RecordedCheckpoint(steps, saved.root, digest))
+        record = dataclasses.replace(self.record, checkpoints=checkpoints)
+        before = self.record.encode() if self.record.checkpoints else None
+        found = self.store.read(learning_record.HEAD) if self.store.holds(learning_record.HEAD) else None
+        if found != before:
+            raise ProtocolError(
+                f"another process records into {self.store.url}: stop one of the two, or give each a store of its own"
+            )
         learning_record.publish(self.store, record)
         self.record = record

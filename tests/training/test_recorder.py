@@ -7,14 +7,21 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from pol.errors import ProtocolError
+from pol.errors import OperationalError, ProtocolError
 from pol.training import Recorder
 from pol.training.record import LearningRecord
+from pol.training.store import Store
 
 EPOCHS = 3
 
 
-def train(store: str, stop: int | None = None, own_generator: bool = False, workers: int = 0) -> LearningRecord | None:
+class Cut(Exception):
+    """The run ends here."""
+
+
+def train(
+    store: str, stop: int | None = None, own_generator: bool = False, asynchronous: bool = True
+) -> LearningRecord:
     """A run with dropout, batch norm, a schedule and a shuffled loader; `stop` leaves it after so many steps."""
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(8, 16), nn.BatchNorm1d(16), nn.Dropout(0.2), nn.Linear(16, 1))
@@ -23,29 +30,28 @@ def train(store: str, stop: int | None = None, own_generator: bool = False, work
     x = torch.randn(100, 8, generator=torch.Generator().manual_seed(1))
     generator = torch.Generator().manual_seed(2) if own_generator else None
     data = TensorDataset(x, x.sum(1, keepdim=True))
-    loader = DataLoader(data, batch_size=10, shuffle=True, generator=generator, num_workers=workers)
-    recorder = Recorder(store, model, optimizer, every=7, scheduler=scheduler)
-    for _ in range(recorder.resume(), EPOCHS):
-        for inputs, targets in recorder.batches(loader):
-            loss = ((model(inputs) - targets) ** 2).mean()
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-            scheduler.step()
-            recorder.step()
-            if recorder.steps == stop:
-                return None
-    return recorder.close()
+    loader = DataLoader(data, batch_size=10, shuffle=True, generator=generator)
+    with Recorder(store, model, optimizer, every=7, scheduler=scheduler, asynchronous=asynchronous) as recorder:
+        for _ in range(recorder.resume(), EPOCHS):
+            for inputs, targets in recorder.batches(loader):
+                loss = ((model(inputs) - targets) ** 2).mean()
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+                scheduler.step()
+                recorder.step()
+                if recorder.steps == stop:
+                    raise Cut
+        return recorder.close()
 
 
 @pytest.mark.parametrize("own_generator", [False, True])
 @pytest.mark.parametrize("stop", [1, 7, 10, 20, 26])
 def test_a_run_that_was_cut_ends_with_the_same_roots(tmp_path: Path, stop: int, own_generator: bool) -> None:
-    whole = train(f"file://{tmp_path}/whole", own_generator=own_generator)
-    assert train(f"file://{tmp_path}/cut", stop, own_generator) is None
+    whole = train(f"file://{tmp_path}/whole", own_generator=own_generator, asynchronous=False)
+    with pytest.raises(Cut):
+        train(f"file://{tmp_path}/cut", stop, own_generator)
     cut = train(f"file://{tmp_path}/cut", own_generator=own_generator)
-    assert whole is not None
-    assert cut is not None
     assert [c.step for c in cut.checkpoints] == [0, 7, 14, 21, 28, 30]
     assert [c.root for c in cut.checkpoints] == [c.root for c in whole.checkpoints]
     assert len({c.root for c in cut.checkpoints}) == 6
@@ -55,3 +61,49 @@ def test_a_step_needs_a_start(tmp_path: Path) -> None:
     recorder = Recorder(f"file://{tmp_path}", nn.Linear(2, 2))
     with pytest.raises(ProtocolError, match=r"resume\(\) before the first step"):
         recorder.step()
+
+
+def test_two_recorders_on_one_store(tmp_path: Path) -> None:
+    one, two = (Recorder(f"file://{tmp_path}", nn.Linear(2, 2), every=1, asynchronous=False) for _ in range(2))
+    one.resume()
+    two.resume()
+    one.step()
+    with pytest.raises(ProtocolError, match="another process"):
+        two.step()
+
+
+def test_a_checkpoint_is_of_its_moment(tmp_path: Path) -> None:
+    """What changes while a checkpoint is stored beside the training isn't in it."""
+    model = nn.Linear(300, 300)
+    roots = []
+    for name, asynchronous in (("beside", True), ("waiting", False)):
+        with torch.no_grad():
+            model.weight.fill_(1.0)
+        recorder = Recorder(f"file://{tmp_path}/{name}", model, every=1, asynchronous=asynchronous)
+        recorder.resume()
+        for value in range(5):
+            with torch.no_grad():
+                model.weight.fill_(value)
+            recorder.step()
+        roots.append([checkpoint.root for checkpoint in recorder.close().checkpoints])
+    assert roots[0] == roots[1]
+
+
+def test_a_store_that_fails_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error comes out, the training goes on, and only the checkpoint that failed is missing."""
+    recorder = Recorder(f"file://{tmp_path}", nn.Linear(2, 2), every=1)
+    recorder.resume()
+    recorder.step()
+    recorder.close()
+    real = Store.put_file
+
+    def fail(*_: object) -> None:
+        raise OperationalError("no space left on device")
+
+    monkeypatch.setattr(Store, "put_file", fail)
+    recorder.step()
+    with pytest.raises(OperationalError, match="no space"):
+        recorder.close()
+    monkeypatch.setattr(Store, "put_file", real)
+    recorder.step()
+    assert [checkpoint.step for checkpoint in recorder.close().checkpoints] == [0, 1, 3]

@@ -16,9 +16,15 @@ import torch
 PACKAGES = ("accelerate", "lightning", "numpy", "pol", "torch", "transformers")
 
 
-def fingerprint(objects: Iterable[object]) -> dict[str, Any]:
-    """The fingerprint of a training that uses these objects (model, optimizer, ...)."""
-    return {"code": _code(objects), "versions": _versions(), "modes": _modes(), "hardware": _hardware()}
+class Environment:
+    """The fingerprint of a training that uses some objects (model, optimizer, ...); code is read once."""
+
+    def __init__(self, objects: Iterable[object]):
+        self._fixed = {"code": _code(objects), "versions": _versions(), "hardware": _hardware()}
+
+    def state(self) -> dict[str, Any]:
+        """The fingerprint, with the modes that hold now."""
+        return {**self._fixed, "modes": _modes()}
 
 
 def _code(objects: Iterable[object]) -> dict[str, str]:

@@ -11,7 +11,7 @@ from torch.optim import Optimizer
 
 from pol.errors import ProtocolError, UnsupportedError
 from pol.training.state.cursor import Cursor
-from pol.training.state.environment import fingerprint
+from pol.training.state.environment import Environment
 from pol.training.state.random_state import RandomSources
 
 RESERVED = frozenset({"parameters", "buffers", "gradients", "model", "random", "cursor", "environment"})
@@ -57,6 +57,7 @@ class TrainerState:
         self.random = random
         self.cursor = Cursor(random)
         self.gradients = gradients
+        self._environment = Environment([model, *parts.values()])
 
     def components(self) -> dict[str, object]:
         """The state now. Tensors are the live ones: whoever keeps them copies them."""
@@ -73,7 +74,7 @@ class TrainerState:
             },
             "random": self.random.state(),
             "cursor": self.cursor.state(),
-            "environment": fingerprint([self.model, *self.parts.values()]),
+            "environment": self._environment.state(),
         }
         if self.gradients:
             components["gradients"] = {n: p.grad for n, p in parameters.items() if p.grad is not None}
