@@ -62,10 +62,16 @@ contract ArithmeticHarness {
     }
 
     /// @notice A chain of fused multiplications and additions over little-endian words, each run at its own offset from a word.
-    function chain(uint32 start, bytes calldata left, bytes calldata right) external pure returns (uint256) {
+    function chain(uint32 start, bytes calldata left, bytes calldata right) public pure returns (uint256) {
         bytes memory a = bytes.concat(hex"ff", left);
         bytes memory b = bytes.concat(hex"ffffff", right);
-        return _chain(start, a, b, left.length / WORD_BYTES);
+        uint256 first;
+        uint256 second;
+        assembly ("memory-safe") {
+            first := add(a, 33)
+            second := add(b, 35)
+        }
+        return FmaChain.run(start, first, second, left.length / WORD_BYTES);
     }
 
     /// @notice Many chains of `count` terms one after the other, each from its own big-endian start; the result words, joined.
@@ -82,23 +88,11 @@ contract ArithmeticHarness {
             }
             uint256 from = WORD_BYTES * count * i;
             uint256 to = from + WORD_BYTES * count;
-            bytes memory a = bytes.concat(hex"ff", left[from:to]);
-            bytes memory b = bytes.concat(hex"ffffff", right[from:to]);
-            _write(results, i, uint32(_chain(uint32(bytes4(starts[WORD_BYTES * i:])), a, b, count)));
+            _write(results, i, uint32(chain(uint32(bytes4(starts[WORD_BYTES * i:])), left[from:to], right[from:to])));
             assembly {
                 mstore(0x40, free) // the copies are not used any more
             }
         }
-    }
-
-    function _chain(uint32 start, bytes memory a, bytes memory b, uint256 count) private pure returns (uint256) {
-        uint256 first;
-        uint256 second;
-        assembly ("memory-safe") {
-            first := add(a, 33)
-            second := add(b, 35)
-        }
-        return FmaChain.run(start, first, second, count);
     }
 
     /// @notice Gas of one primitive per case, dispatch on the code included, as big-endian words.
