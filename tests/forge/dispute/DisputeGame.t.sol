@@ -1,35 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {DisputeGame} from "../../../contracts/dispute/DisputeGame.sol";
 import {Level} from "../../../contracts/dispute/Position.sol";
-import {StartParams} from "../../../contracts/interfaces/IDisputeGame.sol";
 import {GameTest} from "./GameTest.sol";
 
 /// @notice Whole games: whoever says what is true wins, as the asserter and as the challenger.
 contract DisputeGameTest is GameTest {
-    /// @dev The versions change sides: the one that lies is version 1.
-    function _cast(bool asserterLies) private {
-        (asserterVersion, challengerVersion) = asserterLies ? (1, 0) : (0, 1);
-    }
-
-    /// @dev Both sides move until one cannot; the one that lies must lose.
-    function _finish(bool asserterLies) private {
-        for (uint256 moves = 0; resolver.calls() == 0; moves++) {
-            vm.assertLt(moves, 12);
-            (bytes memory call, At memory next) = _prepare();
-            bool isLiar = isAsserterOnTurn == asserterLies;
-            if (next.level == Level.NONE && isLiar) {
-                _refuse(_onTurn(), call, abi.encodeWithSelector(DisputeGame.Upheld.selector));
-                _runOut();
-            } else {
-                _send(_onTurn(), call);
-                _advanceTo(next);
-            }
-        }
-        _expectResult(!asserterLies);
-    }
-
     function _lieAbout(uint256 node, uint256 element, bool asserterLies) private {
         outputs[_key(1, STEP)][node][element] ^= 1;
         _advance(_key(1, STEP));

@@ -7,64 +7,24 @@ import {IOneStep} from "../../../contracts/dispute/IOneStep.sol";
 import {Level} from "../../../contracts/dispute/Position.sol";
 import {Starts} from "../../../contracts/dispute/Starts.sol";
 import {KIND_DISTANCE, KIND_REPLAY, StartParams} from "../../../contracts/interfaces/IDisputeGame.sol";
-import {NaiveTree} from "../commitments/NaiveTree.sol";
+import {PlainProofs} from "./PlainProofs.sol";
 import {Resolver} from "./Resolver.sol";
-import {Toy} from "./Toy.sol";
 
 /// @notice A game over the toy program and two players, each of which stands by one version of everything and moves as an honest one does: the
-/// first part that differs. The position is carried along by the rules of the specification, written as plainly as possible, and its
-/// head compared with the game's after every move.
-abstract contract GameTest is Toy {
+/// first part that differs. The position is carried along by the plain rules, and its head compared with the game's after every move.
+abstract contract GameTest is PlainProofs {
     uint32 internal constant CLOCK = 1000;
     uint24 internal constant REPLAY_GRACE = 400;
     uint24 internal constant MOVE_GRACE = 100;
-    uint64 internal constant STEP = FIRST_STEP + 1;
     uint256 internal constant ASSERTER_KEY = 0xa11ce;
     uint256 internal constant CHALLENGER_KEY = 0xb0b;
-
-    /// @dev What lies open.
-    struct At {
-        Level level;
-        uint256 height;
-        uint256 count;
-        uint256 lo;
-        uint256 hi;
-        bytes32 frame;
-        bytes32 agreed; // before the range
-        bytes opened;
-    }
-
-    /// @dev What is agreed on the way down.
-    struct Facts {
-        bytes32 id;
-        bytes32 end;
-        bytes32 pre;
-        uint256 step;
-        uint256 traceVersion; // whose trace lies open
-        bytes32 picked; // root of the trace that was picked from
-        bytes32 beforeNode; // frame
-        uint256 node;
-        uint256 element;
-        uint256 term;
-        uint32 agreed;
-        uint256 slot;
-    }
 
     Resolver internal resolver;
     DisputeGame internal game;
     address internal asserter;
     address internal challenger;
     uint256 internal number;
-    StartParams internal params;
-    At internal p;
-    Facts internal facts;
-    /// @dev Version that each side stands by.
-    uint256 internal asserterVersion;
-    uint256 internal challengerVersion;
     bool internal isAsserterOnTurn;
-    /// @dev By version: of every slot, and of every leaf of the slot that is disputed.
-    mapping(uint256 version => uint256[]) internal slotSums;
-    mapping(uint256 version => uint256[]) internal leafSums;
 
     function setUp() public virtual {
         vm.warp(1_000_000);
@@ -78,6 +38,11 @@ abstract contract GameTest is Toy {
     }
 
     // --- starts ---
+
+    /// @dev The versions change sides: the one that lies is version 1.
+    function _cast(bool asserterLies) internal {
+        (asserterVersion, challengerVersion) = asserterLies ? (1, 0) : (0, 1);
+    }
 
     function _replay(uint64 steps) internal view returns (StartParams memory s) {
         s.asserter = asserter;
@@ -125,171 +90,7 @@ abstract contract GameTest is Toy {
         _agree();
     }
 
-    // --- what a version says ---
-
-    /// @dev What a side would open at the position.
-    function _own(uint256 version) internal view returns (bytes memory row) {
-        uint256 key = _key(version, facts.step);
-        if (p.level == Level.STEPS) {
-            for (uint256 i = 1; i <= _parts(); i++) {
-                row = abi.encodePacked(row, _stateRoot(_key(version, _bound(i))));
-            }
-        } else if (p.level == Level.NODES) {
-            row = NaiveTree.children(_outputRoots(key), 0, 3);
-        } else if (p.level == Level.STATE) {
-            row = NaiveTree.children(_slotRoots(key + 1), 0, 2);
-        } else if (p.level == Level.LEAVES) {
-            row = NaiveTree.children(NaiveTree.leafHashes(outputs[key][facts.node]), p.lo, p.height);
-        } else if (p.level == Level.LEAF) {
-            row = NaiveTree.leaf(outputs[key][facts.node], p.lo);
-        } else if (p.level == Level.TERMS) {
-            uint32[] memory accumulators = _accumulators(key, facts.node);
-            row = abi.encodePacked(accumulators[1], accumulators[2], outputs[key][facts.node][0]);
-        } else if (p.level == Level.BODY) {
-            row = _results(version);
-        } else {
-            uint256[] storage sums = p.level == Level.SUM_SLOTS ? slotSums[version] : leafSums[version];
-            for (uint256 i = 0; i < sums.length; i++) {
-                row = abi.encodePacked(row, sums[i]);
-            }
-        }
-    }
-
-    /// @dev A body ends in the value that the side has said, right or wrong.
-    function _results(uint256 version) internal view returns (bytes memory) {
-        uint256 key = _key(version, facts.step);
-        uint32 last = facts.node == 2 ? outputs[key][2][facts.element] : _accumulators(key, 5)[facts.term + 1];
-        if (facts.node == 5 && facts.term == 2) last = outputs[key][5][0];
-        return abi.encodePacked(_body(key, facts.node, facts.element, facts.term, facts.agreed)[0], last);
-    }
-
-    /// @dev Sums of all slots, of which one component counts, the same for both versions.
-    function _sum(uint8 component) internal {
-        for (uint256 version = 0; version < 2; version++) {
-            for (uint256 slot = 0; slot < 3; slot++) {
-                bool counts = component == (slot == 0 ? 1 : slot == 1 ? 3 : 2);
-                slotSums[version].push(counts ? _between(slot, 0, states[FIRST_STEP][slot].length) : 0);
-            }
-        }
-    }
-
-    /// @dev Sums of the leaves of the slot that is disputed.
-    function _sumLeaves(uint256 slot) internal {
-        for (uint256 version = 0; version < 2; version++) {
-            uint256 length = states[FIRST_STEP][slot].length;
-            for (uint256 from = 0; from < length; from += 64) {
-                leafSums[version].push(_between(slot, from, from + 64 < length ? from + 64 : length));
-            }
-        }
-    }
-
-    function _between(uint256 slot, uint256 from, uint256 to) private view returns (uint256 sum) {
-        for (uint256 i = from; i < to; i++) {
-            uint32 x = states[FIRST_STEP + 2][slot][i];
-            uint32 y = states[FIRST_STEP][slot][i];
-            sum = Distance.add(sum, Distance.ofWords(x, y, slot == 2 ? 2 : 1, slot == 1 ? 12 : 0));
-        }
-    }
-
-    // --- the rules, once more ---
-
-    function _origin() internal view returns (bytes32) {
-        return keccak256(abi.encodePacked(facts.id, params.program));
-    }
-
-    /// @dev Parts of a range of steps, slots or leaves: up to 16 of them, of which four levels are cut evenly into openings.
-    function _parts() internal view returns (uint256 parts) {
-        uint256 depth = 0;
-        while (2 ** depth < p.hi - p.lo) depth++;
-        uint256 openings = (depth + 3) / 4;
-        parts = 1;
-        for (uint256 i = 0; openings > 0 && i < (depth + openings - 1) / openings; i++) {
-            parts *= 2;
-        }
-        if (parts > p.hi - p.lo) parts = p.hi - p.lo;
-    }
-
-    function _bound(uint256 part) internal view returns (uint256) {
-        return p.lo + part * (p.hi - p.lo) / _parts();
-    }
-
-    function _words(bytes memory row) internal pure returns (bytes32[] memory words) {
-        words = new bytes32[](row.length / 32);
-        for (uint256 i = 0; i < words.length; i++) {
-            words[i] = _word(row, i);
-        }
-    }
-
-    function _word(bytes memory row, uint256 index) internal pure returns (bytes32 word) {
-        assembly {
-            word := mload(add(add(row, 32), mul(32, index)))
-        }
-    }
-
-    function _u32(bytes memory row, uint256 index) internal pure returns (uint32 value) {
-        assembly {
-            value := shr(224, mload(add(add(row, 32), mul(4, index))))
-        }
-    }
-
-    /// @dev The leaves of the tree that the opening is.
-    function _opening() internal view returns (bytes32[] memory leaves) {
-        bytes memory row = p.opened;
-        leaves = _words(row);
-        if (p.level == Level.STEPS) {
-            bytes32 before = p.agreed;
-            for (uint256 i = 0; i < leaves.length; i++) {
-                (before, leaves[i]) = (leaves[i], keccak256(abi.encodePacked(before, leaves[i])));
-            }
-        } else if (p.level == Level.TERMS) {
-            leaves = new bytes32[](1);
-            leaves[0] = keccak256(abi.encodePacked(uint8(0), _piece()));
-        }
-    }
-
-    /// @dev The only piece of accumulators that three terms need.
-    function _piece() internal view returns (bytes memory) {
-        bytes memory padding = new bytes(32 - p.opened.length);
-        return abi.encodePacked(uint32(uint256(p.agreed)), p.opened, padding);
-    }
-
-    function _openingRoot() internal view returns (bytes32) {
-        return p.level == Level.BODY ? keccak256(p.opened) : NaiveTree.tree(_opening());
-    }
-
-    function _branch(bytes32[] memory leaves, uint256 index) internal pure returns (bytes memory branch) {
-        bytes32[] memory siblings = NaiveTree.branch(leaves, index);
-        for (uint256 i = 0; i < siblings.length; i++) {
-            branch = abi.encodePacked(branch, siblings[i]);
-        }
-    }
-
-    function _witness(uint256 index) internal view returns (bytes memory) {
-        bytes memory row = p.opened;
-        if (p.level == Level.BODY) return row;
-        if (p.level == Level.TERMS) return _piece();
-        if (p.level == Level.STEPS) {
-            bytes32 before = index == 0 ? p.agreed : _word(row, index - 1);
-            return abi.encodePacked(before, _word(row, index), _branch(_opening(), index));
-        }
-        if (p.level == Level.LEAF) index /= 8;
-        return abi.encodePacked(_word(row, index), _branch(_opening(), index));
-    }
-
-    function _headOf(address turn) internal view returns (bytes32) {
-        return keccak256(
-            abi.encodePacked(
-                p.frame,
-                _openingRoot(),
-                turn,
-                uint8(p.level),
-                uint8(p.height),
-                uint32(p.count),
-                uint64(p.lo),
-                uint64(p.hi)
-            )
-        );
-    }
+    // --- moves ---
 
     function _onTurn() internal view returns (address) {
         return isAsserterOnTurn ? asserter : challenger;
@@ -299,8 +100,6 @@ abstract contract GameTest is Toy {
     function _agree() internal view {
         vm.assertEq(game.head(number), _headOf(_onTurn()));
     }
-
-    // --- moves ---
 
     /// @dev A move as it is sent: what precedes `rest` comes from the position.
     function _call(bytes4 selector, uint256 index, bytes memory rest) internal view returns (bytes memory) {
@@ -413,21 +212,6 @@ abstract contract GameTest is Toy {
         return (_call(game.describe.selector, node, rest), next);
     }
 
-    /// @dev `H(descriptor) || u32 node || u64 terms || u32 init || u8 instructions`.
-    function _outline() internal view returns (bytes memory) {
-        uint64 terms = facts.node == 1 || facts.node == 5 ? 3 : 1;
-        uint8 instructions = facts.node == 2 || facts.node == 5 ? 2 : 1;
-        return abi.encodePacked(keccak256(nodes[facts.node]), uint32(facts.node), terms, uint32(0), instructions);
-    }
-
-    function _sized(bytes memory descriptor) internal pure returns (bytes memory) {
-        return abi.encodePacked(uint16(descriptor.length), descriptor);
-    }
-
-    function _stepFacts() internal view returns (bytes memory) {
-        return abi.encodePacked(_header(), facts.id, params.constants, facts.end, facts.pre, uint64(facts.step));
-    }
-
     function _openState() internal returns (bytes memory, At memory next) {
         facts.picked = _openingRoot();
         next = At(Level.STATE, 2, 3, 0, 0, keccak256(abi.encodePacked(p.frame, facts.picked)), 0, "");
@@ -495,95 +279,24 @@ abstract contract GameTest is Toy {
         return (_call(game.describeSlot.selector, slot, rest), next);
     }
 
-    // --- proofs ---
-
-    function _proof(Level level, uint256 instruction) internal view returns (bytes memory rest) {
-        rest = abi.encodePacked(
-            uint8(1),
-            _origin(),
-            params.constants,
-            facts.end,
-            facts.pre,
-            uint64(facts.step),
-            uint8(1),
-            facts.picked,
-            uint8(3)
-        );
-        rest = abi.encodePacked(rest, uint32(facts.node), _sized(nodes[facts.node]));
-        if (level != Level.LEAF) rest = abi.encodePacked(rest, uint64(facts.element));
-        if (level == Level.BODY) {
-            rest = abi.encodePacked(rest, uint64(facts.node == 5 ? facts.term : 0), facts.agreed);
-        }
-        return abi.encodePacked(rest, _openings(instruction));
-    }
-
-    /// @dev What the disputed instruction reads.
-    function _openings(uint256 instruction) internal view returns (bytes memory) {
-        uint256 element = facts.element;
-        if (facts.node == 0) {
-            bytes memory indices = _openList(_constantRoots(), 0, constants[0], 0);
-            return abi.encodePacked(indices, _openList(_constantRoots(), 1, constants[1], constants[0][element] / 64));
-        }
-        if (facts.node == 1) {
-            bytes memory gathered = facts.term < 2 ? _openOutput(0) : bytes("");
-            return abi.encodePacked(_openSlot(0, 0), gathered);
-        }
-        if (facts.node == 2) return instruction == 0 ? _openOutput(1) : _openSlot(0, 0);
-        if (facts.node == 3) return element < 65 ? _openSlot(1, (element + 1) / 64) : bytes("");
-        if (facts.node == 4) return _openSlot(2, 0);
-        return instruction == 0 ? _openSlot(0, 0) : bytes("");
-    }
-
-    function _openSlot(uint256 slot, uint256 leaf) internal view returns (bytes memory) {
-        uint256 key = _key(facts.traceVersion, facts.step);
-        return _openList(_slotRoots(key), slot, states[key][slot], leaf);
-    }
-
-    function _openList(bytes32[] memory roots, uint256 index, uint32[] memory words, uint256 leaf)
-        internal
-        pure
-        returns (bytes memory)
-    {
-        return abi.encodePacked(uint32(roots.length), _openTensor(roots, index, words, leaf));
-    }
-
-    /// @dev A node before the disputed one, in the trace that lay open.
-    function _openOutput(uint256 node) internal view returns (bytes memory) {
-        uint256 key = _key(facts.traceVersion, facts.step);
-        return _openTensor(_outputRoots(key), node, outputs[key][node], 0);
-    }
-
-    function _openTensor(bytes32[] memory roots, uint256 index, uint32[] memory words, uint256 leaf)
-        internal
-        pure
-        returns (bytes memory)
-    {
-        return abi.encodePacked(
-            NaiveTree.leaf(words, leaf), _branch(NaiveTree.leafHashes(words), leaf), _branch(roots, index)
-        );
-    }
-
-    function _slotProof(uint256 slot) internal view returns (bytes memory) {
-        bytes32[] memory roots = _outputRoots(_key(facts.traceVersion, facts.step));
-        return abi.encodePacked(
-            _stepFacts(),
-            facts.picked,
-            _branch(_slotHashes(), slot),
-            _sized(slots[slot]),
-            roots[slot + 2],
-            _branch(roots, slot + 2)
-        );
-    }
-
-    function _sumProof(uint256 leaf) internal view returns (bytes memory) {
-        uint256 slot = facts.slot;
-        bytes memory x = _openList(_slotRoots(FIRST_STEP + 2), slot, states[FIRST_STEP + 2][slot], leaf);
-        bytes memory y = _openList(_slotRoots(FIRST_STEP), slot, states[FIRST_STEP][slot], leaf);
-        bytes memory facts_ = abi.encodePacked(_origin(), params.x, params.y, params.component);
-        return abi.encodePacked(facts_, uint32(slot), _sized(slots[slot]), x, y);
-    }
-
     // --- ends ---
+
+    /// @dev Both sides move until one cannot; the one that lies must lose.
+    function _finish(bool asserterLies) internal {
+        for (uint256 moves = 0; resolver.calls() == 0; moves++) {
+            vm.assertLt(moves, 12);
+            (bytes memory call, At memory next) = _prepare();
+            bool isLiar = isAsserterOnTurn == asserterLies;
+            if (next.level == Level.NONE && isLiar) {
+                _refuse(_onTurn(), call, abi.encodeWithSelector(DisputeGame.Upheld.selector));
+                _runOut();
+            } else {
+                _send(_onTurn(), call);
+                _advanceTo(next);
+            }
+        }
+        _expectResult(!asserterLies);
+    }
 
     /// @dev The side that lies cannot prove it, and its time runs out.
     function _runOut() internal {
