@@ -394,6 +394,34 @@ contract AttacksTest is GameTest {
         _refuseChanges(call, 4 + 57 + 32 * 4, call.length - next.opened.length);
     }
 
+    /// @dev A bit of the facts from byte `offset` of the move on; with the right ones the move is made.
+    function _refuseFacts(uint256 offset) private {
+        (bytes memory call,) = _prepare();
+        call[offset] ^= 0x01;
+        _refuse(_onTurn(), call, _error(Walk.WrongFrame.selector));
+        _move();
+    }
+
+    function test_other_facts_than_the_agreed_ones() public {
+        states[_key(1, STEP + 1)][1][0] ^= 1;
+        _start(_replay(2));
+        _moves(1);
+        _refuseFacts(4 + 57 + 32 + 112); // openState: opening, header
+        vm.assertTrue(p.level == Level.STATE);
+        setUp();
+        _lie(5, 0);
+        _moves(3);
+        _refuseFacts(4 + 57 + 36); // openBody: piece
+        vm.assertTrue(p.level == Level.BODY);
+        setUp();
+        _sum(3);
+        _sumLeaves(1);
+        (slotSums[1][1], leafSums[1][1]) = (slotSums[1][1] + 1, leafSums[1][1] + 1);
+        _start(_distance(3));
+        _refuseFacts(4 + 57 + 3 * 32 + 112); // describeSlot: sum and its branch, header
+        vm.assertTrue(p.level == Level.SUM_LEAVES);
+    }
+
     function test_descriptor_of_another_node() public {
         _lie(2, 0);
         _moves(1);

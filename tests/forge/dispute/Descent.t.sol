@@ -322,6 +322,22 @@ contract DescentTest is Base {
         _refuse(me, _move(p, 5, next.row), abi.encodeWithSelector(Payloads.Agreed.selector));
     }
 
+    /// @dev The same of a subtree that the general rules answer.
+    function test_what_the_other_side_said_is_no_answer_of_another_size() public {
+        for (uint256 i = 0; i < 2; i++) {
+            At memory p = i == 0 ? _at(Level.LEAVES, 5, 64 * 19, 0) : _at(Level.NODES, 5, 19, 0);
+            At memory next = _below(p, 4, 2);
+            vm.assertEq(next.row.length, 3 * 32);
+            bytes32 root = _opening(next);
+            bytes memory row = p.row;
+            assembly {
+                mstore(add(row, mul(32, 5)), root)
+            }
+            _put(p, 100, BUDGET);
+            _refuse(me, _move(p, 4, next.row), abi.encodeWithSelector(Payloads.Agreed.selector));
+        }
+    }
+
     function test_children_too_many_or_too_few() public {
         At memory p = _at(Level.LEAVES, 20, 64 << 20, 0);
         _put(p, 100, BUDGET);

@@ -31,6 +31,18 @@ contract DescriptorHarness {
         Descriptor.readOperand(result, data, found.operandAt[index], found.coordinates);
     }
 
+    function operandAt(bytes calldata data, uint256 offset, uint256 coordinates)
+        external
+        pure
+        returns (OperandView memory result)
+    {
+        Descriptor.readOperand(result, data, offset, coordinates);
+    }
+
+    function i64(bytes calldata data, uint256 offset) external pure returns (int64) {
+        return Descriptor.i64(data, offset);
+    }
+
     function outline(bytes calldata data) external pure returns (NodeOutline memory) {
         return Descriptor.outline(data);
     }
@@ -196,6 +208,51 @@ contract DescriptorTest is Toy {
         node[offset] = value;
         vm.expectRevert();
         harness.operand(node, 0);
+    }
+
+    /// @dev Both counts of inputs: the node's, and the one that its body begins with.
+    function test_body_with_other_inputs() public {
+        bytes memory node = nodes[0];
+        NodeView memory found = harness.node(node);
+        vm.assertEq(uint256(uint8(node[found.bodyAt])), 1);
+        node[found.bodyAt] = 0x02;
+        vm.expectRevert(abi.encodeWithSelector(Descriptor.OutOfRange.selector, found.inputAt - 1));
+        harness.node(node);
+    }
+
+    /// @dev An operand by itself: its counts are what `readOperand` says, whatever was walked over before.
+    function test_operand_with_wrong_counts() public {
+        // A slot of three words; base and two strides; one bound; a gather.
+        bytes memory before = abi.encodePacked(uint8(1), uint32(0), _type(1, 3), uint32(9), new bytes(24));
+        bytes memory bound_ = abi.encodePacked(new bytes(24), int64(3));
+        bytes memory gather = abi.encodePacked(uint8(0), int64(1), int64(3));
+        bytes memory whole = abi.encodePacked(before, uint8(1), bound_, uint8(1), gather);
+        OperandView memory operand = harness.operandAt(whole, 0, 2);
+        vm.assertEq(operand.end, whole.length);
+        vm.assertEq(operand.boundAt, before.length + 1);
+        vm.assertEq(operand.gatherAt, whole.length - 17);
+        for (uint256 length = before.length; length < whole.length; length++) {
+            vm.expectPartialRevert(Descriptor.Truncated.selector);
+            harness.operandAt(_cut(whole, length), 0, 2);
+        }
+        whole[before.length] = 0x05;
+        vm.expectRevert(abi.encodeWithSelector(Descriptor.OutOfRange.selector, before.length));
+        harness.operandAt(whole, 0, 2);
+        whole[before.length] = 0x01;
+        whole[operand.gatherAt - 1] = 0x02;
+        vm.expectRevert(abi.encodeWithSelector(Descriptor.OutOfRange.selector, operand.gatherAt - 1));
+        harness.operandAt(whole, 0, 2);
+    }
+
+    function test_numbers_past_the_end() public {
+        bytes memory data = hex"ff00000000000000ff80000000000000ff";
+        vm.assertEq(int256(harness.i64(data, 9)), -(2 ** 63) + 255);
+        vm.expectRevert(abi.encodeWithSelector(Descriptor.Truncated.selector, 18));
+        harness.i64(data, 10);
+        uint256[] memory one = new uint256[](1);
+        harness.affine(_cut(data, 16), one);
+        vm.expectRevert(abi.encodeWithSelector(Descriptor.Truncated.selector, 16));
+        harness.affine(_cut(data, 15), one);
     }
 
     function testFuzz_affine(int64 base, int64[13] memory strides, uint64[13] memory coordinates) public view {

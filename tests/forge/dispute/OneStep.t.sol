@@ -416,6 +416,17 @@ contract OneStepTest is StepBase {
         }
     }
 
+    /// @dev The highest root that is shown does not hold the node: only the frame of a walk says that one holds them all.
+    function test_node_below_none_of_the_roots() public {
+        (Facts memory f, Picked memory p) = _ofWord(_reader(3, 0, hex"00"), 0);
+        f.roots[0] = f.roots[1];
+        f.heights[0] = f.heights[1];
+        p.frame = _frame(f, LEAF, 1, 0, 1);
+        bytes memory rest = _rest(f, LEAF, _openNode(0, 0, 6));
+        vm.expectRevert(abi.encodeWithSelector(Operands.InvalidOperand.selector, 0));
+        oneStep.execute(p, "", rest);
+    }
+
     function test_gather_through_itself_or_a_later_operand() public {
         bytes memory limits = abi.encodePacked(int64(1), int64(1));
         _refuseRead(_reader(1, 2, abi.encodePacked(hex"0101", limits)), "", Operands.InvalidOperand.selector);

@@ -38,14 +38,46 @@ contract RelayTest is GameTest {
     }
 
     /// @dev Every kind of move of this game, sent by a stranger.
-    function test_a_whole_game() public {
+    function _relayAll() private {
         while (resolver.calls() == 0) {
             (bytes memory call, At memory next) = _prepare();
             bytes memory relayed = _signed(_key(), call);
             _send(address(this), relayed);
             _advanceTo(next);
         }
+    }
+
+    function test_a_whole_game() public {
+        _relayAll();
         _expectResult(true);
+    }
+
+    function _startOfState() private {
+        super.setUp();
+        states[_key(1, STEP + 1)][1][0] ^= 1;
+        _start(_replay(2));
+    }
+
+    /// @dev The asserter lies about a leaf.
+    function _startOfSum() private {
+        super.setUp();
+        _sum(3);
+        _sumLeaves(1);
+        (slotSums[1][1], leafSums[1][1]) = (slotSums[1][1] + 1, leafSums[1][1] + 1);
+        (asserterVersion, challengerVersion) = (1, 0);
+        _start(_distance(3));
+    }
+
+    function test_a_whole_game_about_a_state() public {
+        _startOfState();
+        _relayAll();
+        _expectResult(true);
+    }
+
+    function test_a_whole_game_about_a_sum() public {
+        _startOfSum();
+        _relayAll();
+        _expectResult(false);
     }
 
     function test_resignation() public {
@@ -124,6 +156,19 @@ contract RelayTest is GameTest {
         _refuse(address(this), _help(challenger, call), abi.encodeWithSelector(Disputes.WrongHead.selector, challenger));
         _send(account("anybody"), _help(asserter, call));
         _expectResult(true);
+    }
+
+    function test_anybody_proves_a_slot_or_a_sum_for_the_side_on_turn() public {
+        for (uint256 i = 0; i < 2; i++) {
+            if (i == 0) _startOfState();
+            else _startOfSum();
+            for (uint256 moves = i; moves < 2; moves++) {
+                _move();
+            }
+            (bytes memory call,) = _prepare();
+            _send(account("anybody"), _help(_onTurn(), call));
+            _expectResult(i == 0);
+        }
     }
 
     function _first(bytes memory data) private pure returns (bytes32 word) {

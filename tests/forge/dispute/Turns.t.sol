@@ -9,7 +9,7 @@ import {Payloads} from "../../../contracts/dispute/Payloads.sol";
 import {Level} from "../../../contracts/dispute/Position.sol";
 import {Starts} from "../../../contracts/dispute/Starts.sol";
 import {IStarts} from "../../../contracts/dispute/IStarts.sol";
-import {StartParams} from "../../../contracts/interfaces/IDisputeGame.sol";
+import {KIND_PUBLISHED, StartParams} from "../../../contracts/interfaces/IDisputeGame.sol";
 import {GameTest} from "./GameTest.sol";
 
 /// @notice Who may start, who may move, and from where: everything else reverts, and nothing moves after the end.
@@ -50,6 +50,9 @@ contract TurnsTest is GameTest {
         s = _replay(2);
         s.program = 0;
         _refuseStart(s, Starts.WrongProgram.selector);
+        s = _replay(2);
+        s.kind = KIND_PUBLISHED;
+        _refuseStart(s, Disputes.ZeroHash.selector); // of the traces
         s = _replay(2);
         s.asserter = address(0);
         _refuseStart(s, Disputes.ZeroHash.selector);
