@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
 
 from pol.commitments import merkle
-from pol.commitments.array import LEAF_SIZE, Array, ArrayType, Bytes, array_root, root_over_tree
+from pol.commitments.array import LEAF_SIZE, Array, ArrayType, Bytes, array_root, array_tree, root_over_tree
 from pol.commitments.keccak import HASH_SIZE, keccak256
 from pol.errors import ProtocolError
 from pol.execution import _kernels
@@ -48,14 +51,61 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class ChunkProof:
-    """One leaf of one array of a complete state, and the branches that lead to the root.
+class DocumentType:
+    """What a document's root says about it besides its bytes: how many they are."""
 
-    ``leaf`` has 256 bytes, zeros past the end of the array.
+    nbytes: int
+
+    @property
+    def leaves(self) -> int:
+        """Number of 256-byte leaves."""
+        return -(-self.nbytes // LEAF_SIZE)
+
+
+@dataclass(frozen=True)
+class CompleteState:
+    """The arrays and documents of a state under their names. Arrays may share memory with live tensors."""
+
+    arrays: Mapping[str, Array]
+    documents: Mapping[str, bytes]
+    threads: int = field(default=0, compare=False)
+
+    @cached_property
+    def entries(self) -> list[Entry]:
+        """All entries in order; the arrays are hashed at the first use."""
+        return compute_entries(self.arrays, self.documents, self.threads)
+
+    @cached_property
+    def root(self) -> bytes:
+        """The complete root."""
+        return complete_root(self.entries)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays."""
+        return sum(array.type.nbytes for array in self.arrays.values())
+
+    def prove(self, position: int, index: int) -> ChunkProof:
+        """The proof of one leaf of the entry at a position; both count on from 0 when they are past the end.
+
+        So every pair of numbers names a leaf, also for somebody who doesn't know what the state holds. An array
+        without bytes has the leaf 0, which is empty.
+        """
+        entry = self.entries[position % len(self.entries)]
+        data = _bytes_of(self.documents[entry.name]) if entry.type is None else self.arrays[entry.name].data
+        leaves = -(-data.size // LEAF_SIZE)
+        return prove_chunk(self.entries, entry.name, data, index % leaves if leaves else 0)
+
+
+@dataclass(frozen=True)
+class ChunkProof:
+    """One leaf of one entry of a complete state, and the branches that lead to the root.
+
+    ``leaf`` has 256 bytes, zeros past the end of the array or document; if there are no bytes, it is empty.
     """
 
     entry: str
-    type: ArrayType
+    type: ArrayType | DocumentType
     index: int
     leaf: bytes
     array_branch: tuple[bytes, ...]
@@ -69,18 +119,20 @@ class ChunkProof:
         Raises:
             ProtocolError: the proof is malformed: a wrong length of a branch or of the leaf, a position past the end.
         """
-        if len(self.leaf) != LEAF_SIZE:
-            raise ProtocolError(f"a leaf has {LEAF_SIZE} bytes, not {len(self.leaf)}")
-        if not 0 <= self.index < self.type.leaves:
-            raise ProtocolError(f"{self.entry} has {self.type.leaves} leaves: there is no leaf {self.index}")
+        leaves = self.type.leaves
+        if len(self.leaf) != (LEAF_SIZE if leaves else 0):
+            raise ProtocolError(f"a leaf has {LEAF_SIZE} bytes, not {len(self.leaf)}; none if {self.entry} has none")
+        if not 0 <= self.index < max(leaves, 1):
+            raise ProtocolError(f"{self.entry} has {leaves} leaves: there is no leaf {self.index}")
         if not 0 <= self.position < self.count or self.count > MAX_ENTRIES:
             raise ProtocolError(f"a state of {self.count} entries has no entry {self.position}")
-        if len(self.array_branch) != merkle.depth(self.type.leaves):
+        if len(self.array_branch) != merkle.depth(max(leaves, 1)):
             raise ProtocolError(f"the branch of a leaf of {self.entry} has the wrong length")
         if len(self.state_branch) != merkle.depth(self.count):
             raise ProtocolError(f"the branch of entry {self.entry} has the wrong length")
-        tree = merkle.climb(keccak256(LEAF_TAG + self.leaf), self.index, self.array_branch)
-        entry = Entry(self.entry, self.type, root_over_tree(self.type, tree))
+        leaf = keccak256(LEAF_TAG + self.leaf) if leaves else merkle.PAD
+        content = root_of_content(self.type, merkle.climb(leaf, self.index, self.array_branch))
+        entry = Entry(self.entry, self.type if isinstance(self.type, ArrayType) else None, content)
         return root_over_entries(self.count, merkle.climb(entry.hash, self.position, self.state_branch))
 
 
@@ -102,8 +154,15 @@ def encode_name(name: str) -> bytes:
 
 
 def document_root(document: bytes) -> bytes:
-    """The root of a document: of its canonical JSON bytes."""
-    return keccak256(DOCUMENT_TAG + document)
+    """The root of a document, over the leaves of its canonical JSON bytes."""
+    return root_of_content(DocumentType(len(document)), array_tree(_bytes_of(document)))
+
+
+def root_of_content(type_: ArrayType | DocumentType, tree: bytes) -> bytes:
+    """The root of an array or document that follows from what it is and the tree over its leaves."""
+    if isinstance(type_, ArrayType):
+        return root_over_tree(type_, tree)
+    return keccak256(DOCUMENT_TAG + type_.nbytes.to_bytes(8, "big") + tree)
 
 
 def compute_entries(arrays: Mapping[str, Array], documents: Mapping[str, bytes], threads: int = 0) -> list[Entry]:
@@ -145,25 +204,29 @@ def require_order(entries: Sequence[Entry]) -> None:
 
 
 def prove_chunk(entries: Sequence[Entry], name: str, data: Bytes, index: int) -> ChunkProof:
-    """The proof of one leaf of the array ``name``, whose bytes are ``data``.
+    """The proof of one leaf of the array or document ``name``, whose bytes are ``data``.
 
     Raises:
-        ProtocolError: no array of this name, or no such leaf.
+        ProtocolError: no entry of this name, or no such leaf.
     """
     position = next((i for i, entry in enumerate(entries) if entry.name == name), None)
-    if position is None or (type_ := entries[position].type) is None:
-        raise ProtocolError(f"the state has no array {name!r}")
-    if not 0 <= index < type_.leaves or data.size != type_.nbytes:
+    if position is None:
+        raise ProtocolError(f"the state has no entry {name!r}")
+    type_ = entries[position].type or DocumentType(data.size)
+    if not 0 <= index < max(type_.leaves, 1) or data.size != type_.nbytes:
         raise ProtocolError(f"{name} has {type_.leaves} leaves: there is no leaf {index}")
-    leaves = _kernels.hash_leaves(data)
     leaf = data[index * LEAF_SIZE : (index + 1) * LEAF_SIZE].tobytes()
     return ChunkProof(
         entry=name,
         type=type_,
         index=index,
-        leaf=leaf.ljust(LEAF_SIZE, b"\0"),
-        array_branch=tuple(merkle.branch(leaves, index)),
+        leaf=leaf.ljust(LEAF_SIZE, b"\0") if type_.leaves else b"",
+        array_branch=tuple(merkle.branch(_kernels.hash_leaves(data), index)) if type_.leaves else (),
         position=position,
         count=len(entries),
         state_branch=tuple(merkle.branch([entry.hash for entry in entries], position)),
     )
+
+
+def _bytes_of(document: bytes) -> Bytes:
+    return np.frombuffer(document, np.uint8)

@@ -19,13 +19,13 @@ from typing import Any, TypeVar
 from torch import nn
 from torch.optim import Optimizer
 
+from pol.commitments.complete_state import CompleteState
 from pol.errors import ProtocolError
 from pol.training import record as learning_record
 from pol.training import saved_state
 from pol.training.background import Background, Staging
 from pol.training.record import GIVEN, LearningRecord, RecordedCheckpoint
 from pol.training.state import components
-from pol.training.state.components import CompleteState
 from pol.training.state.random_state import Generator, RandomSources
 from pol.training.state.trainer_state import Stateful, TrainerState
 from pol.training.store import Store

@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from pol.commitments.array import ArrayType, ElementType, array_root
-from pol.commitments.complete_state import Entry, complete_root, document_root
+from pol.commitments.complete_state import CompleteState, Entry, complete_root, document_root
 from pol.errors import ProtocolError
 from pol.training import canonical_json
 from pol.training.state import tensor_file
-from pol.training.state.components import CompleteState
 from pol.training.store import Store
 
 VERSION = 1

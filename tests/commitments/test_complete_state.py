@@ -7,7 +7,14 @@ import pytest
 
 from pol.commitments import merkle
 from pol.commitments.array import Array, ArrayType, ElementType, array_root
-from pol.commitments.complete_state import Entry, complete_root, compute_entries, prove_chunk
+from pol.commitments.complete_state import (
+    CompleteState,
+    DocumentType,
+    Entry,
+    complete_root,
+    compute_entries,
+    prove_chunk,
+)
 from pol.commitments.keccak import keccak256
 from pol.commitments.tensor import tensor_root
 from pol.errors import ProtocolError
@@ -36,7 +43,9 @@ def test_an_array_without_bytes() -> None:
 def test_the_root_as_the_specification_says() -> None:
     arrays = {"b/x": array(ElementType.BF16, 7)}
     document = b'{"value":1}'
-    first = keccak256(b"\x0d" + (1).to_bytes(2, "big") + b"b" + keccak256(b"\x0e" + document))
+    leaf = keccak256(b"\x00" + document.ljust(256, b"\x00"))
+    content = keccak256(b"\x0e" + len(document).to_bytes(8, "big") + leaf)
+    first = keccak256(b"\x0d" + (1).to_bytes(2, "big") + b"b" + content)
     second = keccak256(b"\x0d" + (3).to_bytes(2, "big") + b"b/x" + array_root(arrays["b/x"]))
     expected = keccak256(b"\x0c" + (2).to_bytes(4, "big") + keccak256(b"\x01" + first + second))
     assert complete_root(compute_entries(arrays, {"b": document})) == expected
@@ -57,6 +66,24 @@ def test_every_chunk_has_a_proof_and_no_changed_one() -> None:
             prove_chunk(entries, name, found.data, found.type.leaves)
     with pytest.raises(ProtocolError, match="wrong length"):
         dataclasses.replace(proof, state_branch=proof.state_branch[:-1]).root()
+
+
+def test_any_two_numbers_name_a_leaf() -> None:
+    """Documents of several leaves and arrays without bytes included."""
+    long = b'{"value":"' + b"x" * 600 + b'"}'
+    state = CompleteState({"a/x": array(ElementType.F32, 200), "a/empty": array(ElementType.F32, 0, 7)}, {"a": long})
+    found = [state.prove(position, index) for position in range(3) for index in range(8)]
+    assert {proof.root() for proof in found} == {state.root}
+    assert b"".join(proof.leaf for proof in found[:3]).rstrip(b"\0") == long
+    assert [proof.index for proof in found[:8]] == [0, 1, 2, 0, 1, 2, 0, 1]
+    assert [(proof.entry, proof.leaf) for proof in found[8:16]] == [("a/empty", b"")] * 8
+    assert state.prove(3 * 7 + 2, 5) == state.prove(2, 1)
+    for wrong in (b"", b"x" * 256):
+        proof = found[8] if wrong else found[0]
+        with pytest.raises(ProtocolError, match="a leaf has 256 bytes"):
+            dataclasses.replace(proof, leaf=wrong).root()
+    other = dataclasses.replace(found[0], type=DocumentType(len(long) + 1))
+    assert other.root() != state.root
 
 
 @pytest.mark.parametrize("name", ["", "a\nb", "\ud800", "x" * 1025])

@@ -6,8 +6,6 @@ Component ``name`` is one document of that name; the tensors inside it are array
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,36 +13,12 @@ import torch
 from torch import Tensor
 
 from pol.commitments.array import Array, ArrayType, ElementType
-from pol.commitments.complete_state import Entry, complete_root, compute_entries
+from pol.commitments.complete_state import CompleteState
 from pol.errors import ProtocolError
 from pol.training import canonical_json
 from pol.training.state import plain_data, tensors
 
 _DEVICES = {"cpu", "cuda", "mps", "xpu", "meta"}
-
-
-@dataclass(frozen=True)
-class CompleteState:
-    """The arrays and documents of a state under their names. Arrays may share memory with live tensors."""
-
-    arrays: Mapping[str, Array]
-    documents: Mapping[str, bytes]
-    threads: int = field(default=0, compare=False)
-
-    @cached_property
-    def entries(self) -> list[Entry]:
-        """All entries in order; the arrays are hashed at the first use."""
-        return compute_entries(self.arrays, self.documents, self.threads)
-
-    @cached_property
-    def root(self) -> bytes:
-        """The complete root."""
-        return complete_root(self.entries)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all arrays."""
-        return sum(array.type.nbytes for array in self.arrays.values())
 
 
 def encode(components: Mapping[str, object], threads: int = 0) -> CompleteState:
