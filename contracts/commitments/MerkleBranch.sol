@@ -29,18 +29,19 @@ library MerkleBranch {
     /// @notice Index `index` does not exist in a list of `count`.
     error IndexOutOfRange(uint256 index, uint256 count);
 
+    /// @dev Byte i, counted from the highest one, is the number of bits of i, for i below 16.
+    uint256 private constant BITS = 0x0001020203030303040404040404040400000000000000000000000000000000;
+
     /// @notice The smallest `d` with `2^d >= count`, for counts up to 2^64.
     function depth(uint256 count) internal pure returns (uint256 d) {
-        if (count < 2) return 0;
         assembly ("memory-safe") {
-            // Bits of `count - 1`, one bit of the result after the other.
-            let rest := sub(count, 1)
+            // Bits of `count - 1`, one bit of the result after the other, until what is left of them is less than 16.
+            let rest := sub(count, gt(count, 0))
             d := shl(5, lt(0xffffffff, rest))
             d := or(d, shl(4, lt(0xffff, shr(d, rest))))
             d := or(d, shl(3, lt(0xff, shr(d, rest))))
             d := or(d, shl(2, lt(0xf, shr(d, rest))))
-            d := or(d, shl(1, lt(0x3, shr(d, rest))))
-            d := add(1, or(d, lt(0x1, shr(d, rest))))
+            d := add(d, byte(shr(d, rest), BITS))
         }
     }
 
@@ -197,19 +198,28 @@ library MerkleBranch {
     /// byte before them is scratch space.
     function _fold(uint256 hashes, uint256 size) private pure returns (bytes32 result) {
         assembly ("memory-safe") {
-            for { let width := shr(1, size) } gt(width, 31) { width := shr(1, width) } {
-                let pair := sub(hashes, 1)
+            let pair := sub(hashes, 1)
+            for { let width := shr(1, size) } gt(width, 32) { width := shr(1, width) } {
+                let children := pair
+                // Two parents a round: there is an even number of them.
                 for {
                     let end := add(hashes, width)
                     let parent := hashes
-                } lt(parent, end) { parent := add(parent, 32) } {
+                } lt(parent, end) { parent := add(parent, 64) } {
                     // The byte before a pair belongs to the pair before it, which has been hashed.
-                    mstore8(pair, TAG_INNER)
-                    mstore(parent, keccak256(pair, 65))
-                    pair := add(pair, 64)
+                    mstore8(children, TAG_INNER)
+                    mstore(parent, keccak256(children, 65))
+                    children := add(children, 64)
+                    mstore8(children, TAG_INNER)
+                    mstore(add(parent, 32), keccak256(children, 65))
+                    children := add(children, 64)
                 }
             }
             result := mload(hashes)
+            if gt(size, 32) {
+                mstore8(pair, TAG_INNER)
+                result := keccak256(pair, 65)
+            }
         }
     }
 }

@@ -94,6 +94,11 @@ library Descriptor {
 
     /// @notice A program header. Whose it is says `programOf`.
     function header(bytes calldata data) internal pure returns (Header memory result) {
+        readHeader(result, data);
+    }
+
+    /// @notice The same, into `result`.
+    function readHeader(Header memory result, bytes calldata data) internal pure {
         if (data.length != HEADER_BYTES) revert WrongHeader();
         if (u32(data, 0) != VERSION) revert OutOfRange(0);
         result.nodes = u32(data, 4);
@@ -155,23 +160,21 @@ library Descriptor {
 
     /// @notice The outline of a node descriptor that stands in the program.
     /// @dev Operands are walked over, not looked at: the program is one that both sides have accepted, so its descriptors keep
-    /// the rules. One that breaks them is still read inside of its bytes only, and its last step reverts in `node`.
+    /// the rules. One that breaks them is still read inside of its bytes only, and its last step reverts in `readNode`.
     function outline(bytes calldata data) internal pure returns (NodeOutline memory result) {
-        result.output = tensorType(data, 1);
-        uint256 foldAt = result.output.end;
-        uint256 offset;
-        (result.terms, offset) = dimensions(data, foldAt, MAX_FOLD_RANK, MAX_TERMS);
-        result.init = u32(data, offset);
-        uint256 operands = u8(data, offset + 4);
-        offset += 5;
+        TypeView memory output = result.output;
+        readType(output, data, 1);
+        uint256 foldAt = output.end;
+        (uint256 terms, uint256 offset) = dimensions(data, foldAt, MAX_FOLD_RANK, MAX_TERMS);
+        result.terms = terms;
         unchecked {
-            // Bytes of an affine form: a base, and strides for the step, for each dimension and for each fold dimension.
-            uint256 affineBytes = 16 + 8 * (uint256(u8(data, 2)) + u8(data, foldAt));
-            for (uint256 i = 0; i < operands; ++i) {
-                offset = _operandEnd(data, offset, affineBytes);
-            }
-            // Inputs, then the counts of inputs, constants and instructions of the body.
-            result.instructions = u8(data, offset + 1 + 2 * uint256(u8(data, offset)) + 2);
+            // Offsets: ranks are what dimensions of four bytes each take.
+            uint256 affineBytes = 16 + 8 * ((foldAt - output.begin) / 4 + (offset - foldAt) / 4);
+            uint256 word = _word(data, offset);
+            result.init = uint32(word >> 224);
+            (, offset) = _operands(data, offset + 5, (word >> 216) & type(uint8).max, affineBytes);
+            // Inputs, then the counts of inputs, constants and instructions of the body. All before the last one lies before it.
+            result.instructions = u8(data, offset + 1 + 2 * (_word(data, offset) >> 248) + 2);
         }
     }
 
@@ -228,16 +231,6 @@ library Descriptor {
                 size := add(size, add(1, mul(17, byte(0, calldataload(add(at, size))))))
                 end := add(end, size)
             }
-        }
-    }
-
-    /// @dev The byte after the operand at byte `offset`, whose affine forms take `affineBytes`. Three counts say how long it is.
-    function _operandEnd(bytes calldata data, uint256 offset, uint256 affineBytes) private pure returns (uint256) {
-        unchecked {
-            // source, index, dtype; rank, dimensions; fill, address
-            offset += 11 + 4 * uint256(u8(data, offset + 6)) + affineBytes;
-            offset += 1 + u8(data, offset) * (affineBytes + 8);
-            return offset + 1 + 17 * uint256(u8(data, offset));
         }
     }
 

@@ -8,7 +8,7 @@ import {Disputes, Reason, Verb} from "./Disputes.sol";
 import {IOneStep, Outcome, Picked} from "./IOneStep.sol";
 import {IStarts} from "./IStarts.sol";
 import {Picks} from "./Picks.sol";
-import {Level, Part, Position, WITNESS_AT} from "./Position.sol";
+import {Level, Part, Position, Positions, WITNESS_AT} from "./Position.sol";
 import {Cursor, Reader} from "./Reader.sol";
 import {Shares} from "./Shares.sol";
 import {Walk} from "./Walk.sol";
@@ -59,6 +59,9 @@ contract DisputeGame is IDisputeGame, Descent {
     // Used as the bound of slices, where Slither does not look.
     // slither-disable-next-line unused-state
     uint256 private constant SELECTOR_BYTES = 4;
+    /// @dev `StartParams`: fourteen words, which stand behind the selector because none is dynamic.
+    // slither-disable-next-line unused-state
+    uint256 private constant PARAMS_BYTES = 448;
     bytes32 private constant DOMAIN =
         keccak256("EIP712Domain(string name,string version,uint256 chainId,address verifyingContract)");
     bytes32 private constant MOVE = keccak256("Move(bytes32 head,bytes32 content)");
@@ -102,7 +105,9 @@ contract DisputeGame is IDisputeGame, Descent {
         if (params.asserter == address(0) || params.challenger == address(0)) revert ZeroHash();
         if (params.clock == 0 || params.clock > type(uint24).max) revert InvalidStart();
         number = ++disputes;
-        bytes32 id = keccak256(abi.encode(block.chainid, address(this), number, params));
+        // As `abi.encode(chain, game, number, params)`, whose last words stand in the call; the event refuses any that are no encoding.
+        bytes calldata encoded = msg.data[SELECTOR_BYTES:SELECTOR_BYTES + PARAMS_BYTES];
+        bytes32 id = keccak256(abi.encodePacked(block.chainid, uint256(uint160(address(this))), number, encoded));
         Position memory p = starts.first(params, header, id, payload, width);
         _begin(number, p, params.asserter, params.challenger, params.clock);
         emit Started(number, params.asserter, params.challenger, id, params, header, payload);
@@ -211,12 +216,12 @@ contract DisputeGame is IDisputeGame, Descent {
         uint256 clock = _running(number);
         uint256 share = Shares.shareOf(_shares, Clocks.height(clock));
         if (share != Clocks.height(clock)) return _answerSubtree(move, mover, number, clock, share);
-        Move memory m = _enter(move, mover);
+        Move memory m = _enter(move, mover, clock);
         _leave(m, Walk.answer(m.position, m.part, Walk.remainder(m.rest), width), Verb.ANSWER);
     }
 
     function _describe(bytes calldata move, address mover) private {
-        Move memory m = _enter(move, mover);
+        Move memory m = _enter(move, mover, _clock(move));
         _leave(m, Walk.describe(m.position, m.part, m.rest, width), Verb.DESCRIBE);
     }
 
@@ -226,17 +231,17 @@ contract DisputeGame is IDisputeGame, Descent {
     }
 
     function _unfold(bytes calldata move, address mover) private {
-        Move memory m = _enter(move, mover);
+        Move memory m = _enter(move, mover, _clock(move));
         _leave(m, Walk.unfold(m.position, m.part, m.rest), Verb.UNFOLD);
     }
 
     function _openBody(bytes calldata move, address mover) private {
-        Move memory m = _enter(move, mover);
+        Move memory m = _enter(move, mover, _clock(move));
         _leave(m, Walk.openBody(m.position, m.part, m.rest), Verb.OPEN_BODY);
     }
 
     function _describeSlot(bytes calldata move, address mover) private {
-        Move memory m = _enter(move, mover);
+        Move memory m = _enter(move, mover, _clock(move));
         (bool isCounted, Position memory next) = Walk.describeSlot(m.position, m.part, m.rest, width);
         if (isCounted) return _leave(m, next, Verb.DESCRIBE_SLOT);
         _refute(m, Verb.DESCRIBE_SLOT, Reason.OTHER_COMPONENT, m.part.claimed, 0);
@@ -252,7 +257,7 @@ contract DisputeGame is IDisputeGame, Descent {
     }
 
     function _proveStep(bytes calldata move, address mover) private {
-        Move memory m = _enter(move, mover);
+        Move memory m = _enter(move, mover, _clock(move));
         Level level = m.position.level;
         if (level != Level.LEAF && level != Level.TERMS && level != Level.BODY) revert Walk.WrongLevel(level);
         bytes calldata values = move[WITNESS_AT:level == Level.BODY ? WITNESS_AT + 4 * m.position.count : WITNESS_AT];
@@ -264,13 +269,13 @@ contract DisputeGame is IDisputeGame, Descent {
     }
 
     function _proveSlot(bytes calldata move, address mover) private {
-        Move memory m = _enter(move, mover);
+        Move memory m = _enter(move, mover, _clock(move));
         bytes32 produced = Walk.produced(m.position, m.part, m.rest, width);
         _refute(m, Verb.PROVE_SLOT, Reason.SLOT, m.part.claimed, produced);
     }
 
     function _proveSum(bytes calldata move, address mover) private {
-        Move memory m = _enter(move, mover);
+        Move memory m = _enter(move, mover, _clock(move));
         if (m.position.level != Level.SUM_LEAVES || m.part.hi - m.part.lo != 1) {
             revert Walk.WrongLevel(m.position.level);
         }
@@ -285,30 +290,38 @@ contract DisputeGame is IDisputeGame, Descent {
     }
 
     /// @dev A move that picks a part: its witness leads to the opening at which the dispute stands.
-    function _enter(bytes calldata move, address mover) private view returns (Move memory m) {
-        _read(m, move, mover);
+    /// @param clock Of the dispute.
+    function _enter(bytes calldata move, address mover, uint256 clock) private view returns (Move memory m) {
+        uint256 range = _read(m, move, mover, clock);
         Picks.read(m.position, m.part, m.rest, width);
-        _requireHead(m.number, m.position, mover);
+        _requireHead(m, range);
     }
 
     /// @dev A move that picks nothing, and names the opening instead.
     function _enterWhole(bytes calldata move, address mover) private view returns (Move memory m) {
-        _read(m, move, mover);
+        uint256 range = _read(m, move, mover, _clock(move));
         if (m.part.index != 0) revert WrongIndex();
         m.position.opening = m.rest.hash();
-        _requireHead(m.number, m.position, mover);
+        _requireHead(m, range);
+    }
+
+    /// @dev The dispute stands at the move's position, and the mover is on turn.
+    function _requireHead(Move memory m, uint256 range) private view {
+        bytes32 hash = Positions.headOf(m.position.frame, m.position.opening, m.mover, m.clock, range);
+        if (hash != _disputes[m.number].head) revert WrongHead(m.mover);
     }
 
     /// @dev What comes before the witness.
-    function _read(Move memory m, bytes calldata move, address mover) private view {
+    /// @return range Its count, lo and hi, in the highest bits.
+    function _read(Move memory m, bytes calldata move, address mover, uint256 clock)
+        private
+        pure
+        returns (uint256 range)
+    {
         m.rest.start(move);
         m.rest.slice(WITNESS_AT);
-        m.mover = mover;
-        m.number = _number(move);
-        uint256 clock = _running(m.number);
-        m.clock = clock;
+        (m.number, m.clock, m.mover) = (_number(move), clock, mover);
         bytes32 frame;
-        uint256 range;
         assembly ("memory-safe") {
             frame := calldataload(add(move.offset, 4))
             // u32 count, u64 lo, u64 hi, u8 index
@@ -340,16 +353,19 @@ contract DisputeGame is IDisputeGame, Descent {
         _end(m.number, m.clock, Clocks.isAsserterOnTurn(m.clock), reason);
     }
 
-    function _picked(Move memory m) private pure returns (Picked memory) {
-        return Picked(
-            uint8(m.position.level),
-            uint8(m.part.index),
-            uint64(m.part.lo),
-            uint64(m.part.hi),
-            uint32(uint256(m.part.agreed)),
-            m.position.level == Level.SUM_LEAVES ? 0 : uint32(uint256(m.part.claimed)),
-            m.position.frame
-        );
+    function _picked(Move memory m) private pure returns (Picked memory picked) {
+        (Position memory p, Part memory part) = (m.position, m.part);
+        picked.level = uint8(p.level);
+        picked.index = uint8(part.index);
+        (picked.lo, picked.hi) = (uint64(part.lo), uint64(part.hi));
+        picked.agreed = uint32(uint256(part.agreed));
+        if (p.level != Level.SUM_LEAVES) picked.claimed = uint32(uint256(part.claimed));
+        picked.frame = p.frame;
+    }
+
+    /// @dev The clock of the dispute that a move belongs to; the side on turn may still move.
+    function _clock(bytes calldata move) private view returns (uint256) {
+        return _running(_number(move));
     }
 
     /// @dev The dispute that a move belongs to.

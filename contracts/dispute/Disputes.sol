@@ -137,12 +137,6 @@ abstract contract Disputes {
         revert OutOfTime(clock.deadline);
     }
 
-    /// @dev The dispute stands at `p`, and `mover` is on turn.
-    function _requireHead(uint256 number, Position memory p, address mover) internal view {
-        bytes32 hash = Positions.head(p, mover);
-        if (hash != _disputes[number].head) revert WrongHead(mover);
-    }
-
     /// @dev The first position: the asserter is on turn.
     function _begin(uint256 number, Position memory p, address asserter, address challenger, uint256 budget) internal {
         uint256 grace = _graceOf(p);

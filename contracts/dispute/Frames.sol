@@ -73,7 +73,7 @@ library Frames {
     /// @notice Reads `header || id || constants || end || pre || u64 step`.
     function readStep(Cursor memory cursor) internal pure returns (StepFacts memory facts) {
         bytes calldata header = cursor.slice(HEADER_BYTES);
-        facts.header = Descriptor.header(header);
+        Descriptor.readHeader(facts.header, header);
         bytes32 id = cursor.hash();
         bytes32 base = replay(id, Descriptor.programOf(header), cursor.hash());
         facts.end = cursor.hash();

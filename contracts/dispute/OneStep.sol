@@ -149,12 +149,12 @@ contract OneStep is IOneStep {
         pure
         returns (Source memory source, Run memory run, bytes calldata descriptor)
     {
-        source.proof = Reader.over(rest);
+        source.proof.start(rest);
         bytes32 frame = _prefix(source);
         source.nodeIndex = source.proof.number(4);
         descriptor = source.proof.slice(source.proof.number(2));
         Descriptor.readNode(source.node, descriptor);
-        run = _run(picked, source, _nodeFrame(frame, descriptor, source));
+        _setRun(run, picked, source, _nodeFrame(frame, descriptor, source));
         source.coordinates = Operands.coordinates(source, descriptor, run.element, run.term);
     }
 
@@ -172,8 +172,8 @@ contract OneStep is IOneStep {
         );
     }
 
-    /// @dev What is picked; reverts unless the facts yield the frame.
-    function _run(Picked calldata picked, Source memory source, bytes32 frame) private pure returns (Run memory run) {
+    /// @dev `run` becomes what is picked; reverts unless the facts yield the frame.
+    function _setRun(Run memory run, Picked calldata picked, Source memory source, bytes32 frame) private pure {
         uint8 level = picked.level;
         run.element = picked.lo;
         run.end = source.node.terms;

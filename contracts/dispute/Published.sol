@@ -28,22 +28,26 @@ library Published {
     uint256 private constant STATE = 3;
 
     /// @notice The first position.
+    /// @param next Becomes it.
     /// @param params Of the dispute; the kind and the players are not looked at.
     /// @param counts Of the program.
     /// @param id Of the dispute.
     /// @param payload What is shown, and then what the challenger opens.
     /// @param width Levels that an opening shows at most.
-    function first(StartParams calldata params, Header memory counts, bytes32 id, bytes calldata payload, uint256 width)
-        internal
-        pure
-        returns (Position memory next)
-    {
+    function first(
+        Position memory next,
+        StartParams calldata params,
+        Header memory counts,
+        bytes32 id,
+        bytes calldata payload,
+        uint256 width
+    ) internal pure {
         Cursor memory rest = Reader.over(payload);
         uint256 what = rest.number(1);
         (bytes32 frame, bytes32 trace, bytes32 claimed) = _enterStep(params, rest, id, what == STATE);
         if (what == STATE) {
             _openState(next, Frames.pair(frame, trace), counts.slots, claimed, Walk.remainder(rest), width);
-            return next;
+            return;
         }
         next.frame = frame;
         if (what == NODE) _openNode(next, rest, counts, trace, width);

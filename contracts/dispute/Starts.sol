@@ -29,30 +29,35 @@ contract Starts is IStarts {
         bytes32 id,
         bytes calldata payload,
         uint256 width
-    ) external pure returns (Position memory) {
+    ) external pure returns (Position memory p) {
         Header memory counts = Descriptor.header(header);
         if (Descriptor.programOf(header) != params.program) revert WrongProgram();
         if (params.kind == KIND_REPLAY || params.kind == KIND_PUBLISHED) {
             if (params.constants == 0 || params.start == 0 || params.end == 0) revert ZeroHash();
             if (params.steps == 0 || params.firstStep > type(uint64).max - params.steps) revert InvalidStart();
-            if (params.kind == KIND_REPLAY) return _replay(params, counts, id, payload, width);
-            if (params.x == 0) revert ZeroHash();
-            return Published.first(params, counts, id, payload, width);
+            if (params.kind == KIND_REPLAY) {
+                _replay(p, params, counts, id, payload, width);
+            } else {
+                if (params.x == 0) revert ZeroHash();
+                Published.first(p, params, counts, id, payload, width);
+            }
+            return p;
         }
         if (params.kind != KIND_DISTANCE && params.kind != KIND_REFERENCE) revert InvalidStart();
         if (params.component == 0 || params.component > COMPONENTS) revert InvalidStart();
         if (params.x == 0 || params.y == 0) revert ZeroHash();
-        return _sum(params, counts, id, payload, width);
+        _sum(p, params, counts, id, payload, width);
     }
 
-    /// @dev All steps.
+    /// @dev `p` becomes all steps.
     function _replay(
+        Position memory p,
         StartParams calldata params,
         Header memory counts,
         bytes32 id,
         bytes calldata payload,
         uint256 width
-    ) private pure returns (Position memory p) {
+    ) private pure {
         p.level = Level.STEPS;
         p.count = counts.nodes;
         p.lo = params.firstStep;
@@ -61,12 +66,15 @@ contract Starts is IStarts {
         Payloads.openSteps(p, payload, params.start, params.end, width);
     }
 
-    /// @dev All slots.
-    function _sum(StartParams calldata params, Header memory counts, bytes32 id, bytes calldata payload, uint256 width)
-        private
-        pure
-        returns (Position memory p)
-    {
+    /// @dev `p` becomes all slots.
+    function _sum(
+        Position memory p,
+        StartParams calldata params,
+        Header memory counts,
+        bytes32 id,
+        bytes calldata payload,
+        uint256 width
+    ) private pure {
         p.level = Level.SUM_SLOTS;
         p.hi = counts.slots;
         p.frame = Frames.sum(id, params.program, params.x, params.y, params.component);

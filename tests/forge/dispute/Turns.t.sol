@@ -93,6 +93,26 @@ contract TurnsTest is GameTest {
         _refuseStart(s, Starts.InvalidStart.selector);
     }
 
+    /// @dev The id hashes the parameters as they stand in the call: bits above a number would give a claim another one.
+    function test_parameters_that_are_no_encoding_do_not_start() public {
+        StartParams memory s = _replay(2);
+        bytes memory payload = abi.encodePacked(_stateRoot(STEP), bytes32(uint256(1)));
+        bytes memory call = abi.encodeCall(game.start, (s, _header(), payload));
+        // Addresses, the kind, the component, the first step, the steps and the clock: the highest byte of their words.
+        uint8[7] memory numbers = [0, 1, 4, 5, 6, 7, 13];
+        for (uint256 i = 0; i < numbers.length; ++i) {
+            uint256 first = 4 + 32 * uint256(numbers[i]);
+            call[first] = 0x01;
+            vm.prank(address(resolver));
+            (bool started,) = address(game).call(call);
+            vm.assertFalse(started);
+            call[first] = 0;
+        }
+        vm.prank(address(resolver));
+        (bool isStarted,) = address(game).call(call);
+        vm.assertTrue(isStarted);
+    }
+
     function test_header_of_another_program_does_not_start() public {
         StartParams memory s = _replay(2);
         bytes memory payload = new bytes(64);
