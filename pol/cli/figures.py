@@ -181,6 +181,36 @@ def court_figures() -> dict[str, Figure]:
     return figures | {"gpt_dispute_seconds": Figure(seconds, "s"), "gpt_dispute_gas": Figure(gas, "gas")}
 
 
+def record_figures() -> dict[str, Figure]:
+    """What recording costs, and whether every byte of a state is in its root."""
+    from pol.cli.benchmarks import recording, state_mutations
+
+    mutations = state_mutations.mutate(state_mutations.trained(), count=11_000, seed=1)
+    speeds = recording.hashing()
+    keccak = max((name for name in speeds if name.startswith("keccak ")), key=speeds.__getitem__)
+    ours = speeds["commit_1"]
+    shares = recording.overheads()
+    return {
+        "mutations": Figure(sum(mutations.made.values()), "changes"),
+        "mutations_missed": Figure(len(mutations.missed), "changes"),
+        "recorder_overhead": Figure(shares["recorder"], "of the time of 50 steps"),
+        **{
+            f"{name}_overhead": Figure(share, "of the time of 50 steps")
+            for name, share in shares.items()
+            if name != "recorder"
+        },
+        "commit_throughput": Figure(ours, "GB/s, one core"),
+        "commit_throughput_two_cores": Figure(speeds["commit_2"], "GB/s", "one core", speeds["commit_2"] / ours),
+        "commit_vs_keccak": Figure(ours / speeds[keccak], "times", keccak, ours / speeds[keccak]),
+        **{
+            f"commit_vs_{peer}": Figure(ours / speeds[peer], "times", f"{peer}, one core", ours / speeds[peer])
+            for peer in ("sha256sum", "sha256", "blake3", "copy")
+            if peer in speeds
+        },
+        "commit_memory": Figure(recording.memory(), "of a state of 1.6 GB, beyond it"),
+    }
+
+
 def code_figures() -> dict[str, Figure]:
     """Lines of code by language, tests apart. Needs a checkout."""
     if not (ROOT / "contracts").is_dir():
@@ -242,6 +272,7 @@ AREAS: dict[str, Callable[[], dict[str, Figure]]] = {
     "capture": capture_figures,
     "court": court_figures,
     "commitments": commitment_figures,
+    "record": record_figures,
     "code": code_figures,
     "setup": setup_figures,
 }

@@ -128,6 +128,15 @@ class Recorder:
         if self.steps % self.every == 0:
             self._checkpoint()
 
+    def flush(self) -> None:
+        """Wait until what has been recorded is stored.
+
+        Raises:
+            OperationalError: the store failed.
+        """
+        if self._background is not None:
+            self._background.wait()
+
     def close(self) -> LearningRecord:
         """Record the last steps, if they aren't yet, and give the record.
 
@@ -136,8 +145,7 @@ class Recorder:
         """
         if 0 <= self._recorded != self.steps:
             self._checkpoint()
-        if self._background is not None:
-            self._background.wait()
+        self.flush()
         return self.record
 
     def __enter__(self) -> Recorder:
@@ -149,8 +157,8 @@ class Recorder:
         # A failed training ends at its last checkpoint: what came after may be half a step.
         if kind is None:
             self.close()
-        elif self._background is not None:
-            self._background.wait()
+        else:
+            self.flush()
 
     def _checkpoint(self) -> None:
         """Record the state as it is now; the copy is taken before this returns."""
