@@ -164,6 +164,8 @@ contract Float32Test is Base {
         vm.assertEq(Float32.mul(SIGN, ONE), SIGN);
         vm.assertEq(Float32.fma(ONE, SIGN, SIGN), SIGN);
         vm.assertEq(Float32.fma(ONE, SIGN, 0), 0);
+        vm.assertEq(Float32.fma(ONE, 0, SIGN), 0);
+        vm.assertEq(Float32.fma(0x71800000, ONE, 0xf1800000), 0); // 2^100 - 2^100, beyond the short way
         vm.assertEq(Float32.fma(LEAST, LEAST | SIGN, 0), SIGN);
         vm.assertEq(Float32.fma(ONE, ONE, ONE | SIGN), 0);
         vm.assertEq(Float32.min(0, SIGN), SIGN);
@@ -211,6 +213,38 @@ contract Float32Test is Base {
         }
     }
 
+    /// @dev Equal terms as large as the short ways of `add` and `fma` take them, and beyond, where a carry would be the sign.
+    function test_the_greatest_of_the_fast_paths() public pure {
+        for (uint256 field = 228; field < 234; ++field) {
+            uint256 a = field * 2 ** 23 + 0x7fffff;
+            vm.assertEq(Float32.add(a, a), a + 2 ** 23);
+            vm.assertEq(Float32.add(a | SIGN, a | SIGN), a + 2 ** 23 + SIGN);
+            uint256 b = (field - 65) * 2 ** 23 + 0x7fffff;
+            uint256 c = (field - 24) * 2 ** 23 + 0x7fffff;
+            SlowFloat.Number memory product = SlowFloat.decode(0x53ffffff).multiply(SlowFloat.decode(b));
+            vm.assertEq(Float32.fma(0x53ffffff, b, c), SlowFloat.add(product, SlowFloat.decode(c)));
+        }
+    }
+
+    /// @dev Half of an odd number less a normal one: in the middle of two subnormal numbers, of which the lower is even or odd.
+    function test_fma_in_the_middle_of_subnormal_numbers() public pure {
+        for (uint256 i = 0; i < 64; ++i) {
+            (uint256 b, uint256 c) = (0x00800000 + i % 8, (0x00800000 + i / 8) | SIGN);
+            SlowFloat.Number memory product = SlowFloat.decode(0x3f000000).multiply(SlowFloat.decode(b));
+            vm.assertEq(Float32.fma(0x3f000000, b, c), SlowFloat.add(product, SlowFloat.decode(c)));
+        }
+    }
+
+    /// @dev A product in the middle of two numbers, and the least number, 27 places below it, on either side.
+    function test_fma_decided_by_the_least_number() public pure {
+        for (uint256 i = 0; i < 4; ++i) {
+            (uint256 a, uint256 b) = (0x3f800001 + 2 * i, 0x19c00000);
+            SlowFloat.Number memory product = SlowFloat.decode(a).multiply(SlowFloat.decode(b));
+            vm.assertEq(Float32.fma(a, b, LEAST), SlowFloat.add(product, SlowFloat.decode(LEAST)));
+            vm.assertEq(Float32.fma(a, b, LEAST | SIGN), SlowFloat.add(product, SlowFloat.decode(LEAST | SIGN)));
+        }
+    }
+
     /// @dev Numbers worked out by hand, so that a mistake shared with the slow implementation would show.
     function test_rounding_by_hand() public pure {
         vm.assertEq(Float32.add(ONE, 0x33800000), ONE); // 1 + 2^-24: a tie, to even
@@ -224,6 +258,8 @@ contract Float32Test is Base {
         vm.assertEq(Float32.mul(LEAST, 0x3f000001), LEAST);
         vm.assertEq(Float32.mul(0x1d000000, 0x1d000000), 0x00000800); // 2^-69 squared is 2^-138
         vm.assertEq(Float32.div(ONE, 0x40400000), 0x3eaaaaab);
+        // The quotient has 28 bits before the remainder: the last four, 1001, say more than a half only with the last one.
+        vm.assertEq(Float32.div(LEAST, 0x0a7ffa57), SlowFloat.decode(LEAST).divide(SlowFloat.decode(0x0a7ffa57)));
         vm.assertEq(Float32.sqrt(0x40000000), 0x3fb504f3);
         vm.assertEq(Float32.sqrt(LEAST), 0x1a3504f3); // 2^-74.5
         vm.assertEq(Float32.fma(ONE + 1, ONE - 1, ONE | SIGN), 0x337ffffe); // what `mul` rounds away

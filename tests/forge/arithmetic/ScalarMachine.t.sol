@@ -34,6 +34,55 @@ contract ScalarMachineTest is Base {
         }
     }
 
+    /// @dev In the order of the fixture, which is that of the specification.
+    function test_fixture_codes() public view {
+        uint8[38] memory codes = [
+            ScalarMachine.FADD,
+            ScalarMachine.FSUB,
+            ScalarMachine.FMUL,
+            ScalarMachine.FDIV,
+            ScalarMachine.FFMA,
+            ScalarMachine.FSQRT,
+            ScalarMachine.FMIN,
+            ScalarMachine.FMAX,
+            ScalarMachine.FEQ,
+            ScalarMachine.FLT,
+            ScalarMachine.FLE,
+            ScalarMachine.FNEG,
+            ScalarMachine.FABS,
+            ScalarMachine.FRINT,
+            ScalarMachine.F2I,
+            ScalarMachine.I2F,
+            ScalarMachine.F2U,
+            ScalarMachine.U2F,
+            ScalarMachine.F2LHI,
+            ScalarMachine.F2LLO,
+            ScalarMachine.L2F,
+            ScalarMachine.RBF16,
+            ScalarMachine.RF16,
+            ScalarMachine.ADD,
+            ScalarMachine.SUB,
+            ScalarMachine.MUL,
+            ScalarMachine.MULHI,
+            ScalarMachine.AND,
+            ScalarMachine.OR,
+            ScalarMachine.XOR,
+            ScalarMachine.SHL,
+            ScalarMachine.SHR,
+            ScalarMachine.SAR,
+            ScalarMachine.EQ,
+            ScalarMachine.LTU,
+            ScalarMachine.LTS,
+            ScalarMachine.SELECT,
+            ScalarMachine.MOV
+        ];
+        string memory json = vm.readFile("fixtures/vectors/primitives.json");
+        string[] memory names = vm.parseJsonKeys(json, ".primitives");
+        for (uint256 i = 0; i < codes.length; ++i) {
+            vm.assertEq(codes[i], vm.parseJsonUint(json, string.concat(".primitives.", names[i], ".code")), names[i]);
+        }
+    }
+
     function test_fixture_cases_of_programs() public view {
         string memory json = vm.readFile("fixtures/vectors/programs.json");
         string[] memory names = vm.parseJsonKeys(json, ".programs");
@@ -127,10 +176,46 @@ contract ScalarMachineTest is Base {
             5
         );
         expectInvalid(hex"010001" hex"20000001", 6);
+        expectInvalid(
+            hex"010101" // the same, of registers that are there
+            hex"00000000" hex"31000100",
+            9
+        );
+        expectInvalid(hex"010101" hex"00000000" hex"20000001", 10);
+        expectInvalid(hex"807f02", 2); // 257 registers, most of them constants
         vm.expectRevert(abi.encodeWithSelector(ScalarMachine.InvalidInstruction.selector, 0x0f));
         harness.run(hex"010001" hex"0f000000", new uint32[](1));
         vm.expectRevert(abi.encodeWithSelector(ScalarMachine.WrongInputCount.selector, 1));
         harness.run(TWICE_PLUS_ONE, new uint32[](2));
+    }
+
+    /// @dev 255 inputs and one instruction, which returns the last of them.
+    function test_a_program_may_have_256_registers() public view {
+        uint32[] memory inputs = new uint32[](255);
+        inputs[254] = 7;
+        vm.assertEq(harness.run(hex"ff0001" hex"31fe0000", inputs), 7);
+    }
+
+    function instructionAt(bytes calldata program, uint256 index) external pure returns (uint8 code) {
+        (code,,,) = ScalarMachine.instruction(program, ScalarMachine.decode(program), index);
+    }
+
+    function test_an_instruction_past_the_end_is_refused() public {
+        vm.assertEq(this.instructionAt(TWICE_PLUS_ONE, 1), ScalarMachine.ADD);
+        vm.expectRevert(abi.encodeWithSelector(ScalarMachine.InvalidProgram.selector, TWICE_PLUS_ONE.length));
+        this.instructionAt(bytes.concat(TWICE_PLUS_ONE), 2);
+    }
+
+    function arityOf(uint8 code) external pure returns (uint256) {
+        return ScalarMachine.arity(code);
+    }
+
+    function test_unknown_codes_have_no_arity() public {
+        uint8[7] memory unknown = [0x00, 0x0f, 0x19, 0x1f, 0x2d, 0x2f, 0x32];
+        for (uint256 i = 0; i < unknown.length; ++i) {
+            vm.expectRevert(abi.encodeWithSelector(ScalarMachine.InvalidInstruction.selector, unknown[i]));
+            this.arityOf(unknown[i]);
+        }
     }
 
     /// @dev Whatever gas it gets, the machine runs out of it or is right; and with enough it is right.
