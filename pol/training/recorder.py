@@ -21,8 +21,8 @@ from torch.optim import Optimizer
 
 from pol.commitments.complete_state import CompleteState
 from pol.errors import ProtocolError
+from pol.training import newest, saved_state
 from pol.training import record as learning_record
-from pol.training import saved_state
 from pol.training.background import Background, Staging
 from pol.training.record import GIVEN, LearningRecord, RecordedCheckpoint
 from pol.training.state import components
@@ -89,22 +89,19 @@ class Recorder:
             ProtocolError: the record is that of another trainer, or a checkpoint isn't what the record says.
             OperationalError: the store failed.
         """
-        if not self.store.holds(learning_record.HEAD):
+        found = newest.load(self.store)
+        if found is None:
             self._checkpoint()
             return self.epoch
-        self.record = learning_record.load(self.store)
+        self.record = found.record
         if self.record.interval != self.every:
             raise ProtocolError(
                 f"the run was recorded every {self.record.interval} steps, not every {self.every}: keep the interval, "
                 "or record into another store"
             )
-        newest = self.record.checkpoints[-1]
-        saved = saved_state.load_document(self.store, newest.object)
-        if (saved.step, saved.root) != (newest.step, newest.root):
-            raise ProtocolError(f"the checkpoint of step {newest.step} isn't the one in the log")
-        found = components.decode(saved_state.load(self.store, saved))
-        self.steps = self._recorded = int(found.pop(PROGRESS)["steps"])
-        self.state.load(found)
+        state = dict(found.components)
+        self.steps = self._recorded = int(state.pop(PROGRESS)["steps"])
+        self.state.load(state)
         return self.epoch
 
     def batches(self, loader: Iterable[Batch]) -> Iterator[Batch]:

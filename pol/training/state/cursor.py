@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
+from torch.utils.data import DataLoader
 
 from pol.commitments.array import array_root
 from pol.commitments.keccak import keccak256
@@ -24,6 +25,9 @@ class Cursor:
     A loader draws its order when an epoch begins. So an epoch that was left in the middle is begun again in the same
     random state, and the batches that had been used are drawn and thrown away; after that the random state is the one
     of the checkpoint.
+
+    A loader that isn't torch's own may draw one batch ahead (accelerate's does): the batch that it holds back depends
+    on the random state before the last draw, so that is kept too, and the last draw is done again in it.
     """
 
     def __init__(self, random: RandomSources) -> None:
@@ -32,16 +36,23 @@ class Cursor:
         self.seen = bytes(32)
         self._random = random
         self._begin: dict[str, Any] | None = None
+        self._drawn: dict[str, Any] | None = None
         self._resumed: dict[str, Any] | None = None
 
     def state(self) -> dict[str, Any]:
         """What a checkpoint holds of it. ``seen`` chains the roots of all batches in the order of their use."""
-        return {"epoch": self.epoch, "batch": self.batch, "seen": self.seen, "epoch_began": self._begin}
+        return {
+            "epoch": self.epoch,
+            "batch": self.batch,
+            "seen": self.seen,
+            "epoch_began": self._begin,
+            "drawn": self._drawn,
+        }
 
     def load(self, state: Mapping[str, Any], random: Mapping[str, Any]) -> None:
         """Go on from a checkpoint's cursor, whose random state was ``random``."""
         self.epoch, self.batch, self.seen = int(state["epoch"]), int(state["batch"]), bytes(state["seen"])
-        self._begin = state["epoch_began"]
+        self._begin, self._drawn = state["epoch_began"], state["drawn"]
         self._resumed = dict(random) if self._begin is not None else None
 
     def batches(self, loader: Iterable[Batch]) -> Iterator[Batch]:
@@ -60,11 +71,14 @@ class Cursor:
         else:
             self._begin = self._random.state()
             self.batch = 0
-        set_epoch = getattr(getattr(loader, "sampler", None), "set_epoch", None)
-        if set_epoch is not None:
-            set_epoch(self.epoch)
+        for owner in (loader, getattr(loader, "sampler", None)):
+            set_epoch = getattr(owner, "set_epoch", None)
+            if set_epoch is not None:
+                set_epoch(self.epoch)
         iterator = iter(loader)
         for number in range(skipped):
+            if number == skipped - 1 and self._drawn is not None:
+                self._random.load(self._drawn)
             try:
                 next(iterator)
             except StopIteration:
@@ -75,13 +89,24 @@ class Cursor:
         if self._resumed is not None:
             self._random.load(self._resumed)
             self._resumed = None
-        for batch in iterator:
+        ahead = type(loader) is not DataLoader
+        while True:
+            before = self._random.state() if ahead else None
+            try:
+                batch = next(iterator)
+            except StopIteration:
+                break
+            self._drawn = before
             self.batch += 1
             self.seen = keccak256(SEEN_TAG + self.seen + _digest(batch))
             yield batch
+        self.end_epoch()
+
+    def end_epoch(self) -> None:
+        """The epoch is over; for a loop that counts the batches of an epoch and doesn't draw the loader to its end."""
         self.epoch += 1
         self.batch = 0
-        self._begin = None
+        self._begin = self._drawn = None
 
 
 def _digest(batch: object) -> bytes:

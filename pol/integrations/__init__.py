@@ -1,0 +1,1 @@
+"""The recorder inside other people's training loops; each module needs its own framework (extra ``integrations``)."""

@@ -1,0 +1,185 @@
+"""The recorder inside the Trainer of Hugging Face transformers.
+
+recording = Recording(trainer, "runs/first", every=100)
+trainer.train(resume_from_checkpoint=recording.resume())
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shutil
+import tempfile
+import weakref
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from safetensors.torch import save_file
+from torch import Tensor
+from transformers import Trainer, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from transformers.trainer_callback import ExportableState
+
+from pol.errors import ProtocolError, UnsupportedError
+from pol.training import newest
+from pol.training.recorder import Recorder
+from pol.training.store import Store
+
+CLOCK = ("_runtime", "_per_second")
+"""Endings of the figures in a log that are read off a clock: no two runs have the same."""
+
+
+class Recording(TrainerCallback):  # type: ignore[misc]  # transformers declares no types
+    """Records the complete state of a Trainer every so many optimizer steps, and resumes it bit by bit.
+
+    It adds itself to the trainer's callbacks, and takes its place in `Trainer.get_batch_samples`: a state is recorded,
+    and put back, between two steps, when evaluation and logging are over and the next batches aren't drawn yet. The
+    batches of an epoch that had been used are drawn again in the random state in which the epoch began.
+
+    options: those of `Recorder`, without model, optimizer, scheduler and scaler, which are the trainer's.
+
+    Raises:
+        UnsupportedError: a trainer of several processes, or one whose optimizer is sharded.
+    """
+
+    def __init__(self, trainer: Trainer, store: Store | str, *, every: int = 100, **options: Any):
+        if trainer.args.world_size > 1 or trainer.is_deepspeed_enabled or trainer.is_fsdp_enabled:
+            raise UnsupportedError(
+                "the trainer's state is spread over several processes: use pol.integrations.distributed in a loop of "
+                "your own"
+            )
+        self.store = store if isinstance(store, Store) else Store(store)
+        self.recorder: Recorder | None = None
+        self._trainer = trainer
+        self._every = every
+        self._options = options
+        self._batches: Iterator[Any] | None = None
+        self._epoch = -1
+        self._draw = trainer.get_batch_samples
+        trainer.get_batch_samples = self._draw_batches
+        trainer.add_callback(self)
+
+    def resume(self) -> str | None:
+        """What `Trainer.train` takes as ``resume_from_checkpoint``: a folder, or None if nothing is recorded yet.
+
+        The folder has what makes the trainer count on from there; all the rest is put back before the first step.
+
+        Raises:
+            ProtocolError: the store holds something else than the record of a Trainer.
+            OperationalError: the store failed.
+        """
+        found = newest.load(self.store)
+        if found is None:
+            return None
+        if "trainer" not in found.components:
+            raise ProtocolError(f"{self.store.url} holds the record of another kind of training: give another store")
+        folder = Path(tempfile.mkdtemp(prefix="pol-"))
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        tensors = _all_names(found.components, self._trainer.model.state_dict().keys())
+        save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+        (folder / "trainer_state.json").write_text(json.dumps(found.components["trainer"]["state"]["state"]))
+        return str(folder)
+
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **others: Any
+    ) -> None:
+        """A new recorder: the optimizer is that of this call of `train`."""
+        self.recorder = None
+
+    def on_epoch_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **others: Any
+    ) -> None:
+        """The batches come from a new pass over the loader."""
+        self._batches = None
+
+    def on_epoch_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **others: Any
+    ) -> None:
+        """Moves the cursor on, and records the last steps: after this, the best model may be put in place."""
+        recorder = self.recorder
+        if recorder is None:
+            return
+        # A trainer counts the batches, so it leaves a loader at its last one; and in the middle if it has to stop.
+        if float(state.epoch).is_integer() and recorder.epoch == self._epoch:
+            recorder.state.cursor.end_epoch()
+        if control.should_training_stop or state.global_step >= state.max_steps:
+            self._catch_up(recorder)
+            recorder.close()
+
+    def _draw_batches(self, drawn_by_trainer: Iterator[Any], count: int, device: Any) -> Any:
+        """`Trainer.get_batch_samples`: between two steps. The trainer's own iterator is never started."""
+        recorder = self.recorder
+        if recorder is None:
+            recorder = self.recorder = self._open()
+        else:
+            self._catch_up(recorder)
+        if self._batches is None:
+            self._epoch = recorder.epoch
+            self._batches = recorder.batches(self._trainer.callback_handler.train_dataloader)
+        return self._draw(self._batches, count, device)
+
+    def _catch_up(self, recorder: Recorder) -> None:
+        if recorder.steps < self._trainer.state.global_step:
+            recorder.step()
+
+    def _open(self) -> Recorder:
+        trainer = self._trainer
+        if not hasattr(trainer.callback_handler.train_dataloader, "__len__"):
+            raise UnsupportedError("the training data has no length, so the trainer can't go on in the middle of it")
+        optimizer = getattr(trainer.optimizer, "optimizer", trainer.optimizer)  # accelerate wraps it
+        recorder = Recorder(
+            self.store,
+            trainer.model,
+            optimizer,
+            every=self._every,
+            scheduler=trainer.lr_scheduler,
+            scaler=trainer.accelerator.scaler,
+            parts={"trainer": _Progress(trainer), **self._options.pop("parts", {})},
+            **self._options,
+        )
+        recorder.resume()
+        if recorder.steps != trainer.state.global_step:
+            raise ProtocolError(
+                f"the store holds {recorder.steps} steps, the trainer is at {trainer.state.global_step}: call "
+                "trainer.train(resume_from_checkpoint=recording.resume())"
+            )
+        return recorder
+
+
+class _Progress:
+    """What a Trainer remembers beside its objects."""
+
+    def __init__(self, trainer: Trainer):
+        self._trainer = trainer
+
+    def state_dict(self) -> dict[str, Any]:
+        """Its TrainerState without clock times, states of callbacks, and what it adds up between two logs."""
+        trainer = self._trainer
+        callbacks = [*trainer.callback_handler.callbacks, trainer.control]
+        exported = TrainerState(stateful_callbacks=[c for c in callbacks if isinstance(c, ExportableState)])
+        state = dataclasses.asdict(
+            dataclasses.replace(trainer.state, stateful_callbacks=dict(exported.stateful_callbacks))
+        )
+        state["log_history"] = [
+            {key: value for key, value in log.items() if not key.endswith(CLOCK)} for log in state["log_history"]
+        ]
+        return {
+            "state": state,
+            "loss": trainer._tr_loss,
+            "last_logged": trainer._globalstep_last_logged,
+            "operations": float(trainer.current_flos),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Put back what the folder of `Recording.resume` has no place for."""
+        trainer = self._trainer
+        trainer._tr_loss = state["loss"].to(trainer.args.device)
+        trainer._globalstep_last_logged = state["last_logged"]
+        trainer.current_flos = state["operations"]
+
+
+def _all_names(components: Mapping[str, Any], wanted: Any) -> dict[str, Tensor]:
+    """Parameters and buffers as `Module.load_state_dict` takes them: under all names, each with its own memory."""
+    tensors: dict[str, Tensor] = {**components["parameters"], **components["buffers"]}
+    tensors |= {name: tensors[first].clone() for name, first in components["model"]["aliases"].items()}
+    return {name: tensor for name, tensor in tensors.items() if name in wanted}
