@@ -58,6 +58,10 @@ class LearningRecord:
             raise ProtocolError("a run's name and a signer's key have 32 bytes")
         if any(not 1 <= head.size <= len(steps) for head in self.heads):
             raise ProtocolError(f"a signed head is of more than the {len(steps)} checkpoints of the log")
+        if any(later.size <= earlier.size for earlier, later in itertools.pairwise(self.heads)):
+            raise ProtocolError("the sizes of the signed heads don't increase")
+        if (self.signer is None) != (not self.heads):
+            raise ProtocolError("a record has a signer if and only if it has signed heads")
 
     @property
     def log(self) -> CheckpointLog:

@@ -13,15 +13,17 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
 
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from torch import nn
 from torch.optim import Optimizer
 
 from pol.commitments.complete_state import CompleteState
 from pol.errors import ProtocolError
-from pol.training import newest, saved_state
+from pol.training import newest, saved_state, signing
 from pol.training import record as learning_record
 from pol.training.background import Background, Staging
 from pol.training.record import GIVEN, LearningRecord, RecordedCheckpoint
@@ -40,7 +42,8 @@ class Recorder:
     store: a `Store` or its URL. parts: further stateful objects by name. generators: random generators of one's own.
     gradients: whether a checkpoint may fall between backward passes that add up. asynchronous: a checkpoint is copied
     and then hashed and stored beside the training; False keeps no second copy of the state, and the training waits.
-    entropy: where the run's name comes from; for tests.
+    key: signs the head of the log whenever the record is published; a key or its PEM file. entropy: where the run's
+    name comes from; for tests.
 
     Raises:
         UnsupportedError: an object that can't say its state.
@@ -62,6 +65,7 @@ class Recorder:
         gradients: bool = False,
         asynchronous: bool = True,
         start: Mapping[str, Any] = GIVEN,
+        key: Ed25519PrivateKey | str | Path | None = None,
         entropy: Callable[[int], bytes] = os.urandom,
     ):
         if every < 1:
@@ -70,6 +74,7 @@ class Recorder:
         given = {"optimizer": optimizer, "scheduler": scheduler, "scaler": scaler, **(parts or {})}
         stateful = {name: part for name, part in given.items() if part is not None}
         self.state = TrainerState(model, stateful, RandomSources(generators), gradients=gradients)
+        self._key = None if key is None else signing.load_key(key)
         self.every = every
         self.steps = 0
         self._recorded = -1
@@ -94,6 +99,7 @@ class Recorder:
             self._checkpoint()
             return self.epoch
         self.record = found.record
+        signing.require_signer(self.record, self._key)
         if self.record.interval != self.every:
             raise ProtocolError(
                 f"the run was recorded every {self.record.interval} steps, not every {self.every}: keep the interval, "
@@ -175,6 +181,8 @@ class Recorder:
         digest, saved = saved_state.save(self.store, steps, state)
         checkpoints = (*self.record.checkpoints, RecordedCheckpoint(steps, saved.root, digest))
         record = dataclasses.replace(self.record, checkpoints=checkpoints)
+        if self._key is not None:
+            record = signing.sign(record, self._key)
         before = self.record.encode() if self.record.checkpoints else None
         found = self.store.read(learning_record.HEAD) if self.store.holds(learning_record.HEAD) else None
         if found != before:

@@ -14,9 +14,8 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from pol.commitments.array import Array, ElementType, array_root
-from pol.commitments.complete_state import Entry, complete_root, document_root
+from pol.commitments.complete_state import CompleteState, Entry, complete_root, document_root
 from pol.training.state import components
-from pol.training.state.components import CompleteState
 from pol.training.state.random_state import RandomSources
 from pol.training.state.trainer_state import Stateful, TrainerState
 

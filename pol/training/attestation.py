@@ -1,0 +1,119 @@
+"""A learning record as an in-toto statement in a DSSE envelope: for supply-chain tools that know nothing of pol.
+
+Source: https://github.com/in-toto/attestation, spec/v1/statement.md; docs/spec/learning_record.md, "Attestation".
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeAlias
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+
+from pol.errors import ProtocolError
+from pol.training import canonical_json, dsse, saved_state
+from pol.training.record import LearningRecord
+from pol.training.saved_state import SavedState
+from pol.training.store import Store
+
+Statement: TypeAlias = dict[str, Any]
+
+PAYLOAD_TYPE = "application/vnd.in-toto+json"
+STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
+PREDICATE_TYPE = "urn:pol:learning-record:v1"
+ENVIRONMENT = "environment"
+_BLOCK = 1 << 20
+
+
+def attest(store: Store, record: LearningRecord, key: Ed25519PrivateKey) -> bytes:
+    """The signed envelope. Every file of the record is read, because in-toto names files by SHA-256.
+
+    Raises:
+        ProtocolError: a checkpoint isn't what the record says.
+        OperationalError: the store failed.
+    """
+    return dsse.seal(PAYLOAD_TYPE, canonical_json.encode(statement(store, record)), key).encode()
+
+
+def statement(store: Store, record: LearningRecord) -> Statement:
+    """The statement about a record: its subjects are the files that hold the checkpoints.
+
+    Raises:
+        ProtocolError: a checkpoint isn't what the record says, or there is none.
+        OperationalError: the store failed.
+    """
+    if not record.checkpoints:
+        raise ProtocolError("the record has no checkpoint yet: there is nothing to attest")
+    subjects: dict[str, str] = {}
+    environments: list[dict[str, Any]] = []
+    for checkpoint in record.checkpoints:
+        saved = saved_state.load_document(store, checkpoint.object)
+        if (saved.step, saved.root) != (checkpoint.step, checkpoint.root):
+            raise ProtocolError(f"the checkpoint of step {checkpoint.step} isn't the one in the log")
+        for name in _files(saved, checkpoint.object):
+            if name not in subjects:
+                subjects[name] = _sha256(store, name)
+        found = next((e.content.hex() for e in saved.entries if e.name == ENVIRONMENT), None)
+        if found is not None and (not environments or environments[-1]["root"] != found):
+            environments.append({"from_step": checkpoint.step, "root": found})
+    return {
+        "_type": STATEMENT_TYPE,
+        "subject": [{"name": name, "digest": {"sha256": digest}} for name, digest in subjects.items()],
+        "predicateType": PREDICATE_TYPE,
+        "predicate": {
+            "run": record.run.hex(),
+            "log": {"size": len(record.checkpoints), "root": record.log.root().hex()},
+            "start": dict(record.start),
+            "interval": record.interval,
+            "steps": record.checkpoints[-1].step,
+            "checkpoints": [{"step": c.step, "root": c.root.hex(), "object": c.object} for c in record.checkpoints],
+            "environments": environments,
+        },
+    }
+
+
+def verify(envelope: bytes, keys: Sequence[Ed25519PublicKey], threshold: int = 1) -> Statement:
+    """The statement in an envelope that enough of these keys have signed.
+
+    Raises:
+        ProtocolError: too few have, or it is no statement about a learning record.
+    """
+    opened = dsse.Envelope.decode(envelope)
+    # Signatures first: a stranger's payload is not parsed.
+    opened.verify(keys, threshold)
+    if opened.payload_type != PAYLOAD_TYPE:
+        raise ProtocolError(f"the envelope holds {opened.payload_type!r}, not {PAYLOAD_TYPE!r}")
+    found = canonical_json.parse(opened.payload, "the in-toto statement")
+    if not isinstance(found, dict) or found.get("_type") != STATEMENT_TYPE:
+        raise ProtocolError("the envelope holds no in-toto statement of version 1")
+    if found.get("predicateType") != PREDICATE_TYPE:
+        raise ProtocolError(f"the statement is about {found.get('predicateType')!r}, not {PREDICATE_TYPE!r}")
+    return found
+
+
+def require_matches(found: Statement, store: Store, record: LearningRecord) -> None:
+    """Check a verified statement against the record and every file in a store.
+
+    Raises:
+        ProtocolError: the record is another one, or a file has another digest.
+        OperationalError: the store failed.
+    """
+    if found != statement(store, record):
+        raise ProtocolError("the statement isn't about this record and these files")
+
+
+def _files(saved: SavedState, document: str) -> Iterator[str]:
+    yield document
+    if saved.data.get("form") == saved_state.FULL:
+        yield f"{saved.root.hex()}.safetensors"
+
+
+def _sha256(store: Store, name: str) -> str:
+    if "." not in name:
+        return hashlib.sha256(store.get(name, limit=saved_state.DOCUMENT_LIMIT)).hexdigest()
+    digest = hashlib.sha256()
+    with store.open_file(name) as file:
+        while block := file.read(_BLOCK):
+            digest.update(block)
+    return digest.hexdigest()

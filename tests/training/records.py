@@ -1,0 +1,28 @@
+"""A small learning record made by the real recorder: four checkpoints of a linear model."""
+
+from pathlib import Path
+
+import torch
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from torch import nn
+
+from pol.training import Recorder
+from pol.training.record import LearningRecord
+
+KEY = Ed25519PrivateKey.from_private_bytes(b"\x01" * 32)
+OTHER_KEY = Ed25519PrivateKey.from_private_bytes(b"\x02" * 32)
+
+
+def train(store: str, steps: int, key: Ed25519PrivateKey | Path | str | None = KEY, every: int = 2) -> LearningRecord:
+    """Go on until `steps` steps are done."""
+    torch.manual_seed(0)
+    model = nn.Linear(40, 5)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    recorder = Recorder(store, model, optimizer, every=every, key=key, asynchronous=False)
+    recorder.resume()
+    while recorder.steps < steps:
+        optimizer.zero_grad()
+        model(torch.randn(8, 40)).square().mean().backward()
+        optimizer.step()
+        recorder.step()
+    return recorder.close()

@@ -1,0 +1,148 @@
+"""Signed heads: whoever keeps one notices any other history, and nobody but the signer makes one."""
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from records import KEY, OTHER_KEY, train
+
+from pol.commitments.keccak import keccak256
+from pol.errors import OperationalError, ProtocolError
+from pol.training import signing
+from pol.training.record import LearningRecord, SignedHead, load
+from pol.training.signing import LogHead
+from pol.training.store import Store
+
+
+def record_of(size: int, key: Ed25519PrivateKey | None = KEY, salt: int = 0) -> LearningRecord:
+    """A record that was signed after every checkpoint."""
+    from pol.training.record import RecordedCheckpoint
+
+    record = LearningRecord(b"\x07" * 32, {"kind": "given"}, 5, ())
+    for i in range(size):
+        root = keccak256(bytes([i, salt if i > 1 else 0]))
+        added = RecordedCheckpoint(5 * i, root, root.hex())
+        record = dataclasses.replace(record, checkpoints=(*record.checkpoints, added))
+        if key is not None:
+            record = signing.sign(record, key)
+    return record
+
+
+def test_the_message_is_that_of_the_specification() -> None:
+    record = record_of(3)
+    head = signing.newest_head(record)
+    start = keccak256(b'{"kind":"given"}')
+    message = b"pol/log-head/1" + b"\x07" * 32 + start + (3).to_bytes(8, "big") + record.log.root()
+    assert head.message == message
+    KEY.public_key().verify(record.heads[2].signature, message)
+    assert record.signer == KEY.public_key().public_bytes_raw()
+
+
+def test_a_recorder_signs_every_head_and_goes_on_with_its_key_only(tmp_path: Path) -> None:
+    store = f"file://{tmp_path}/run"
+    pem = tmp_path / "key.pem"
+    plain = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    pem.write_bytes(KEY.private_bytes(*plain))
+    train(store, 3, pem)
+    early = load(Store(store))
+    kept = LogHead.decode(signing.verify_heads(early).encode())
+    for key, error in ((OTHER_KEY, "signed by .* and the key given is"), (None, "no key was given")):
+        with pytest.raises(ProtocolError, match=error):
+            train(store, 5, key)
+    late = train(store, 8, str(pem))
+    assert [head.size for head in late.heads] == [1, 2, 3, 4, 5, 6]
+    signing.require_extends(early, late)
+    signing.verify_extension(kept, signing.verify_heads(late), late.log.consistency(kept.size))
+
+
+def test_a_record_may_begin_unsigned(tmp_path: Path) -> None:
+    store = f"file://{tmp_path}/run"
+    with pytest.raises(ProtocolError, match="isn't signed: give Recorder a key"):
+        signing.verify_heads(train(store, 2, None))
+    signed = train(store, 4)
+    assert [head.size for head in signed.heads] == [3]
+    signing.verify_heads(signed)
+
+
+@pytest.mark.parametrize("earlier", range(1, 9))
+def test_every_head_extends_to_every_later_one(earlier: int) -> None:
+    late = record_of(9)
+    kept = signing.newest_head(record_of(earlier))
+    signing.verify_extension(kept, signing.newest_head(late), late.log.consistency(earlier))
+
+
+def test_a_rewritten_history_is_noticed() -> None:
+    kept, other = signing.newest_head(record_of(4)), record_of(6, salt=1)
+    signing.verify_heads(other)
+    with pytest.raises(ProtocolError, match="does not begin with"):
+        signing.verify_extension(kept, signing.newest_head(other), other.log.consistency(4))
+    with pytest.raises(ProtocolError, match="checkpoints of the earlier"):
+        signing.require_extends(record_of(4), other)
+
+
+def test_a_head_with_any_member_changed() -> None:
+    head = signing.newest_head(record_of(4))
+    for name in ("run", "start", "root", "signer", "signature"):
+        value = bytearray(getattr(head, name))
+        value[5] ^= 1
+        with pytest.raises(ProtocolError, match="isn't signed by"):
+            dataclasses.replace(head, **{name: bytes(value)}).verify()
+    with pytest.raises(ProtocolError, match="isn't signed by"):
+        dataclasses.replace(head, size=5).verify()
+    other = signing.newest_head(record_of(6, OTHER_KEY))
+    with pytest.raises(ProtocolError, match="different runs, starts or signers"):
+        signing.verify_extension(head, other, record_of(6).log.consistency(4))
+
+
+def test_one_wrong_head_among_many() -> None:
+    record = record_of(6)
+    for i in range(6):
+        heads = list(record.heads)
+        heads[i] = SignedHead(heads[i].size, heads[i - 1].signature)
+        with pytest.raises(ProtocolError, match=f"the head of size {i + 1} isn't signed"):
+            signing.verify_heads(dataclasses.replace(record, heads=tuple(heads)))
+    with pytest.raises(ProtocolError, match="newest signed head is of 5 checkpoints"):
+        signing.verify_heads(dataclasses.replace(record, heads=record.heads[:5]))
+
+
+def test_records_that_are_no_extension() -> None:
+    early, late = record_of(3), record_of(5)
+    signing.require_extends(record_of(3, None), late)
+    for changed, error in (
+        (dataclasses.replace(late, run=b"\x08" * 32), "another run"),
+        (dataclasses.replace(late, start={"kind": "other"}), "another start"),
+        (dataclasses.replace(late, interval=6), "another interval"),
+        (record_of(5, OTHER_KEY), "another signer"),
+        (record_of(5, None), "another signer"),
+        (dataclasses.replace(late, heads=late.heads[1:]), "signed heads of the earlier"),
+    ):
+        with pytest.raises(ProtocolError, match=error):
+            signing.require_extends(early, changed)
+
+
+def test_malformed_records_and_heads() -> None:
+    record = record_of(3)
+    assert LearningRecord.decode(record.encode()) == record
+    for wrong in ({"signer": None}, {"heads": ()}, {"heads": (record.heads[1], record.heads[1])}):
+        with pytest.raises(ProtocolError):
+            dataclasses.replace(record, **wrong)
+    head = signing.newest_head(record)
+    assert LogHead.decode(head.encode()) == head
+    for data in (b"{}", head.encode().replace(b'"version":1', b'"version":2'), head.encode() + b" "):
+        with pytest.raises(ProtocolError):
+            LogHead.decode(data)
+
+
+def test_keys_that_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(OperationalError, match="openssl genpkey"):
+        signing.load_key(tmp_path / "missing.pem")
+    pem, pkcs8 = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
+    secret = KEY.private_bytes(pem, pkcs8, serialization.BestAvailableEncryption(b"x"))
+    other = ec.generate_private_key(ec.SECP256R1()).private_bytes(pem, pkcs8, serialization.NoEncryption())
+    for data, error in ((b"nothing", "no private key"), (secret, "encrypted"), (other, "another kind")):
+        (tmp_path / "key.pem").write_bytes(data)
+        with pytest.raises(ProtocolError, match=error):
+            signing.load_key(tmp_path / "key.pem")
