@@ -16,13 +16,14 @@ from pathlib import Path
 from typing import Any
 
 from safetensors.torch import save_file
-from torch import Tensor
 from transformers import Trainer, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 from transformers.trainer_callback import ExportableState
 
 from pol.errors import ProtocolError, UnsupportedError
+from pol.integrations.accelerate import sampler_seed, set_sampler_seed
 from pol.training import newest
 from pol.training.recorder import Recorder
+from pol.training.state.trainer_state import module_state
 from pol.training.store import Store
 
 CLOCK = ("_runtime", "_per_second")
@@ -75,7 +76,7 @@ class Recording(TrainerCallback):  # type: ignore[misc]  # transformers declares
             raise ProtocolError(f"{self.store.url} holds the record of another kind of training: give another store")
         folder = Path(tempfile.mkdtemp(prefix="pol-"))
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
-        tensors = _all_names(found.components, self._trainer.model.state_dict().keys())
+        tensors = module_state(found.components, self._trainer.model.state_dict())
         save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
         (folder / "trainer_state.json").write_text(json.dumps(found.components["trainer"]["state"]["state"]))
         return str(folder)
@@ -124,8 +125,12 @@ class Recording(TrainerCallback):  # type: ignore[misc]  # transformers declares
 
     def _open(self) -> Recorder:
         trainer = self._trainer
-        if not hasattr(trainer.callback_handler.train_dataloader, "__len__"):
-            raise UnsupportedError("the training data has no length, so the trainer can't go on in the middle of it")
+        try:
+            len(trainer.callback_handler.train_dataloader)
+        except TypeError as error:
+            raise UnsupportedError(
+                "the training data has no length, so the trainer can't go on in the middle of it"
+            ) from error
         optimizer = getattr(trainer.optimizer, "optimizer", trainer.optimizer)  # accelerate wraps it
         recorder = Recorder(
             self.store,
@@ -134,8 +139,8 @@ class Recording(TrainerCallback):  # type: ignore[misc]  # transformers declares
             every=self._every,
             scheduler=trainer.lr_scheduler,
             scaler=trainer.accelerator.scaler,
-            parts={"trainer": _Progress(trainer), **self._options.pop("parts", {})},
-            **self._options,
+            parts={"trainer": _Progress(trainer), **self._options.get("parts", {})},
+            **{name: value for name, value in self._options.items() if name != "parts"},
         )
         recorder.resume()
         if recorder.steps != trainer.state.global_step:
@@ -168,6 +173,7 @@ class _Progress:
             "loss": trainer._tr_loss,
             "last_logged": trainer._globalstep_last_logged,
             "operations": float(trainer.current_flos),
+            "seed": sampler_seed(trainer.callback_handler.train_dataloader),
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -176,10 +182,4 @@ class _Progress:
         trainer._tr_loss = state["loss"].to(trainer.args.device)
         trainer._globalstep_last_logged = state["last_logged"]
         trainer.current_flos = state["operations"]
-
-
-def _all_names(components: Mapping[str, Any], wanted: Any) -> dict[str, Tensor]:
-    """Parameters and buffers as `Module.load_state_dict` takes them: under all names, each with its own memory."""
-    tensors: dict[str, Tensor] = {**components["parameters"], **components["buffers"]}
-    tensors |= {name: tensors[first].clone() for name, first in components["model"]["aliases"].items()}
-    return {name: tensor for name, tensor in tensors.items() if name in wanted}
+        set_sampler_seed(trainer.callback_handler.train_dataloader, state["seed"])

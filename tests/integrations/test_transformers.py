@@ -1,5 +1,7 @@
 """Trainer of transformers: a run that was cut in the middle of an epoch ends with the same complete roots."""
 
+import itertools
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from transformers import Trainer, TrainerCallback, TrainingArguments, set_seed
 
-from pol.errors import ProtocolError
+from pol.errors import ProtocolError, UnsupportedError
 from pol.integrations.transformers import Recording
 from pol.training.record import LearningRecord
 
@@ -68,8 +70,9 @@ def make(folder: Path, **changes: Any) -> Trainer:
     )
 
 
-def train(folder: Path, store: str, stop: int | None = None, **changes: Any) -> LearningRecord | None:
+def train(folder: Path, store: str, stop: int | None = None, draw: int = 0, **changes: Any) -> LearningRecord | None:
     trainer = make(folder, **changes)
+    torch.manual_seed(draw)
     recording = Recording(trainer, f"file://{folder}/{store}", every=3, asynchronous=False)
     if stop is not None:
         trainer.add_callback(StopAt(stop))
@@ -86,7 +89,7 @@ def test_a_run_that_was_cut_ends_with_the_same_roots(tmp_path: Path, stops: list
     whole = train(tmp_path, "whole")
     for stop in stops:
         train(tmp_path, "cut", stop)
-    cut = train(tmp_path, "cut")
+    cut = train(tmp_path, "cut", draw=5)
     assert whole is not None
     assert cut is not None
     assert [c.step for c in cut.checkpoints] == [0, 3, 6, 9, 12]
@@ -112,3 +115,16 @@ def test_a_trainer_that_starts_anew_over_a_record_is_stopped(tmp_path: Path) -> 
     Recording(trainer, f"file://{tmp_path}/cut", every=3)
     with pytest.raises(ProtocolError, match="resume_from_checkpoint=recording"):
         trainer.train()
+
+
+class Endless(torch.utils.data.IterableDataset[dict[str, Tensor]]):
+    def __iter__(self) -> Iterator[dict[str, Tensor]]:
+        return itertools.cycle(Data()[i] for i in range(70))
+
+
+def test_data_without_a_length_is_refused(tmp_path: Path) -> None:
+    trainer = make(tmp_path, max_steps=3)
+    trainer.train_dataset = Endless()
+    recording = Recording(trainer, f"file://{tmp_path}/new", every=3)
+    with pytest.raises(UnsupportedError, match="no length"):
+        trainer.train(resume_from_checkpoint=recording.resume())

@@ -115,6 +115,17 @@ class TrainerState:
         self.cursor.load(components["cursor"], components["random"])
 
 
+def module_state(components: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    """What `Module.load_state_dict` takes, under those of these names that are recorded.
+
+    Tensors that share memory come apart; `names` are those that torch saves, without the buffers that it doesn't.
+    """
+    state: dict[str, Any] = {**components["parameters"], **components["buffers"]}
+    state |= {name: state[first].clone() for name, first in components["model"]["aliases"].items()}
+    state |= {f"{name}._extra_state".lstrip("."): extra for name, extra in components["model"]["extra"].items()}
+    return {name: state[name] for name in names if name in state}
+
+
 def _unique(named: Iterable[tuple[str, Tensor]]) -> tuple[dict[str, Tensor], dict[str, str]]:
     """Each tensor once, under its first name; the other names point to it."""
     first: dict[int, str] = {}

@@ -1,0 +1,101 @@
+"""The recorder in a loop of one's own over objects that an Accelerator has prepared.
+
+recorder = AcceleratedRecorder("runs/first", accelerator, model, optimizer, every=100, scheduler=scheduler)
+for epoch in range(recorder.resume(), epochs):
+    for batch in recorder.batches(loader):
+        with accelerator.accumulate(model):
+            ...
+        recorder.step()
+recorder.close()
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from accelerate import Accelerator
+from torch import nn
+from torch.optim import Optimizer
+
+from pol.errors import ProtocolError, UnsupportedError
+from pol.training.recorder import Recorder
+from pol.training.store import Store
+
+
+class AcceleratedRecorder(Recorder):
+    """A recorder whose steps are those of the optimizer: batches that only add to gradients don't count.
+
+    store, options: those of `Recorder`. accelerator, model, optimizer, scheduler: prepared; `skip_first_batches` isn't
+    needed, `batches` goes on after the batches that were used.
+
+    Raises:
+        UnsupportedError: several processes.
+    """
+
+    def __init__(
+        self,
+        store: Store | str,
+        accelerator: Accelerator,
+        model: nn.Module,
+        optimizer: Optimizer,
+        *,
+        parts: Mapping[str, Any] | None = None,
+        **options: Any,
+    ):
+        if accelerator.num_processes > 1:
+            raise UnsupportedError(
+                "the training runs on several processes: use pol.integrations.distributed in a loop of your own"
+            )
+        self._accelerator = accelerator
+        super().__init__(
+            store,
+            accelerator.unwrap_model(model, keep_torch_compile=False),
+            getattr(optimizer, "optimizer", optimizer),
+            scaler=accelerator.scaler,
+            parts={"accelerator": _Progress(accelerator), **(parts or {})},
+            **options,
+        )
+
+    def step(self) -> None:
+        """A batch is over: counts if the optimizer has stepped."""
+        if self._accelerator.sync_gradients:
+            super().step()
+
+
+class _Progress:
+    """What an Accelerator remembers beside its objects: batches of a step, and the seeds of the loaders' orders."""
+
+    def __init__(self, accelerator: Accelerator):
+        self._accelerator = accelerator
+
+    def state_dict(self) -> dict[str, Any]:
+        """Counts and seeds."""
+        return {
+            "batches": self._accelerator.step,
+            "seeds": [sampler_seed(loader) for loader in self._accelerator._dataloaders],
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from there.
+
+        Raises:
+            ProtocolError: another number of prepared loaders.
+        """
+        loaders = self._accelerator._dataloaders
+        if len(loaders) != len(state["seeds"]):
+            raise ProtocolError(f"{len(state['seeds'])} loaders had been prepared, now there are {len(loaders)}")
+        self._accelerator.step = state["batches"]
+        for loader, seed in zip(loaders, state["seeds"], strict=True):
+            set_sampler_seed(loader, seed)
+
+
+def sampler_seed(loader: Any) -> int | None:
+    """The seed that with the epoch fixes the order of a prepared loader; None if the order is drawn otherwise."""
+    return getattr(loader.get_sampler(), "initial_seed", None) if hasattr(loader, "get_sampler") else None
+
+
+def set_sampler_seed(loader: Any, seed: int | None) -> None:
+    """Give a prepared loader the order of the recorded one."""
+    if seed is not None and sampler_seed(loader) is not None:
+        loader.get_sampler().initial_seed = seed

@@ -1,0 +1,226 @@
+"""The recorder inside the Trainer of Lightning (`lightning` or `pytorch_lightning`).
+
+recording = Recording("runs/first", every=100)
+trainer = Trainer(callbacks=[recording], ...)
+trainer.fit(module, recording.batches(loader), ckpt_path=recording.resume())
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import warnings
+import weakref
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from pol.errors import ProtocolError, UnsupportedError
+from pol.training import newest
+from pol.training.recorder import Recorder
+from pol.training.state.trainer_state import module_state
+from pol.training.store import Store
+
+try:
+    from lightning.pytorch import Callback, LightningModule, Trainer, __version__
+except ImportError:
+    from pytorch_lightning import Callback, LightningModule, Trainer, __version__
+
+
+class Recording(Callback):  # type: ignore[misc]  # lightning declares no types to mypy here
+    """Records the complete state of a Lightning training every so many optimizer steps, and resumes it bit by bit.
+
+    A state is recorded, and put back, between two batches, when validation is over and the next batch isn't drawn yet;
+    so the batches of the training have to come through `batches`. Every optimizer step counts once, and so does a batch
+    in which several optimizers step.
+
+    options: those of `Recorder`, without model, optimizer, scheduler and scaler, which are the trainer's.
+    """
+
+    def __init__(self, store: Store | str, *, every: int = 100, **options: Any):
+        self.store = store if isinstance(store, Store) else Store(store)
+        self.recorder: Recorder | None = None
+        self._every = every
+        self._options = options
+        self._trainer: Any = None
+        self._global_step = 0
+
+    def batches(self, loader: Any) -> RecordedBatches:
+        """The loader, to be given to `Trainer.fit` in its place."""
+        return RecordedBatches(self, loader)
+
+    def resume(self) -> str | None:
+        """What `Trainer.fit` takes as ``ckpt_path``: a file, or None if nothing is recorded yet.
+
+        The file has what makes the trainer count on from there; all the rest is put back before the first batch.
+
+        Raises:
+            ProtocolError: the store holds something else than the record of a Lightning training.
+            OperationalError: the store failed.
+        """
+        found = newest.load(self.store)
+        if found is None:
+            return None
+        if "lightning" not in found.components:
+            raise ProtocolError(f"{self.store.url} holds the record of another kind of training: give another store")
+        folder = Path(tempfile.mkdtemp(prefix="pol-"))
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        torch.save(_checkpoint(found.components), folder / "resume.ckpt")
+        # Lightning can't know that the loader is begun again where it was left.
+        warnings.filterwarnings("ignore", ".*your dataloader is not resumable.*")
+        return str(folder / "resume.ckpt")
+
+    def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
+        """A new recorder: the optimizers are those of this call of `fit`.
+
+        Raises:
+            UnsupportedError: a training on several processes.
+        """
+        if stage != "fit":
+            return
+        if trainer.world_size > 1:
+            raise UnsupportedError(
+                "the training runs on several processes: use pol.integrations.distributed in a loop of your own"
+            )
+        self._trainer, self.recorder = trainer, None
+
+    def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Moves the cursor on: the trainer counts the batches, so it leaves a loader at its last one.
+
+        Raises:
+            ProtocolError: the trainer was given a loader of its own.
+        """
+        if self.recorder is None:
+            raise ProtocolError("give the trainer recording.batches(loader) instead of the loader")
+        self.recorder.state.cursor.end_epoch()
+
+    def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Records the last steps."""
+        if self.recorder is not None:
+            self._catch_up(self.recorder)
+            self.recorder.close()
+
+    def between_batches(self) -> Recorder:
+        """Record, or put back, the state; called before a batch is drawn."""
+        if self.recorder is None:
+            self.recorder = self._open()
+        else:
+            self._catch_up(self.recorder)
+        return self.recorder
+
+    def _catch_up(self, recorder: Recorder) -> None:
+        if self._trainer.global_step != self._global_step:
+            recorder.step()
+        self._global_step = self._trainer.global_step
+
+    def _open(self) -> Recorder:
+        trainer = self._trainer
+        if trainer is None:
+            raise ProtocolError("give the recording to the trainer too: Trainer(callbacks=[recording])")
+        parts: dict[str, Any] = {"lightning": _Progress(trainer), **self._options.get("parts", {})}
+        parts |= {f"optimizer_{i}": optimizer for i, optimizer in enumerate(trainer.optimizers)}
+        parts |= {f"scheduler_{i}": config.scheduler for i, config in enumerate(trainer.lr_scheduler_configs)}
+        if trainer.precision_plugin.state_dict():
+            parts["scaler"] = trainer.precision_plugin
+        options = {name: value for name, value in self._options.items() if name != "parts"}
+        recorder = Recorder(self.store, trainer.lightning_module, every=self._every, parts=parts, **options)
+        recorder.resume()
+        self._global_step = trainer.global_step
+        return recorder
+
+
+class RecordedBatches:
+    """A loader whose batches are recorded.
+
+    Raises:
+        UnsupportedError: a loader without a length, of which Lightning draws a batch ahead.
+    """
+
+    def __init__(self, recording: Recording, loader: Any):
+        try:
+            len(loader)
+        except TypeError as error:
+            raise UnsupportedError(
+                "the loader has no length: Lightning would draw from it ahead of the training"
+            ) from error
+        self._recording = recording
+        self._loader = loader
+
+    def __len__(self) -> int:
+        return len(self._loader)
+
+    def __iter__(self) -> Iterator[Any]:
+        batches = None
+        while True:
+            recorder = self._recording.between_batches()
+            if batches is None:
+                batches = recorder.batches(self._loader)
+            try:
+                yield next(batches)
+            except StopIteration:
+                return
+
+
+class _Progress:
+    """What a Lightning trainer remembers beside its objects: its loops, and the states of callbacks.
+
+    Callbacks that write checkpoints are left out: what they remember is paths, which differ between equal runs.
+    """
+
+    def __init__(self, trainer: Trainer):
+        self._trainer = trainer
+
+    def state_dict(self) -> dict[str, Any]:
+        """Counts of the loops, the names that the module saves, and the states of callbacks by their keys."""
+        return {
+            "version": __version__,
+            "epoch": self._trainer.current_epoch,
+            "step": self._trainer.global_step,
+            "names": list(self._trainer.lightning_module.state_dict()),
+            "loops": self._trainer.fit_loop.state_dict(),
+            "callbacks": {
+                callback.state_key: state
+                for callback in self._trainer.callbacks
+                if not _writes_checkpoints(callback) and (state := callback.state_dict())
+            },
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Lightning has read the same from the file of `Recording.resume`; one count it moves on when it restarts.
+
+        Raises:
+            ProtocolError: it hasn't.
+        """
+        loop = self._trainer.fit_loop.epoch_loop
+        loop.on_load_checkpoint(state["loops"]["epoch_loop.state_dict"])
+        batches = state["loops"]["epoch_loop.batch_progress"]["total"]["completed"]
+        if (self._trainer.global_step, loop.batch_progress.total.completed) != (state["step"], batches):
+            raise ProtocolError(
+                "the trainer isn't where the recorded training was: call trainer.fit(..., ckpt_path=recording.resume())"
+            )
+
+
+def _writes_checkpoints(callback: Callback) -> bool:
+    """By the name of a base class: both packages have one of it."""
+    return any(base.__name__ == "Checkpoint" for base in type(callback).__mro__)
+
+
+def _checkpoint(components: Mapping[str, Any]) -> dict[str, Any]:
+    progress = components["lightning"]["state"]
+
+    def states(kind: str) -> list[Any]:
+        names = sorted((n for n in components if n.startswith(f"{kind}_")), key=lambda n: int(n.rpartition("_")[2]))
+        return [components[name]["state"] for name in names]
+
+    return {
+        "pytorch-lightning_version": progress["version"],
+        "epoch": progress["epoch"],
+        "global_step": progress["step"],
+        "state_dict": module_state(components, progress["names"]),
+        "loops": {"fit_loop": progress["loops"]},
+        "callbacks": progress["callbacks"],
+        "optimizer_states": states("optimizer"),
+        "lr_schedulers": states("scheduler"),
+    }
