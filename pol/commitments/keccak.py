@@ -7,6 +7,6 @@ from pol.execution import _kernels
 HASH_SIZE = 32
 
 
-def keccak256(message: bytes) -> bytes:
+def keccak256(message: bytes | bytearray) -> bytes:
     """The 32-byte keccak-256 digest of the message."""
     return _kernels.keccak256(message)

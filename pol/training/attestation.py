@@ -107,11 +107,11 @@ def _files(saved: SavedState, document: str) -> Iterator[str]:
     yield document
     if saved.data.get("form") == saved_state.FULL:
         yield f"{saved.root.hex()}.safetensors"
+    elif saved.data.get("form") == saved_state.UPDATES:
+        yield str(saved.data["object"])
 
 
 def _sha256(store: Store, name: str) -> str:
-    if "." not in name:
-        return hashlib.sha256(store.get(name, limit=saved_state.DOCUMENT_LIMIT)).hexdigest()
     digest = hashlib.sha256()
     with store.open_file(name) as file:
         while block := file.read(_BLOCK):

@@ -42,6 +42,8 @@ class Recorder:
     store: a `Store` or its URL. parts: further stateful objects by name. generators: random generators of one's own.
     gradients: whether a checkpoint may fall between backward passes that add up. asynchronous: a checkpoint is copied
     and then hashed and stored beside the training; False keeps no second copy of the state, and the training waits.
+    updates: checkpoints hold what changed since the one before, with every ``full_every``-th one in full; the state is
+    then kept in memory twice beside the training.
     key: signs the head of the log whenever the record is published; a key or its PEM file. entropy: where the run's
     name comes from; for tests.
 
@@ -64,12 +66,16 @@ class Recorder:
         generators: Mapping[str, Generator] | None = None,
         gradients: bool = False,
         asynchronous: bool = True,
+        updates: bool = False,
+        full_every: int = 10,
         start: Mapping[str, Any] = GIVEN,
         key: Ed25519PrivateKey | str | Path | None = None,
         entropy: Callable[[int], bytes] = os.urandom,
     ):
         if every < 1:
             raise ProtocolError(f"a checkpoint every {every} steps makes no sense: give 1 or more")
+        if not 1 <= full_every <= saved_state.MAX_UPDATES:
+            raise ProtocolError(f"one checkpoint in {full_every} in full: give 1 to {saved_state.MAX_UPDATES}")
         self.store = store if isinstance(store, Store) else Store(store)
         given = {"optimizer": optimizer, "scheduler": scheduler, "scaler": scaler, **(parts or {})}
         stateful = {name: part for name, part in given.items() if part is not None}
@@ -80,7 +86,11 @@ class Recorder:
         self._recorded = -1
         self.record = LearningRecord(entropy(32), start, every, ())
         self._background = Background() if asynchronous else None
-        self._staging = Staging()
+        self._staging, self._base_staging = Staging(), Staging()
+        self._updates = updates
+        self._full_every = full_every
+        self._base: saved_state.Base | None = None
+        self._tried: LearningRecord | None = None
 
     @property
     def epoch(self) -> int:
@@ -94,6 +104,7 @@ class Recorder:
             ProtocolError: the record is that of another trainer, or a checkpoint isn't what the record says.
             OperationalError: the store failed.
         """
+        self.store.clean()
         found = newest.load(self.store)
         if found is None:
             self._checkpoint()
@@ -166,28 +177,41 @@ class Recorder:
     def _checkpoint(self) -> None:
         """Record the state as it is now; the copy is taken before this returns."""
         self._recorded = steps = self.steps
+        self.flush()
+        state = self._now()
+        if self._background is not None or self._updates:
+            copies = self._staging.copy(state.arrays)
+            state = CompleteState(copies, state.documents, threads=0 if self._background is None else 1)
         if self._background is None:
-            self._store(steps, self._now())
-            return
-        self._background.wait()
-        live = self._now()
-        state = CompleteState(self._staging.copy(live.arrays), live.documents, threads=1)
-        self._background.start(lambda: self._store(steps, state))
+            self._store(steps, state)
+        else:
+            self._background.start(lambda: self._store(steps, state))
 
     def _now(self) -> CompleteState:
         return components.encode({**self.state.components(), PROGRESS: {"steps": self.steps}})
 
     def _store(self, steps: int, state: CompleteState) -> None:
-        digest, saved = saved_state.save(self.store, steps, state)
-        checkpoints = (*self.record.checkpoints, RecordedCheckpoint(steps, saved.root, digest))
-        record = dataclasses.replace(self.record, checkpoints=checkpoints)
-        if self._key is not None:
-            record = signing.sign(record, self._key)
-        before = self.record.encode() if self.record.checkpoints else None
+        base = self._base
+        if base is not None and base.updates + 1 >= self._full_every:
+            base = None
+        digest, saved = saved_state.save(self.store, steps, state, base)
+        self._publish(RecordedCheckpoint(steps, saved.root, digest))
+        if self._updates:
+            self._base = saved_state.Base(digest, state, 0 if base is None else base.updates + 1)
+            self._staging, self._base_staging = self._base_staging, self._staging
+
+    def _publish(self, checkpoint: RecordedCheckpoint) -> None:
         found = self.store.read(learning_record.HEAD) if self.store.holds(learning_record.HEAD) else None
-        if found != before:
+        if self._tried is not None and found == self._tried.encode():
+            # The store said that it had failed, after it had done what it was asked for.
+            self.record = self._tried
+        if found != (self.record.encode() if self.record.checkpoints else None):
             raise ProtocolError(
                 f"another process records into {self.store.url}: stop one of the two, or give each a store of its own"
             )
+        record = dataclasses.replace(self.record, checkpoints=(*self.record.checkpoints, checkpoint))
+        if self._key is not None:
+            record = signing.sign(record, self._key)
+        self._tried = record
         learning_record.publish(self.store, record)
         self.record = record

@@ -1,7 +1,7 @@
-"""One recorded checkpoint: a document with names, types, roots and everything small, and a file with the tensors.
+"""One recorded checkpoint: a document with names, types, roots and everything small, and the tensors beside it.
 
-docs/spec/complete_state.md, "Checkpoint". The document is an object like any other, named by its digest; the file is
-named by the complete root, which its content has to have.
+docs/spec/complete_state.md, "Checkpoint". The document is an object like any other, named by its digest. The tensors
+are in a file named by the complete root, which its content has to have, or in an object that updates an earlier one.
 """
 
 from __future__ import annotations
@@ -10,16 +10,30 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pol.commitments.array import ArrayType, ElementType, array_root
+from pol.commitments.array import Array, ArrayType, ElementType, array_root
 from pol.commitments.complete_state import CompleteState, Entry, complete_root, document_root
-from pol.errors import ProtocolError
-from pol.training import canonical_json
+from pol.errors import OperationalError, ProtocolError
+from pol.training import canonical_json, updates
 from pol.training.state import tensor_file
 from pol.training.store import Store
 
 VERSION = 1
 DOCUMENT_LIMIT = 1 << 28
-FULL = "full"
+FULL, UPDATES = "full", "updates"
+MAX_UPDATES = 1000
+"""Checkpoints that a reader follows, at most, until one that is stored in full."""
+
+
+@dataclass(frozen=True)
+class Base:
+    """A stored checkpoint that the next one may be an update of; its arrays are kept unchanged until then.
+
+    ``updates`` is the number of updates that lie on one stored in full.
+    """
+
+    object: str
+    state: CompleteState
+    updates: int = 0
 
 
 @dataclass(frozen=True)
@@ -83,14 +97,28 @@ class SavedState:
         return saved
 
 
-def save(store: Store, step: int, state: CompleteState) -> tuple[str, SavedState]:
+def save(store: Store, step: int, state: CompleteState, base: Base | None = None) -> tuple[str, SavedState]:
     """Store a state: its tensors first, then the document; the digest of the document and itself.
+
+    With a base, only what has changed since is stored.
 
     Raises:
         OperationalError: the store failed; nothing points at what may be missing.
     """
-    store.put_file(f"{state.root.hex()}.safetensors", tensor_file.pieces(state.arrays))
-    saved = SavedState(step, tuple(state.entries), state.documents, {"form": FULL})
+    data: dict[str, Any] = {"form": FULL}
+    if base is None:
+        store.put_file(f"{state.root.hex()}.safetensors", tensor_file.pieces(state.arrays))
+    else:
+        known = {entry.name: entry for entry in base.state.entries}
+        changed = [e.name for e in state.entries if e.type is not None and known.get(e.name) != e]
+        parts, content = updates.encode(state.arrays, base.state.arrays, changed)
+        data = {
+            "form": UPDATES,
+            "base": base.object,
+            "object": store.put(content),
+            "arrays": [part.to_json() for part in parts],
+        }
+    saved = SavedState(step, tuple(state.entries), state.documents, data)
     return store.put(saved.encode()), saved
 
 
@@ -105,19 +133,80 @@ def load_document(store: Store, digest: str) -> SavedState:
 
 
 def load(store: Store, saved: SavedState) -> CompleteState:
-    """The state of a checkpoint, with every array hashed and compared.
+    """The state of a checkpoint, with every array hashed and compared; bases are followed.
 
     Raises:
         ProtocolError: the file holds other tensors than the document says; the message names the first.
+        OperationalError: the store failed, or there isn't memory enough.
+    """
+    chain = bases(store, saved)
+    try:
+        arrays = _read_full(store, chain[-1])
+        for before, after in zip(chain[:0:-1], chain[-2::-1], strict=True):
+            arrays = _read_update(store, before, after, arrays)
+    except MemoryError as error:
+        size = sum(type_.nbytes for type_ in saved.types.values())
+        raise OperationalError(f"no memory for the {size} bytes of the checkpoint of step {saved.step}") from error
+    return CompleteState(arrays, saved.documents)
+
+
+def bases(store: Store, saved: SavedState) -> list[SavedState]:
+    """The checkpoint and those that it is an update of, newest first; the last one is stored in full.
+
+    Raises:
+        ProtocolError: one isn't older than what updates it, or they are too many.
         OperationalError: the store failed.
     """
+    chain = [saved]
+    while chain[-1].data.get("form") != FULL:
+        after = chain[-1]
+        before = load_document(store, _update(after).digest("base"))
+        if before.step >= after.step:
+            raise ProtocolError(f"the checkpoint of step {after.step} is an update of one of step {before.step}")
+        if len(chain) > MAX_UPDATES:
+            raise ProtocolError(f"the checkpoint of step {saved.step} lies on more than {MAX_UPDATES} updates")
+        chain.append(before)
+    if len(chain[-1].data) != 1:
+        raise ProtocolError(f"the checkpoint of step {chain[-1].step} is stored in an unknown form")
+    return chain
+
+
+def _read_full(store: Store, saved: SavedState) -> dict[str, Array]:
     name = f"{saved.root.hex()}.safetensors"
     with store.open_file(name) as file:
+        if file.size != (size := tensor_file.size(saved.types)):
+            # Compared before memory is taken for what a document says.
+            kind = "is truncated" if file.size < size else "goes on after its last tensor"
+            raise ProtocolError(f"checkpoint file {name} {kind}: it has {file.size} bytes, not {size}")
         arrays = tensor_file.read(file, saved.types, f"checkpoint file {name}")
+    _require_roots(saved, arrays, name)
+    return arrays
+
+
+def _read_update(store: Store, before: SavedState, after: SavedState, arrays: Mapping[str, Array]) -> dict[str, Array]:
+    fields = _update(after)
+    parts = [updates.Part.of_json(item) for item in fields.items("arrays")]
+    name = fields.digest("object")
+    content = store.get(name, limit=sum(part.size for part in parts))
+    changed = updates.decode(content, parts, after.types, arrays)
+    known = {entry.name: entry for entry in before.entries}
+    for entry in after.entries:
+        if entry.type is not None and entry.name not in changed and known.get(entry.name) != entry:
+            raise ProtocolError(f"tensor {entry.name} isn't that of the base, and the update {name} lacks it")
+    _require_roots(after, changed, name)
+    return {name: changed[name] if name in changed else arrays[name] for name in after.types}
+
+
+def _require_roots(saved: SavedState, arrays: Mapping[str, Array], where: str) -> None:
     for entry in saved.entries:
-        if entry.type is not None and array_root(arrays[entry.name]) != entry.content:
-            raise ProtocolError(f"tensor {entry.name} in {name} isn't the one that the checkpoint commits to")
-    return CompleteState(arrays, saved.documents)
+        if entry.name in arrays and array_root(arrays[entry.name]) != entry.content:
+            raise ProtocolError(f"tensor {entry.name} in {where} isn't the one that the checkpoint commits to")
+
+
+def _update(saved: SavedState) -> canonical_json.Fields:
+    if saved.data.get("form") != UPDATES:
+        raise ProtocolError(f"the checkpoint of step {saved.step} is stored in an unknown form")
+    return canonical_json.Fields(saved.data, "the data of the checkpoint", ["form", "base", "object", "arrays"])
 
 
 def _entry(item: object) -> Entry:

@@ -1,16 +1,15 @@
 """Content-addressed objects: the name of an object is the keccak-256 of its bytes, in hex."""
 
-import os
 import re
-import uuid
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
-from typing import BinaryIO
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
 
 import fsspec
 
 from pol.commitments.keccak import keccak256
-from pol.errors import OperationalError, ProtocolError
+from pol.errors import OperationalError, PolError, ProtocolError
+from pol.training.publishing import Pieces, publisher
 
 LIMIT = 1 << 34
 _DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -26,27 +25,51 @@ class CorruptObjectError(ProtocolError):
     """
 
 
+class OpenFile:
+    """A file of a store, open for reading; trouble on the way is an OperationalError that names the file."""
+
+    def __init__(self, file: Any, size: int, action: str):
+        self.size = size
+        self._file = file
+        self._action = action
+
+    def read(self, size: int = -1, /) -> bytes:
+        """At most ``size`` bytes, fewer only at the end; all that is left if it is negative."""
+        with _operational(self._action):
+            return bytes(self._file.read(size))
+
+    def seek(self, position: int) -> None:
+        """Go to a position, counted from the start."""
+        with _operational(self._action):
+            self._file.seek(position)
+
+
 class Store:
     """Objects below one fsspec URL (``file:///srv/pol``, ``memory://task``, ``s3://bucket/prefix``).
 
-    An object is written under a temporary name and moved, so a reader never sees half of one; whatever a reader gets is
-    hashed before it is used.
+    A reader never sees half of a file, however a writer ended (`pol.training.publishing`); whatever a reader gets is
+    hashed before it is used. ``options`` are those of the fsspec filesystem: an endpoint, a token.
+
+    Raises OperationalError if no filesystem serves the URL.
     """
 
-    def __init__(self, url: str):
+    def __init__(self, url: str, options: Mapping[str, Any] | None = None):
         self.url = url
         with _operational(f"open the store {url}"):
-            self._files, root = fsspec.core.url_to_fs(url)
+            # A listing that was kept would hide what another process has published since.
+            kept = {"use_listings_cache": False, **(options or {})}
+            self._files, root = fsspec.core.url_to_fs(url, **kept)
+            self._publisher = publisher(self._files)
         self._root = str(root).rstrip("/")
 
-    def put(self, data: bytes) -> str:
+    def put(self, data: bytes | bytearray) -> str:
         """Store ``data`` and return its digest; storing it again changes nothing."""
         digest = keccak256(data).hex()
         final = self._path(digest)
         with _operational(f"write object {digest} to {self.url}"):
             if self._files.exists(final) and bytes(self._files.cat_file(final)) == data:
                 return digest
-            self._create(final, [data])
+            self._publisher.publish(final, [data])
         return digest
 
     def get(self, digest: str, *, limit: int = LIMIT) -> bytes:
@@ -59,8 +82,8 @@ class Store:
         """
         path = self._path(digest)
         with _operational(f"read object {digest} from {self.url}"):
-            size = self._files.size(path)
-            if size is not None and size > limit:
+            size = self._size(path)
+            if size > limit:
                 raise ProtocolError(f"object {digest} has {size} bytes, more than the {limit} expected at most")
             data = bytes(self._files.cat_file(path))
         actual = keccak256(data).hex()
@@ -76,7 +99,7 @@ class Store:
         with _operational(f"look for object {digest} in {self.url}"):
             return bool(self._files.exists(path))
 
-    def put_file(self, name: str, pieces: Iterable[bytes | memoryview]) -> None:
+    def put_file(self, name: str, pieces: Pieces) -> None:
         """Store a file under the name of its content, piece by piece; one that is there already is not written again.
 
         ``name`` is a root in hex with an ending, such as ``<root>.safetensors``: equal content has an equal name, and
@@ -85,22 +108,30 @@ class Store:
         path = self._file_path(name)
         with _operational(f"write file {name} to {self.url}"):
             if not self._files.exists(path):
-                self._create(path, pieces)
+                self._publisher.publish(path, pieces)
 
     @contextmanager
-    def open_file(self, name: str) -> Iterator[BinaryIO]:
-        """A file for reading; its content is still to be checked against its name.
+    def open_file(self, name: str) -> Iterator[OpenFile]:
+        """An object or a file for reading; its content is still to be checked against its name.
 
         Raises:
             OperationalError: the file isn't there or can't be read.
         """
-        with _operational(f"read file {name} from {self.url}"), self._files.open(self._file_path(name), "rb") as file:
-            yield file
+        action = f"read file {name} from {self.url}"
+        path = self._file_path(name) if "." in name else self._path(name)
+        with _operational(action):
+            file = self._files.open(path, "rb")
+        try:
+            with _operational(action):
+                size = self._size(path)
+            yield OpenFile(file, size, action)
+        finally:
+            file.close()
 
     def replace(self, name: str, data: bytes) -> None:
         """Make ``data`` the content of the one file in the store that changes; readers see the old or the new one."""
         with _operational(f"write {name} to {self.url}"):
-            self._create(f"{self._root}/{_mutable(name)}", [data])
+            self._publisher.publish(f"{self._root}/{_mutable(name)}", [data])
 
     def read(self, name: str, *, limit: int = LIMIT) -> bytes:
         """The content of a file written by `replace`.
@@ -111,8 +142,8 @@ class Store:
         """
         path = f"{self._root}/{_mutable(name)}"
         with _operational(f"read {name} from {self.url}"):
-            size = self._files.size(path)
-            if size is not None and size > limit:
+            size = self._size(path)
+            if size > limit:
                 raise ProtocolError(f"{name} has {size} bytes, more than the {limit} expected at most")
             return bytes(self._files.cat_file(path))
 
@@ -121,17 +152,20 @@ class Store:
         with _operational(f"look for {name} in {self.url}"):
             return bool(self._files.exists(f"{self._root}/{_mutable(name)}"))
 
-    def _create(self, final: str, pieces: Iterable[bytes | memoryview]) -> None:
-        folder = final.rpartition("/")[0]
-        self._files.makedirs(folder, exist_ok=True)
-        temporary = f"{folder}/.{uuid.uuid4().hex}"
-        try:
-            self._write(temporary, pieces)
-            self._files.mv(temporary, final)
-        except BaseException:
-            with suppress(Exception):
-                self._files.rm_file(temporary)
-            raise
+    def clean(self) -> int:
+        """Remove temporary files of writers that were killed; the number of files.
+
+        Raises:
+            OperationalError: the store failed.
+        """
+        with _operational(f"clean {self.url}"):
+            return self._publisher.clean(self._root)
+
+    def _size(self, path: str) -> int:
+        size = self._files.size(path)
+        if size is None:
+            raise OSError("the server doesn't say how long the file is")
+        return int(size)
 
     def _file_path(self, name: str) -> str:
         if not _FILE.fullmatch(name):
@@ -142,15 +176,6 @@ class Store:
         if not _DIGEST.fullmatch(digest):
             raise ProtocolError(f"{digest!r} isn't a digest: expected 64 lower-case hexadecimal digits")
         return f"{self._root}/{digest[:2]}/{digest}"
-
-    def _write(self, path: str, pieces: Iterable[bytes | memoryview]) -> None:
-        with self._files.open(path, "wb") as file:
-            for piece in pieces:
-                file.write(piece)
-            file.flush()
-            if "file" in self._files.protocol:
-                # A move that reaches the disk before the data would leave an empty object after a power cut.
-                os.fsync(file.fileno())
 
 
 def _mutable(name: str) -> str:
@@ -164,5 +189,7 @@ def _operational(action: str) -> Iterator[None]:
     """Turn trouble with storage into OperationalError: a disk that fails proves nothing about anyone."""
     try:
         yield
-    except (OSError, ValueError, ImportError) as error:
+    except PolError:
+        raise
+    except Exception as error:  # filesystems raise what their libraries raise
         raise OperationalError(f"can't {action}: {error}") from error

@@ -1,6 +1,7 @@
 """Objects are named by their bytes, appear whole or not at all, and are checked when read."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -92,13 +93,13 @@ def test_an_unknown_kind_of_store() -> None:
 
 
 def test_readers_never_see_half_an_object(tmp_path: Path) -> None:
-    url = f"file://{tmp_path}"
     seen: list[list[str]] = []
 
-    class Watching(Store):
-        def _write(self, path: str, data: bytes) -> None:
-            super()._write(path, data)
+    def pieces() -> Iterator[bytes]:
+        for piece in (b"first", b"second"):
+            yield piece
             seen.append([p.name for p in tmp_path.rglob("*") if p.is_file() and not p.name.startswith(".")])
 
-    Watching(url).put(DATA)
-    assert seen == [[]]
+    Store(f"file://{tmp_path}").put_file(f"{DIGEST}.bin", pieces())
+    assert seen == [[], []]
+    assert [p.name for p in tmp_path.rglob("*") if p.is_file()] == [f"{DIGEST}.bin"]

@@ -1,0 +1,139 @@
+"""Checkpoints as compressed differences from the one before (docs/spec/complete_state.md, "Updates").
+
+A step moves most weights by little: sign, exponent and the first bits of the fraction stay. So an array is combined
+with that of the base by exclusive or, bytes of equal significance are put together, and runs of zeros compress.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import zstandard
+
+from pol.commitments.array import Array, ArrayType, Bytes
+from pol.errors import ProtocolError
+from pol.training import canonical_json
+
+RAW, XOR = "raw", "xor"
+PIECE = 1 << 20
+"""Bytes of an array whose bytes are put together by significance at a time; a multiple of every element's size."""
+MAX_WINDOW = 1 << 23
+_LEVEL = 1
+
+
+@dataclass(frozen=True)
+class Part:
+    """The bytes of one array in an update object: how they are written, and how many they are."""
+
+    name: str
+    coding: str
+    size: int
+
+    def to_json(self) -> dict[str, Any]:
+        """As the checkpoint's document holds it."""
+        return {"name": self.name, "coding": self.coding, "bytes": self.size}
+
+    @classmethod
+    def of_json(cls, item: object) -> Part:
+        """The part of such a form; ProtocolError if it is none."""
+        fields = canonical_json.Fields(item, "an array of an update", ["name", "coding", "bytes"])
+        coding = fields.text("coding")
+        if coding not in (RAW, XOR):
+            raise ProtocolError(f"{fields.text('name')!r} has the unknown coding {coding!r} in an update")
+        return cls(fields.text("name"), coding, fields.integer("bytes"))
+
+
+def encode(
+    arrays: Mapping[str, Array], base: Mapping[str, Array], names: Iterable[str]
+) -> tuple[list[Part], bytearray]:
+    """The update object that holds these of the arrays, against those of the base, and what its parts are."""
+    parts, data = [], bytearray()
+    for name in names:
+        array = arrays[name]
+        before, start = len(data), _base_of(name, array.type, base)
+        # An array of few bytes isn't worth a frame; one that grows is written as it is.
+        for piece in _compress(array, start):
+            data += piece
+            if len(data) - before >= array.type.nbytes:
+                break
+        coding = XOR
+        if len(data) - before >= array.type.nbytes:
+            del data[before:]
+            data += array.data.data
+            coding = RAW
+        parts.append(Part(name, coding, len(data) - before))
+    return parts, data
+
+
+def decode(
+    data: bytes, parts: Iterable[Part], types: Mapping[str, ArrayType], base: Mapping[str, Array]
+) -> dict[str, Array]:
+    """The arrays in an update object; their roots are still to be checked.
+
+    No more memory is taken than the types say.
+
+    Raises:
+        ProtocolError: bytes that aren't what the parts say; the message names the tensor.
+    """
+    arrays, offset, view = {}, 0, memoryview(data)
+    for part in parts:
+        if part.name not in types or part.name in arrays:
+            raise ProtocolError(f"the update holds {part.name!r} twice, or the checkpoint has no such tensor")
+        type_, content = types[part.name], view[offset : offset + part.size]
+        if len(content) != part.size:
+            raise ProtocolError(f"the update ends before tensor {part.name}")
+        offset += part.size
+        if part.coding == RAW:
+            if part.size != type_.nbytes:
+                raise ProtocolError(f"tensor {part.name} has {type_.nbytes} bytes, the update holds {part.size}")
+            values = np.frombuffer(content, np.uint8).copy()
+        else:
+            values = _decompress(content, type_, _base_of(part.name, type_, base), part.name)
+        try:
+            arrays[part.name] = Array(type_, values)
+        except ProtocolError as error:
+            raise ProtocolError(f"tensor {part.name} of the update: {error}") from error
+    if offset != len(data):
+        raise ProtocolError("the update goes on after its last tensor")
+    return arrays
+
+
+def _base_of(name: str, type_: ArrayType, base: Mapping[str, Array]) -> Bytes | None:
+    """The bytes to combine with: those of the base's array if it has the same type, else none (zeros)."""
+    array = base.get(name)
+    return array.data if array is not None and array.type == type_ else None
+
+
+def _compress(array: Array, base: Bytes | None) -> Iterator[bytes]:
+    """One frame that states its size: pieces of the array, each xor its base, with its bytes by significance."""
+    compressor = zstandard.ZstdCompressor(level=_LEVEL).compressobj(size=array.type.nbytes)
+    for first in range(0, array.type.nbytes, PIECE):
+        piece = array.data[first : first + PIECE]
+        if base is not None:
+            piece = piece ^ base[first : first + PIECE]
+        yield compressor.compress(np.ascontiguousarray(piece.reshape(-1, array.type.element.size).T).data)
+    yield compressor.flush()
+
+
+def _decompress(content: memoryview, type_: ArrayType, base: Bytes | None, name: str) -> Bytes:
+    try:
+        if zstandard.get_frame_parameters(content).content_size != type_.nbytes:
+            raise ProtocolError(f"tensor {name} of the update isn't one frame of {type_.nbytes} bytes")
+        values = np.empty(type_.nbytes, np.uint8)
+        reader = zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW).stream_reader(content)
+        for first in range(0, type_.nbytes, PIECE):
+            target = values[first : first + PIECE]
+            planes = reader.read(target.size)
+            if len(planes) != target.size:
+                raise ProtocolError(f"tensor {name} of the update is truncated")
+            target[:] = np.frombuffer(planes, np.uint8).reshape(type_.element.size, -1).T.reshape(-1)
+            if base is not None:
+                target ^= base[first : first + PIECE]
+        if reader.read(1):
+            raise ProtocolError(f"tensor {name} of the update goes on after its last element")
+    except zstandard.ZstdError as error:
+        raise ProtocolError(f"tensor {name} of the update isn't compressed as it should be: {error}") from error
+    return values

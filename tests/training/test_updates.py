@@ -1,0 +1,204 @@
+"""Checkpoints as updates of earlier ones: lossless, bounded, and refused if anything is off."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import zstandard
+from torch import nn
+
+from pol.commitments.array import Array, ArrayType, ElementType
+from pol.commitments.complete_state import CompleteState
+from pol.errors import ProtocolError
+from pol.training import Recorder, saved_state, updates
+from pol.training import record as learning_record
+from pol.training.record import LearningRecord
+from pol.training.saved_state import Base, SavedState
+from pol.training.store import Store
+
+SHAPES = {"scalar": (), "empty": (0, 3), "long": (updates.PIECE // 2 + 5,), "matrix": (7, 5)}
+
+
+def draw(generator: np.random.Generator, near: dict[str, Array] | None = None) -> dict[str, Array]:
+    """Arrays of every element type; with ``near``, its own with a few bytes changed."""
+    arrays = {}
+    for element in ElementType:
+        for kind, shape in SHAPES.items():
+            if kind == "long" and element not in (ElementType.F32, ElementType.U8):
+                continue
+            name, type_ = f"{element.name}/{kind}", ArrayType(element, shape)
+            high = 2 if element is ElementType.BOOL else 256
+            if near is None:
+                data = generator.integers(0, high, type_.nbytes, dtype=np.uint8)
+            else:
+                data = near[name].data.copy()
+                if data.size and element.value % 3:
+                    data[:: generator.integers(1, 9)] = 1
+            arrays[name] = Array(type_, data)
+    return arrays
+
+
+def as_bytes(arrays: dict[str, Array]) -> dict[str, tuple[ArrayType, bytes]]:
+    return {name: (array.type, array.data.tobytes()) for name, array in arrays.items()}
+
+
+def test_every_element_type_survives() -> None:
+    generator = np.random.default_rng(0)
+    base = draw(generator)
+    arrays = draw(generator, base)
+    arrays["new"] = Array(ArrayType(ElementType.F32, (500,)), np.zeros(2000, np.uint8))
+    arrays["I64/matrix"] = Array(ArrayType(ElementType.F64, (7, 5)), base["I64/matrix"].data)
+    parts, data = updates.encode(arrays, base, sorted(arrays))
+    types = {name: array.type for name, array in arrays.items()}
+    assert as_bytes(updates.decode(bytes(data), parts, types, base)) == as_bytes(arrays)
+    assert {part.coding for part in parts} == {updates.RAW, updates.XOR}
+    assert len(data) <= sum(type_.nbytes for type_ in types.values())
+
+
+def state(value: float, documents: dict[str, bytes] | None = None) -> CompleteState:
+    array = np.full(1000, value, np.float32).view(np.uint8)
+    still = np.arange(100, dtype=np.uint8)
+    return CompleteState(
+        {
+            "weights": Array(ArrayType(ElementType.F32, (1000,)), array),
+            "still": Array(ArrayType(ElementType.U8, (100,)), still),
+        },
+        documents or {"other": b"{}"},
+    )
+
+
+def chain(store: Store, length: int) -> list[tuple[str, SavedState]]:
+    """A full checkpoint and updates of it."""
+    saved, base = [], None
+    for step in range(length):
+        now = state(1 + step / 100)
+        digest, document = saved_state.save(store, step, now, base)
+        base = Base(digest, now)
+        saved.append((digest, document))
+    return saved
+
+
+def test_what_did_not_change_takes_no_bytes(tmp_path: Path) -> None:
+    store = Store(f"file://{tmp_path}")
+    _, (digest, saved) = chain(store, 2)
+    assert [part["name"] for part in saved.data["arrays"]] == ["weights"]
+    assert saved.data["arrays"][0]["bytes"] < 100
+    loaded = saved_state.load(store, saved_state.load_document(store, digest))
+    assert loaded.root == state(1.01).root == saved.root
+
+
+def train(store: str, steps: int, updated: bool, asynchronous: bool = True) -> LearningRecord:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(20, 30), nn.Linear(30, 1))
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    recorder = Recorder(store, model, optimizer, every=1, updates=updated, full_every=4, asynchronous=asynchronous)
+    recorder.resume()
+    while recorder.steps < steps:
+        optimizer.zero_grad()
+        model(torch.randn(8, 20)).square().mean().backward()
+        optimizer.step()
+        recorder.step()
+    return recorder.close()
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_a_recorded_training(tmp_path: Path, asynchronous: bool) -> None:
+    """The roots are those of full checkpoints; every fourth one is full; a run that was cut goes on."""
+    full = train(f"file://{tmp_path}/full", 11, False)
+    train(f"file://{tmp_path}/updated", 6, True, asynchronous)
+    record = train(f"file://{tmp_path}/updated", 11, True, asynchronous)
+    assert [c.root for c in record.checkpoints] == [c.root for c in full.checkpoints]
+    store = Store(f"file://{tmp_path}/updated")
+    forms = []
+    for checkpoint in record.checkpoints:
+        saved = saved_state.load_document(store, checkpoint.object)
+        forms.append(saved.data["form"])
+        assert saved_state.load(store, saved).root == checkpoint.root
+    update = [saved_state.UPDATES] * 3
+    assert forms == [
+        saved_state.FULL,
+        *update,
+        saved_state.FULL,
+        *update[1:],
+        saved_state.FULL,
+        *update,
+        saved_state.FULL,
+    ]
+    assert learning_record.load(store) == record
+
+
+def changed(saved: SavedState, **members: object) -> SavedState:
+    return SavedState(saved.step, saved.entries, saved.documents, {**saved.data, **members})
+
+
+def stored(store: Store, saved: SavedState) -> SavedState:
+    return saved_state.load_document(store, store.put(saved.encode()))
+
+
+def test_a_bomb_is_refused(tmp_path: Path) -> None:
+    """Frames that say or hold more than the document says; the reader decompresses no further."""
+    store = Store(f"file://{tmp_path}")
+    _, (_, saved) = chain(store, 2)
+    zeros = bytes(1 << 26)
+    for bomb in (
+        zstandard.ZstdCompressor().compress(zeros),
+        zstandard.ZstdCompressor(write_content_size=False).compress(zeros),
+        lying_frame(zeros, 4000),
+        zstandard.ZstdCompressor().compress(zeros[:3999]),
+        b"",
+        b"no frame",
+    ):
+        part = {"name": "weights", "coding": "xor", "bytes": len(bomb)}
+        with pytest.raises(ProtocolError, match="weights"):
+            saved_state.load(store, stored(store, changed(saved, object=store.put(bomb), arrays=[part])))
+
+
+def lying_frame(data: bytes, size: int) -> bytes:
+    """A frame of ``data`` that states another size: a header with a 4-byte size field is rewritten."""
+    frame = bytearray(zstandard.ZstdCompressor().compress(data))
+    assert frame[4] >> 6 == 2, "the size field has four bytes"
+    at = 5 if frame[4] & 0x20 else 6
+    assert int.from_bytes(frame[at : at + 4], "little") == len(data)
+    frame[at : at + 4] = size.to_bytes(4, "little")
+    return bytes(frame)
+
+
+def test_what_an_update_may_not_say(tmp_path: Path) -> None:
+    store = Store(f"file://{tmp_path}")
+    (first, _), (second, saved) = chain(store, 2)
+    part = saved.data["arrays"][0]
+    later = SavedState(5, saved.entries, saved.documents, saved.data)
+    cases: dict[str, dict[str, object]] = {
+        "unknown form": {"form": "patches"},
+        "members": {"more": 1},
+        "64 lower-case": {"base": "../../etc/passwd"},
+        "unknown coding": {"arrays": [{**part, "coding": "pickle"}]},
+        "expected an integer": {"arrays": [{**part, "bytes": -1}]},
+        "twice": {"arrays": [part, part]},
+        "no such tensor": {"arrays": [{**part, "name": "stranger"}]},
+        "lacks it": {"arrays": [], "object": store.put(b"")},
+        "at most": {"arrays": [{**part, "bytes": part["bytes"] - 1}]},
+        "ends before": {"arrays": [{**part, "bytes": part["bytes"] + 1}]},
+        "update holds": {"arrays": [{**part, "coding": "raw"}]},
+        "of one of step": {"base": store.put(later.encode())},
+    }
+    for message, members in cases.items():
+        with pytest.raises(ProtocolError, match=message):
+            saved_state.load(store, stored(store, changed(saved, **members)))
+    wrong = {"weights": Array(ArrayType(ElementType.F32, (1000,)), np.zeros(4000, np.uint8))}
+    parts, data = updates.encode(wrong, {}, ["weights"])
+    members = {"object": store.put(data), "arrays": [part.to_json() for part in parts]}
+    with pytest.raises(ProtocolError, match=r"tensor weights in .* isn't the one"):
+        saved_state.load(store, stored(store, changed(saved, **members)))
+    assert json.loads(store.get(second))["data"]["base"] == first
+
+
+def test_a_long_chain_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Store(f"memory://{tmp_path}")
+    saved = chain(store, 6)
+    monkeypatch.setattr(saved_state, "MAX_UPDATES", 4)
+    assert saved_state.load(store, saved[4][1]).root == saved[4][1].root
+    with pytest.raises(ProtocolError, match="more than 4 updates"):
+        saved_state.load(store, saved[5][1])
