@@ -13,7 +13,7 @@ from typing import Any
 from pol.commitments.array import Array, ArrayType, ElementType, array_root
 from pol.commitments.complete_state import CompleteState, Entry, complete_root, document_root
 from pol.errors import OperationalError, ProtocolError
-from pol.training import canonical_json, updates
+from pol.training import canonical_json, sharded_files, updates
 from pol.training.state import tensor_file
 from pol.training.store import Store
 
@@ -158,7 +158,7 @@ def bases(store: Store, saved: SavedState) -> list[SavedState]:
         OperationalError: the store failed.
     """
     chain = [saved]
-    while chain[-1].data.get("form") != FULL:
+    while chain[-1].data.get("form") not in (FULL, sharded_files.FORM):
         after = chain[-1]
         before = load_document(store, _update(after).digest("base"))
         if before.step >= after.step:
@@ -166,12 +166,16 @@ def bases(store: Store, saved: SavedState) -> list[SavedState]:
         if len(chain) > MAX_UPDATES:
             raise ProtocolError(f"the checkpoint of step {saved.step} lies on more than {MAX_UPDATES} updates")
         chain.append(before)
-    if len(chain[-1].data) != 1:
+    if chain[-1].data.get("form") == FULL and len(chain[-1].data) != 1:
         raise ProtocolError(f"the checkpoint of step {chain[-1].step} is stored in an unknown form")
     return chain
 
 
 def _read_full(store: Store, saved: SavedState) -> dict[str, Array]:
+    if saved.data["form"] == sharded_files.FORM:
+        arrays = sharded_files.read(store, saved.types, saved.data)
+        _require_roots(saved, arrays, "the files of several processes")
+        return arrays
     name = f"{saved.root.hex()}.safetensors"
     with store.open_file(name) as file:
         if file.size != (size := tensor_file.size(saved.types)):

@@ -5,7 +5,7 @@ Component ``name`` is one document of that name; the tensors inside it are array
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -21,8 +21,12 @@ from pol.training.state import plain_data, tensors
 _DEVICES = {"cpu", "cuda", "mps", "xpu", "meta"}
 
 
-def encode(components: Mapping[str, object], threads: int = 0) -> CompleteState:
+def encode(
+    components: Mapping[str, object], threads: int = 0, take: Callable[[Tensor, str], Array] = tensors.of_tensor
+) -> CompleteState:
     """The state that holds these components; tensors keep their memory where they can.
+
+    ``take`` gives the bytes of a tensor at a path.
 
     Raises:
         UnsupportedError: a value that has no form; the message names it.
@@ -34,7 +38,7 @@ def encode(components: Mapping[str, object], threads: int = 0) -> CompleteState:
         if "/" not in path:  # the component's own document has this name
             path = f"{path}/value"
         if isinstance(value, Tensor):
-            arrays[path] = tensors.of_tensor(value, path)
+            arrays[path] = take(value, path)
             return "Tensor", path
         if isinstance(value, np.ndarray):
             arrays[path] = tensors.of_numpy(value, path)

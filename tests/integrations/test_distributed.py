@@ -1,0 +1,67 @@
+"""Two processes on loopback: sharded and replicated state, read back on one."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from pol.training import newest, saved_state
+from pol.training import record as learning_record
+from pol.training.store import Store
+
+SCRIPT = Path(__file__).parent / "two_processes.py"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The stores of both kinds of training; what the processes assert themselves has held."""
+    folder = tmp_path_factory.mktemp("processes")
+    environment = {**os.environ, "WORLD_SIZE": "2", "OMP_NUM_THREADS": "1"}
+    processes = [
+        subprocess.Popen(
+            [sys.executable, SCRIPT, folder],
+            env={**environment, "RANK": str(rank)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for rank in range(2)
+    ]
+    outputs = [process.communicate(timeout=300)[0] for process in processes]
+    assert [process.returncode for process in processes] == [0, 0], "\n".join(outputs)
+    return folder
+
+
+def test_one_process_reads_what_two_have_stored(folder: Path) -> None:
+    """Every array has been hashed against the document when this returns."""
+    store = Store(f"file://{folder}/sharded_cut")
+    found = newest.load(store)
+    assert found is not None
+    assert found.components["parameters"]["0.weight"].shape == (17, 8)
+    assert found.components["average"]["state"]["value"].shape == (17, 9)
+    assert [type(ranks) for ranks in found.components["random"]["ranks"]] == [dict, dict]
+    saved = saved_state.load_document(store, found.record.checkpoints[-1].object)
+    held = [len(file["pieces"]) for file in saved.data["files"]]
+    assert len(held) == 2
+    assert min(held) > 10
+
+
+def test_the_processes_go_apart_in_what_is_their_own(folder: Path) -> None:
+    found = newest.load(Store(f"file://{folder}/sharded_cut"))
+    assert found is not None
+    first, second = found.components["random"]["ranks"]
+    assert not torch.equal(first["torch"], second["torch"])
+    one, other = found.components["cursor"]["ranks"]
+    assert (one["epoch"], one["batch"]) == (other["epoch"], other["batch"])
+    assert one["seen"] != other["seen"]
+
+
+def test_replicas_are_stored_once(folder: Path) -> None:
+    store = Store(f"file://{folder}/replicas_cut")
+    record = learning_record.load(store)
+    saved = saved_state.load_document(store, record.checkpoints[-1].object)
+    pieces = [piece for file in saved.data["files"] for piece in file["pieces"]]
+    assert len([piece for piece in pieces if piece[0] == "parameters/0.weight"]) == 1

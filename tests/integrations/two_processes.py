@@ -1,0 +1,135 @@
+"""A training on two processes that is recorded, cut and resumed; run by test_distributed.py as RANK 0 and 1."""
+
+import os
+import sys
+from collections.abc import Iterator
+from datetime import timedelta
+
+import pytest
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
+from torch.distributed.tensor import DTensor, Shard, distribute_tensor
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+
+from pol.errors import OperationalError
+from pol.integrations.distributed import DistributedRecorder
+from pol.training import newest
+from pol.training.record import LearningRecord
+from pol.training.state import components
+from pol.training.store import Store
+
+STEPS = 12
+
+
+class Average:
+    """A part of its own: the average of a weight, spread by columns."""
+
+    def __init__(self, weight: Tensor):
+        self.weight = weight
+        mesh = init_device_mesh("cpu", (2,))
+        self.value = distribute_tensor(torch.zeros(17, 9), mesh, [Shard(1)])
+
+    def update(self) -> None:
+        full = self.weight.full_tensor() if isinstance(self.weight, DTensor) else self.weight
+        self.value = 0.9 * self.value + 0.1 * distribute_tensor(
+            full.detach().mean() * torch.ones(17, 9).cumsum(1), self.value.device_mesh, [Shard(1)]
+        )
+
+    def state_dict(self) -> dict[str, Tensor]:
+        return {"value": self.value}
+
+    def load_state_dict(self, state: dict[str, Tensor]) -> None:
+        assert state["value"].placements == (Shard(1),)
+        self.value = state["value"]
+
+
+def train(store: str, sharded: bool, stop: int | None = None) -> LearningRecord | None:
+    """Dropout with generators that differ, a shuffled sampler, a schedule; 17 rows on two processes."""
+    torch.manual_seed(0)
+    model: nn.Module = nn.Sequential(nn.Linear(8, 17), nn.Dropout(0.2), nn.Linear(17, 33), nn.ReLU(), nn.Linear(33, 1))
+    if sharded:
+        for layer in (model[0], model[2], model[4]):
+            fully_shard(layer)
+        fully_shard(model)
+    else:
+        model = DistributedDataParallel(model)
+    first = next(iter(model.parameters()))
+    average = Average(first)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+    scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, STEPS)
+    torch.manual_seed(100 + dist.get_rank())
+    x = torch.randn(80, 8, generator=torch.Generator().manual_seed(1))
+    data = TensorDataset(x, x.sum(1, keepdim=True))
+    loader = DataLoader(data, batch_size=10, sampler=DistributedSampler(data))
+
+    recorder = DistributedRecorder(store, model, optimizer, every=3, scheduler=scheduler, parts={"average": average})
+    for _ in range(recorder.resume(), STEPS // 4):
+        for inputs, targets in recorder.batches(loader):
+            loss = ((model(inputs) - targets) ** 2).mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            scheduler.step()
+            average.update()
+            recorder.step()
+            if recorder.steps == stop:
+                return None
+            if recorder.steps == 9:
+                whole = components.encode(dict(gathered(recorder)))
+                assert whole.root == recorder.record.checkpoints[-1].root, "the root isn't that of the whole state"
+    return recorder.close()
+
+
+def gathered(recorder: DistributedRecorder) -> Iterator[tuple[str, object]]:
+    """The complete state as one process would have it, every tensor whole."""
+    for name, value in recorder.state.components().items():
+        yield name, full(value)
+    yield "progress", {"steps": recorder.steps}
+
+
+def full(value: object) -> object:
+    if isinstance(value, DTensor):
+        return value.full_tensor()
+    if isinstance(value, dict):
+        return {key: full(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [full(item) for item in value]
+    return value
+
+
+class Failing(Store):
+    """A disk that is full, on one process only."""
+
+    def put_file(self, *arguments: object, **named: object) -> None:
+        raise OperationalError("no space left")
+
+
+def main(folder: str) -> None:
+    rank = int(os.environ["RANK"])
+    dist.init_process_group(
+        "gloo", init_method=f"file://{folder}/meet", rank=rank, world_size=2, timeout=timedelta(seconds=60)
+    )
+    for sharded in (True, False):
+        kind = f"file://{folder}/{'sharded' if sharded else 'replicas'}"
+        whole = train(f"{kind}_whole", sharded)
+        assert train(f"{kind}_cut", sharded, 5) is None
+        cut = train(f"{kind}_cut", sharded)
+        assert whole is not None
+        assert cut is not None
+        assert [c.step for c in cut.checkpoints] == [0, 3, 6, 9, 12]
+        assert [c.root for c in cut.checkpoints] == [c.root for c in whole.checkpoints]
+        assert len({c.root for c in cut.checkpoints}) == 5
+    url = f"file://{folder}/failing"
+    recorder = DistributedRecorder(Failing(url) if rank else Store(url), fully_shard(nn.Linear(8, 8)))
+    with pytest.raises(OperationalError, match="process 1: no space left"):
+        recorder.resume()  # on both: or one would wait for ever
+    assert newest.load(Store(url)) is None
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

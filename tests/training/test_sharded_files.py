@@ -1,0 +1,100 @@
+"""Files of several processes: read together, or refused with what is wrong."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pol.commitments.array import Array, ArrayType, ElementType
+from pol.commitments.complete_state import CompleteState
+from pol.errors import OperationalError, ProtocolError
+from pol.training import saved_state, sharded_files
+from pol.training.saved_state import SavedState
+from pol.training.sharded_files import Rows
+from pol.training.store import Store
+
+
+def array(*shape: int) -> Array:
+    type_ = ArrayType(ElementType.F32, shape)
+    return Array(type_, np.random.default_rng(7).integers(0, 200, type_.nbytes, np.uint8))
+
+
+WHOLE = {"a/w": array(5, 3), "a/s": array(), "a/e": array(0, 4), "a/one": array(1, 2)}
+STATE = CompleteState(WHOLE, {"a": b'{"value":null}'})
+
+
+def rows(name: str, first: int, count: int) -> tuple[Rows, Array]:
+    whole, piece = WHOLE[name], Rows(name, first, count)
+    type_, begin = piece.type_in(whole.type), piece.first_byte(whole.type)
+    return piece, Array(type_, whole.data[begin : begin + type_.nbytes])
+
+
+FILES = [
+    dict([rows("a/w", 0, 2), (Rows("a/s"), WHOLE["a/s"])]),
+    dict([rows("a/w", 2, 3), rows("a/one", 0, 1)]),
+    {},
+]
+
+
+def stored(folder: Path) -> tuple[Store, SavedState]:
+    store = Store(f"file://{folder}")
+    for pieces in FILES:
+        if pieces:
+            sharded_files.write(store, STATE.root, pieces)
+    data = sharded_files.describe(STATE.root, [list(pieces) for pieces in FILES])
+    return store, SavedState(3, tuple(STATE.entries), STATE.documents, data)
+
+
+def test_what_several_stored_is_read_as_one(tmp_path: Path) -> None:
+    store, saved = stored(tmp_path)
+    found = saved_state.load(store, SavedState.decode(saved.encode()))
+    assert found.root == STATE.root
+    assert all(np.array_equal(found.arrays[name].data, WHOLE[name].data) for name in WHOLE)
+
+
+def changed(name: str, change: Callable[[list[Any]], Any]) -> pytest.param:
+    return pytest.param(change, name, id=name)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        changed("hold 24 of the 60 bytes of a/w", lambda files: files[1]["pieces"].pop(0)),
+        changed("gap or overlap at byte 36 of a/w", lambda files: files[1]["pieces"].__setitem__(0, ["a/w", 3, 2])),
+        changed("gap or overlap at byte 12 of a/w", lambda files: files[1]["pieces"].__setitem__(0, ["a/w", 1, 4])),
+        changed("has no rows 2 . 4", lambda files: files[1]["pieces"].__setitem__(0, ["a/w", 2, 4])),
+        changed("isn't in the checkpoint", lambda files: files[1]["pieces"].append(["a/other"])),
+        changed("holds an array twice", lambda files: files[1]["pieces"].append(["a/w"])),
+        changed("piece of a file is", lambda files: files[1]["pieces"].append(["a/w", -1, 2])),
+        changed("piece of a file is", lambda files: files[1]["pieces"].append("a/w")),
+        changed("bytes, not", lambda files: files.__setitem__(slice(2), [
+            {**files[0], "name": files[1]["name"]}, {**files[1], "name": files[0]["name"]}])),
+        changed("has no member|members", lambda files: files[0].pop("name")),
+    ],
+)  # fmt: skip
+def test_documents_that_lie_are_refused(tmp_path: Path, change: Callable[[list[Any]], Any], message: str) -> None:
+    store, saved = stored(tmp_path)
+    change(saved.data["files"])
+    with pytest.raises(ProtocolError, match=message):
+        saved_state.load(store, saved)
+
+
+def test_a_file_with_another_content_is_refused(tmp_path: Path) -> None:
+    store, saved = stored(tmp_path)
+    for path in tmp_path.rglob("*.safetensors"):
+        honest = path.read_bytes()
+        data = bytearray(honest)
+        data[-1] ^= 1
+        path.write_bytes(data)
+        with pytest.raises(ProtocolError, match="isn't the one that the checkpoint commits to"):
+            saved_state.load(store, saved)
+        path.write_bytes(data[:-1])
+        with pytest.raises(ProtocolError, match="bytes, not"):
+            saved_state.load(store, saved)
+        path.unlink()
+        with pytest.raises(OperationalError):
+            saved_state.load(store, saved)
+        path.write_bytes(honest)
+    assert saved_state.load(store, saved).root == STATE.root
