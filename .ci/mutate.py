@@ -1,19 +1,20 @@
 #!/usr/bin/env python3
-"""Change a contract in one place after the other and run the forge tests that should notice; fails if one does not.
+"""Change a contract in one place after the other and run the tests that should notice; fails if one does not.
 
-    mutate.py [--seconds N] [--workers N] [--batch N] [--lines A-B] [--list] FILE ...
+    mutate.py [--seconds N] [--workers N] [--batch N] [--lines A-B] [--forge] [--list] FILE ...
 
-A mutant is killed if the tests fail or take ten times as long as usual, stillborn if it does not compile, and equal
+Files for which there are cases in bulk (`bulk.py`) are attacked with those first, and what survives them without a
+reason by the forge tests; all others, and everything with --forge, by the forge tests alone. A mutant is killed if a
+result differs, a test fails or the tests take ten times as long as usual, stillborn if it does not compile, and equal
 if the compiler makes the same bytes of it. The others survive. Survivors that have a good reason are listed in
 mutants.txt beside this file, three lines each: `PATH: reason`, the original line after `- ` and the mutant after `+
 `. With --seconds the mutants come in a drawn order (fixed seed), and those for which no time is left are counted and
-not run. With --batch so many mutants, each with its own copy of the tests, are compiled and run at once: it saves most
-of the time where tests are small. It does not work with tests that deploy by name.
+not run. With --batch so many mutants, each with its own copy of the tests, are compiled and run at once: it saves
+most of the time where tests are small. It does not work with tests that deploy by name.
 """
 
 import argparse
 import concurrent.futures
-import dataclasses
 import hashlib
 import json
 import queue
@@ -24,15 +25,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-FORGE = ROOT / "node_modules" / "@foundry-rs" / "forge-linux-amd64" / "bin" / "forge"
-JUSTIFIED = ROOT / ".ci" / "mutants.txt"
+import bulk
+from mutants import REMAPPED, ROOT, Mutant, closure, justified, mutants
 
-# Imported by a remapping: copied along.
-REMAPPED = "contracts/arithmetic/prague/LeadingZeros.sol"
+FORGE = ROOT / "node_modules" / "@foundry-rs" / "forge-linux-amd64" / "bin" / "forge"
 
 # The tests that answer for a file. They run for every mutant, so only those that look closely.
 TESTS = {
@@ -49,163 +47,6 @@ TESTS = {
     "contracts/dispute/Shares.sol": ("dispute/Shares.t.sol",),
     "contracts/dispute/Walk.sol": ("dispute/DisputeGame.t.sol", "dispute/Attacks.t.sol"),
 }
-
-# Operators of Solidity and what is written instead.
-SWAPS = {
-    "<": ["<=", ">="],
-    "<=": ["<", ">"],
-    ">": [">=", "<="],
-    ">=": [">", "<"],
-    "==": ["!="],
-    "!=": ["=="],
-    "&&": ["||"],
-    "||": ["&&"],
-    "<<": [">>"],
-    ">>": ["<<"],
-    "+": ["-"],
-    "-": ["+"],
-    "*": ["+"],
-    "/": ["*"],
-    "%": ["/"],
-    "&": ["|"],
-    "|": ["&"],
-    "^": ["|"],
-    "++": ["--"],
-    "--": ["++"],
-    "+=": ["-=", "="],
-    "-=": ["+=", "="],
-    "<<=": [">>="],
-    ">>=": ["<<="],
-    "!": [""],
-    "~": [""],
-}
-# Functions of assembly likewise.
-CALLS = {
-    "lt": ["gt", "slt"],
-    "gt": ["lt", "sgt"],
-    "slt": ["sgt", "lt"],
-    "sgt": ["slt", "gt"],
-    "eq": ["sub"],
-    "iszero": [""],
-    "not": [""],
-    "add": ["sub"],
-    "sub": ["add"],
-    "mul": ["add"],
-    "div": ["mod"],
-    "mod": ["div"],
-    "and": ["or"],
-    "or": ["and", "xor"],
-    "xor": ["or"],
-    "shl": ["shr"],
-    "shr": ["shl", "sar"],
-    "sar": ["shr"],
-    "mstore": ["mstore8"],
-    "mstore8": ["mstore"],
-}
-# `lt(x, y)` and not `x <= y`: the negation of the other comparison.
-OPPOSITE = {"lt": "gt", "gt": "lt", "slt": "sgt", "sgt": "slt"}
-OPERATOR = re.compile(r"<<=|>>=|=>|->|:=|<=|>=|==|!=|&&|\|\||<<|>>|\+\+|--|\+=|-=|[-+*/%&|^<>!~]")
-NUMBER = re.compile(r"(?<![\w.])(0x[0-9a-fA-F]+|\d+)(?![\w.])")
-CALL = re.compile(r"(?<![\w.])(\w+)\(")
-# Statements that leave something that compiles when they are gone.
-STATEMENT = re.compile(
-    r"^\s*(?!return\b|let\b|for\b|while\b|import\b|using\b|u?int\d*\s|bytes\d*\s|bool\s|error\b|event\b)[\w({].*;\s*$"
-)
-SKIPPED = re.compile(
-    r"^\s*(//|/\*|\*|import\b|pragma\b|using\b|error\b|event\b|assembly\b|library\b|contract\b|function\b)"
-)
-
-
-@dataclasses.dataclass(frozen=True)
-class Mutant:
-    """One changed line of a file; `number` counts from 1."""
-
-    path: str
-    number: int
-    before: str
-    after: str
-
-
-def code_length(line: str) -> int:
-    """Where a comment begins, or the end of the line."""
-    comment = line.find("//")
-    return len(line) if comment < 0 else comment
-
-
-def closing(text: str, opening: int) -> int:
-    """Position of the parenthesis that closes the one at `opening`, or -1 if it is on another line."""
-    depth = 0
-    for position in range(opening, len(text)):
-        depth += {"(": 1, ")": -1}.get(text[position], 0)
-        if depth == 0:
-            return position
-    return -1
-
-
-def variants(line: str) -> Iterator[str]:
-    """Every changed form of one line."""
-    end = code_length(line)
-    code, comment = line[:end], line[end:]
-    for found in OPERATOR.finditer(code):
-        for other in SWAPS.get(found.group(), ()):
-            yield code[: found.start()] + other + code[found.end() :] + comment
-    for found in NUMBER.finditer(code):
-        if re.search(r"\b(uint|int|bytes)$", code[: found.start()]):
-            continue
-        text = found.group()
-        for value in {int(text, 0) + 1, int(text, 0) - 1, int(text, 0) * 2}:
-            if value >= 0 and value != int(text, 0):
-                written = f"0x{value:0{len(text) - 2}x}" if text.startswith("0x") else str(value)
-                yield code[: found.start()] + written + code[found.end() :] + comment
-    for found in CALL.finditer(code):
-        for other in CALLS.get(found.group(1), ()):
-            yield code[: found.start()] + other + code[found.end() - 1 :] + comment
-        last = closing(code, found.end() - 1)
-        if found.group(1) in OPPOSITE and last > 0:
-            arguments = code[found.end() : last]
-            yield f"{code[: found.start()]}iszero({OPPOSITE[found.group(1)]}({arguments})){code[last + 1 :]}{comment}"
-    for found in re.finditer(r"\b(if|while) \(", code):
-        last = closing(code, found.end() - 1)
-        if last > 0:
-            yield f"{code[: found.end()]}!({code[found.end() : last]}){code[last:]}{comment}"
-    for found in re.finditer(r"\b(true|false)\b", code):
-        yield code[: found.start()] + {"true": "false", "false": "true"}[found.group()] + code[found.end() :] + comment
-    if (
-        STATEMENT.match(code)
-        or re.match(r"^\s*\w+ := .*[^{]$", code)
-        or re.match(r"^\s*m(store8?|copy)\(.*\)\s*$", code)
-    ):
-        yield re.match(r"\s*", code)[0] + comment  # type: ignore[index]  # matches every line
-    found_branch = re.match(r"^(\s*if .*)\{ (.*) \}\s*$", code)
-    if found_branch:
-        yield found_branch[1] + "{ }" + comment
-
-
-def mutants(path: str) -> list[Mutant]:
-    """All mutants of a file, without repetitions."""
-    found = {}
-    for number, line in enumerate((ROOT / path).read_text().splitlines(), 1):
-        if SKIPPED.match(line) or not line.strip():
-            continue
-        for after in variants(line):
-            if after.strip() != line.strip():
-                found[number, after] = Mutant(path, number, line, after)
-    return list(found.values())
-
-
-def closure(paths: list[str]) -> set[str]:
-    """The files and everything that they import, relative to the root."""
-    seen: set[str] = set()
-    todo = list(paths)
-    while todo:
-        path = todo.pop()
-        if path in seen:
-            continue
-        seen.add(path)
-        for target in re.findall(r'from "(\.[^"]+)"|import "(\.[^"]+)"', (ROOT / path).read_text()):
-            imported = ((ROOT / path).parent / (target[0] or target[1])).resolve()
-            todo.append(str(imported.relative_to(ROOT)))
-    return seen
 
 
 class Workshop:
@@ -251,21 +92,13 @@ class Workshop:
 
     def fate(self, mutant: Mutant) -> str:
         """What becomes of the mutant: killed, stillborn, equal or survives."""
-        lines = self.text.splitlines()
-        lines[mutant.number - 1] = mutant.after
-        (self.directory / self.path).write_text("\n".join(lines) + "\n")
+        (self.directory / self.path).write_text(mutant.applied(self.text))
         done = self.test(self.limit)
         if done is None:
             return "killed"
         if done.returncode:
             return "stillborn" if "Compiler run failed" in done.stdout + done.stderr else "killed"
         return "equal" if self.compiled() == self.bytes else "survives"
-
-
-def justified() -> set[tuple[str, str, str]]:
-    """Path, original and mutant of every survivor that has a reason."""
-    blocks = re.findall(r"^(\S+): .+\n- (.*)\n\+ (.*)$", JUSTIFIED.read_text(), re.M)
-    return {(path, before.strip(), after.strip()) for path, before, after in blocks}
 
 
 def judge(path: str, todo: list[Mutant], workshop: "Workshop") -> dict[Mutant, str]:
@@ -283,9 +116,7 @@ def judge(path: str, todo: list[Mutant], workshop: "Workshop") -> dict[Mutant, s
             for name in closure([path, *tests]):
                 (copy / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy(ROOT / name, copy / name)
-            lines = (ROOT / path).read_text().splitlines()
-            lines[mutant.number - 1] = mutant.after
-            (copy / path).write_text("\n".join(lines) + "\n")
+            (copy / path).write_text(mutant.applied((ROOT / path).read_text()))
         while len(fates) < len(todo):
             command = [FORGE, "test", "--json", "--threads", "1", "--allow-failure"]
             done = subprocess.run(command, cwd=temporary, capture_output=True, text=True, check=False)
@@ -350,14 +181,32 @@ def attack(path: str, todo: list[Mutant], workers: int, end: float) -> dict[str,
     return fates
 
 
+def fates_of(path: str, todo: list[Mutant], options: argparse.Namespace, end: float) -> dict[str, list[Mutant]]:
+    """The mutants by what becomes of them, in bulk and by the forge tests."""
+    if path not in bulk.FILES or options.forge:
+        if options.batch:
+            return attack_together(path, todo, options.batch, end)
+        return attack(path, todo, options.workers, end)
+    fates = bulk.attack(path, todo, end)
+    reasons = justified()
+    rest = [mutant for mutant in fates["survives"] if mutant.key not in reasons]
+    if rest and path in TESTS:
+        print(f"{path}: {len(fates['killed'])} killed in bulk, {len(rest)} more to be tried by forge", flush=True)
+        fates["survives"] = [mutant for mutant in fates["survives"] if mutant.key in reasons]
+        for fate, found in attack(path, rest, options.workers, end).items():
+            fates[fate] += found
+    return fates
+
+
 def main() -> int:
     """Mutate every file named; 1 if a mutant survives without a reason."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("files", nargs="*", default=list(TESTS))
+    parser.add_argument("files", nargs="*", default=sorted({*TESTS, *bulk.FILES}))
     parser.add_argument("--seconds", type=float, default=float("inf"))
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--batch", type=int, default=0)
     parser.add_argument("--lines", default="1-100000", help="only mutants of these lines, as 10-25")
+    parser.add_argument("--forge", action="store_true", help="only the tests in Solidity")
     parser.add_argument("--list", action="store_true", help="print the mutants and stop")
     options = parser.parse_args()
     first, last = (int(number) for number in options.lines.split("-"))
@@ -371,11 +220,8 @@ def main() -> int:
             continue
         start = time.monotonic()
         end = start + options.seconds / len(options.files)
-        if options.batch:
-            fates = attack_together(path, todo, options.batch, end)
-        else:
-            fates = attack(path, todo, options.workers, end)
-        excused = [m for m in fates["survives"] if (path, m.before.strip(), m.after.strip()) in reasons]
+        fates = fates_of(path, todo, options, end)
+        excused = [m for m in fates["survives"] if m.key in reasons]
         for m in sorted(set(fates["survives"]) - set(excused), key=lambda m: m.number):
             bad += 1
             print(f"{path}:{m.number} survives\n- {m.before.strip()}\n+ {m.after.strip()}")

@@ -15,10 +15,16 @@ HARNESS = "tests/forge/arithmetic/ArithmeticHarness.sol"
 UNLIMITED = 10**12
 CHAINS = 400
 SIGN = 0x80000000
+ONE = 0x3F800000
 SPECIAL = np.array(
     [0, 1, 0x7FFFFF, 0x800000, 0x3F800000, 0x7F7FFFFF, 0x7F800000, 0x7FC00000, 0x7F800001, 0x25FFFFFF, 0x26000000],
     np.uint32,
 )
+CHOSEN = np.array(
+    [*(1 << bit for bit in range(32)), 0x101, 0xFFFF, 0x10001, 0x18001, 0x28003, 0x30002, 0x80008001, 0xFFFFFF1F],
+    np.uint32,
+)
+"""What looks like zero or finite if bytes or halves are swapped wrongly."""
 
 
 @pytest.fixture(scope="module", params=[("default", "prague"), ("osaka", "osaka")], ids=lambda build: build[1])
@@ -46,7 +52,7 @@ def any_words(rng: np.random.Generator, count: int) -> Words:
 def spread(rng: np.random.Generator, count: int) -> Words:
     """Finite numbers with fields around the ends of the window."""
     field = rng.choice([1, 75, 76, 77, 100, 126, 127, 150, 164, 165, 166, 200, 253], (CHAINS, count)).astype(np.uint32)
-    return field << 23 | rng.integers(0, 1 << 23, (CHAINS, count), dtype=np.uint32) | signs(rng, count)
+    return field << 23 | fractions(rng, count) | signs(rng, count)
 
 
 def short(rng: np.random.Generator, count: int) -> Words:
@@ -55,12 +61,16 @@ def short(rng: np.random.Generator, count: int) -> Words:
     return field << 23 | (1 << rng.integers(0, 23, (CHAINS, count))).astype(np.uint32) | signs(rng, count)
 
 
+def fractions(rng: np.random.Generator, count: int) -> Words:
+    return rng.integers(0, 1 << 23, (CHAINS, count), dtype=np.uint32)
+
+
 def signs(rng: np.random.Generator, count: int) -> Words:
     return rng.integers(0, 2, (CHAINS, count)).astype(np.uint32) << 31
 
 
 def subnormal(rng: np.random.Generator, count: int) -> Words:
-    return rng.integers(0, 1 << 23, (CHAINS, count), dtype=np.uint32) | signs(rng, count)
+    return fractions(rng, count) | signs(rng, count)
 
 
 def cancelling(rng: np.random.Generator, count: int) -> tuple[Words, Words]:
@@ -80,6 +90,53 @@ def sprinkled(rng: np.random.Generator, words: Words, share: float) -> Words:
 
 def with_zeros(rng: np.random.Generator, words: Words, share: float) -> Words:
     return np.where(rng.random(words.shape) < share, signs(rng, words.shape[1]), words)
+
+
+def sparse(rng: np.random.Generator, count: int) -> Words:
+    """At most three bits: subnormal and extreme numbers, and words of which a part looks like another's."""
+    bits = 1 << rng.integers(0, 32, (3, CHAINS, count))
+    return np.bitwise_or.reduce(bits, axis=0).astype(np.uint32)
+
+
+def chosen(count: int) -> tuple[Words, Words]:
+    """One special word, at every place of a block, among zeros or, for NaN, ones; times one."""
+    ones = np.full((CHAINS, count), ONE, np.uint32)
+    chain = np.arange(CHAINS)
+    words = CHOSEN[chain % len(CHOSEN)]
+    a = np.where((words & ~np.uint32(SIGN) > 0x7F800000)[:, None], ones, 0)
+    a[chain, chain * count // CHAINS] = words
+    return a, ones
+
+
+def below_the_grid(rng: np.random.Generator, count: int) -> tuple[Words, Words, Words]:
+    """A product of two numbers just too small, and its opposite, rounded: what is left is no multiple of 2^-149."""
+    x, y = (75 << 23 | fractions(rng, 1)[:, 0] | 1 for _ in range(2))
+    start = (-x.view(np.float32) * y.view(np.float32)).view(np.uint32)
+    chain = np.arange(CHAINS)
+    a, b = np.zeros((2, CHAINS, count), np.uint32)
+    a[chain, -1 - chain % count], b[chain, -1 - chain % count] = x, y
+    return start, a, b
+
+
+def negative_zeros(rng: np.random.Generator, count: int) -> tuple[Words, Words]:
+    """Products that are -0, but one in a hundred."""
+    a = np.where(rng.random((CHAINS, count)) < 0.01, 0, SIGN).astype(np.uint32)
+    return a, np.abs(normal(rng, count).view(np.float32)).view(np.uint32)
+
+
+def zero_products(rng: np.random.Generator, count: int) -> tuple[Words, Words]:
+    """Nine products of ten have one factor that is zero, and a few of those another one that is infinite or NaN."""
+    a, b = sprinkled(rng, normal(rng, count), 0.05), sprinkled(rng, normal(rng, count), 0.05)
+    which = rng.random(a.shape)
+    return np.where(which < 0.45, signs(rng, count), a), np.where(which > 0.55, signs(rng, count), b)
+
+
+def window(rng: np.random.Generator, count: int) -> tuple[Words, Words]:
+    """Products of fields with sums at both ends and far beyond the upper one; most of them are small."""
+    total = rng.choice([152, 160, 325, 326, 360, 442, 443, 508], (CHAINS, count), p=[0.4, 0.48] + [0.02] * 6)
+    field = rng.integers(np.maximum(76, total - 254), np.minimum(254, total - 76) + 1)
+    a, b = (x.astype(np.uint32) << 23 | fractions(rng, count) for x in (field, total - field))
+    return a | signs(rng, count), b | signs(rng, count)
 
 
 def blocks(kind: str, rng: np.random.Generator, count: int) -> tuple[Words, Words, Words]:
@@ -106,6 +163,18 @@ def blocks(kind: str, rng: np.random.Generator, count: int) -> tuple[Words, Word
             return normal(rng, 1, 1e23)[:, 0], normal(rng, count, 1e11), normal(rng, count, 1e12)
         case "overflow":
             return normal(rng, 1, 1e37)[:, 0], normal(rng, count, 1e18), normal(rng, count, 1e19)
+        case "sparse":
+            return sparse(rng, 1)[:, 0], with_zeros(rng, sparse(rng, count), 0.5), sparse(rng, count)
+        case "below the grid":
+            return below_the_grid(rng, count)
+        case "chosen":
+            return 0 * chosen(1)[0][:, 0], *chosen(count)
+        case "negative zeros":
+            return signs(rng, 1)[:, 0], *negative_zeros(rng, count)
+        case "zero products":
+            return start, *zero_products(rng, count)
+        case "window":
+            return normal(rng, 1, 1e-15)[:, 0], *window(rng, count)
         case "special":
             return (
                 sprinkled(rng, normal(rng, 1), 0.5)[:, 0],
@@ -118,7 +187,7 @@ def blocks(kind: str, rng: np.random.Generator, count: int) -> tuple[Words, Word
 
 KINDS = (
     "normal", "half zeros", "all zeros", "cancelling", "short", "spread", "grid", "subnormal", "large", "overflow",
-    "special", "any",
+    "sparse", "chosen", "below the grid", "negative zeros", "zero products", "window", "special", "any",
 )  # fmt: skip
 
 
