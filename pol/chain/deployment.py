@@ -85,18 +85,23 @@ RULES = GameRules()
 def deploy(wallet: Wallet, treasury: ChecksumAddress, rules: GameRules = RULES) -> Deployment:
     """Deploy the protocol; ``treasury`` is credited what no party gets."""
     block = wallet.connection.block_number()
-    beacon = _deploy(wallet, "BlockBeacon")
-    market = _deploy(wallet, "TaskMarket", beacon, treasury)
-    one_step = _deploy(wallet, "OneStep")
-    starts = _deploy(wallet, "Starts")
+    beacon = deploy_contract(wallet, "BlockBeacon")
+    market = deploy_contract(wallet, "TaskMarket", beacon, treasury)
+    one_step = deploy_contract(wallet, "OneStep")
+    starts = deploy_contract(wallet, "Starts")
     graces = (rules.replay_grace, rules.move_grace)
-    game = _deploy(wallet, "DisputeGame", market, one_step, starts, rules.bits, *graces)
+    game = deploy_contract(wallet, "DisputeGame", market, one_step, starts, rules.bits, *graces)
     binding = TaskMarket(wallet.connection, market)
     wallet.send(binding.function("setGame", game))
     return Deployment(wallet.connection.chain_id, beacon, market, one_step, starts, game, treasury, block)
 
 
-def _deploy(wallet: Wallet, name: str, *arguments: str | int) -> ChecksumAddress:
+def deploy_contract(wallet: Wallet, name: str, *arguments: str | int) -> ChecksumAddress:
+    """Deploy one contract of the package; its address.
+
+    Raises:
+        OperationalError: the node fails, or reports no address.
+    """
     built = artifact(name)
     contract = wallet.connection.web3.eth.contract(abi=built["abi"], bytecode=built["bytecode"])
     address = wallet.deploy(contract, *arguments)["contractAddress"]

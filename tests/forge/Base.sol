@@ -47,6 +47,7 @@ interface Vm {
     function expectRevert(bytes4 selector) external;
     function expectRevert(bytes calldata data) external;
     function expectPartialRevert(bytes4 selector) external;
+    function fee(uint256 baseFee) external;
     function getBlockTimestamp() external view returns (uint256);
     function getRecordedLogs() external returns (Log[] memory);
     function label(address account, string calldata name) external;
