@@ -13,42 +13,32 @@ contract LearningLogGas is Base {
 
     LearningLog private logs = new LearningLog();
     bytes32 private id;
-    bytes32[] private path;
-    Demand private demanded;
-    Chunk private chunk;
+    bytes32 private root;
+    uint64 private deadline;
 
     function setUp() public {
         vm.warp(1_800_000_000);
         vm.deal(address(this), 100 ether);
         id = logs.open{value: 1 ether}(RUN, 1 days, 30 days, 0);
-        chunk.name = "optimizer/state/128/exp_avg";
-        chunk.form = abi.encodePacked(hex"020102", uint32(2 ** 13), uint32(2 ** 13));
-        chunk.leaf = new bytes(256);
-        chunk.count = 1024;
-        bytes32 hash = keccak256(abi.encodePacked(uint8(0), chunk.leaf));
+        Chunk memory chunk = _chunk();
         // Position and leaf 0: every sibling is on the right.
-        for (uint256 i = 0; i < 20; ++i) {
-            chunk.branch.push(bytes32(i));
-            hash = keccak256(abi.encodePacked(uint8(1), hash, bytes32(i)));
+        bytes32 hash = keccak256(abi.encodePacked(uint8(0), chunk.leaf));
+        for (uint256 i = 0; i < chunk.branch.length; ++i) {
+            hash = keccak256(abi.encodePacked(uint8(1), hash, chunk.branch[i]));
         }
         hash = keccak256(abi.encodePacked(chunk.form, hash));
         hash = keccak256(abi.encodePacked(uint8(13), uint16(chunk.name.length), chunk.name, hash));
-        for (uint256 i = 0; i < 10; ++i) {
-            chunk.entryBranch.push(bytes32(i));
-            hash = keccak256(abi.encodePacked(uint8(1), hash, bytes32(i)));
+        for (uint256 i = 0; i < chunk.entryBranch.length; ++i) {
+            hash = keccak256(abi.encodePacked(uint8(1), hash, chunk.entryBranch[i]));
         }
-        hash = keccak256(abi.encodePacked(uint8(12), chunk.count, hash));
-        hash = sha256(abi.encodePacked(uint8(0), hash));
-        for (uint256 i = 0; i < 16; ++i) {
-            chunk.logPath.push(bytes32(i));
-            hash = sha256(abi.encodePacked(uint8(1), hash, bytes32(i)));
+        hash = sha256(abi.encodePacked(uint8(0), keccak256(abi.encodePacked(uint8(12), chunk.count, hash))));
+        for (uint256 i = 0; i < chunk.logPath.length; ++i) {
+            hash = sha256(abi.encodePacked(uint8(1), hash, chunk.logPath[i]));
         }
-        logs.post(id, SIZE, hash, path);
-        uint64 deadline = uint64(vm.getBlockTimestamp()) + 1 days;
-        demanded = Demand(id, hash, SIZE, 0, 0, 0, address(this), deadline, 1 ether);
+        root = hash;
+        logs.post(id, SIZE, hash, new bytes32[](0));
+        deadline = uint64(vm.getBlockTimestamp()) + 1 days;
         logs.demand{value: 1 ether}(id, 0, 0, 0);
-        // From 2^16 entries to one more: the old root and one leaf.
-        path.push("new leaf");
     }
 
     function test_log_open() public {
@@ -57,9 +47,11 @@ contract LearningLogGas is Base {
     }
 
     function test_log_post() public {
-        bytes32 root = sha256(abi.encodePacked(uint8(1), demanded.logRoot, path[0]));
+        bytes32[] memory path = new bytes32[](1);
+        path[0] = "new leaf";
+        bytes32 longer = sha256(abi.encodePacked(uint8(1), root, path[0]));
         _cool();
-        logs.post(id, SIZE + 1, root, path);
+        logs.post(id, SIZE + 1, longer, path);
     }
 
     function test_log_demand() public {
@@ -68,16 +60,30 @@ contract LearningLogGas is Base {
     }
 
     function test_log_answer() public {
-        (Demand memory d, Chunk memory c) = (demanded, chunk);
+        (Demand memory d, Chunk memory c) = (_demanded(), _chunk());
         _cool();
         logs.answer(d, c);
     }
 
     function test_log_expire() public {
-        Demand memory d = demanded;
+        Demand memory d = _demanded();
         vm.warp(d.deadline + 1);
         _cool();
         logs.expire(d);
+    }
+
+    function _demanded() private view returns (Demand memory) {
+        return Demand(id, root, SIZE, 0, 0, 0, address(this), deadline, 1 ether);
+    }
+
+    function _chunk() private pure returns (Chunk memory chunk) {
+        chunk.name = "optimizer/state/128/exp_avg";
+        chunk.form = abi.encodePacked(hex"020102", uint32(2 ** 13), uint32(2 ** 13));
+        chunk.leaf = new bytes(256);
+        chunk.count = 1024;
+        chunk.branch = new bytes32[](20);
+        chunk.entryBranch = new bytes32[](10);
+        chunk.logPath = new bytes32[](16);
     }
 
     function _cool() private {
