@@ -27,6 +27,7 @@ from pol.training import newest, saved_state, signing
 from pol.training import record as learning_record
 from pol.training.background import Background, Staging
 from pol.training.record import GIVEN, LearningRecord, RecordedCheckpoint
+from pol.training.rehearsal import Rehearsal
 from pol.training.state import components
 from pol.training.state.random_state import Generator, RandomSources
 from pol.training.state.trainer_state import Stateful, TrainerState
@@ -72,6 +73,9 @@ class Recorder:
         key: Ed25519PrivateKey | str | Path | None = None,
         entropy: Callable[[int], bytes] = os.urandom,
     ):
+        self._rehearsal = Rehearsal.of(os.environ)
+        if self._rehearsal is not None:
+            store, every, key = self._rehearsal.store, self._rehearsal.every, None
         if every < 1:
             raise ProtocolError(f"a checkpoint every {every} steps makes no sense: give 1 or more")
         if not 1 <= full_every <= saved_state.MAX_UPDATES:
@@ -119,6 +123,8 @@ class Recorder:
         state = dict(found.components)
         self.steps = self._recorded = int(state.pop(PROGRESS)["steps"])
         self.state.load(state)
+        if self._rehearsal is not None:
+            self._rehearsal.note_restored(state, self.state.components())
         return self.epoch
 
     def batches(self, loader: Iterable[Batch]) -> Iterator[Batch]:
@@ -141,6 +147,8 @@ class Recorder:
             self._background.check()
         if self.steps % self.every == 0:
             self._checkpoint()
+        if self._rehearsal is not None:
+            self._rehearse(self._rehearsal)
 
     def flush(self) -> None:
         """Wait until what has been recorded is stored.
@@ -173,6 +181,13 @@ class Recorder:
             self.close()
         else:
             self.flush()
+
+    def _rehearse(self, rehearsal: Rehearsal) -> None:
+        """What `pol doctor` asks for after a step."""
+        rehearsal.note(self.steps, self.state)
+        if rehearsal.is_over(self.steps):
+            self.flush()
+            rehearsal.end(self.steps)
 
     def _checkpoint(self) -> None:
         """Record the state as it is now; the copy is taken before this returns."""
