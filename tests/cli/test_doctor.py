@@ -30,7 +30,7 @@ def program(arguments: list[str], variables: Mapping[str, str]) -> None:
     runpy.run_path(arguments[0], run_name="__main__")
 
 
-def examined(folder: Path, *arguments: str, steps: int = 16) -> Examination:
+def examined(folder: Path, *arguments: str, steps: int = 12) -> Examination:
     def run(variables: Mapping[str, str]) -> Ended:
         process = PROCESSES.Process(target=program, args=(list(arguments), dict(variables)))
         process.start()
@@ -50,7 +50,7 @@ def test_a_right_trainer_is_exact(tmp_path: Path) -> None:
     assert (found.verdict, found.advice, found.step) == (EXACT, (), None), said(found)
     assert found.resumed_from is not None
     assert found.killed_at is not None
-    assert found.resumed_from < found.killed_at < found.steps == 16
+    assert found.resumed_from < found.killed_at < found.steps == 12
     assert any("random/python" in note for note in found.notes)
 
 
@@ -59,12 +59,27 @@ def test_a_right_trainer_is_exact(tmp_path: Path) -> None:
     [
         ("scheduler", {"optimizer"}, ["optimizer/state/param_groups/0/lr", "scheduler=scheduler"]),
         ("teacher", {"parameters", "optimizer"}, ["module teacher (main in trainer.py)", "parts={'teacher'"]),
-        ("generator", {"parameters"}, ["generator noise (main in trainer.py)", "generators={'noise'"]),
+        pytest.param(
+            "generator",
+            {"parameters"},
+            ["generator noise (main in trainer.py)", "generators={'noise'"],
+            marks=pytest.mark.slow,
+        ),
         ("loader", {"random"}, ["doesn't see the data", "recorder.batches(loader)"]),
-        ("attribute", {"parameters"}, ["attribute calls of the model", "buffer"]),
+        pytest.param("attribute", {"parameters"}, ["attribute calls of the model", "buffer"], marks=pytest.mark.slow),
         ("gradients", {"parameters"}, ["gradients that add up", "gradients=True"]),
-        ("part", {"parameters"}, ["gain doesn't come back as it was", "load_state_dict of gain"]),
-        ("data", {"cursor"}, ["batches after the resumption are others", "generator data.source (main in trainer.py)"]),
+        pytest.param(
+            "part",
+            {"parameters"},
+            ["gain doesn't come back as it was", "load_state_dict of gain"],
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            "data",
+            {"cursor"},
+            ["batches after the resumption are others", "generator data.source (main in trainer.py)"],
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_what_is_missing_is_named(tmp_path: Path, fault: str, components: set[str], words: list[str]) -> None:
@@ -78,6 +93,7 @@ def test_what_is_missing_is_named(tmp_path: Path, fault: str, components: set[st
     assert all(word in said(found) for word in words), said(found)
 
 
+@pytest.mark.slow
 def test_what_is_lost_without_effect_on_the_record_is_named(tmp_path: Path) -> None:
     """An average of the weights that nothing reads yet: all recorded steps are equal, and it is lost all the same."""
     found = examined(tmp_path, str(TRAINER), "average")
@@ -89,7 +105,7 @@ def test_what_is_lost_without_effect_on_the_record_is_named(tmp_path: Path) -> N
     ("fault", "step", "words"),
     [
         ("time", 1, ["the model differs", "noise (main in trainer.py) is a generator in another state"]),
-        ("unseeded", 0, ["torch.manual_seed"]),
+        pytest.param("unseeded", 0, ["torch.manual_seed"], marks=pytest.mark.slow),
     ],
 )
 def test_a_trainer_that_is_not_deterministic_is_told_so(

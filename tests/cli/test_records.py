@@ -148,7 +148,7 @@ def test_check_finds_another_document_and_another_log(copy: Path) -> None:
     assert pol("check", copy) == Said(1, match="states another log")
 
 
-def test_inspect_tells_what_a_record_holds(runs: Path) -> None:
+def test_inspect_tells_what_a_record_holds(runs: Path, tmp_path: Path) -> None:
     found = json.loads(pol("inspect", runs / "a", "--json").out)
     assert (found["kind"], found["interval"], len(found["checkpoints"])) == ("pol/learning-record", EVERY, 6)
     newest = found["newest"]
@@ -161,7 +161,7 @@ def test_inspect_tells_what_a_record_holds(runs: Path) -> None:
     assert json.loads(pol("inspect", runs / "a", digest, "--json").out)["step"] == EVERY
     assert "momentum: 0.5" in pol("inspect", runs / "a").out
     assert pol("inspect", runs / "a", "00" * 32) == Said(2, match="can't read object")
-    assert pol("inspect", runs) == Said(2, match="no learning record; if it is a store of tasks")
+    assert pol("inspect", tmp_path) == Said(2, match="no learning record; if it is a store of tasks")
 
 
 def test_inspect_knows_tasks_and_learning_proofs() -> None:
