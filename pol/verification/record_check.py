@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from pol.commitments.keccak import keccak256
 from pol.errors import OperationalError, ProtocolError
-from pol.training import canonical_json
+from pol.training import canonical_json, lineage
 from pol.training import record as learning_record
 from pol.training.record import DOCUMENT_LIMIT, HEAD, LearningRecord, RecordedCheckpoint
 from pol.training.recorded_run import RecordedRun
@@ -97,16 +97,30 @@ def check_checkpoints(subject: Subject) -> Iterator[Finding]:
         yield Finding("checkpoint", f"{left} others", Outcome.SKIPPED, "not drawn by --sample")
 
 
+def check_start(subject: Subject) -> Iterator[Finding]:
+    """Where the first weights come from, one finding for each training of the chain, or what is wrong with it."""
+    try:
+        levels = lineage.of_record(subject.store, subject.record)
+    except (ProtocolError, OperationalError) as error:
+        outcome = Outcome.BAD if isinstance(error, ProtocolError) else Outcome.UNSEEN
+        yield Finding("start", str(subject.record.start.get("kind")), outcome, str(error))
+        return
+    for level in levels:
+        counts = f"{len(level.taken)} tensors from the base, {len(level.drawn)} drawn, {len(level.rest)} others"
+        detail = "its author's own: nothing says where the weights come from" if level.kind == "given" else counts
+        outcome = Outcome.SKIPPED if level.kind == "given" else Outcome.GOOD
+        yield Finding("start", f"{level.kind}, {level.document[:16]}", outcome, detail)
+
+
 def check_rest(subject: Subject) -> Iterator[Finding]:
     """What a look at a store doesn't show; said, so that nobody takes it for checked."""
     record = subject.record
-    yield Finding("start", str(record.start.get("kind")), Outcome.SKIPPED, "whatever checkpoint 0 is said to be")
     if record.heads:
         yield Finding("signatures", f"{len(record.heads)} heads", Outcome.SKIPPED, "no key was given to check them")
     yield Finding("training", "steps between checkpoints", Outcome.SKIPPED, "it takes a replay")
 
 
-CHECKS: Sequence[Check] = (check_log, check_checkpoints, check_rest)
+CHECKS: Sequence[Check] = (check_log, check_checkpoints, check_start, check_rest)
 
 
 def _require_checkpoint(run: RecordedRun, checkpoint: RecordedCheckpoint) -> str:
