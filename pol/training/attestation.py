@@ -6,7 +6,7 @@ Source: https://github.com/in-toto/attestation, spec/v1/statement.md; docs/spec/
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
@@ -14,7 +14,6 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from pol.errors import ProtocolError
 from pol.training import canonical_json, dsse, saved_state
 from pol.training.record import LearningRecord
-from pol.training.saved_state import SavedState
 from pol.training.store import Store
 
 Statement: TypeAlias = dict[str, Any]
@@ -51,7 +50,7 @@ def statement(store: Store, record: LearningRecord) -> Statement:
         saved = saved_state.load_document(store, checkpoint.object)
         if (saved.step, saved.root) != (checkpoint.step, checkpoint.root):
             raise ProtocolError(f"the checkpoint of step {checkpoint.step} isn't the one in the log")
-        for name in _files(saved, checkpoint.object):
+        for name in (checkpoint.object, *saved_state.files(saved)):
             if name not in subjects:
                 subjects[name] = _sha256(store, name)
         found = next((e.content.hex() for e in saved.entries if e.name == ENVIRONMENT), None)
@@ -101,14 +100,6 @@ def require_matches(found: Statement, store: Store, record: LearningRecord) -> N
     """
     if found != statement(store, record):
         raise ProtocolError("the statement isn't about this record and these files")
-
-
-def _files(saved: SavedState, document: str) -> Iterator[str]:
-    yield document
-    if saved.data.get("form") == saved_state.FULL:
-        yield f"{saved.root.hex()}.safetensors"
-    elif saved.data.get("form") == saved_state.UPDATES:
-        yield str(saved.data["object"])
 
 
 def _sha256(store: Store, name: str) -> str:

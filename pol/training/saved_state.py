@@ -150,6 +150,18 @@ def load(store: Store, saved: SavedState) -> CompleteState:
     return CompleteState(arrays, saved.documents)
 
 
+def files(saved: SavedState) -> list[str]:
+    """Names of the store's files that hold the tensors of a checkpoint, without those of its bases.
+
+    Raises:
+        ProtocolError: they are stored in an unknown form.
+    """
+    form = saved.data.get("form")
+    if form == FULL:
+        return [f"{saved.root.hex()}.safetensors"]
+    return sharded_files.names(saved.data) if form == sharded_files.FORM else [_update(saved).digest("object")]
+
+
 def bases(store: Store, saved: SavedState) -> list[SavedState]:
     """The checkpoint and those that it is an update of, newest first; the last one is stored in full.
 

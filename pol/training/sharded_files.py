@@ -78,6 +78,16 @@ def describe(root: bytes, files: Iterable[Sequence[Rows]]) -> dict[str, Any]:
     }
 
 
+def names(data: Mapping[str, Any]) -> list[str]:
+    """The names of the files.
+
+    Raises:
+        ProtocolError: malformed.
+    """
+    fields = canonical_json.Fields(dict(data), "the data of the checkpoint", ["form", "files"])
+    return [_file(item)[0] for item in fields.items("files")]
+
+
 def read(store: Store, types: Mapping[str, ArrayType], data: Mapping[str, Any]) -> dict[str, Array]:
     """The arrays put together from all files. Their roots are still to be checked.
 

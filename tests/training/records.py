@@ -1,6 +1,7 @@
 """A small learning record made by the real recorder: four checkpoints of a linear model."""
 
 from pathlib import Path
+from typing import Any
 
 import torch
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -13,12 +14,12 @@ KEY = Ed25519PrivateKey.from_private_bytes(b"\x01" * 32)
 OTHER_KEY = Ed25519PrivateKey.from_private_bytes(b"\x02" * 32)
 
 
-def train(store: str, steps: int, key: Ed25519PrivateKey | Path | str | None = KEY, every: int = 2) -> LearningRecord:
+def train(store: str, steps: int, key: Ed25519PrivateKey | Path | str | None = KEY, **options: Any) -> LearningRecord:
     """Go on until `steps` steps are done."""
     torch.manual_seed(0)
     model = nn.Linear(40, 5)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
-    recorder = Recorder(store, model, optimizer, every=every, key=key, asynchronous=False)
+    recorder = Recorder(store, model, optimizer, every=2, key=key, asynchronous=False, **options)
     recorder.resume()
     while recorder.steps < steps:
         optimizer.zero_grad()

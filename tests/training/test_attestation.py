@@ -15,8 +15,11 @@ from securesystemslib.dsse import Envelope as PeerEnvelope
 from securesystemslib.exceptions import VerificationError
 from securesystemslib.signer import CryptoSigner, SSlibKey
 
+from pol.commitments.complete_state import Entry, complete_root
 from pol.errors import ProtocolError
-from pol.training import attestation, dsse
+from pol.training import attestation, dsse, saved_state, sharded_files
+from pol.training.saved_state import SavedState
+from pol.training.sharded_files import Rows
 from pol.training.store import Store
 
 PUBLIC = KEY.public_key()
@@ -96,9 +99,10 @@ def test_base64_of_either_kind_and_no_other() -> None:
             dsse.Envelope.decode(text)
 
 
-def test_a_record_as_a_statement(tmp_path: Path) -> None:
+@pytest.mark.parametrize("updates", [False, True])
+def test_a_record_as_a_statement(tmp_path: Path, updates: bool) -> None:
     store = Store(f"file://{tmp_path}")
-    record = train(store.url, 5)
+    record = train(store.url, 5, updates=updates)
     envelope = attestation.attest(store, record, KEY)
     PeerEnvelope.from_dict(json.loads(envelope)).verify([peer_key(PUBLIC.public_bytes_raw())], 1)
     found = attestation.verify(envelope, [PUBLIC])
@@ -115,9 +119,19 @@ def test_a_record_as_a_statement(tmp_path: Path) -> None:
     assert [e["from_step"] for e in predicate["environments"]] == [0]
     with pytest.raises(ProtocolError, match="signed by 0"):
         attestation.verify(envelope, [OTHER_KEY.public_key()])
-    longer = train(store.url, 8)
+    longer = train(store.url, 8, updates=updates)
     with pytest.raises(ProtocolError, match="isn't about this record"):
         attestation.require_matches(found, store, longer)
+
+
+def test_files_of_several_processes_are_subjects() -> None:
+    pieces = [[Rows("a")], [Rows("b", 0, 3)], []]
+    entries = (Entry("a", None, bytes(32)),)
+    root = complete_root(entries)
+    saved = SavedState(0, entries, {}, sharded_files.describe(root, pieces))
+    assert saved_state.files(saved) == [sharded_files.file_name(root, held) for held in pieces if held]
+    with pytest.raises(ProtocolError, match="unknown form"):
+        saved_state.files(SavedState(0, entries, {}, {"form": "other"}))
 
 
 def test_statements_about_something_else() -> None:

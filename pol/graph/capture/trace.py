@@ -30,7 +30,7 @@ from pol.graph.capture.decompositions import decompositions
 from pol.graph.capture.functional import Replay
 from pol.graph.capture.loop import Loop
 from pol.graph.capture.optimizer_step import OptimizerStep
-from pol.graph.capture.provenance import PHASE, SOURCE, line_of_error
+from pol.graph.capture.provenance import PHASE, SOURCE, LineRecorder, line_of_error
 from pol.graph.capture.purity import require_equal, require_pure
 from pol.graph.capture.record import data_dependent
 from pol.graph.capture.step import StepInputs, TrainingStep
@@ -71,18 +71,18 @@ def trace_step(
     lines = step.lines
     arguments = inputs.arguments()
     with (
-        quiet(),
+        _quiet(),
         fx_traceback.preserve_node_meta(),
         sdpa_kernel(SDPBackend.MATH),
         torch.backends.mkldnn.flags(enabled=False),
         torch.enable_grad(),
         untouched({**own, "model": model, "loss": loss, "optimizer": optimizer}) as before,
     ):
-        first = traced(step, arguments, None, lines.running)
+        first = _traced(step, arguments, None, lines)
         require_pure(first, before, own, optimizer)
         before.require_unchanged(first_run=True)
         before.settle()
-        again = traced(step, arguments, None, lines.running)
+        again = _traced(step, arguments, None, lines)
         before.require_unchanged(first_run=False)
         require_equal(first, again)
         _settle_sources(first)
@@ -93,13 +93,13 @@ def trace_step(
             # Copies, so that updates in place stay inside the graph and become ordinary values.
             return Replay(first).run(*(tensor.clone() for tensor in tensors))
 
-        second = traced(torch.func.functionalize(replay), flat, decompositions(), lines.running)
+        second = _traced(torch.func.functionalize(replay), flat, decompositions(), lines)
     second.graph.eliminate_dead_code()
     return TracedStep(second, list(inputs.optimizer))
 
 
 @contextmanager
-def quiet() -> Iterator[None]:
+def _quiet() -> Iterator[None]:
     """Tracing internals warn about their own deprecated parts and log errors that also come as exceptions."""
     names = [name for name in logging.root.manager.loggerDict if name.partition(".")[0] == "torch"]
     loggers = [logging.getLogger(name) for name in names]
@@ -115,10 +115,7 @@ def quiet() -> Iterator[None]:
             logger.disabled = was
 
 
-def traced(
-    function: Callable[..., Any], arguments: Sequence[Any], table: Any, running: Callable[[], str]
-) -> GraphModule:
-    """The graph of a function; ``running`` says what runs where no line of the user's is to be found."""
+def _traced(function: Callable[..., Any], arguments: Sequence[Any], table: Any, lines: LineRecorder) -> GraphModule:
     maker = make_fx(
         function, decomposition_table=table, tracing_mode="fake", _allow_non_fake_inputs=True, record_module_stack=False
     )
@@ -127,7 +124,7 @@ def traced(
     except PolError:
         raise
     except Exception as error:
-        raise _refusal(error, line_of_error(error.__traceback__) or running()) from error
+        raise _refusal(error, line_of_error(error.__traceback__) or lines.running()) from error
     if not isinstance(graph, GraphModule):
         raise AssertionError("make_fx gave no graph")
     return graph
