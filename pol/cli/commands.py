@@ -1,25 +1,29 @@
-"""The verbs of ``pol``."""
+"""The verbs of ``pol``. Each is imported when it is called: some need torch or a chain, and most need neither."""
 
 from __future__ import annotations
+
+import importlib
+from typing import cast
 
 import click
 
 from pol import __version__
-from pol.cli.bench import bench
-from pol.cli.demo import demo
-from pol.cli.dispute import dispute
-from pol.cli.log import log
-from pol.cli.replay import replay
+
+VERBS = ("bench", "check", "commit", "demo", "diff", "dispute", "doctor", "inspect", "log", "replay")
+"""``pol VERB`` is the command of this name in the module ``pol.cli.VERB``."""
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+class _Verbs(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted({*VERBS, *self.commands})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in VERBS:
+            return super().get_command(ctx, cmd_name)
+        return cast(click.Command, getattr(importlib.import_module(f"pol.cli.{cmd_name}"), cmd_name))
+
+
+@click.group(cls=_Verbs, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="pol")
 def commands() -> None:
     """Proof of learning: pay strangers to train a neural network and know that the training was done."""
-
-
-commands.add_command(bench)
-commands.add_command(demo)
-commands.add_command(dispute)
-commands.add_command(log)
-commands.add_command(replay)

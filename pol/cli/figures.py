@@ -190,6 +190,7 @@ def record_figures() -> dict[str, Figure]:
     keccak = max((name for name in speeds if name.startswith("keccak ")), key=speeds.__getitem__)
     ours = speeds["commit_1"]
     shares = recording.overheads()
+    updates = recording.update_bytes()
     return {
         "mutations": Figure(sum(mutations.made.values()), "changes"),
         "mutations_missed": Figure(len(mutations.missed), "changes"),
@@ -206,6 +207,11 @@ def record_figures() -> dict[str, Figure]:
             f"commit_vs_{peer}": Figure(ours / speeds[peer], "times", f"{peer}, one core", ours / speeds[peer])
             for peer in ("sha256sum", "sha256", "blake3", "copy")
             if peer in speeds
+        },
+        "updates_vs_full": Figure(updates.pop("all"), "of the bytes of full checkpoints"),
+        **{
+            f"updates_vs_full_{component}": Figure(share, "of the bytes of full checkpoints")
+            for component, share in updates.items()
         },
         "commit_memory": Figure(recording.memory(), "of a state of 1.6 GB, beyond it"),
     }

@@ -77,6 +77,8 @@ class DistributedRecorder(Recorder):
     ):
         if options.get("updates") or options.get("asynchronous"):
             raise UnsupportedError("a checkpoint of several processes is stored in full, while the training waits")
+        if options.get("start") is not None or options.get("task") is not None:
+            raise UnsupportedError("start= and task= are for one process: load the weights first, on all processes")
         model = model.module if isinstance(model, DistributedDataParallel) else model
         super().__init__(store, model, optimizer, **{**options, "asynchronous": False})
         self._group = group

@@ -102,6 +102,11 @@ class Recording(Callback):  # type: ignore[misc]  # lightning declares no types 
             self._catch_up(self.recorder)
             self.recorder.close()
 
+    def on_exception(self, trainer: Trainer, pl_module: LightningModule, exception: BaseException) -> None:
+        """Waits until what has been recorded is stored: whoever catches the error may resume in this process."""
+        if self.recorder is not None:
+            self.recorder.flush()
+
     def between_batches(self) -> Recorder:
         """Record, or put back, the state; called before a batch is drawn."""
         if self.recorder is None:

@@ -1,5 +1,6 @@
 """Canonical JSON documents (RFC 8785), decoded strictly: one document has one encoding."""
 
+import collections
 import json
 import re
 from collections.abc import Iterable
@@ -39,14 +40,14 @@ def decode(data: bytes, what: str) -> Document:
     return document
 
 
-def parse(data: bytes, what: str) -> Any:
-    """What ``data`` says in any encoding of JSON.
+def parse(data: bytes, what: str, *, unique: bool = False) -> Any:
+    """What ``data`` says in any encoding of JSON; ``unique``: only if it is UTF-8 and no object has a key twice.
 
     Depth is counted before the parser sees the bytes: it recurses in C, and a stranger's document must not be able to
     crash a process in which some library has raised the recursion limit.
 
     Raises:
-        ProtocolError: not JSON, or nested deeper than `MAX_DEPTH`.
+        ProtocolError: not JSON, nested deeper than `MAX_DEPTH`, or a key twice.
     """
     depth = 0
     for bracket in _BRACKET.finditer(_STRING.sub(b"", data)):
@@ -54,9 +55,17 @@ def parse(data: bytes, what: str) -> Any:
         if depth > MAX_DEPTH:
             raise ProtocolError(f"{what} isn't valid JSON: nested deeper than {MAX_DEPTH}")
     try:
-        return json.loads(data)
+        return json.loads(data.decode(), object_pairs_hook=_distinct) if unique else json.loads(data)
     except ValueError as error:
         raise ProtocolError(f"{what} isn't valid JSON: {error}") from error
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> Document:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        counts = collections.Counter(key for key, _ in pairs)
+        raise ValueError(f"the key {counts.most_common(1)[0][0]!r} stands there twice")
+    return found
 
 
 class Fields:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from pol.arithmetic.primitives import Words
 from pol.commitments.log import CheckpointLog
@@ -11,7 +12,10 @@ from pol.commitments.tensor import state_root
 from pol.errors import ProtocolError
 from pol.training import canonical_json, checkpoint
 from pol.training.store import Store
-from pol.training.task import LoadedTask
+
+if TYPE_CHECKING:
+    # The start of a task may be the end of a proof: at run time the task is what imports.
+    from pol.training.task import LoadedTask
 
 VERSION = 1
 DOCUMENT_LIMIT = 1 << 28
@@ -113,9 +117,19 @@ def load(store: Store, digest: str, task: LoadedTask) -> LearningProof:
         ProtocolError: another task's proof, a missing checkpoint, a wrong root.
         OperationalError: the store failed.
     """
-    proof = LearningProof.decode(store.get(digest, limit=DOCUMENT_LIMIT))
+    proof = decode(store, digest)
     require_proof_of(proof, task)
     return proof
+
+
+def decode(store: Store, digest: str) -> LearningProof:
+    """The learning proof with this digest, of whatever task.
+
+    Raises:
+        ProtocolError: it isn't one.
+        OperationalError: the store failed.
+    """
+    return LearningProof.decode(store.get(digest, limit=DOCUMENT_LIMIT))
 
 
 def load_checkpoint(store: Store, task: LoadedTask, entry: Checkpoint) -> list[Words]:

@@ -10,9 +10,7 @@ import torch
 import pol.execution.torch_random  # noqa: F401  # gives the draws their numbers
 from pol.errors import UnsupportedError
 from pol.graph.capture.randomness import CounterRandomness, seed_words
-
-INITIALISATION = 2**32 - 1
-"""The step at which initialisation draws; no training gets there."""
+from pol.training import initialisation
 
 
 class TaskRandomness:
@@ -37,7 +35,7 @@ class TaskRandomness:
         Raises:
             UnsupportedError: the number isn't one of a step.
         """
-        if not 0 <= number < INITIALISATION:
+        if not 0 <= number < initialisation.STEP:
             raise UnsupportedError(f"step {number} is not in 0 .. 2^32-2")
         with CounterRandomness(torch.tensor(number), self._seed):
             yield
@@ -45,7 +43,7 @@ class TaskRandomness:
     @contextmanager
     def initialisation(self) -> Iterator[None]:
         """Draws of no step; a second such context goes on where the first one ended."""
-        mode = CounterRandomness(torch.tensor(INITIALISATION), self._seed)
+        mode = CounterRandomness(torch.tensor(initialisation.STEP), self._seed)
         mode.ordinal = self._initialised
         try:
             with mode:

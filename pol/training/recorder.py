@@ -15,22 +15,28 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from torch import nn
 from torch.optim import Optimizer
 
 from pol.commitments.complete_state import CompleteState
-from pol.errors import ProtocolError
-from pol.training import newest, saved_state, signing
+from pol.errors import ProtocolError, UnsupportedError
+from pol.training import newest, saved_state, signing, task_trail
 from pol.training import record as learning_record
 from pol.training.background import Background, Staging
+from pol.training.base import FromTask, StartOfRecord
+from pol.training.learning_proof import LearningProof
 from pol.training.record import GIVEN, LearningRecord, RecordedCheckpoint
+from pol.training.rehearsal import Rehearsal
+from pol.training.solver import environment
 from pol.training.state import components
 from pol.training.state.random_state import Generator, RandomSources
 from pol.training.state.trainer_state import Stateful, TrainerState
 from pol.training.store import Store
+from pol.training.task import LoadedTask
+from pol.training.task_trail import TaskTrail
 
 Batch = TypeVar("Batch")
 PROGRESS = "progress"
@@ -44,6 +50,9 @@ class Recorder:
     and then hashed and stored beside the training; False keeps no second copy of the state, and the training waits.
     updates: checkpoints hold what changed since the one before, with every ``full_every``-th one in full; the state is
     then kept in memory twice beside the training.
+    start: what a new run begins with, if not with what the model holds: `pol.training.base.from_record` and
+    `from_initialisation`. task: what the loop trains; the model gets its initial state, a checkpoint is due every
+    interval, and `learning_proof` gives the proof at the end.
     key: signs the head of the log whenever the record is published; a key or its PEM file. entropy: where the run's
     name comes from; for tests.
 
@@ -59,7 +68,7 @@ class Recorder:
         model: nn.Module,
         optimizer: Optimizer | None = None,
         *,
-        every: int = 100,
+        every: int | None = None,
         scheduler: Stateful | None = None,
         scaler: Stateful | None = None,
         parts: Mapping[str, Stateful] | None = None,
@@ -68,10 +77,22 @@ class Recorder:
         asynchronous: bool = True,
         updates: bool = False,
         full_every: int = 10,
-        start: Mapping[str, Any] = GIVEN,
+        start: StartOfRecord | None = None,
+        task: LoadedTask | None = None,
         key: Ed25519PrivateKey | str | Path | None = None,
         entropy: Callable[[int], bytes] = os.urandom,
     ):
+        interval = 100 if task is None else task.document.interval
+        every = interval if every is None else every
+        if task is not None and every != interval:
+            raise ProtocolError(
+                f"the task asks for a checkpoint every {interval} steps, not every {every}: leave it out"
+            )
+        if task is not None and start is not None:
+            raise ProtocolError("a task says what it begins with: leave out the start")
+        self._rehearsal = Rehearsal.of(os.environ)
+        if self._rehearsal is not None:
+            store, every, key = self._rehearsal.store, self._rehearsal.every, None
         if every < 1:
             raise ProtocolError(f"a checkpoint every {every} steps makes no sense: give 1 or more")
         if not 1 <= full_every <= saved_state.MAX_UPDATES:
@@ -79,12 +100,16 @@ class Recorder:
         self.store = store if isinstance(store, Store) else Store(store)
         given = {"optimizer": optimizer, "scheduler": scheduler, "scaler": scaler, **(parts or {})}
         stateful = {name: part for name, part in given.items() if part is not None}
+        if reserved := stateful.keys() & {PROGRESS, task_trail.COMPONENT}:
+            raise UnsupportedError(f"{sorted(reserved)[0]!r} can't be the name of a part: choose another identifier")
         self.state = TrainerState(model, stateful, RandomSources(generators), gradients=gradients)
+        self._trail = None if task is None else TaskTrail(self.store, task, self.state.updated("optimizer"))
+        self._start: StartOfRecord | None = start if task is None else FromTask(task)
         self._key = None if key is None else signing.load_key(key)
         self.every = every
         self.steps = 0
         self._recorded = -1
-        self.record = LearningRecord(entropy(32), start, every, ())
+        self.record = LearningRecord(entropy(32), GIVEN, every, ())
         self._background = Background() if asynchronous else None
         self._staging, self._base_staging = Staging(), Staging()
         self._updates = updates
@@ -107,7 +132,12 @@ class Recorder:
         self.store.clean()
         found = newest.load(self.store)
         if found is None:
+            if self._start is not None:
+                start = self._start.begin(self.state.model, self.store)
+                self.record = dataclasses.replace(self.record, start=start)
             self._checkpoint()
+            if self._trail is not None:
+                self.flush()  # what doesn't fit the task is said before the training begins
             return self.epoch
         self.record = found.record
         signing.require_signer(self.record, self._key)
@@ -118,7 +148,11 @@ class Recorder:
             )
         state = dict(found.components)
         self.steps = self._recorded = int(state.pop(PROGRESS)["steps"])
+        if self._trail is not None:
+            self._trail.load(state.pop(task_trail.COMPONENT, None))
         self.state.load(state)
+        if self._rehearsal is not None:
+            self._rehearsal.note_restored(state, self.state.components())
         return self.epoch
 
     def batches(self, loader: Iterable[Batch]) -> Iterator[Batch]:
@@ -141,6 +175,8 @@ class Recorder:
             self._background.check()
         if self.steps % self.every == 0:
             self._checkpoint()
+        if self._rehearsal is not None:
+            self._rehearse(self._rehearsal)
 
     def flush(self) -> None:
         """Wait until what has been recorded is stored.
@@ -162,6 +198,18 @@ class Recorder:
         self.flush()
         return self.record
 
+    def learning_proof(self) -> tuple[str, LearningProof]:
+        """The learning proof of the task, once all of its steps are done; its digest and itself. For the market.
+
+        Raises:
+            ProtocolError: no task is recorded, or its training isn't finished.
+            OperationalError: the store failed.
+        """
+        if self._trail is None:
+            raise ProtocolError("only the training of a task has a learning proof: give the recorder the task=")
+        self.flush()
+        return self._trail.proof(environment())
+
     def __enter__(self) -> Recorder:
         return self
 
@@ -173,6 +221,13 @@ class Recorder:
             self.close()
         else:
             self.flush()
+
+    def _rehearse(self, rehearsal: Rehearsal) -> None:
+        """What `pol doctor` asks for after a step."""
+        rehearsal.note(self.steps, self.state)
+        if rehearsal.is_over(self.steps):
+            self.flush()
+            rehearsal.end(self.steps)
 
     def _checkpoint(self) -> None:
         """Record the state as it is now; the copy is taken before this returns."""
@@ -191,6 +246,8 @@ class Recorder:
         return components.encode({**self.state.components(), PROGRESS: {"steps": self.steps}})
 
     def _store(self, steps: int, state: CompleteState) -> None:
+        if self._trail is not None:
+            state = self._trail.record(steps, state)
         base = self._base
         if base is not None and base.updates + 1 >= self._full_every:
             base = None

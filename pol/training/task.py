@@ -5,10 +5,11 @@ Loading checks each claim that the document makes, so that what a solver trains 
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from typing import Protocol
 
 from pol.arithmetic.primitives import Words
+from pol.commitments.keccak import keccak256
 from pol.commitments.program import program_hash
 from pol.commitments.tensor import constants_root, state_root, tensor_root
 from pol.errors import ProtocolError
@@ -19,9 +20,10 @@ from pol.graph.step_program import StepProgram
 from pol.graph.types import DType, TensorType
 from pol.graph.work import step_work
 from pol.training import canonical_json, checkpoint
+from pol.training.start import MAX_LEVELS, SEED_CONSTANT, Level, Start, State, require
 from pol.training.store import Store
 
-VERSION = 1
+VERSION = 2
 DOCUMENT_LIMIT = 1 << 20
 PROGRAM_LIMIT = 1 << 30
 ORDER = "order"
@@ -57,7 +59,7 @@ class Task:
 
     ``program``, ``names``, ``aten``, ``constants`` and ``initial_state`` are digests of stored objects; the hash and
     the roots are the commitments that the chain knows. ``work`` is the work estimate of one step, in the units of
-    pol.graph.work. ``model`` and ``optimizer`` are for people.
+    pol.graph.work. ``start`` says where the initial state comes from. ``model`` and ``optimizer`` are for people.
     """
 
     program: str
@@ -68,6 +70,7 @@ class Task:
     constants_root: bytes
     initial_state: str
     initial_state_root: bytes
+    start: Start
     steps: int
     interval: int
     work: int
@@ -87,8 +90,10 @@ class Task:
 
     def encode(self) -> bytes:
         """The canonical bytes of the document."""
-        members = {name: value.hex() if isinstance(value, bytes) else value for name, value in asdict(self).items()}
-        return canonical_json.encode({**members, "work": str(self.work), "kind": "pol/task", "version": VERSION})
+        own = {entry.name: getattr(self, entry.name) for entry in fields(self)}
+        members = {name: value.hex() if isinstance(value, bytes) else value for name, value in own.items()}
+        derived = {"start": self.start.document(), "work": str(self.work), "kind": "pol/task", "version": VERSION}
+        return canonical_json.encode({**members, **derived})
 
     @classmethod
     def decode(cls, data: bytes) -> Task:
@@ -98,29 +103,33 @@ class Task:
             ProtocolError: not the canonical bytes of a task.
         """
         names = [*cls.__dataclass_fields__, "kind", "version"]
-        fields = canonical_json.Fields(canonical_json.decode(data, "the task"), "the task", names)
-        if fields.text("kind") != "pol/task" or fields.integer("version") != VERSION:
+        given = canonical_json.Fields(canonical_json.decode(data, "the task"), "the task", names)
+        if given.text("kind") != "pol/task" or given.integer("version") != VERSION:
             raise ProtocolError(f"not a task document of version {VERSION}")
         return cls(
-            program=fields.digest("program"),
-            program_hash=fields.hash("program_hash"),
-            names=fields.digest("names"),
-            aten=fields.digest("aten"),
-            constants=fields.digest("constants"),
-            constants_root=fields.hash("constants_root"),
-            initial_state=fields.digest("initial_state"),
-            initial_state_root=fields.hash("initial_state_root"),
-            steps=fields.integer("steps"),
-            interval=fields.integer("interval"),
-            work=fields.decimal("work", 128),
-            model=fields.text("model"),
-            optimizer=fields.text("optimizer"),
+            program=given.digest("program"),
+            program_hash=given.hash("program_hash"),
+            names=given.digest("names"),
+            aten=given.digest("aten"),
+            constants=given.digest("constants"),
+            constants_root=given.hash("constants_root"),
+            initial_state=given.digest("initial_state"),
+            initial_state_root=given.hash("initial_state_root"),
+            start=Start.of_document(given.object("start")),
+            steps=given.integer("steps"),
+            interval=given.integer("interval"),
+            work=given.decimal("work", 128),
+            model=given.text("model"),
+            optimizer=given.text("optimizer"),
         )
 
 
 @dataclass(frozen=True)
 class LoadedTask:
-    """A task with all its parts, each checked against the document."""
+    """A task with all its parts, each checked against the document.
+
+    ``lineage`` says where its initial state comes from: its own level, then those of its bases, down to the first.
+    """
 
     digest: str
     document: Task
@@ -129,6 +138,7 @@ class LoadedTask:
     aten: AtenGraph
     constants: list[Words]
     initial_state: list[Words]
+    lineage: tuple[Level, ...]
 
     @property
     def slot_types(self) -> list[TensorType]:
@@ -142,12 +152,20 @@ class LoadedTask:
 
 
 def publish(
-    store: Store, capture: CapturedStep, *, steps: int, interval: int, model: str = "", optimizer: str = ""
+    store: Store,
+    capture: CapturedStep,
+    *,
+    steps: int,
+    interval: int,
+    model: str = "",
+    optimizer: str = "",
+    start: Start = Start(),  # noqa: B008  # immutable
 ) -> tuple[str, Task]:
     """Store a captured training step as a task; the digest of its document and the document.
 
     Raises:
-        ProtocolError: steps isn't a multiple of interval, or the order table isn't one row per step.
+        ProtocolError: steps isn't a multiple of interval, the order table isn't one row per step, or the captured state
+            isn't what ``start`` says.
         OperationalError: the store failed.
     """
     program, names = capture.program, capture.names
@@ -162,25 +180,32 @@ def publish(
         constants_root=constants_root(program.constants, capture.constants),
         initial_state=store.put(checkpoint.encode(names.slots, slot_types, capture.state)),
         initial_state_root=state_root(slot_types, capture.state),
+        start=start,
         steps=steps,
         interval=interval,
         work=step_work(program),
         model=model,
         optimizer=optimizer,
     )
-    return store.put(task.encode()), task
+    document = task.encode()
+    state = State(names.slots, slot_types, capture.state, _seed(names, capture.constants))
+    require(store, keccak256(document).hex(), start, state, lambda base: load(store, base, levels=MAX_LEVELS - 1))
+    return store.put(document), task
 
 
-def load(store: Store, digest: str) -> LoadedTask:
+def load(store: Store, digest: str, *, levels: int = MAX_LEVELS) -> LoadedTask:
     """The task whose document has this digest, with everything that it says recomputed.
 
     The ATen graph is lowered again and must give the published program, byte for byte: native training and canonical
-    replay can't be different computations.
+    replay can't be different computations. If it goes on from another training, the task of that one is loaded too, and
+    so on down to the first; ``levels`` bounds how many.
 
     Raises:
         ProtocolError: something in it is wrong.
         OperationalError: an object is missing or can't be read.
     """
+    if levels < 1:
+        raise ProtocolError(f"task {digest} stands on more trainings than are followed: {MAX_LEVELS} at most")
     task = Task.decode(store.get(digest, limit=DOCUMENT_LIMIT))
     data = store.get(task.program, limit=PROGRAM_LIMIT)
     program = StepProgram.from_bytes(data)
@@ -198,13 +223,19 @@ def load(store: Store, digest: str) -> LoadedTask:
     slot_types = [slot.type for slot in program.slots]
     state = checkpoint.decode(store.get(task.initial_state), names.slots, slot_types)
     _require(state_root(slot_types, state) == task.initial_state_root, "the root of its initial state is wrong")
-    return LoadedTask(digest, task, program, names, aten, constants, state)
+    first = State(names.slots, slot_types, state, _seed(names, constants))
+    lineage = require(store, digest, task.start, first, lambda base: load(store, base, levels=levels - 1))
+    return LoadedTask(digest, task, program, names, aten, constants, state, lineage)
 
 
 def order_root(program: StepProgram, names: Names, constants: list[Words]) -> bytes:
     """The root of the order table: row t holds the indices of the samples that step t sees."""
     index = _order_index(names)
     return tensor_root(program.constants[index], constants[index])
+
+
+def _seed(names: Names, constants: list[Words]) -> Words | None:
+    return constants[names.constants.index(SEED_CONSTANT)] if SEED_CONSTANT in names.constants else None
 
 
 def _require_order(program: StepProgram, names: Names, steps: int) -> None:

@@ -58,14 +58,16 @@ def train(store: str, stop: int | None = None, seed: int = 0, seeded_order: bool
 
 
 @pytest.mark.parametrize("seeded_order", [True, False])
-@pytest.mark.parametrize("stops", [[5], [6], [7], [15, 4, 3]])
-def test_a_run_that_was_cut_ends_with_the_same_roots(tmp_path: Path, stops: list[int], seeded_order: bool) -> None:
+def test_a_run_that_was_cut_ends_with_the_same_roots(tmp_path: Path, seeded_order: bool) -> None:
+    """Cut before the first checkpoint, after an epoch, in the middle of one; resumed by a script without the seed."""
     whole = train(f"file://{tmp_path}/whole", seeded_order=seeded_order)
-    for stop in stops:
-        train(f"file://{tmp_path}/cut", stop, seeded_order=seeded_order)
-    cut = train(f"file://{tmp_path}/cut", seed=9, seeded_order=seeded_order)
     assert whole is not None
-    assert cut is not None
-    assert [c.step for c in cut.checkpoints] == [0, 3, 6, 9, 12]
-    assert [c.root for c in cut.checkpoints] == [c.root for c in whole.checkpoints]
-    assert len({c.root for c in cut.checkpoints}) == 5
+    for number, stops in enumerate(([5], [7], [15, 4, 3])):
+        store = f"file://{tmp_path}/cut{number}"
+        for stop in stops:
+            assert train(store, stop, seeded_order=seeded_order) is None
+        cut = train(store, seed=9, seeded_order=seeded_order)
+        assert cut is not None
+        assert [c.step for c in cut.checkpoints] == [0, 3, 6, 9, 12]
+        assert [c.root for c in cut.checkpoints] == [c.root for c in whole.checkpoints]
+        assert len({c.root for c in cut.checkpoints}) == 5

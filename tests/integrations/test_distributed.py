@@ -12,27 +12,38 @@ from pol.training import newest, saved_state
 from pol.training import record as learning_record
 from pol.training.store import Store
 
-SCRIPT = Path(__file__).parent / "two_processes.py"
+SCRIPT = Path(__file__).parent / "processes.py"
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The stores of both kinds of training; what the processes assert themselves has held."""
-    folder = tmp_path_factory.mktemp("processes")
-    environment = {**os.environ, "WORLD_SIZE": "2", "OMP_NUM_THREADS": "1"}
+def run(folder: Path, count: int) -> None:
+    """What the processes assert themselves has held when this returns."""
     processes = [
         subprocess.Popen(
             [sys.executable, SCRIPT, folder],
-            env={**environment, "RANK": str(rank)},
+            env={**os.environ, "WORLD_SIZE": str(count), "RANK": str(rank), "OMP_NUM_THREADS": "1"},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
         )
-        for rank in range(2)
+        for rank in range(count)
     ]
     outputs = [process.communicate(timeout=300)[0] for process in processes]
-    assert [process.returncode for process in processes] == [0, 0], "\n".join(outputs)
+    assert [process.returncode for process in processes] == [0] * count, "\n".join(outputs)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The stores of both kinds of training on two processes."""
+    folder = tmp_path_factory.mktemp("processes")
+    run(folder, 2)
     return folder
+
+
+@pytest.mark.slow
+def test_three_processes(tmp_path: Path) -> None:
+    """DistributedDataParallel arranges its buckets in the first pass, and they fix the order in which three numbers are
+    added: exact only if that pass lies before the recorder begins (docs/guides/integrations.md)."""
+    run(tmp_path, 3)
 
 
 def test_one_process_reads_what_two_have_stored(folder: Path) -> None:
@@ -40,7 +51,7 @@ def test_one_process_reads_what_two_have_stored(folder: Path) -> None:
     store = Store(f"file://{folder}/sharded_cut")
     found = newest.load(store)
     assert found is not None
-    assert found.components["parameters"]["0.weight"].shape == (17, 8)
+    assert found.components["parameters"]["0.weight"].shape == (1009, 8)
     assert found.components["average"]["state"]["value"].shape == (17, 9)
     assert [type(ranks) for ranks in found.components["random"]["ranks"]] == [dict, dict]
     saved = saved_state.load_document(store, found.record.checkpoints[-1].object)

@@ -84,7 +84,7 @@ def train(
 ) -> LearningRecord | None:
     """7 batches of 10 in an epoch, two to a step: 4 steps an epoch, the last one of a single batch."""
     lightning.seed_everything(0, verbose=False)
-    recording = Recording(f"file://{folder}/{store}", every=3, asynchronous=False)
+    recording = Recording(f"file://{folder}/{store}", every=3)
     data = Data()
     options = {
         "accelerator": "cpu", "max_epochs": 3, "accumulate_grad_batches": 2, "precision": "bf16-mixed",
@@ -104,25 +104,28 @@ def train(
     return recording.recorder.close()
 
 
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> LearningRecord:
+    record = train(tmp_path_factory.mktemp("whole"), "whole")
+    assert record is not None
+    return record
+
+
 @pytest.mark.parametrize("stops", [[2], [5], [4, 8], [11]])
-def test_a_run_that_was_cut_ends_with_the_same_roots(tmp_path: Path, stops: list[int]) -> None:
-    whole = train(tmp_path, "whole")
+def test_a_run_that_was_cut_ends_with_the_same_roots(tmp_path: Path, whole: LearningRecord, stops: list[int]) -> None:
     for stop in stops:
         train(tmp_path, "cut", stop)
     cut = train(tmp_path, "cut")
-    assert whole is not None
     assert cut is not None
     assert [c.step for c in cut.checkpoints] == [0, 3, 6, 9, 12]
     assert [c.root for c in cut.checkpoints] == [c.root for c in whole.checkpoints]
     assert len({c.root for c in cut.checkpoints}) == 5
 
 
-def test_a_finished_run_goes_on_where_it_ended(tmp_path: Path) -> None:
+def test_a_finished_run_goes_on_where_it_ended(tmp_path: Path, whole: LearningRecord) -> None:
     """More epochs than were planned: the same as if they had been planned."""
-    whole = train(tmp_path, "whole")
     assert train(tmp_path, "parts", max_epochs=1) is not None
     parts = train(tmp_path, "parts")
-    assert whole is not None
     assert parts is not None
     assert [c.step for c in parts.checkpoints] == [0, 3, 4, 6, 9, 12]
     assert parts.checkpoints[-1].root == whole.checkpoints[-1].root

@@ -73,24 +73,31 @@ def make(folder: Path, **changes: Any) -> Trainer:
 def train(folder: Path, store: str, stop: int | None = None, draw: int = 0, **changes: Any) -> LearningRecord | None:
     trainer = make(folder, **changes)
     torch.manual_seed(draw)
-    recording = Recording(trainer, f"file://{folder}/{store}", every=3, asynchronous=False)
+    recording = Recording(trainer, f"file://{folder}/{store}", every=3)
     if stop is not None:
         trainer.add_callback(StopAt(stop))
         with pytest.raises(Stop):
             trainer.train(resume_from_checkpoint=recording.resume())
+        if recording.recorder is not None:
+            recording.recorder.flush()
         return None
     trainer.train(resume_from_checkpoint=recording.resume())
     assert recording.recorder is not None
     return recording.recorder.close()
 
 
-@pytest.mark.parametrize("stops", [[2], [5], [4, 8], [11]])
-def test_a_run_that_was_cut_ends_with_the_same_roots(tmp_path: Path, stops: list[int]) -> None:
-    whole = train(tmp_path, "whole")
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> LearningRecord:
+    record = train(tmp_path_factory.mktemp("whole"), "whole")
+    assert record is not None
+    return record
+
+
+@pytest.mark.parametrize("stops", [[5], [4, 8], [11]])
+def test_a_run_that_was_cut_ends_with_the_same_roots(tmp_path: Path, whole: LearningRecord, stops: list[int]) -> None:
     for stop in stops:
         train(tmp_path, "cut", stop)
     cut = train(tmp_path, "cut", draw=5)
-    assert whole is not None
     assert cut is not None
     assert [c.step for c in cut.checkpoints] == [0, 3, 6, 9, 12]
     assert [c.root for c in cut.checkpoints] == [c.root for c in whole.checkpoints]

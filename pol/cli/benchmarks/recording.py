@@ -9,7 +9,9 @@ import statistics
 import subprocess
 import tempfile
 import time
+import uuid
 import warnings
+from collections import Counter
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from pathlib import Path
@@ -21,8 +23,10 @@ from torch.distributed.checkpoint.state_dict_saver import async_save
 
 from pol.cli.benchmarks.models import GPT, GPTSize, next_token_loss
 from pol.commitments.array import Array, ArrayType, ElementType, array_root
+from pol.training import saved_state
 from pol.training.recorder import Recorder
 from pol.training.state import components
+from pol.training.store import Store
 
 SIZE = GPTSize(vocabulary=8192, block=256, layers=6, heads=6, width=384)
 BATCH, STEPS = 4, 50
@@ -163,6 +167,38 @@ def memory(size: int = 3 << 29) -> float:
     """Bytes beyond the state itself that a root over `size` bytes of tensors takes, as a share of the state."""
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         return pool.apply(_memory, (size,))
+
+
+def update_bytes(checkpoints: int = 30, every: int = 10) -> dict[str, float]:
+    """Bytes of updates over bytes of the same arrays in full: a GPT trained with AdamW, a checkpoint every ten steps.
+
+    By component, and ``all``; checkpoints that are stored in full, every tenth, count as they are.
+    """
+    torch.manual_seed(0)
+    model = GPT(GPTSize(vocabulary=512, block=64, layers=2, heads=4, width=128))
+    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4)
+    store = Store(f"memory://pol-bench-{uuid.uuid4().hex}")
+    recorder = Recorder(store, model, optimizer, every=every, updates=True, asynchronous=False)
+    recorder.resume()
+    for _ in range((checkpoints - 1) * every):
+        # A language in which each token follows from the one before, mostly: there is something to learn.
+        first = torch.randint(0, 512, (8, 1))
+        tokens = (first * 5 ** torch.arange(65) + torch.randint(0, 2, (8, 65))) % 512
+        optimizer.zero_grad()
+        next_token_loss(model(tokens[:, :-1]), tokens[:, 1:]).backward()  # type: ignore[no-untyped-call]  # torch declares no types
+        optimizer.step()
+        recorder.step()
+    stored, full = Counter[str](), Counter[str]()
+    for checkpoint in recorder.close().checkpoints:
+        saved = saved_state.load_document(store, checkpoint.object)
+        for name, type_ in saved.types.items():
+            full[name.split("/")[0]] += type_.nbytes
+            if saved.data["form"] == saved_state.FULL:
+                stored[name.split("/")[0]] += type_.nbytes
+        for part in saved.data.get("arrays", []):
+            stored[part["name"].split("/")[0]] += part["bytes"]
+    shares = {name: stored[name] / full[name] for name in full if full[name]}
+    return {"all": stored.total() / full.total(), **shares}
 
 
 def _memory(size: int) -> float:

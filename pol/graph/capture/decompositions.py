@@ -22,6 +22,7 @@ def decompositions() -> Mapping[Any, Callable[..., Any]]:
         aten.new_empty.default: lambda tensor, size, **options: _zeros(size, **{"dtype": tensor.dtype, **options}),
         aten.cat.default: _cat,
         aten.copy.default: _copied,
+        aten.zero.default: _zeros_like,
     }
 
 

@@ -30,7 +30,7 @@ from pol.graph.capture.decompositions import decompositions
 from pol.graph.capture.functional import Replay
 from pol.graph.capture.loop import Loop
 from pol.graph.capture.optimizer_step import OptimizerStep
-from pol.graph.capture.provenance import PHASE, SOURCE, LineRecorder, line_of_error
+from pol.graph.capture.provenance import PHASE, SOURCE, line_of_error
 from pol.graph.capture.purity import require_equal, require_pure
 from pol.graph.capture.record import data_dependent
 from pol.graph.capture.step import StepInputs, TrainingStep
@@ -71,18 +71,18 @@ def trace_step(
     lines = step.lines
     arguments = inputs.arguments()
     with (
-        _quiet(),
+        quiet(),
         fx_traceback.preserve_node_meta(),
         sdpa_kernel(SDPBackend.MATH),
         torch.backends.mkldnn.flags(enabled=False),
         torch.enable_grad(),
         untouched({**own, "model": model, "loss": loss, "optimizer": optimizer}) as before,
     ):
-        first = _traced(step, arguments, None, lines)
+        first = traced(step, arguments, None, lines.running)
         require_pure(first, before, own, optimizer)
         before.require_unchanged(first_run=True)
         before.settle()
-        again = _traced(step, arguments, None, lines)
+        again = traced(step, arguments, None, lines.running)
         before.require_unchanged(first_run=False)
         require_equal(first, again)
         _settle_sources(first)
@@ -93,13 +93,13 @@ def trace_step(
             # Copies, so that updates in place stay inside the graph and become ordinary values.
             return Replay(first).run(*(tensor.clone() for tensor in tensors))
 
-        second = _traced(torch.func.functionalize(replay), flat, decompositions(), lines)
+        second = traced(torch.func.functionalize(replay), flat, decompositions(), lines.running)
     second.graph.eliminate_dead_code()
     return TracedStep(second, list(inputs.optimizer))
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """Tracing internals warn about their own deprecated parts and log errors that also come as exceptions."""
     names = [name for name in logging.root.manager.loggerDict if name.partition(".")[0] == "torch"]
     loggers = [logging.getLogger(name) for name in names]
@@ -115,7 +115,10 @@ def _quiet() -> Iterator[None]:
             logger.disabled = was
 
 
-def _traced(function: Callable[..., Any], arguments: Sequence[Any], table: Any, lines: LineRecorder) -> GraphModule:
+def traced(
+    function: Callable[..., Any], arguments: Sequence[Any], table: Any, running: Callable[[], str]
+) -> GraphModule:
+    """The graph of a function; ``running`` says what runs where no line of the user's is to be found."""
     maker = make_fx(
         function, decomposition_table=table, tracing_mode="fake", _allow_non_fake_inputs=True, record_module_stack=False
     )
@@ -124,7 +127,7 @@ def _traced(function: Callable[..., Any], arguments: Sequence[Any], table: Any, 
     except PolError:
         raise
     except Exception as error:
-        raise _refusal(error, line_of_error(error.__traceback__) or lines.running()) from error
+        raise _refusal(error, line_of_error(error.__traceback__) or running()) from error
     if not isinstance(graph, GraphModule):
         raise AssertionError("make_fx gave no graph")
     return graph

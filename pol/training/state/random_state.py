@@ -21,8 +21,8 @@ class RandomSources:
     """The global generators, and those of one's own under their names."""
 
     def __init__(self, named: Mapping[str, Generator] | None = None):
-        self._named: dict[str, Generator] = dict(named or {})
-        for name, generator in self._named.items():
+        self.named: dict[str, Generator] = dict(named or {})
+        for name, generator in self.named.items():
             if not isinstance(generator, torch.Generator | np.random.Generator):
                 raise UnsupportedError(
                     f"generator {name!r} is a {type(generator).__name__}: give a torch.Generator or a numpy Generator"
@@ -30,8 +30,8 @@ class RandomSources:
 
     def register(self, name: str, generator: Generator) -> None:
         """Follow one more generator, unless it is followed already."""
-        if all(generator is not known for known in self._named.values()):
-            self._named[name] = generator
+        if all(generator is not known for known in self.named.values()):
+            self.named[name] = generator
 
     def state(self) -> dict[str, Any]:
         """All of it, as plain data and tensors."""
@@ -41,7 +41,7 @@ class RandomSources:
             "python": {"version": version, "words": np.array(words, np.uint32), "gauss": gauss},
             "numpy": numpy_state,
             "torch": torch.get_rng_state(),
-            "named": {name: _state_of(generator) for name, generator in self._named.items()},
+            "named": {name: _state_of(generator) for name, generator in self.named.items()},
         }
         if torch.cuda.is_available() and torch.cuda.is_initialized():  # type: ignore[no-untyped-call]  # torch declares no types
             state["cuda"] = list(torch.cuda.get_rng_state_all())
@@ -65,7 +65,7 @@ class RandomSources:
         random.setstate((python["version"], tuple(int(word) for word in python["words"]), python["gauss"]))
         np.random.set_state(state["numpy"])
         torch.set_rng_state(state["torch"])
-        for name, generator in self._named.items():
+        for name, generator in self.named.items():
             if name not in state["named"]:
                 continue
             if isinstance(generator, torch.Generator):

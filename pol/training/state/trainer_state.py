@@ -82,6 +82,12 @@ class TrainerState:
             components[name] = {"state": part.state_dict(), "names": _names(part, parameters)}
         return components
 
+    def updated(self, name: str) -> list[str]:
+        """The names of the parameters that an optimizer updates, in the order in which it counts them."""
+        parameters, _ = _unique(self.model.named_parameters(remove_duplicate=False))
+        groups = _names(self.parts[name], parameters) if name in self.parts else []
+        return [parameter for group in groups for parameter in group]
+
     def load(self, components: Mapping[str, Any]) -> None:
         """Put a state into the objects; random generators last.
 

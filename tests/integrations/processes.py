@@ -1,4 +1,4 @@
-"""A training on two processes that is recorded, cut and resumed; run by test_distributed.py as RANK 0 and 1."""
+"""A training on some processes that is recorded, cut and resumed; test_distributed.py runs one per rank."""
 
 import os
 import sys
@@ -30,7 +30,7 @@ class Average:
 
     def __init__(self, weight: Tensor):
         self.weight = weight
-        mesh = init_device_mesh("cpu", (2,))
+        mesh = init_device_mesh("cpu", (dist.get_world_size(),))
         self.value = distribute_tensor(torch.zeros(17, 9), mesh, [Shard(1)])
 
     def update(self) -> None:
@@ -47,10 +47,14 @@ class Average:
         self.value = state["value"]
 
 
-def train(store: str, sharded: bool, stop: int | None = None) -> LearningRecord | None:
-    """Dropout with generators that differ, a shuffled sampler, a schedule; 17 rows on two processes."""
+def train(store: str, sharded: bool, stop: int | None = None, warm: bool = False) -> LearningRecord | None:
+    """Dropout with generators that differ, a shuffled sampler, a schedule; rows that no number of processes divides.
+
+    `warm`: a pass before the recorder begins, in which DistributedDataParallel arranges its buckets.
+    """
     torch.manual_seed(0)
-    model: nn.Module = nn.Sequential(nn.Linear(8, 17), nn.Dropout(0.2), nn.Linear(17, 33), nn.ReLU(), nn.Linear(33, 1))
+    layers = [nn.Linear(8, 1009), nn.Dropout(0.2), nn.Linear(1009, 33), nn.ReLU(), nn.Linear(33, 1)]
+    model: nn.Module = nn.Sequential(*layers)
     if sharded:
         for layer in (model[0], model[2], model[4]):
             fully_shard(layer)
@@ -66,8 +70,11 @@ def train(store: str, sharded: bool, stop: int | None = None) -> LearningRecord 
     data = TensorDataset(x, x.sum(1, keepdim=True))
     loader = DataLoader(data, batch_size=10, sampler=DistributedSampler(data))
 
+    if warm:
+        model(x[:2]).sum().backward()
+        optimizer.zero_grad()
     recorder = DistributedRecorder(store, model, optimizer, every=3, scheduler=scheduler, parts={"average": average})
-    for _ in range(recorder.resume(), STEPS // 4):
+    for _ in range(recorder.resume(), -(-STEPS // len(loader))):
         for inputs, targets in recorder.batches(loader):
             loss = ((model(inputs) - targets) ** 2).mean()
             optimizer.zero_grad()
@@ -108,28 +115,43 @@ class Failing(Store):
         raise OperationalError("no space left")
 
 
-def main(folder: str) -> None:
-    rank = int(os.environ["RANK"])
-    dist.init_process_group(
-        "gloo", init_method=f"file://{folder}/meet", rank=rank, world_size=2, timeout=timedelta(seconds=60)
-    )
-    for sharded in (True, False):
-        kind = f"file://{folder}/{'sharded' if sharded else 'replicas'}"
-        whole = train(f"{kind}_whole", sharded)
-        assert train(f"{kind}_cut", sharded, 5) is None
-        cut = train(f"{kind}_cut", sharded)
-        assert whole is not None
-        assert cut is not None
-        assert [c.step for c in cut.checkpoints] == [0, 3, 6, 9, 12]
-        assert [c.root for c in cut.checkpoints] == [c.root for c in whole.checkpoints]
-        assert len({c.root for c in cut.checkpoints}) == 5
+def cut(folder: str, kind: str, sharded: bool, warm: bool = False) -> list[bool]:
+    """Cut in the middle of an epoch and resumed: for each checkpoint, whether its root is the uninterrupted run's."""
+    whole = train(f"file://{folder}/{kind}_whole", sharded, warm=warm)
+    assert train(f"file://{folder}/{kind}_cut", sharded, 5, warm) is None
+    resumed = train(f"file://{folder}/{kind}_cut", sharded, warm=warm)
+    assert whole is not None
+    assert resumed is not None
+    assert [c.step for c in resumed.checkpoints] == [0, 3, 6, 9, 12]
+    assert len({c.root for c in resumed.checkpoints}) == 5
+    return [a.root == b.root for a, b in zip(whole.checkpoints, resumed.checkpoints, strict=True)]
+
+
+def two(folder: str, rank: int) -> None:
+    assert cut(folder, "sharded", sharded=True) == [True] * 5
+    assert cut(folder, "replicas", sharded=False) == [True] * 5
     url = f"file://{folder}/failing"
     recorder = DistributedRecorder(Failing(url) if rank else Store(url), fully_shard(nn.Linear(8, 8)))
     with pytest.raises(OperationalError, match="process 1: no space left"):
         recorder.resume()  # on both: or one would wait for ever
     assert newest.load(Store(url)) is None
+
+
+def three(folder: str) -> None:
+    assert cut(folder, "sharded", sharded=True) == [True] * 5
+    assert cut(folder, "warm", sharded=False, warm=True) == [True] * 5
+    assert cut(folder, "cold", sharded=False) == [True, True, False, False, False]
+
+
+def main(folder: str, rank: int, count: int) -> None:
+    meet = f"file://{folder}/meet"
+    dist.init_process_group("gloo", init_method=meet, rank=rank, world_size=count, timeout=timedelta(seconds=60))
+    if count == 2:
+        two(folder, rank)
+    else:
+        three(folder)
     dist.destroy_process_group()
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1], int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]))

@@ -1,0 +1,175 @@
+"""`pol commit`, `check`, `diff` and `inspect` on learning records."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from command import Said, pol
+from safetensors.torch import save_file
+from torch import nn
+from trained import honest
+
+from pol.training import Recorder
+from pol.training.record import HEAD
+
+STEPS, EVERY = 10, 2
+
+
+def record(folder: Path, change: Callable[[int, torch.optim.Optimizer], None] = lambda *_: None) -> nn.Module:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(4, 6), nn.BatchNorm1d(6), nn.Linear(6, 1))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.5)
+    batches = [torch.randn(5, 4) for _ in range(STEPS)]
+    recorder = Recorder(f"file://{folder}", model, optimizer, every=EVERY)
+    recorder.resume()
+    for batch in recorder.batches(batches):
+        change(recorder.steps, optimizer)
+        optimizer.zero_grad()
+        model(batch).square().mean().backward()
+        optimizer.step()
+        recorder.step()
+    recorder.close()
+    return model
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two runs; in the second the rate doubles after step 5. And the first one's weights as a file."""
+    folder = tmp_path_factory.mktemp("runs")
+
+    def double(step: int, optimizer: torch.optim.Optimizer) -> None:
+        if step == 5:
+            optimizer.param_groups[0]["lr"] = 0.2
+
+    model = record(folder / "a")
+    record(folder / "b", double)
+    save_file(model.state_dict(), folder / "a.safetensors")
+    return folder
+
+
+@pytest.fixture
+def copy(runs: Path, tmp_path: Path) -> Path:
+    shutil.copytree(runs / "a", tmp_path / "copy")
+    return tmp_path / "copy"
+
+
+def test_diff_finds_the_checkpoint_at_which_two_runs_part(runs: Path) -> None:
+    found = pol("diff", runs / "a", runs / "b", "--json")
+    assert found.code == 1
+    document = json.loads(found.out)
+    assert document["components"] == ["buffers", "optimizer", "parameters"]
+    assert document["values"] == [
+        {"path": "optimizer/state/param_groups/0/lr", "a": "0.1", "b": "0.2", "since_step": 6}
+    ]
+    rows = {row["name"]: row for row in document["tensors"]}
+    # The rate acts on the parameters in the step in which it changes; the momentum and the statistics see it one later.
+    assert rows["parameters/0.weight"]["since_step"] == 6
+    assert rows["optimizer/state/state/0/momentum_buffer"]["since_step"] == 8
+    assert rows["buffers/1.num_batches_tracked"]["since_step"] is None
+    assert rows["parameters/0.weight"]["differing"] > 0
+    assert pol("diff", runs / "a", runs / "b") == Said(1, match="they part at the checkpoint of step 6")
+    assert pol("diff", f"{runs}/a@4", f"{runs}/b@4").code == 0
+    assert pol("diff", f"{runs}/a@6", f"{runs}/b@6").code == 1
+    assert pol("diff", runs / "a", runs / "a").code == 0
+    assert pol("diff", f"{runs}/a@5", runs / "b") == Said(2, match="no checkpoint of step 5: it has 6 from 0 to 10")
+
+
+def test_the_picture_has_a_column_for_each_checkpoint(runs: Path, tmp_path: Path) -> None:
+    assert pol("diff", runs / "a", runs / "b", "--picture", tmp_path / "map.svg").code == 1
+    drawn = (tmp_path / "map.svg").read_text()
+    cells = [f"parameters/0.weight, {step}: " for step in range(0, STEPS + 1, EVERY)]
+    assert [f"{cell}equal" in drawn for cell in cells] == [True, True, True, False, False, False]
+    assert all(cell in drawn for cell in cells)
+
+
+def test_a_record_is_compared_with_a_file_of_its_weights(runs: Path) -> None:
+    found = json.loads(pol("diff", runs / "a", runs / "a.safetensors", "--json").out)
+    assert found["equal"]
+    assert {row["name"] for row in found["tensors"]} >= {"0.weight", "1.running_mean"}
+    assert found["not_compared"] > 0
+    assert pol("diff", runs / "a.safetensors", runs / "b").code == 1
+
+
+def test_commit_and_check_of_a_recorded_checkpoint(runs: Path, tmp_path: Path) -> None:
+    published = json.loads((runs / "a" / HEAD).read_bytes())["checkpoints"]
+    for step, place in ((10, f"{runs}/a"), (4, f"{runs}/a@4"), (4, f"file://{runs}/a@4"), (10, f"{runs}/a/{HEAD}")):
+        document = json.loads(pol("commit", place, "--json", "--out", tmp_path / "c.json").out)
+        assert document["root"] == published[step // EVERY]["root"]
+        assert pol("check", place, tmp_path / "c.json").code == 0
+    found = pol("check", f"{runs}/a@4", tmp_path / "c.json", "--json")
+    assert found.code == 1
+    assert "cursor" in {m["name"] for m in json.loads(found.out)["mismatches"]}
+
+
+def test_check_says_what_it_checked_and_what_not(runs: Path) -> None:
+    found = json.loads(pol("check", runs / "a", "--json").out)
+    assert found["fine"]
+    looked = [f["about"] for f in found["findings"] if f["check"] == "checkpoint" and f["outcome"] == "good"]
+    assert looked == [f"step {step}" for step in range(0, STEPS + 1, EVERY)]
+    assert {f["check"] for f in found["findings"] if f["outcome"] == "not checked"} >= {"training", "start"}
+    samples = [json.loads(pol("check", runs / "a", "--sample", "2", "--seed", str(s), "--json").out) for s in (1, 1, 2)]
+    drawn = [[f["about"] for f in s["findings"] if f["check"] == "checkpoint"] for s in samples]
+    assert drawn[0] == drawn[1] != drawn[2]
+    assert drawn[0][-1] == "4 others"
+    assert pol("check", runs / "a", "--seed", "1") == Said(2, match="--sample")
+    assert pol("check", runs / "a") == Said(0, match="everything that was checked is good")
+
+
+def test_check_finds_what_was_changed(copy: Path) -> None:
+    tensors = sorted(copy.glob("*/*.safetensors"))[2]
+    data = bytearray(tensors.read_bytes())
+    data[-1] ^= 1
+    tensors.write_bytes(data)
+    found = pol("check", copy, "--json")
+    assert found.code == 1
+    bad = [f for f in json.loads(found.out)["findings"] if f["outcome"] == "bad"]
+    assert len(bad) == 1
+    assert tensors.name in bad[0]["detail"]
+    tensors.unlink()
+    found = pol("check", copy, "--json")
+    assert found.code == 2
+    assert [f["outcome"] for f in json.loads(found.out)["findings"]].count("could not look") == 1
+    assert pol("check", copy) == Said(2, match="not everything could be looked at")
+
+
+def test_check_finds_another_document_and_another_log(copy: Path) -> None:
+    head = copy / HEAD
+    published = json.loads(head.read_bytes())
+    first, second = published["checkpoints"][1:3]
+    first["object"], second["object"] = second["object"], first["object"]
+    head.write_text(json.dumps(published, separators=(",", ":"), sort_keys=True))
+    found = json.loads(pol("check", copy, "--json").out)
+    assert [f["about"] for f in found["findings"] if f["outcome"] == "bad"] == ["step 2", "step 4"]
+    first["root"], second["root"] = second["root"], first["root"]
+    head.write_text(json.dumps(published, separators=(",", ":"), sort_keys=True))
+    assert pol("check", copy) == Said(1, match="states another log")
+
+
+def test_inspect_tells_what_a_record_holds(runs: Path, tmp_path: Path) -> None:
+    found = json.loads(pol("inspect", runs / "a", "--json").out)
+    assert (found["kind"], found["interval"], len(found["checkpoints"])) == ("pol/learning-record", EVERY, 6)
+    newest = found["newest"]
+    assert newest["step"] == STEPS
+    assert newest["components"]["parameters"]["tensors"] == 6
+    assert newest["values"]["optimizer"]["state"]["param_groups"]["0"]["momentum"] == "0.5"
+    assert newest["values"]["cursor"]["batch"] == "10"
+    assert json.loads(pol("inspect", f"{runs}/a@4", "--json").out)["values"]["cursor"]["batch"] == "4"
+    digest = found["checkpoints"][1]["document"]
+    assert json.loads(pol("inspect", runs / "a", digest, "--json").out)["step"] == EVERY
+    assert "momentum: 0.5" in pol("inspect", runs / "a").out
+    assert pol("inspect", runs / "a", "00" * 32) == Said(2, match="can't read object")
+    assert pol("inspect", tmp_path) == Said(2, match="no learning record; if it is a store of tasks")
+
+
+def test_inspect_knows_tasks_and_learning_proofs() -> None:
+    training = honest()
+    url = training.store.url
+    task = json.loads(pol("inspect", url, training.task.digest, "--json").out)
+    assert (task["kind"], task["model"]) == ("pol/task", "MLP 64-64-10")
+    proof = json.loads(pol("inspect", url, training.digest, "--json").out)
+    assert (proof["kind"], proof["task"]) == ("pol/learning-proof", training.task.digest)
+    assert len(proof["checkpoints"]) == task["segments"] + 1
+    assert f"{len(proof['checkpoints'])} checkpoints" in pol("inspect", url, training.digest).out

@@ -1,0 +1,121 @@
+"""A small trainer, right as it stands; its argument names one thing that it does wrong."""
+
+from __future__ import annotations
+
+import copy
+import sys
+import time
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils.data import DataLoader, Dataset, TensorDataset
+
+from pol.training import Recorder
+
+FAULTS = (
+    "scheduler",
+    "teacher",
+    "average",
+    "generator",
+    "loader",
+    "time",
+    "attribute",
+    "gradients",
+    "part",
+    "unseeded",
+    "data",
+)
+
+
+class Model(nn.Module):
+    def __init__(self, fault: str) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(nn.Linear(8, 12), nn.BatchNorm1d(12), nn.Dropout(0.2), nn.Linear(12, 1))
+        self.fault = fault
+        self.calls = 0
+        self.register_buffer("counted", torch.zeros((), dtype=torch.int64))
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.calls += self.fault == "attribute"
+        self.counted += 1
+        count = self.calls if self.fault == "attribute" else self.counted
+        scaled: Tensor = self.layers(x) * (1 + 1 / (1 + count))
+        return scaled
+
+
+class Noisy(Dataset[tuple[Tensor, Tensor]]):
+    """Draws from a generator of its own."""
+
+    def __init__(self, data: TensorDataset):
+        self.data = data
+        self.source = torch.Generator().manual_seed(5)
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    def __getitem__(self, index: int) -> tuple[Tensor, Tensor]:
+        x, y = self.data[index]
+        return x + 0.1 * torch.randn(x.shape, generator=self.source), y
+
+
+class Gain:
+    """A factor that grows; `restores` says whether it takes back its state."""
+
+    def __init__(self, restores: bool) -> None:
+        self.value, self.restores = 1.0, restores
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"value": self.value}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        if self.restores:
+            self.value = state["value"]
+
+
+def main(fault: str) -> None:
+    torch.manual_seed(time.time_ns() if fault == "unseeded" else 0)
+    model = Model(fault)
+    teacher, average = copy.deepcopy(model), copy.deepcopy(model)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 40)
+    noise = torch.Generator().manual_seed(time.time_ns() % 2**40 if fault == "time" else 3)
+    gain = Gain(fault != "part")
+    x = torch.randn(70, 8, generator=torch.Generator().manual_seed(1))
+    plain = TensorDataset(x, x.sum(1, keepdim=True))
+    data: Dataset[Any] = Noisy(plain) if fault == "data" else plain
+    loader = DataLoader(data, batch_size=10, shuffle=True)
+    parts = {"gain": gain} | ({} if fault == "teacher" else {"teacher": teacher})
+    parts |= {} if fault == "average" else {"average": average}
+    recorder = Recorder(
+        "memory://never-used",
+        model,
+        optimizer,
+        every=50,
+        scheduler=None if fault == "scheduler" else schedule,
+        parts=parts,
+        generators=None if fault in ("generator", "time") else {"noise": noise},
+    )
+    for _ in range(recorder.resume(), 5):
+        for inputs, targets in loader if fault == "loader" else recorder.batches(loader):
+            noisy = inputs + 0.1 * torch.randn(inputs.shape, generator=noise)
+            with torch.no_grad():
+                taught = teacher(inputs)
+            found = model(noisy)
+            loss = ((found - targets) ** 2).mean() + 0.1 * ((found - taught) ** 2).mean()
+            (loss * gain.value).backward()
+            if fault != "gradients" or recorder.steps % 2:
+                optimizer.step()
+                optimizer.zero_grad()
+            schedule.step()
+            gain.value *= 1.01
+            with torch.no_grad():
+                for copied in (teacher, average):
+                    for mine, its in zip(copied.parameters(), model.parameters(), strict=True):
+                        mine.mul_(0.9).add_(its, alpha=0.1)
+            recorder.step()
+    recorder.close()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,150 @@
+"""Headers of strangers' safetensors files: refused in words, or read as the safetensors package reads them."""
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import safetensors
+from hypothesis import given
+from hypothesis import strategies as st
+from safetensors.numpy import save
+
+from pol.errors import PolError, ProtocolError
+from pol.training.safetensors_file import SafetensorsFile, parse_header
+
+GOOD: dict[str, Any] = {
+    "a": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]},
+    "b": {"dtype": "U8", "shape": [], "data_offsets": [8, 9]},
+    "c": {"dtype": "I64", "shape": [0, 3], "data_offsets": [9, 9]},
+}
+
+
+def header(**changes: Any) -> bytes:
+    return json.dumps(GOOD | changes).encode()
+
+
+def tensor(shape: object = (2,), offsets: object = (0, 8), dtype: object = "F32", **more: object) -> dict[str, object]:
+    return {"dtype": dtype, "shape": shape, "data_offsets": offsets, **more}
+
+
+def test_a_header_is_read() -> None:
+    types, offsets, metadata = parse_header(header(__metadata__={"format": "pt"}) + b"   ", 9, "a file")
+    assert [(n, t.element.name, t.shape) for n, t in types.items()] == [
+        ("a", "F32", (2,)),
+        ("b", "U8", ()),
+        ("c", "I64", (0, 3)),
+    ]
+    assert offsets == {"a": (0, 8), "b": (8, 9), "c": (9, 9)}
+    assert metadata == {"format": "pt"}
+
+
+@pytest.mark.parametrize(
+    ("data", "problem"),
+    [
+        (b"", "doesn't begin with"),
+        (b" " + header(), "doesn't begin with"),
+        (b"{", "isn't valid JSON"),
+        (b'{"a": ' * 100, "nested deeper than 64"),
+        (b'{"\xff": {}}', "isn't valid JSON"),
+        (header().replace(b'"b"', b'"a"'), "the key 'a' stands there twice"),
+        (header().replace(b'"shape": []', b'"shape": [], "shape": []'), "the key 'shape' stands there twice"),
+        (header(__metadata__={"format": 1}), "isn't an object of texts"),
+        (header(__metadata__=[]), "isn't an object of texts"),
+        (header(a=tensor(more=1)), "has the members"),
+        (header(a=[]), "isn't a JSON object"),
+        (header(a=tensor(dtype="F4")), "unknown element type 'F4'"),
+        (header(a=tensor(shape=[2.0])), "an array of integers"),
+        (header(a=tensor(shape=[True, 2])), "an array of integers"),
+        (header(a=tensor(shape=[-2])), "not in 0 .. 2"),
+        (header(a=tensor(shape=[1 << 31, 1 << 31])), "more than 2.40 bytes"),
+        (header(a=tensor(shape=[1 << 31, 1 << 31, 0])), "more than 2.40 bytes"),
+        (header(a=tensor(shape=[1] * 33)), "more than 32 dimensions"),
+        (header(a=tensor(shape=[3])), "12 bytes by its type, 8 by its offsets"),
+        (header(a=tensor(offsets=[8, 0])), "where it begins and where it ends"),
+        (header(a=tensor(offsets=[-8, 0])), "where it begins and where it ends"),
+        (header(a=tensor(offsets=[0, 8, 9])), "where it begins and where it ends"),
+        (header(b=tensor(shape=[], dtype="U8", offsets=[7, 8])), "an overlap at tensor b"),
+        (header(b=tensor(shape=[], dtype="U8", offsets=[10, 11])), "a hole before"),
+        (header(a=tensor(shape=[0], offsets=[0, 0])), "a hole before tensor b"),
+        (header(d=tensor(shape=[1], dtype="U8", offsets=[9, 10])), "end at byte 10 of 9"),
+        (header(**{"": tensor(shape=[0], offsets=[9, 9])}), "expected 1 to 1024"),
+        (header(**{"x\n": tensor(shape=[0], offsets=[9, 9])}), "can't be printed"),
+        (header(**{"\ud800": tensor(shape=[0], offsets=[9, 9])}), "isn't valid Unicode"),
+        (header(**{"n" * 2000: tensor(shape=[0], offsets=[9, 9])}), "has 2000 bytes"),
+    ],
+)
+def test_a_bad_header_is_refused_in_words(data: bytes, problem: str) -> None:
+    with pytest.raises(ProtocolError, match=problem):
+        parse_header(data, 9, "a file")
+
+
+@pytest.mark.parametrize("length", [1, 1 << 20, 100_000_001, 1 << 63, (1 << 64) - 1])
+def test_a_length_that_the_file_does_not_have(tmp_path: Path, length: int) -> None:
+    path = tmp_path / "x.safetensors"
+    path.write_bytes(length.to_bytes(8, "little"))
+    with pytest.raises(ProtocolError, match=f"a header of {length} bytes"):
+        SafetensorsFile(path)
+    path.write_bytes(b"1234567")
+    with pytest.raises(ProtocolError, match="has 7 bytes"):
+        SafetensorsFile(path)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-3, 1 << 66) | st.floats() | st.sampled_from(["F32", "U8", "a", ""]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("abc"), inner, max_size=3),
+    max_leaves=6,
+)
+TENSOR = st.fixed_dictionaries(
+    {
+        "dtype": st.sampled_from(["F32", "U8", "I64", "BOOL", "F4", "C64"]) | JSON,
+        "shape": st.lists(st.integers(0, 4), max_size=3) | JSON,
+        "data_offsets": st.lists(st.integers(0, 40), min_size=2, max_size=2) | JSON,
+    }
+)
+
+
+@given(st.dictionaries(st.text(max_size=3), TENSOR | JSON, max_size=4), st.integers(0, 40))
+def test_nothing_but_our_own_error_comes_out(document: dict[str, Any], size: int) -> None:
+    try:
+        types, offsets, _ = parse_header(json.dumps(document).encode(), size, "a file")
+    except PolError:
+        return
+    assert sum(type_.nbytes for type_ in types.values()) == size
+    assert offsets.keys() == types.keys()
+
+
+def test_what_is_accepted_is_what_the_safetensors_package_reads(tmp_path: Path) -> None:
+    """Valid files with some bytes changed: if ours takes one, the package does, and gives the same bytes."""
+    taken = sum(is_read_alike(tmp_path / "x.safetensors", seed) for seed in range(600))
+    assert 100 < taken < 500
+
+
+def is_read_alike(path: Path, seed: int) -> bool:
+    draw = random.Random(seed)
+    names = ["weight", "bias", "mask", "scale"][: draw.randint(1, 4)]
+    kinds = ["<f4", "<f2", "<i8", "|u1", "<u2"]
+    shapes = [tuple(draw.randint(0, 4) for _ in range(draw.randint(0, 3))) for _ in names]
+    values = {name: np.zeros(shape, draw.choice(kinds)) for name, shape in zip(names, shapes, strict=True)}
+    data = bytearray(save(values, metadata={"format": "np"} if draw.random() < 0.5 else None))
+    end = 8 + int.from_bytes(data[:8], "little")
+    for _ in range(draw.randint(0, 2)):
+        digits = [i for i in range(8, end) if chr(data[i]).isdigit()]
+        at = draw.choice(digits) if draw.random() < 0.7 else draw.randrange(min(len(data), end + 8))
+        data[at] = draw.choice(b'0123456789"{}[],: abF') if at >= 8 else draw.randrange(256)
+    path.unlink(missing_ok=True)  # the file before is still mapped
+    path.write_bytes(data)
+    try:
+        found = SafetensorsFile(path)
+        ours = {name: found.array(name) for name in found.types}
+    except PolError:
+        return False
+    theirs = dict(safetensors.deserialize(bytes(data)))
+    assert ours.keys() == theirs.keys()
+    for name, array in ours.items():
+        assert bytes(array.data) == bytes(theirs[name]["data"])
+        assert list(array.type.shape) == theirs[name]["shape"]
+        assert array.type.element.name == theirs[name]["dtype"]
+    return True
