@@ -86,13 +86,13 @@ def _draw(file: Path, one: Side, other: Side, rows: Sequence[TensorComparison], 
     from pol.verification.tensor_comparison import compare_tensors, recorded_side
 
     if not steps or one.run is None or other.run is None:
-        columns = [Column("difference", rows)]
+        columns, title = [Column("difference", rows)], f"{one.label} and {other.label}"
     else:
-        columns = []
+        columns, title = [], " and ".join(side.label.rpartition("@")[0] for side in (one, other))
         for step in steps:
             sides = recorded_side(one.run, step, one.label), recorded_side(other.run, step, other.label)
             columns.append(Column(str(step), list(compare_tensors(*sides))))
-    write_heat_map(file, f"{one.label} and {other.label}", columns)
+    write_heat_map(file, title, columns)
 
 
 def _table(rows: Sequence[TensorComparison], since: Mapping[str, int], show_all: bool) -> Table:

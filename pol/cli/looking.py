@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable
 from typing import ParamSpec
 
@@ -16,6 +17,7 @@ from pol.errors import OperationalError, UnsupportedError
 
 P = ParamSpec("P")
 FINE, DIFFERS, UNSEEN = 0, 1, 2
+PIPED_WIDTH = 160
 
 
 def looking(command: Callable[P, int]) -> Callable[P, int]:
@@ -32,8 +34,8 @@ def looking(command: Callable[P, int]) -> Callable[P, int]:
 
 
 def console() -> Console:
-    """Where tables go; names of tensors are text, not markup."""
-    return Console(highlight=False, markup=False)
+    """Where tables go; names of tensors are text, not markup. A file or a pipe has room for whole lines."""
+    return Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else PIPED_WIDTH)
 
 
 def shown_bytes(count: int) -> str:

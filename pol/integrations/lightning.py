@@ -20,6 +20,7 @@ import torch
 from pol.errors import ProtocolError, UnsupportedError
 from pol.training import newest
 from pol.training.recorder import Recorder
+from pol.training.rehearsal import store_of
 from pol.training.state.trainer_state import module_state
 from pol.training.store import Store
 
@@ -40,7 +41,7 @@ class Recording(Callback):  # type: ignore[misc]  # lightning declares no types 
     """
 
     def __init__(self, store: Store | str, *, every: int = 100, **options: Any):
-        self.store = store if isinstance(store, Store) else Store(store)
+        self.store = store_of(store)
         self.recorder: Recorder | None = None
         self._every = every
         self._options = options

@@ -23,6 +23,7 @@ from pol.errors import ProtocolError, UnsupportedError
 from pol.integrations.accelerate import sampler_seed, set_sampler_seed
 from pol.training import newest
 from pol.training.recorder import Recorder
+from pol.training.rehearsal import store_of
 from pol.training.state.trainer_state import module_state
 from pol.training.store import Store
 
@@ -49,7 +50,7 @@ class Recording(TrainerCallback):  # type: ignore[misc]  # transformers declares
                 "the trainer's state is spread over several processes: use pol.integrations.distributed in a loop of "
                 "your own"
             )
-        self.store = store if isinstance(store, Store) else Store(store)
+        self.store = store_of(store)
         self.recorder: Recorder | None = None
         self._trainer = trainer
         self._every = every

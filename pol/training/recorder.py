@@ -29,7 +29,7 @@ from pol.training.background import Background, Staging
 from pol.training.base import FromTask, StartOfRecord
 from pol.training.learning_proof import LearningProof
 from pol.training.record import GIVEN, LearningRecord, RecordedCheckpoint
-from pol.training.rehearsal import Rehearsal
+from pol.training.rehearsal import Rehearsal, store_of
 from pol.training.solver import environment
 from pol.training.state import components
 from pol.training.state.random_state import Generator, RandomSources
@@ -92,12 +92,12 @@ class Recorder:
             raise ProtocolError("a task says what it begins with: leave out the start")
         self._rehearsal = Rehearsal.of(os.environ)
         if self._rehearsal is not None:
-            store, every, key = self._rehearsal.store, self._rehearsal.every, None
+            every, key = self._rehearsal.every, None
         if every < 1:
             raise ProtocolError(f"a checkpoint every {every} steps makes no sense: give 1 or more")
         if not 1 <= full_every <= saved_state.MAX_UPDATES:
             raise ProtocolError(f"one checkpoint in {full_every} in full: give 1 to {saved_state.MAX_UPDATES}")
-        self.store = store if isinstance(store, Store) else Store(store)
+        self.store = store_of(store)
         given = {"optimizer": optimizer, "scheduler": scheduler, "scaler": scaler, **(parts or {})}
         stateful = {name: part for name, part in given.items() if part is not None}
         if reserved := stateful.keys() & {PROGRESS, task_trail.COMPONENT}:

@@ -17,10 +17,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-from pol.errors import ProtocolError
+from pol.errors import ProtocolError, UnsupportedError
 from pol.training.commitment import compare
 from pol.training.state import components
 from pol.training.state.trainer_state import TrainerState
+from pol.training.store import Store
 from pol.training.unrecorded import unrecorded
 
 PREFIX = "POL_DOCTOR_"
@@ -50,7 +51,8 @@ class Rehearsal:
         if not all(value.isdecimal() or (not value and name != "EVERY") for name, value in numbers.items()):
             raise ProtocolError(f"{PREFIX}STORE is set, but not with step numbers as `pol doctor` sets them: unset it")
         stop, kill = (int(numbers[name]) if numbers[name] else None for name in ("STOP", "KILL"))
-        report = environ.get(f"{PREFIX}REPORT")
+        # Of several processes, one reports: they would write into each other's lines.
+        report = environ.get(f"{PREFIX}REPORT") if environ.get("RANK", "0") == "0" else None
         return cls(environ[f"{PREFIX}STORE"], int(numbers["EVERY"]), stop, kill, Path(report) if report else None)
 
     def environment(self) -> dict[str, str]:
@@ -65,11 +67,11 @@ class Rehearsal:
         """
         if self.report is None:
             return
-        states = [
-            components.encode({name: value for name, value in found.items() if name not in _BEGUN_LATER}).entries
-            for found in (loaded, now)
-        ]
-        lost = [mismatch.name for mismatch in compare(*states)]
+        states = [{n: value for n, value in found.items() if n not in _BEGUN_LATER} for found in (loaded, now)]
+        try:
+            lost = [m.name for m in compare(*(components.encode(found).entries for found in states))]
+        except UnsupportedError:  # spread over several processes: the steps that follow are compared all the same
+            return
         with self.report.open("a", encoding="utf-8") as file:
             file.write(json.dumps({"lost": lost}) + "\n")
 
@@ -88,3 +90,15 @@ class Rehearsal:
         if step == self.kill:
             os.kill(os.getpid(), signal.SIGKILL)
         raise SystemExit(0)
+
+
+def store_of(store: Store | str) -> Store:
+    """The store of a training: the given one, or that of the rehearsal that it takes part in.
+
+    Raises:
+        OperationalError: there is no such store.
+    """
+    rehearsal = Rehearsal.of(os.environ)
+    if rehearsal is not None:
+        return Store(rehearsal.store)
+    return store if isinstance(store, Store) else Store(store)

@@ -63,9 +63,14 @@ class SafetensorsFile:
         except ProtocolError as error:
             raise ProtocolError(f"{self.path}, tensor {name}: {error}") from error
 
-    def release(self, name: str) -> None:
-        """Say that a tensor isn't needed for now: the system may take its memory back; it reads it again if it is."""
+    def release(self, name: str, first: int = 0, size: int | None = None) -> None:
+        """Say that a tensor, or ``size`` bytes of it from ``first`` on, isn't needed for now.
+
+        The system may take the memory back; it reads the file again if it is needed after all.
+        """
         begin, end = (self._begin + offset for offset in self._offsets[name])
+        begin += first
+        end = end if size is None else min(end, begin + size)
         begin -= begin % mmap.PAGESIZE
         if hasattr(self._map, "madvise") and end > begin:
             self._map.madvise(mmap.MADV_DONTNEED, begin, end - begin)

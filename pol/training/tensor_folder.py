@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from pol.commitments.array import Array, ArrayType, array_root
+from pol.commitments.array import Array, ArrayType
+from pol.commitments.array_parts import describe_part, root_of_parts
 from pol.commitments.complete_state import Entry
 from pol.errors import OperationalError, ProtocolError, UnsupportedError
 from pol.training import canonical_json
@@ -16,6 +17,8 @@ from pol.training.safetensors_file import HEADER_LIMIT, SafetensorsFile
 
 ENDING = ".safetensors"
 INDEX = ".safetensors.index.json"
+PIECE = 1 << 26
+"""Bytes that are hashed at a time; whole leaves."""
 PICKLED = frozenset({".pt", ".pth", ".bin", ".ckpt", ".pkl", ".pickle"})
 _MAGIC = (b"PK\x03\x04", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
 
@@ -53,11 +56,16 @@ class Tensors:
         Raises:
             ProtocolError: a boolean that is neither 0 nor 1.
         """
-        entries = []
-        for name in sorted(self.types, key=str.encode):
-            entries.append(Entry(name, self.types[name], array_root(self.array(name), threads)))
-            self.release(name)
-        return tuple(entries)
+        return tuple(Entry(n, self.types[n], self._root(n, threads)) for n in sorted(self.types, key=str.encode))
+
+    def _root(self, name: str, threads: int) -> bytes:
+        """Piece by piece: a tensor of any size takes the memory of a piece."""
+        data = self.array(name).data
+        parts = []
+        for first in range(0, data.size, PIECE):
+            parts.append(describe_part(first, data[first : first + PIECE], threads))
+            self._files[name].release(name, first, PIECE)
+        return root_of_parts(self.types[name], parts)
 
 
 def open_tensors(path: Path) -> Tensors:

@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from pol.commitments.keccak import keccak256
 from pol.errors import OperationalError, ProtocolError
-from pol.training import canonical_json, lineage
+from pol.training import canonical_json, lineage, signing
 from pol.training import record as learning_record
 from pol.training.record import DOCUMENT_LIMIT, HEAD, LearningRecord, RecordedCheckpoint
 from pol.training.recorded_run import RecordedRun
@@ -88,6 +88,15 @@ def check_log(subject: Subject) -> Iterator[Finding]:
     yield _look("record under its digest", digest, lambda: _require_stored(subject.store, digest))
 
 
+def check_signatures(subject: Subject) -> Iterator[Finding]:
+    """Every signed head is one of this log, by the key in the record; whose key that is, is for the reader to know."""
+    heads = len(subject.record.heads)
+    if not heads:
+        yield Finding("signatures", "no head", Outcome.SKIPPED, "the record isn't signed")
+        return
+    yield _look("signatures", f"{heads} heads", lambda: f"by {signing.verify_heads(subject.record).signer.hex()}")
+
+
 def check_checkpoints(subject: Subject) -> Iterator[Finding]:
     """Each checkpoint: its document is the one in the log, every tensor has its root, and it counts its own steps."""
     for checkpoint in subject.drawn:
@@ -114,13 +123,10 @@ def check_start(subject: Subject) -> Iterator[Finding]:
 
 def check_rest(subject: Subject) -> Iterator[Finding]:
     """What a look at a store doesn't show; said, so that nobody takes it for checked."""
-    record = subject.record
-    if record.heads:
-        yield Finding("signatures", f"{len(record.heads)} heads", Outcome.SKIPPED, "no key was given to check them")
     yield Finding("training", "steps between checkpoints", Outcome.SKIPPED, "it takes a replay")
 
 
-CHECKS: Sequence[Check] = (check_log, check_checkpoints, check_start, check_rest)
+CHECKS: Sequence[Check] = (check_log, check_signatures, check_checkpoints, check_start, check_rest)
 
 
 def _require_checkpoint(run: RecordedRun, checkpoint: RecordedCheckpoint) -> str:

@@ -130,6 +130,16 @@ def test_programs_that_cannot_be_examined(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_the_trainer_of_transformers(tmp_path: Path) -> None:
+    script = str(TRAINER.with_name("trainer_transformers.py"))
+    found = examined(tmp_path / "right", script, "global", str(tmp_path / "out"))
+    assert (found.verdict, found.steps) == (EXACT, 12), said(found)
+    found = examined(tmp_path / "wrong", script, "own", str(tmp_path / "out"))
+    assert found.verdict == NOT_EXACT
+    assert "the batches after the resumption are others" in said(found)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(("fault", "code"), [("none", 0), ("scheduler", 1)])
 def test_the_command(tmp_path: Path, fault: str, code: int) -> None:
     options = ["doctor", "--steps", "12", "--json", "--keep", str(tmp_path), "--"]

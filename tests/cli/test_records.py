@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 from command import Said, pol
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from safetensors.torch import save_file
 from torch import nn
 from trained import honest
@@ -146,6 +147,25 @@ def test_check_finds_another_document_and_another_log(copy: Path) -> None:
     first["root"], second["root"] = second["root"], first["root"]
     head.write_text(json.dumps(published, separators=(",", ":"), sort_keys=True))
     assert pol("check", copy) == Said(1, match="states another log")
+
+
+def test_check_verifies_signed_heads(tmp_path: Path) -> None:
+    key = Ed25519PrivateKey.generate()
+    model = nn.Linear(2, 1)
+    recorder = Recorder(f"file://{tmp_path}/run", model, every=1, key=key)
+    recorder.resume()
+    recorder.step()
+    recorder.close()
+    found = json.loads(pol("check", tmp_path / "run", "--json").out)
+    signatures = next(f for f in found["findings"] if f["check"] == "signatures")
+    assert (signatures["outcome"], signatures["detail"]) == ("good", f"by {key.public_key().public_bytes_raw().hex()}")
+    head = tmp_path / "run" / HEAD
+    published = json.loads(head.read_bytes())
+    published["heads"][-1]["signature"] = "00" * 64
+    head.write_text(json.dumps(published, separators=(",", ":"), sort_keys=True))
+    found = json.loads(pol("check", tmp_path / "run", "--json").out)
+    assert not found["fine"]
+    assert next(f for f in found["findings"] if f["check"] == "signatures")["outcome"] == "bad"
 
 
 def test_inspect_tells_what_a_record_holds(runs: Path, tmp_path: Path) -> None:
