@@ -29,8 +29,8 @@ from pol.commitments.array_parts import ArrayPart, describe_part, root_of_parts
 from pol.commitments.complete_state import CompleteState, Entry, complete_root, document_root
 from pol.commitments.keccak import keccak256
 from pol.errors import OperationalError, ProtocolError, UnsupportedError
-from pol.training import sharded_files
-from pol.training.record import LearningRecord, RecordedCheckpoint
+from pol.training import saved_state, sharded_files
+from pol.training.record import HEAD, LearningRecord, RecordedCheckpoint
 from pol.training.recorder import PROGRESS, Recorder
 from pol.training.saved_state import SavedState
 from pol.training.sharded_files import Rows
@@ -75,8 +75,11 @@ class DistributedRecorder(Recorder):
         group: dist.ProcessGroup | None = None,
         **options: Any,
     ):
-        if options.get("updates") or options.get("asynchronous"):
-            raise UnsupportedError("a checkpoint of several processes is stored in full, while the training waits")
+        if refused := [name for name in ("updates", "asynchronous") if options.get(name)]:
+            raise UnsupportedError(
+                f"{refused[0]}= isn't there for several processes: their checkpoints are stored in full, while the "
+                "training waits"
+            )
         if options.get("start") is not None or options.get("task") is not None:
             raise UnsupportedError("start= and task= are for one process: load the weights first, on all processes")
         model = model.module if isinstance(model, DistributedDataParallel) else model
@@ -86,6 +89,34 @@ class DistributedRecorder(Recorder):
         self._rows: dict[str, tuple[ArrayType, Rows]] = {}
         plain = self.state
         self.state = DistributedState(model, plain.parts, plain.random, gradients=plain.gradients, group=group)
+
+    def resume(self) -> int:
+        """As `Recorder.resume`; then all processes hash what has been put back and compare it with the checkpoint.
+
+        Raises:
+            ProtocolError: as there, or an object took its state back otherwise than it gave it.
+        """
+        if self._rank == 0:
+            self.store.clean()
+        found = self._gather(self.store.holds(HEAD))  # and nobody cleans at the same time
+        if len(set(found)) != 1:
+            raise ProtocolError(f"{self.store.url} isn't the same store on all processes: give one that all reach")
+        if found[0]:
+            self._together(super().resume)
+        else:
+            super().resume()
+        newest = saved_state.load_document(self.store, self.record.checkpoints[-1].object)
+        known = {entry.name: entry for entry in newest.entries}
+        state = self._now()
+        restored = {entry.name: entry for entry in self._entries(self._told(state), state)}
+        # Versions and hardware may be others than they were.
+        differing = {name for name in known.keys() | restored.keys() if known.get(name) != restored.get(name)}
+        if wrong := sorted(differing - {"environment"}):
+            raise ProtocolError(
+                f"{wrong[0]} isn't what the checkpoint of step {newest.step} holds, after it was put back: an object "
+                "takes its state otherwise than it gave it, or it is spread otherwise than its parameter"
+            )
+        return self.epoch
 
     def _now(self) -> CompleteState:
         self._rows = {}
@@ -117,16 +148,8 @@ class DistributedRecorder(Recorder):
         return local
 
     def _store(self, steps: int, state: CompleteState) -> None:
-        told = self._gather(self._tell(state))
-        if len({other.documents for other in told}) != 1:
-            raise ProtocolError(
-                "the processes disagree about what isn't spread over them, such as the schedule or the groups of the "
-                "optimizer: all have to do the same steps"
-            )
-        entries = [*told[0].wholes, *(Entry(name, None, document_root(d)) for name, d in state.documents.items())]
-        for name, (type_, _, _) in told[0].parts.items():
-            entries.append(Entry(name, type_, root_of_parts(type_, [other.parts[name][2] for other in told])))
-        entries.sort(key=lambda entry: entry.name.encode())
+        told = self._told(state)
+        entries = self._entries(told, state)
         root = complete_root(entries)
         files = _files(told)
         pieces = {rows: state.arrays[rows.array] for rows in files[self._rank]}
@@ -138,6 +161,22 @@ class DistributedRecorder(Recorder):
 
         self._together(publish if self._rank == 0 else lambda: None)
         self.record = LearningRecord.decode(self._gather(self.record.encode())[0])
+
+    def _told(self, state: CompleteState) -> list[_Told]:
+        """What all processes tell about this state."""
+        told = self._gather(self._tell(state))
+        if len({other.documents for other in told}) != 1:
+            raise ProtocolError(
+                "the processes disagree about what isn't spread over them, such as the schedule or the groups of the "
+                "optimizer: all have to do the same steps"
+            )
+        return told
+
+    def _entries(self, told: list[_Told], state: CompleteState) -> list[Entry]:
+        entries = [*told[0].wholes, *(Entry(name, None, document_root(d)) for name, d in state.documents.items())]
+        for name, (type_, _, _) in told[0].parts.items():
+            entries.append(Entry(name, type_, root_of_parts(type_, [other.parts[name][2] for other in told])))
+        return sorted(entries, key=lambda entry: entry.name.encode())
 
     def _tell(self, state: CompleteState) -> _Told:
         parts = {}
@@ -155,7 +194,7 @@ class DistributedRecorder(Recorder):
     def _gather(self, value: T) -> list[T]:
         return _gather(value, self._group)
 
-    def _together(self, action: Callable[[], None]) -> None:
+    def _together(self, action: Callable[[], object]) -> None:
         """Do something that can fail; where one process fails all do, so that none waits for another for ever."""
         failure: tuple[type[Exception], str] | None = None
         try:

@@ -15,7 +15,7 @@ from torch.distributed.tensor import DTensor, Shard, distribute_tensor
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 
-from pol.errors import OperationalError
+from pol.errors import OperationalError, ProtocolError
 from pol.integrations.distributed import DistributedRecorder
 from pol.training import newest
 from pol.training.record import LearningRecord
@@ -143,11 +143,30 @@ def three(folder: str) -> None:
     assert cut(folder, "cold", sharded=False) == [True, True, False, False, False]
 
 
+class Forgetful(Average):
+    """Takes its state back in its own way."""
+
+    def load_state_dict(self, state: dict[str, Tensor]) -> None:
+        self.value = state["value"] * 2
+
+
+def forgetting(folder: str) -> None:
+    url = f"file://{folder}/forgetting"
+    layer = fully_shard(nn.Linear(8, 9))
+    part = Forgetful(layer.weight)
+    part.value = part.value + 1
+    DistributedRecorder(url, layer, parts={"average": part}).resume()
+    recorder = DistributedRecorder(url, layer, parts={"average": Forgetful(layer.weight)})
+    with pytest.raises(ProtocolError, match="average/state/value isn't what the checkpoint of step 0 holds"):
+        recorder.resume()
+
+
 def main(folder: str, rank: int, count: int) -> None:
     meet = f"file://{folder}/meet"
     dist.init_process_group("gloo", init_method=meet, rank=rank, world_size=count, timeout=timedelta(seconds=60))
     if count == 2:
         two(folder, rank)
+        forgetting(folder)
     else:
         three(folder)
     dist.destroy_process_group()
