@@ -71,7 +71,7 @@ def chains() -> Iterator[Case]:
     """Chains of all kinds, a few of each length first, then more of one block."""
     for few, kind in itertools.product((True, False), test_fma_chain.KINDS):
         rng = np.random.default_rng(SEED)
-        for count in (8, 5, 64, int(rng.integers(1, 64))) if few else (8,):
+        for count in (8, 5, 64, 100, int(rng.integers(1, 64))) if few else (8,):
             share = slice(-20, None) if few else slice(-20)
             starts, a, b = (x[share] for x in test_fma_chain.blocks(kind, rng, count))
             data = np.concatenate((starts[:, None].astype(">u4").view("<u4"), a, b), axis=1).astype("<u4").tobytes()

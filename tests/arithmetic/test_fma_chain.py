@@ -15,13 +15,17 @@ HARNESS = "tests/forge/arithmetic/ArithmeticHarness.sol"
 UNLIMITED = 10**12
 CHAINS = 400
 SIGN = 0x80000000
-ONE = 0x3F800000
+ONE, BELOW_TWO, INF = 0x3F800000, 0x3FFF0000, 0x7F800000
 SPECIAL = np.array(
     [0, 1, 0x7FFFFF, 0x800000, 0x3F800000, 0x7F7FFFFF, 0x7F800000, 0x7FC00000, 0x7F800001, 0x25FFFFFF, 0x26000000],
     np.uint32,
 )
 CHOSEN = np.array(
-    [*(1 << bit for bit in range(32)), 0x101, 0xFFFF, 0x10001, 0x18001, 0x28003, 0x30002, 0x80008001, 0xFFFFFF1F],
+    [
+        *(1 << bit for bit in range(32)),
+        *(0x101, 0xFFFF, 0x01010000, 0x10001, 0x18001, 0x28003, 0x30002, 0x80008001, 0x8000C000),
+        *(0xFFFFFF1F, 0xFFFF1FFF, INF, INF | SIGN),
+    ],
     np.uint32,
 )
 """What looks like zero or finite if bytes or halves are swapped wrongly."""
@@ -69,6 +73,13 @@ def signs(rng: np.random.Generator, count: int) -> Words:
     return rng.integers(0, 2, (CHAINS, count)).astype(np.uint32) << 31
 
 
+def ties(rng: np.random.Generator, count: int) -> tuple[Words, Words, Words]:
+    """Whole numbers of 24 bits, plus and minus halves and quarters."""
+    start = np.uint32(150 << 23) | fractions(rng, 1)[:, 0]
+    a = rng.choice(np.array([0.25, 0.5, 0.5, 1, 1.5], np.float32), (CHAINS, count)).view(np.uint32)
+    return start, a | signs(rng, count), np.full((CHAINS, count), ONE, np.uint32)
+
+
 def subnormal(rng: np.random.Generator, count: int) -> Words:
     return fractions(rng, count) | signs(rng, count)
 
@@ -99,13 +110,17 @@ def sparse(rng: np.random.Generator, count: int) -> Words:
 
 
 def chosen(count: int) -> tuple[Words, Words]:
-    """One special word, at every place of a block, among zeros or, for NaN, ones; times one."""
-    ones = np.full((CHAINS, count), ONE, np.uint32)
+    """One special word at every place of a block: NaN and infinity among numbers below 2, infinity times zero, others
+    among zeros."""
+    a, b = np.full((2, CHAINS, count), BELOW_TWO, np.uint32)
     chain = np.arange(CHAINS)
     words = CHOSEN[chain % len(CHOSEN)]
-    a = np.where((words & ~np.uint32(SIGN) > 0x7F800000)[:, None], ones, 0)
-    a[chain, chain * count // CHAINS] = words
-    return a, ones
+    special = words & ~np.uint32(SIGN) >= INF
+    a[~special] = 0
+    place = chain * count // CHAINS
+    a[chain, place] = words
+    b[chain, place] = np.where(words & ~np.uint32(SIGN) == INF, 0, BELOW_TWO)
+    return a, b
 
 
 def below_the_grid(rng: np.random.Generator, count: int) -> tuple[Words, Words, Words]:
@@ -119,9 +134,12 @@ def below_the_grid(rng: np.random.Generator, count: int) -> tuple[Words, Words, 
 
 
 def negative_zeros(rng: np.random.Generator, count: int) -> tuple[Words, Words]:
-    """Products that are -0, but one in a hundred."""
-    a = np.where(rng.random((CHAINS, count)) < 0.01, 0, SIGN).astype(np.uint32)
-    return a, np.abs(normal(rng, count).view(np.float32)).view(np.uint32)
+    """Products that are -0, of numbers below 0 or -0 and others above 0 or +0; one in fifty is NaN or +0."""
+    a, b = (normal(rng, count) & ~np.uint32(SIGN) for _ in range(2))
+    which = rng.random(a.shape)
+    a = np.where(which < 0.5, 0, np.where(which < 0.51, 0x7F800000, a)) ^ np.uint32(SIGN)
+    a = np.where(which > 0.99, 0, a)
+    return a.astype(np.uint32), np.where(which < 0.5, b, 0).astype(np.uint32)
 
 
 def zero_products(rng: np.random.Generator, count: int) -> tuple[Words, Words]:
@@ -153,6 +171,8 @@ def blocks(kind: str, rng: np.random.Generator, count: int) -> tuple[Words, Word
             return 0 * start, *cancelling(rng, count)
         case "short":
             return short(rng, 1)[:, 0], short(rng, count), short(rng, count)
+        case "ties":
+            return ties(rng, count)
         case "spread":
             return spread(rng, 1)[:, 0], spread(rng, count), spread(rng, count)
         case "grid":  # products about the least subnormal numbers, beside starts there
@@ -163,6 +183,10 @@ def blocks(kind: str, rng: np.random.Generator, count: int) -> tuple[Words, Word
             return normal(rng, 1, 1e23)[:, 0], normal(rng, count, 1e11), normal(rng, count, 1e12)
         case "overflow":
             return normal(rng, 1, 1e37)[:, 0], normal(rng, count, 1e18), normal(rng, count, 1e19)
+        case "few":  # finite numbers of all sizes, a product or two in a block
+            fields = rng.integers(1, 255, (2, CHAINS, count)).astype(np.uint32) << 23
+            a, b = (field | fractions(rng, count) | signs(rng, count) for field in fields)
+            return 0 * start, with_zeros(rng, a, 0.85), b
         case "sparse":
             return sparse(rng, 1)[:, 0], with_zeros(rng, sparse(rng, count), 0.5), sparse(rng, count)
         case "below the grid":
@@ -186,8 +210,9 @@ def blocks(kind: str, rng: np.random.Generator, count: int) -> tuple[Words, Word
 
 
 KINDS = (
-    "normal", "half zeros", "all zeros", "cancelling", "short", "spread", "grid", "subnormal", "large", "overflow",
-    "sparse", "chosen", "below the grid", "negative zeros", "zero products", "window", "special", "any",
+    "normal", "half zeros", "all zeros", "cancelling", "short", "ties", "spread", "grid", "subnormal", "large",
+    "overflow", "few", "sparse", "chosen", "below the grid", "negative zeros", "zero products", "window", "special",
+    "any",
 )  # fmt: skip
 
 
@@ -206,7 +231,7 @@ def test_a_chain_is_repeated_fma(court: Contract, kind: str) -> None:
 
 def test_chains_of_every_length(court: Contract) -> None:
     rng = np.random.default_rng(SEED)
-    for count in range(1, 65):
+    for count in (*range(1, 65), 65, 72, 100, 129, 200):
         a, b = (sprinkled(rng, normal(rng, count), 0.02)[:1] for _ in range(2))
         start = np.array([0x3F800000], np.uint32)
         call = court.functions.chain(int(start[0]), a.astype("<u4").tobytes(), b.astype("<u4").tobytes())

@@ -1,5 +1,6 @@
 """Calls of CommitmentHarness.sol and what `pol.commitments` says of them. `.ci/bulk.py` sends them to mutants, too."""
 
+import hashlib
 import json
 import random
 from collections.abc import Callable, Iterator, Sequence
@@ -18,7 +19,7 @@ TOGETHER = 100
 """Calls in one call of `each`."""
 
 VECTORS = Path(__file__).resolve().parent.parent.parent / "fixtures" / "vectors"
-MAX_SIZE = 9
+MAX_SIZE = 8
 
 Case = tuple[bytes, tuple[bool, bytes]]
 """A call, and whether it succeeds with which output or error."""
@@ -173,6 +174,11 @@ def consistent(old_size: int, old_root: bytes, size: int, root: bytes, path: lis
     return data, holds(verify_consistency, old_root, old_size, root, size, path)
 
 
+def above(left: bytes, right: bytes) -> bytes:
+    """A node of the log."""
+    return hashlib.sha256(b"\x01" + left + right).digest()
+
+
 def damaged(path: list[bytes], noise: bytes) -> Iterator[list[bytes]]:
     """The path, and others with a hash more, one less, or another one."""
     yield from (path, [*path, noise], [noise, *path], [*path, *path[-1:]], path[:-1], path[1:], [])
@@ -189,21 +195,28 @@ def checkpoint_log() -> list[Case]:
     cases: list[Case] = [
         (call("leafHash(bytes32)", entries[0]), (True, CheckpointLog(entries[:1]).root())),
         included(noise, 0, 0, noise, []),
+        # A log is not the beginning of a shorter one, whatever its root is.
+        consistent(1, noise, 0, noise, [noise]),
+        consistent(6, above(noise, entries[0]), 5, above(noise, entries[0]), [entries[0], noise]),
     ]
-    for size in (*range(1, MAX_SIZE + 1), 13, 16, 17, 33):
+    for size in (*range(1, 19), 33):
         root = log.root(size)
-        everywhere = range(size) if size <= MAX_SIZE else sorted(rng.sample(range(size), 3))
+        everywhere = range(size) if size <= MAX_SIZE else sorted({size - 2, size - 1, *rng.sample(range(size), 1)})
         for index in everywhere:
             path = log.inclusion(index, size)
             cases += [included(entries[index], index, size, root, other) for other in damaged(path, noise)]
             for other in (0, index - 1, index + 1, size - 1, size, 2 * size):
                 cases.append(included(entries[index], max(other, 0), size, root, path))
             cases += [included(entries[index], index, size + change, root, path) for change in (-1, 1, size)]
+            # A tree that is deeper than its size allows: all hashes fit.
+            cases += [included(entries[index], index, size, above(noise, root), [*path, noise])]
             cases += [included(noise, index, size, root, path), included(entries[index], index, size, noise, path)]
         for old_size in (0, *(k + 1 for k in everywhere)):
             old_root = log.root(old_size) if old_size else noise
             path = log.consistency(old_size, size) if old_size else []
             cases += [consistent(old_size, old_root, size, root, other) for other in damaged(path, noise)]
+            over = above(noise, old_root), size, above(noise, root)
+            cases += [consistent(old_size, *over, [*path, noise])]
             cases += [consistent(old_size, noise, size, root, path), consistent(old_size, old_root, size, noise, path)]
             cases += [consistent(size, root, old_size, old_root, path), consistent(size, root, size, root, path)]
             cases += [consistent(old_size + 1, old_root, size, root, path)]
