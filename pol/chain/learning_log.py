@@ -79,7 +79,10 @@ class Demand:
 
 @dataclass(frozen=True)
 class Answer:
-    """What the chain has checked of an answer: a leaf, the entry that it stands in, and the state's root."""
+    """What the chain has checked of an answer: a leaf, the entry that it stands in, and the state's root.
+
+    The contract doesn't look into a name; bytes that aren't UTF-8 are shown as escapes.
+    """
 
     key: bytes
     answerer: ChecksumAddress
@@ -186,7 +189,7 @@ class LearningLog(Binding):
                 bytes(e["key"]),
                 e["answerer"],
                 bytes(e["completeRoot"]),
-                bytes(e["name"]).decode(),
+                bytes(e["name"]).decode(errors="backslashreplace"),
                 bytes(e["form"]),
                 e["count"],
                 bytes(e["leaf"]),

@@ -11,7 +11,7 @@ from web3.types import TxReceipt
 
 from pol.chain.learning_log import Demand, LearningLog, PostedRun, RunStatus
 from pol.chain.wallet import Reverted, Wallet
-from pol.errors import ProtocolError
+from pol.errors import PolError, ProtocolError
 from pol.training import record as learning_record
 from pol.training.chunks import prove_recorded
 from pol.training.record import LearningRecord
@@ -94,14 +94,23 @@ class Publisher:
 
         Raises:
             ProtocolError: the store holds something else than what was posted.
-            OperationalError: node or store failed: the demand stays, call again before its deadline.
+            OperationalError: node or store failed: the demand stays, call again before its deadline. Either is raised
+                after all other demands have had their turn.
         """
         record = self._record()
-        answered = []
+        answered, failures = list[Demand](), list[PolError]()
         for demand in self.contract.demands(self.contract.id_of(self.wallet.address, record.run)):
-            if self.contract.connection.now() <= demand.deadline:
+            if self.contract.connection.now() > demand.deadline:
+                continue
+            try:
                 answer_from(self.contract, self.wallet, self.store, record, demand)
                 answered.append(demand)
+            except PolError as error:
+                # Somebody else may have answered it in the meantime.
+                if not isinstance(error, Reverted) or error.error != "NoSuchDemand":
+                    failures.append(error)
+        if failures:
+            raise failures[0]
         return answered
 
     def _record(self) -> LearningRecord:

@@ -14,7 +14,8 @@ from pol.chain.connection import Connection
 from pol.chain.learning_log import Demand, LearningLog, RunStatus
 from pol.chain.publisher import Publisher, Schedule, answer_from
 from pol.chain.wallet import Reverted, Wallet
-from pol.commitments.log import verify_inclusion
+from pol.commitments.keccak import keccak256
+from pol.commitments.log import CheckpointLog, verify_inclusion
 from pol.errors import OperationalError, ProtocolError
 from pol.training.chunks import prove_recorded
 from pol.training.record import LearningRecord
@@ -210,6 +211,43 @@ def test_an_answer_that_is_not_what_was_demanded(parties: Parties) -> None:
     for case in wrong:
         with pytest.raises(Reverted, match=r"NotInLog|NoSuchDemand"):
             parties.log.answer(parties.wallet, *case)
+
+
+def test_one_demand_that_fails_keeps_no_other_from_its_answer(parties: Parties) -> None:
+    """One checkpoint is lost, one demand was answered by somebody else: the rest is answered, and the loss is told."""
+    record = parties.grow(3)
+    publisher = parties.publisher()
+    publisher.open(**TERMS)
+    publisher.post()
+    lost, taken, fine = parties.demand(0, 3, 0), parties.demand(1, 3, 0), parties.demand(2, 3, 0)
+    (file,) = parties.folder.rglob(f"{record.checkpoints[0].root.hex()}.safetensors")
+    file.unlink()
+    parties.connection.wait_until(fine.deadline - DAY // 2)
+    open_before = parties.log.demands(publisher.id)
+    answer_from(parties.log, parties.stranger, parties.store, record, taken)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(parties.log, "demands", lambda identity: open_before)
+        with pytest.raises(OperationalError, match=record.checkpoints[0].root.hex()):
+            publisher.answer()
+    assert parties.log.demands(publisher.id) == [lost]
+    assert parties.log.credit(parties.wallet.address) == fine.bond
+
+
+def test_a_name_that_is_no_text_is_shown(parties: Parties) -> None:
+    """The contract checks hashes and lengths; a stranger's name may be any bytes."""
+    name, form, leaf = b"\xff\n", b"\x0e" + (1).to_bytes(8, "big"), b"!".ljust(256, b"\0")
+    content = keccak256(form + keccak256(b"\0" + leaf))
+    entry = keccak256(b"\x0d" + len(name).to_bytes(2, "big") + name + content)
+    log = CheckpointLog([keccak256(b"\x0c" + (1).to_bytes(4, "big") + entry)])
+    run = b"\x09" * 32
+    parties.log.open(parties.wallet, run, stake=0, window=60, exit_delay=60)
+    identity = parties.log.id_of(parties.wallet.address, run)
+    parties.log.post(parties.wallet, identity, 1, log.root(), [])
+    demand = parties.log.demand(parties.demander, identity, 0, 7, 7)
+    chunk = (name, form, leaf, [], 1, [], [])
+    parties.wallet.send(parties.log.function("answer", dataclasses.astuple(demand), chunk))
+    (answer,) = parties.log.answers(identity)
+    assert (answer.name, answer.leaf) == ("\\xff\n", leaf)
 
 
 def test_the_stake_comes_back(parties: Parties) -> None:
