@@ -130,7 +130,7 @@ def load(store: Store, digest: str | None = None) -> LearningRecord:
     """
     if digest is None:
         return LearningRecord.decode(store.read(HEAD, limit=DOCUMENT_LIMIT))
-    return LearningRecord.decode(store.get(digest, limit=DOCUMENT_LIMIT))
+    return LearningRecord.decode(store.get_public(digest, limit=DOCUMENT_LIMIT))
 
 
 def publish(store: Store, record: LearningRecord) -> str:
@@ -142,7 +142,7 @@ def publish(store: Store, record: LearningRecord) -> str:
         OperationalError: the store failed; the record before is still the newest.
     """
     data = record.encode()
-    digest = store.put(data)
+    digest = store.put_public(data)
     store.replace(HEAD, data)
     return digest
 

@@ -12,24 +12,26 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from torch import nn
 from torch.optim import Optimizer
 
 from pol.commitments.complete_state import CompleteState
 from pol.errors import ProtocolError, UnsupportedError
-from pol.training import newest, saved_state, signing, task_trail
+from pol.training import newest, saved_state, sealing, signing, task_trail
 from pol.training import record as learning_record
 from pol.training.background import Background, Staging
 from pol.training.base import FromTask, StartOfRecord
 from pol.training.learning_proof import LearningProof
 from pol.training.record import GIVEN, LearningRecord, RecordedCheckpoint
 from pol.training.rehearsal import Rehearsal, store_of
+from pol.training.sealing import SealedStore
 from pol.training.solver import environment
 from pol.training.state import components
 from pol.training.state.random_state import Generator, RandomSources
@@ -49,7 +51,8 @@ class Recorder:
     gradients: whether a checkpoint may fall between backward passes that add up. asynchronous: a checkpoint is copied
     and then hashed and stored beside the training; False keeps no second copy of the state, and the training waits.
     updates: checkpoints hold what changed since the one before, with every ``full_every``-th one in full; the state is
-    then kept in memory twice beside the training.
+    then kept in memory twice beside the training. recipients: X25519 public keys; checkpoints are sealed to them, and
+    to ``opening_key``, with which a run is resumed: a key or its PEM file (`pol.training.sealing`).
     start: what a new run begins with, if not with what the model holds: `pol.training.base.from_record` and
     `from_initialisation`. task: what the loop trains; the model gets its initial state, a checkpoint is due every
     interval, and `learning_proof` gives the proof at the end.
@@ -77,6 +80,8 @@ class Recorder:
         asynchronous: bool = True,
         updates: bool = False,
         full_every: int = 10,
+        recipients: Sequence[bytes] = (),
+        opening_key: X25519PrivateKey | str | Path | None = None,
         start: StartOfRecord | None = None,
         task: LoadedTask | None = None,
         key: Ed25519PrivateKey | str | Path | None = None,
@@ -98,6 +103,11 @@ class Recorder:
         if not 1 <= full_every <= saved_state.MAX_UPDATES:
             raise ProtocolError(f"one checkpoint in {full_every} in full: give 1 to {saved_state.MAX_UPDATES}")
         self.store = store_of(store)
+        if recipients or opening_key is not None:
+            if task is not None:
+                raise ProtocolError("a task's checkpoints are for everybody who verifies it: leave out the recipients")
+            opening = None if opening_key is None else sealing.load_key(opening_key)
+            self.store = SealedStore(self.store, recipients, opening, entropy)
         given = {"optimizer": optimizer, "scheduler": scheduler, "scaler": scaler, **(parts or {})}
         stateful = {name: part for name, part in given.items() if part is not None}
         if reserved := stateful.keys() & {PROGRESS, task_trail.COMPONENT}:

@@ -14,6 +14,7 @@ from pol.commitments.array import Array, ArrayType, ElementType, array_root
 from pol.commitments.complete_state import CompleteState, Entry, complete_root, document_root
 from pol.errors import OperationalError, ProtocolError
 from pol.training import canonical_json, sharded_files, updates
+from pol.training.sealing import MAGIC as SEALED
 from pol.training.state import tensor_file
 from pol.training.store import Store
 
@@ -129,7 +130,10 @@ def load_document(store: Store, digest: str) -> SavedState:
         ProtocolError: it isn't one.
         OperationalError: the store failed.
     """
-    return SavedState.decode(store.get(digest, limit=DOCUMENT_LIMIT))
+    data = store.get(digest, limit=DOCUMENT_LIMIT)
+    if data.startswith(SEALED):
+        raise OperationalError(f"the checkpoint {digest} is sealed: it takes a key to look at it")
+    return SavedState.decode(data)
 
 
 def load(store: Store, saved: SavedState) -> CompleteState:

@@ -54,10 +54,10 @@ class Store:
     """
 
     def __init__(self, url: str, options: Mapping[str, Any] | None = None):
-        self.url = url
+        self.url, self.options = url, dict(options or {})
         with _operational(f"open the store {url}"):
             # A listing that was kept would hide what another process has published since.
-            kept = {"use_listings_cache": False, **(options or {})}
+            kept = {"use_listings_cache": False, **self.options}
             self._files, root = fsspec.core.url_to_fs(url, **kept)
             self._publisher = publisher(self._files)
         self._root = str(root).rstrip("/")
@@ -92,6 +92,14 @@ class Store:
                 f"object {digest} in {self.url} is corrupt: its bytes hash to {actual}; fetch another copy"
             )
         return data
+
+    def put_public(self, data: bytes) -> str:
+        """As `put`; in a store that seals what it is given (`pol.training.sealing`), this is for everybody."""
+        return Store.put(self, data)
+
+    def get_public(self, digest: str, *, limit: int = LIMIT) -> bytes:
+        """As `get`, for what was stored by `put_public`."""
+        return Store.get(self, digest, limit=limit)
 
     def exists(self, digest: str) -> bool:
         """Whether an object of this name is stored; says nothing about its bytes."""

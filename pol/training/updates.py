@@ -22,6 +22,8 @@ PIECE = 1 << 20
 """Bytes of an array whose bytes are put together by significance at a time; a multiple of every element's size."""
 MAX_WINDOW = 1 << 23
 _LEVEL = 1
+_MAX_RATIO = 1 << 16
+"""More than zstandard reaches: a block of at most 2^17 bytes takes at least 4."""
 
 
 @dataclass(frozen=True)
@@ -122,6 +124,9 @@ def _decompress(content: memoryview, type_: ArrayType, base: Bytes | None, name:
     try:
         if zstandard.get_frame_parameters(content).content_size != type_.nbytes:
             raise ProtocolError(f"tensor {name} of the update isn't one frame of {type_.nbytes} bytes")
+        if type_.nbytes > len(content) * _MAX_RATIO:
+            # Asked before memory is taken for what a document says.
+            raise ProtocolError(f"tensor {name} of the update can't be {type_.nbytes} bytes: {len(content)} are there")
         values = np.empty(type_.nbytes, np.uint8)
         reader = zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW).stream_reader(content)
         for first in range(0, type_.nbytes, PIECE):

@@ -5,6 +5,7 @@ Component ``name`` is one document of that name; the tensors inside it are array
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -18,7 +19,8 @@ from pol.errors import ProtocolError
 from pol.training import canonical_json
 from pol.training.state import plain_data, tensors
 
-_DEVICES = {"cpu", "cuda", "mps", "xpu", "meta"}
+_DEVICE = re.compile(r"(cpu|cuda|mps|xpu|meta)(:(0|[1-9][0-9]?|1[01][0-9]|12[0-7]))?")
+_DTYPES = {str(dtype).removeprefix("torch."): dtype for dtype in vars(torch).values() if isinstance(dtype, torch.dtype)}
 
 
 def encode(
@@ -83,9 +85,9 @@ def decode(state: CompleteState) -> dict[str, Any]:
             return tensors.to_numpy(array(content))
         if tag == "Scalar" and _are_texts(content, 2):
             return _scalar(*content)
-        if tag == "Dtype" and isinstance(content, str) and isinstance(getattr(torch, content, None), torch.dtype):
-            return getattr(torch, content)
-        if tag == "Device" and isinstance(content, str) and content.partition(":")[0] in _DEVICES:
+        if tag == "Dtype" and isinstance(content, str) and content in _DTYPES:
+            return _DTYPES[content]
+        if tag == "Device" and isinstance(content, str) and _DEVICE.fullmatch(content):
             return torch.device(content)
         if tag == "Size" and isinstance(content, list) and all(type(size) is int for size in content):
             return torch.Size(content)
