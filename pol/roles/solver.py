@@ -6,10 +6,12 @@ from collections.abc import Callable
 
 from pol.arithmetic.primitives import Words
 from pol.chain.market import Task
+from pol.commitments.log import CheckpointLog
 from pol.errors import OperationalError, ProtocolError
 from pol.execution.cpu import CpuExecutor
 from pol.execution.torch_native import NativeExecutor
 from pol.roles.role import Role
+from pol.training import learning_proof
 from pol.training.learning_proof import LearningProof
 from pol.training.solver import StepExecutor, TaskRecorder, environment, train
 from pol.training.task import LoadedTask
@@ -93,9 +95,20 @@ class Solver(Role):
                 on_checkpoint(index, segments)
 
         train(task, self.executor(task), record)
-        digest, proof = recorder.publish(environment())
-        log = recorder.log
+        digest, _ = recorder.publish(environment())
+        return self.commit(task_id, digest)
+
+    def commit(self, task_id: bytes, digest: str) -> LearningProof:
+        """Commit a learning proof that lies in the store, e.g. that of a loop of one's own (`Recorder.learning_proof`).
+
+        Raises:
+            ProtocolError: it isn't a whole proof of this task, or its log isn't the one whose roots were posted.
+            OperationalError: the node or the store failed.
+        """
+        proof = learning_proof.load(self.store, digest, self.task(task_id))
+        log = CheckpointLog([entry.state_root for entry in proof.checkpoints])
+        posted = self.market.task(task_id).log_size
         consistency = log.consistency(posted) if posted else []
-        arguments = (segments + 1, log.root(), consistency, bytes.fromhex(digest), log.inclusion(0))
+        arguments = (len(proof.checkpoints), log.root(), consistency, bytes.fromhex(digest), log.inclusion(0))
         self.market.commit_proof(self.wallet, task_id, *arguments)
         return proof

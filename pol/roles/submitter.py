@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from pol.chain.market import Terms
 from pol.roles.role import Role
 from pol.training import task
+from pol.training.start import Start
 
 if TYPE_CHECKING:
     # Only an annotation, and it would bring torch.
@@ -39,13 +40,26 @@ class Offer:
 class Submitter(Role):
     """Asks for a training and pays for it."""
 
-    def submit(self, capture: Capture, offer: Offer, model: str = "", optimizer: str = "") -> bytes:
+    def submit(
+        self,
+        capture: Capture,
+        offer: Offer,
+        model: str = "",
+        optimizer: str = "",
+        start: Start = Start(),  # noqa: B008  # immutable
+    ) -> bytes:
         """Publish the task, put it on chain with its fee escrowed; returns the task's id.
 
         The fee is an upper bound, from the work in the graph; what isn't needed is refunded at settlement.
         """
         digest, document = task.publish(
-            self.store, capture, steps=offer.steps, interval=offer.interval, model=model, optimizer=optimizer
+            self.store,
+            capture,
+            steps=offer.steps,
+            interval=offer.interval,
+            model=model,
+            optimizer=optimizer,
+            start=start,
         )
         work = document.work * offer.steps
         price = work * offer.wei_per_work_unit

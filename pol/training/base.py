@@ -132,12 +132,10 @@ class FromInitialisation:
             OperationalError: the store failed.
         """
         drawing = initialisation.publish(store, self.captured)
-        drawn = initialisation.run(store, drawing)
         own = dict(_tensors(model))
+        drawn = initialisation.run(store, drawing, {name: tuple(tensor.shape) for name, tensor in own.items()})
         with torch.no_grad():
             for name, (_, words) in drawn.items():
-                if name not in own:
-                    raise ProtocolError(f"the model has no {name}, which the initialisation draws")
                 _copy(name, own[name], _tensor(words, own[name]))
         return {"kind": "initialisation", "initialisation": drawing.document()}
 

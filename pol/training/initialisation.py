@@ -18,6 +18,7 @@ from pol.errors import ProtocolError
 from pol.execution.cpu import CpuExecutor
 from pol.graph.step_program import StepProgram
 from pol.graph.types import DType, TensorType
+from pol.graph.work import step_work
 from pol.training import canonical_json
 from pol.training.store import Store
 
@@ -26,6 +27,9 @@ STEP = 2**32 - 1
 SEED = TensorType(DType.I32, (2,))
 PROGRAM_LIMIT = 1 << 24
 """Bytes of a program; one that draws has a few kilobytes, whatever the size of the model."""
+
+WORK_LIMIT, SIZE_LIMIT = 1 << 13, 64
+"""Work units of a program, and elements of its nodes, for each element that is drawn: who checks it can afford it."""
 
 Typed = tuple[TensorType, Words]
 
@@ -120,14 +124,24 @@ def zeros(program: StepProgram) -> list[Words]:
     return [np.zeros(slot.type.shape, np.uint32) for slot in program.slots]
 
 
-def run(store: Store, initialisation: Initialisation, threads: int = 1) -> Mapping[str, Typed]:
-    """What is drawn, by name.
+def run(
+    store: Store, initialisation: Initialisation, shapes: Mapping[str, tuple[int, ...]], threads: int = 1
+) -> Mapping[str, Typed]:
+    """What is drawn, by name. ``shapes`` are those that are expected, by name; nothing is run that has others.
 
     Raises:
-        ProtocolError: the program isn't that of an initialisation.
+        ProtocolError: the program isn't that of an initialisation, draws something else, or costs too much.
         OperationalError: the store failed.
     """
     program = load_program(store, initialisation)
-    drawn, _ = CpuExecutor(program, [initialisation.words()], threads).advance(zeros(program), STEP)
     types = [slot.type for slot in program.slots]
-    return dict(zip(initialisation.slots, zip(types, drawn, strict=True), strict=True))
+    for name, type_ in zip(initialisation.slots, types, strict=True):
+        if name not in shapes:
+            raise ProtocolError(f"the initialisation draws {name}, and there is no tensor of this name")
+        if type_.shape != shapes[name]:
+            raise ProtocolError(f"{name} has the shape {shapes[name]}, what the initialisation draws has {type_.shape}")
+    drawn = sum(type_.numel for type_ in types)
+    if sum(node.type.numel for node in program.nodes) > SIZE_LIMIT * drawn or step_work(program) > WORK_LIMIT * drawn:
+        raise ProtocolError("the initialisation costs more than one that draws can: it isn't run")
+    tensors, _ = CpuExecutor(program, [initialisation.words()], threads).advance(zeros(program), STEP)
+    return dict(zip(initialisation.slots, zip(types, tensors, strict=True), strict=True))

@@ -114,7 +114,8 @@ def _level(store: Store, record: LearningRecord) -> tuple[Level, LearningRecord 
         case "initialisation":
             fields = canonical_json.Fields(record.start, "the start", ["kind", "initialisation"])
             drawing = Initialisation.of_document(fields.value("initialisation"))
-            tensors = initialisation.run(store, drawing)
+            shapes = {_name(entry.name): entry.type.shape for entry in weights.values() if entry.type is not None}
+            tensors = initialisation.run(store, drawing, shapes)
             drawn = _require_words(weights, {name: words for name, (_, words) in tensors.items()}, "is drawn")
         case "task":
             fields = canonical_json.Fields(record.start, "the start", ["kind", "task"])
@@ -123,7 +124,7 @@ def _level(store: Store, record: LearningRecord) -> tuple[Level, LearningRecord 
             state = dict(zip(loaded.names.slots, loaded.initial_state, strict=True))
             known = {name: words for name, words in state.items() if _entry_names(name) & weights.keys()}
             names = _require_words(weights, known, f"task {base} begins with")
-            taken, below = {name: name.partition("/")[2] for name in names}, loaded.lineage
+            taken, below = {name: _name(name) for name in names}, loaded.lineage
         case _:
             raise ProtocolError(f"a start of the kind {kind!r} is unknown: expected one of {', '.join(KINDS)}")
     rest = tuple(name for name in weights if name not in taken and name not in drawn)
@@ -162,6 +163,11 @@ def _require_words(weights: Mapping[str, Entry], tensors: Mapping[str, Words], w
 
 def _entry_names(name: str) -> set[str]:
     return {kind + plain_data.segment(name) for kind in WEIGHTS}
+
+
+def _name(entry: str) -> str:
+    """The name that a parameter or buffer has in its model."""
+    return entry.partition("/")[2].replace("%2F", "/").replace("%25", "%")
 
 
 def _shown(entry: Entry) -> str:

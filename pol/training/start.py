@@ -128,7 +128,8 @@ def require(
     if start.initialisation is not None:
         if state.seed is not None and (state.seed != start.initialisation.words()).any():
             raise ProtocolError("the initialisation draws from another seed than the steps of the task")
-        for name, (type_, words) in initialisation.run(store, start.initialisation).items():
+        shapes = {name: type_.shape for name, type_ in zip(state.names, state.types, strict=True)}
+        for name, (type_, words) in initialisation.run(store, start.initialisation, shapes).items():
             _require_equal(state, places[name], type_, words, "what the initialisation draws")
     for name in rest:
         if state.tensors[places[name]].any():

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -12,16 +11,7 @@ import rfc8785
 import torch
 from torch import Tensor, nn
 
-from pol.commitments.program import program_header
-from pol.commitments.tensor import constants_root, state_root
-from pol.dispute.claim import ReplayClaim
-from pol.dispute.evidence import SegmentTrace
-from pol.dispute.hostile import Lie, LyingTrace
-from pol.dispute.match import play
-from pol.dispute.players import ReplayPlayer
-from pol.dispute.position import Side
 from pol.errors import OperationalError, ProtocolError, UnsupportedError
-from pol.execution.cpu import CpuExecutor
 from pol.execution.torch_native import NativeExecutor
 from pol.graph.capture import Capture, Loop, capture, capture_initialisation
 from pol.training import initialisation
@@ -138,7 +128,7 @@ def test_drawn_weights_load_anywhere() -> None:
     [
         (lambda i: i.update(seed="8"), "another seed"),
         (lambda i: i.update(program_hash="ab" * 32), "program hash"),
-        (lambda i: i["slots"].reverse(), "slot"),
+        (lambda i: i["slots"].reverse(), "has the shape"),
         (lambda i: i["slots"].pop(), "names"),
         (lambda i: i["slots"].__setitem__(0, "no.such"), "doesn't have"),
         (lambda i: i.update(seed="0x8"), "decimal"),
@@ -185,6 +175,24 @@ def test_a_program_that_reads_more_than_a_seed_is_none() -> None:
         load(store, changed(digest, lambda document: document["start"]["initialisation"].update(forged)))
 
 
+def test_a_program_that_costs_too_much_is_not_run() -> None:
+    class Sums(nn.Module):
+        """One number from a sum over many draws."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.scale = nn.Parameter(torch.rand(1 << 14).sum().reshape(1))
+
+    store = Store("memory://costly")
+    drawing = initialisation.publish(store, capture_initialisation(Sums))
+    with pytest.raises(ProtocolError, match="costs more"):
+        initialisation.run(store, drawing, {"scale": (1,)})
+    with pytest.raises(ProtocolError, match="has the shape"):
+        initialisation.run(store, drawing, {"scale": (2,)})
+    with pytest.raises(ProtocolError, match="no tensor of this name"):
+        initialisation.run(store, drawing, {})
+
+
 def test_weights_from_elsewhere_have_no_initialisation() -> None:
     trained_before = torch.randn(8, 4)
 
@@ -196,33 +204,6 @@ def test_weights_from_elsewhere_have_no_initialisation() -> None:
 
     with pytest.raises(UnsupportedError, match="from elsewhere"):
         capture_initialisation(build)
-
-
-def test_a_tampered_first_scalar_ends_in_court() -> None:
-    """The initialisation is a claim like any other: one step, from zeros, at the step where no training gets."""
-    store, digest = first()
-    start = load(store, digest).document.start.initialisation
-    assert start is not None
-    program, constants = initialisation.load_program(store, start), [start.words()]
-    before = initialisation.zeros(program)
-    honest = SegmentTrace(program, constants, CpuExecutor(program, constants), before, initialisation.STEP, 1)
-    node = program.slots[start.slots.index("0.weight")].producer
-    liar = LyingTrace(honest, Lie(initialisation.STEP, node, 3, 0, len(program.nodes[node].body.instructions) - 1, 12))
-    types = [slot.type for slot in program.slots]
-    claim = ReplayClaim(
-        id=bytes(32),
-        program=start.program_hash,
-        constants=constants_root(program.constants, constants),
-        first_step=initialisation.STEP,
-        steps=1,
-        start=state_root(types, before),
-        end=liar.state_root(initialisation.STEP + 1),
-    )
-    lost = play(claim, program_header(program), ReplayPlayer(liar), ReplayPlayer(honest))
-    assert (lost.winner, lost.refuted) == (Side.CHALLENGER, True)
-    true = replace(claim, end=honest.state_root(initialisation.STEP + 1))
-    held = play(true, program_header(program), ReplayPlayer(honest), ReplayPlayer(liar))
-    assert held.winner is Side.ASSERTER
 
 
 def test_a_proof_stands_on_a_proof() -> None:

@@ -6,15 +6,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from torch import nn
 from trained import Training, loaded, profiled, published, verdict
 
 from pol.errors import ProtocolError, UnsupportedError
+from pol.execution.cpu import CpuExecutor
 from pol.graph.capture import Loop, capture
 from pol.training import Recorder, digits, learning_proof
+from pol.training.learning_proof import load_checkpoint
 from pol.training.lineage import verify
+from pol.training.lineage_copy import copy_task
+from pol.training.randomness import TaskRandomness
 from pol.training.store import Store
 from pol.training.task import load, publish
-from pol.verification.verdict import Outcome
+from pol.verification.profile import profile
+from pol.verification.verdict import Outcome, verify_segment
 
 
 def train(store: Store, stop: int | None = None, skipped: int | None = None) -> Recorder:
@@ -42,8 +48,6 @@ def own_store(name: str) -> Store:
     """A store with the task in it."""
     source, digest = published()
     store = Store(f"memory://{name}")
-    from pol.training.lineage_copy import copy_task
-
     copy_task(source, store, digest)
     return store
 
@@ -122,6 +126,47 @@ def test_what_does_not_go_together(tmp_path: Path) -> None:
     recorder.close()
     with pytest.raises(ProtocolError, match="recorded without a task"):
         Recorder(where, model, optimizer, task=loaded()).resume()
+
+
+def test_adam_with_dropout_and_running_statistics(tmp_path: Path) -> None:
+    """Moments by parameter, a counter of 64 bits and the task's own random numbers: replays are as near as ever."""
+
+    def build() -> nn.Module:
+        # Without the bias: normalisation takes its gradient away, and Adam would make steps of the rounding errors.
+        return nn.Sequential(nn.Linear(64, 12, bias=False), nn.BatchNorm1d(12), nn.Dropout(0.3), nn.Linear(12, 10))
+
+    def adam(model: nn.Module) -> torch.optim.Optimizer:
+        decayed = {"params": [p for p in model.parameters() if p.dim() > 1], "weight_decay": 0.1}
+        others = {"params": [p for p in model.parameters() if p.dim() == 1], "weight_decay": 0.0}
+        return torch.optim.AdamW([others, decayed], lr=1e-2)
+
+    steps, interval, seed = 8, 4, 3
+    store, (images, labels), order = Store(f"file://{tmp_path}"), digits.dataset(), digits.order(1, steps)
+    model = build()
+    captured = capture(model, digits.loss_function, adam(model), (images, labels), order, seed=seed)
+    task = load(store, publish(store, captured, steps=steps, interval=interval)[0])
+    own = build()
+    optimizer, randomness = adam(own), TaskRandomness(seed)
+    recorder = Recorder(store, own, optimizer, task=task)
+    recorder.resume()
+    for number in range(steps):
+        with randomness.step(number):
+            loss = digits.loss_function(own(images[order[number]]), labels[order[number]])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        recorder.step()
+    recorder.close()
+    digest, proof = recorder.learning_proof()
+    executor = CpuExecutor(task.program, task.constants)
+    thresholds = profile(task, CpuExecutor, (1, 2), (0, 1)).thresholds
+    for segment in range(2):
+        found = verify_segment(store, task, proof, executor, segment, thresholds)
+        assert found.outcome is Outcome.ACCEPTED, found.detail
+    end = dict(zip(task.names.slots, load_checkpoint(store, task, proof.checkpoints[-1]), strict=True))
+    assert end["1.num_batches_tracked"] == steps
+    assert end["0.weight:exp_avg_sq"].any()
+    assert learning_proof.load(store, digest, task) == proof
 
 
 def test_another_task_is_not_gone_on_with(tmp_path: Path) -> None:

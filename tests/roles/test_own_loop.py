@@ -1,0 +1,55 @@
+"""A solver with a loop of its own: drawn weights, the recorder beside stock PyTorch, and the market pays."""
+
+from pathlib import Path
+
+from town import Town
+
+from pol.chain.market import TaskOutcome
+from pol.graph.capture import capture, capture_initialisation
+from pol.roles.solver import Solver
+from pol.roles.submitter import Offer, Submitter
+from pol.roles.verifier import Verifier
+from pol.training import Recorder, digits, initialisation
+from pol.training.randomness import TaskRandomness
+from pol.training.start import Start
+
+STEPS, INTERVAL, SEED = 100, 25, 11
+
+
+def build() -> digits.DigitClassifier:
+    return digits.DigitClassifier(16)
+
+
+def test_the_market_pays_for_a_loop_of_ones_own(tmp_path: Path) -> None:
+    town = Town(tmp_path)
+    submitter, verifier, solver = town.join(Submitter, "s"), town.join(Verifier, "v"), town.join(Solver, "t")
+    with TaskRandomness(SEED).initialisation():
+        model = build()
+    order, data = digits.order(1, STEPS), digits.dataset()
+    step = capture(model, digits.loss_function, digits.build_optimizer(model), data, order)
+    start = Start(
+        initialisation=initialisation.publish(submitter.store, capture_initialisation(build, SEED, step)),
+    )
+    task_id = submitter.submit(step, Offer(STEPS, INTERVAL, draws=2), start=start)
+    verifier.join(task_id)
+    verifier.profile(task_id, seeds=(1, 2))
+    solver.accept(task_id)
+
+    own = build()
+    optimizer = digits.build_optimizer(own)
+    recorder = Recorder(solver.store, own, optimizer, task=solver.task(task_id))
+    recorder.resume()
+    for rows in order:
+        optimizer.zero_grad()
+        digits.loss_function(own(data[0][rows]), data[1][rows]).backward()
+        optimizer.step()
+        recorder.step()
+    recorder.close()
+    solver.commit(task_id, recorder.learning_proof()[0])
+
+    assert [level.kind for level in verifier.task(task_id).lineage] == ["initialisation"]
+    verifier.verify(task_id)
+    town.connection.wait_until(submitter.market.task(task_id).deadline)
+    submitter.market.settle(submitter.wallet, task_id)
+    assert submitter.market.task(task_id).outcome is TaskOutcome.ACCEPTED
+    assert submitter.market.credit(solver.wallet.address) > submitter.market.terms(task_id).solver_stake
