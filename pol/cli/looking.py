@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 import functools
+import io
 import sys
 from collections.abc import Callable
-from typing import ParamSpec
+from typing import IO, ParamSpec, cast
 
 import click
 from rich.console import Console
@@ -33,9 +34,31 @@ def looking(command: Callable[P, int]) -> Callable[P, int]:
     return wrapped
 
 
+class _Printable(io.TextIOBase):
+    """The standard output for what strangers wrote: a control character comes out as its escape, not as a command."""
+
+    def write(self, text: str) -> int:
+        shown = (c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)
+        return sys.stdout.write("".join(shown))
+
+    def flush(self) -> None:
+        sys.stdout.flush()
+
+    def isatty(self) -> bool:
+        return sys.stdout.isatty()
+
+    def fileno(self) -> int:
+        return sys.stdout.fileno()
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]  # rich asks for it; io declares an attribute
+        return sys.stdout.encoding
+
+
 def console() -> Console:
     """Where tables go; names of tensors are text, not markup. A file or a pipe has room for whole lines."""
-    return Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else PIPED_WIDTH)
+    width = None if sys.stdout.isatty() else PIPED_WIDTH
+    return Console(file=cast(IO[str], _Printable()), color_system=None, highlight=False, markup=False, width=width)
 
 
 def shown_bytes(count: int) -> str:

@@ -140,7 +140,14 @@ def _resumption(facts: Facts) -> Iterator[Advice]:
             "draw nothing between resume() and the first batch that an uninterrupted run doesn't draw there, and give "
             "generators of your own as generators={'name': generator}",
         )
-    if facts.trained and facts.follows_data and not (found & {"random", "cursor"}) and not held and not facts.lost:
+    if (
+        facts.trained
+        and facts.follows_data
+        and not (found & {"random", "cursor"})
+        and not held
+        and not facts.lost
+        and not facts.pending
+    ):
         variables = [item.name for item in facts.beside if item.kind not in (*_HELD, GRADIENTS)]
         hint = f"; these variables differ: {_some(variables)}" if variables else ""
         yield Advice(

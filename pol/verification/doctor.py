@@ -176,7 +176,7 @@ def _never_drawn(a: RecordedRun, b: RecordedRun) -> set[str]:
     for run, found in zip((a, b), contents, strict=True):
         for checkpoint in run.record.checkpoints:
             for entry in run.document(checkpoint).entries:
-                if entry.name.startswith(("random/", "cursor/epoch_began/")):
+                if entry.name.startswith(("random/", "cursor/")):
                     found[entry.name].add(entry.content)
     one, other = contents
     return {name for name in one if len(one[name]) == 1 == len(other[name]) and one[name] != other[name]}

@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,7 +15,7 @@ from safetensors.torch import save_file
 from torch import nn
 from trained import honest
 
-from pol.training import Recorder
+from pol.training import Recorder, canonical_json
 from pol.training.record import HEAD
 
 STEPS, EVERY = 10, 2
@@ -182,6 +184,23 @@ def test_inspect_tells_what_a_record_holds(runs: Path, tmp_path: Path) -> None:
     assert "momentum: 0.5" in pol("inspect", runs / "a").out
     assert pol("inspect", runs / "a", "00" * 32) == Said(2, match="can't read object")
     assert pol("inspect", tmp_path) == Said(2, match="no learning record; if it is a store of tasks")
+
+
+def test_control_characters_of_strangers_reach_no_terminal(copy: Path) -> None:
+    head = copy / HEAD
+    published = json.loads(head.read_bytes())
+    published["start"] = {"kind": "given", "\x1b[2J": "\x9b1mloud"}
+    head.write_bytes(canonical_json.encode(published))
+    shown = pol("inspect", copy).out
+    assert "\\x1b[2J: \\x9b1mloud" in shown
+    assert all(character.isprintable() or character == "\n" for character in shown)
+
+
+def test_looking_needs_no_torch(runs: Path) -> None:
+    code = "import sys; from pol.cli.main import _run; code = _run(); sys.exit(code or 8 * ('torch' in sys.modules))"
+    for arguments in (["check", "a"], ["commit", "a@4"], ["diff", "a@4", "b@4"], ["inspect", "a"]):
+        done = subprocess.run([sys.executable, "-c", code, *arguments], cwd=runs, capture_output=True, check=False)
+        assert done.returncode == 0, (arguments, done)
 
 
 def test_inspect_knows_tasks_and_learning_proofs() -> None:
