@@ -58,6 +58,9 @@ def test_one_process_reads_what_two_have_stored(folder: Path) -> None:
     held = [len(file["pieces"]) for file in saved.data["files"]]
     assert len(held) == 2
     assert min(held) > 10
+    command = [Path(sys.executable).parent / "pol", "check", folder / "sharded_cut", "--sample", "1", "--seed", "3"]
+    checked = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert checked.returncode == 0, checked.stdout + checked.stderr
 
 
 def test_the_processes_go_apart_in_what_is_their_own(folder: Path) -> None:
