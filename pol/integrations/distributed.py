@@ -13,7 +13,7 @@ it: only subtree roots and a few border bytes are exchanged (docs/spec/complete_
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -88,7 +88,9 @@ class DistributedRecorder(Recorder):
         self._rank = dist.get_rank(group)
         self._rows: dict[str, tuple[ArrayType, Rows]] = {}
         plain = self.state
-        self.state = DistributedState(model, plain.parts, plain.random, gradients=plain.gradients, group=group)
+        self.state: DistributedState = DistributedState(
+            model, plain.parts, plain.random, gradients=plain.gradients, group=group
+        )
 
     def resume(self) -> int:
         """As `Recorder.resume`; then all processes hash what has been put back and compare it with the checkpoint.
@@ -113,10 +115,23 @@ class DistributedRecorder(Recorder):
         differing = {name for name in known.keys() | restored.keys() if known.get(name) != restored.get(name)}
         if wrong := sorted(differing - {"environment"}):
             raise ProtocolError(
-                f"{wrong[0]} isn't what the checkpoint of step {newest.step} holds, after it was put back: an object "
-                "takes its state otherwise than it gave it, or it is spread otherwise than its parameter"
+                f"{wrong[0]} isn't what the checkpoint of step {newest.step} commits to, after it was put back: a file "
+                "is corrupt, an object takes its state otherwise than it gave it, or it is spread otherwise than its "
+                "parameter"
             )
         return self.epoch
+
+    def _read(self, store: Store, saved: SavedState) -> CompleteState:
+        """Only what this process needs, if the state is cut as it was; all of it else. `resume` checks the roots."""
+        size = dist.get_world_size(self._group)
+        self.state.by_rows = (
+            saved.data.get("form") == sharded_files.FORM
+            and sharded_files.are_equal_runs(saved.types, saved.data, size)
+            and self.state.is_cut_into_rows()
+        )
+        if not self.state.by_rows:
+            return super()._read(store, saved)
+        return CompleteState(sharded_files.read_run(store, saved.types, saved.data, self._rank), saved.documents)
 
     def _now(self) -> CompleteState:
         self._rows = {}
@@ -220,6 +235,21 @@ class DistributedState(TrainerState):
     ):
         super().__init__(model, parts, random, gradients=gradients)
         self._group = group
+        self.by_rows = False
+        """Whether what is loaded holds of spread tensors only the rows of this process."""
+
+    def is_cut_into_rows(self) -> bool:
+        """Whether every spread tensor is cut into rows over all processes of the group, in their order."""
+        others = [part.state_dict() for part in self.parts.values() if not isinstance(part, Optimizer)]
+        held = [*self.model.parameters(), *self.model.buffers(), *_spread_tensors(others)]
+        return all(
+            tensor.device_mesh.ndim == 1
+            and tensor.device_mesh.get_local_rank() == dist.get_rank(self._group)
+            and tensor.device_mesh.size() == dist.get_world_size(self._group)
+            and tensor.placements[0] in (Shard(0), Replicate())
+            for tensor in held
+            if isinstance(tensor, DTensor)
+        )
 
     def components(self) -> dict[str, object]:
         """As `TrainerState.components`; what each process has of its own is there for all, by rank."""
@@ -243,18 +273,23 @@ class DistributedState(TrainerState):
                 )
             found[name] = ranks[rank]
         parameters = dict(self.model.named_parameters())
-        found["parameters"] = _spread_like(found["parameters"], parameters)
-        found["buffers"] = _spread_like(found["buffers"], dict(self.model.named_buffers()))
+        spread = _give_rows if self.by_rows else _spread
+        found["parameters"] = _spread_like(found["parameters"], parameters, spread)
+        found["buffers"] = _spread_like(found["buffers"], dict(self.model.named_buffers()), spread)
         if self.gradients:
-            found["gradients"] = _spread_like(found["gradients"], parameters)
+            found["gradients"] = _spread_like(found["gradients"], parameters, spread)
         for name, part in self.parts.items():
             state = found[name]["state"]
             if isinstance(part, Optimizer):
                 # A new optimizer has no state yet whose placement could be taken: it is that of the parameter.
                 order = [parameters.get(n) for group in found[name]["names"] for n in group]
-                state = {**state, "state": {i: _spread_all(v, order[i]) for i, v in state["state"].items()}}
+                placed = {
+                    i: {key: spread(value, order[i]) for key, value in values.items()}
+                    for i, values in state["state"].items()
+                }
+                state = {**state, "state": placed}
             else:
-                state = _spread_like(state, part.state_dict())
+                state = _spread_like(state, part.state_dict(), spread)
             found[name] = {**found[name], "state": state}
         super().load(found)
 
@@ -278,27 +313,34 @@ def _gather(value: T, group: dist.ProcessGroup | None) -> list[T]:
     return values
 
 
-def _spread_all(values: Mapping[str, Any], like: Tensor | None) -> dict[str, Any]:
-    """Tensors of the shape of a spread parameter are spread as it is; others, such as counts, are replicas."""
-    return {
-        key: _spread(value, like) if like is not None and getattr(value, "shape", None) == like.shape else value
-        for key, value in values.items()
-    }
+def _spread_tensors(value: Any) -> Iterator[DTensor]:
+    if isinstance(value, DTensor):
+        yield value
+    elif isinstance(value, Mapping | list | tuple):
+        for item in value.values() if isinstance(value, Mapping) else value:
+            yield from _spread_tensors(item)
 
 
-def _spread_like(value: Any, like: Any) -> Any:
+def _spread_like(value: Any, like: Any, spread: Callable[[Any, Any], Any]) -> Any:
     """The tensors in a value, spread where those at the same place in another one are."""
-    if isinstance(value, Tensor):
-        return _spread(value, like) if isinstance(like, Tensor) and like.shape == value.shape else value
     if isinstance(value, Mapping) and isinstance(like, Mapping):
-        return type(value)((key, _spread_like(item, like.get(key))) for key, item in value.items())  # type: ignore[call-arg]  # as plain data has it: a dict
+        return {key: _spread_like(item, like.get(key), spread) for key, item in value.items()}
     if isinstance(value, list | tuple) and isinstance(like, list | tuple) and len(value) == len(like):
-        return type(value)(_spread_like(item, other) for item, other in zip(value, like, strict=True))
-    return value
+        return type(value)(_spread_like(item, other, spread) for item, other in zip(value, like, strict=True))
+    return spread(value, like)
 
 
-def _spread(value: Tensor, like: Tensor) -> Tensor:
-    if not isinstance(like, DTensor):
+def _spread(value: Any, like: Any) -> Any:
+    """A whole tensor spread as another one of its shape; anything else, such as a count, as it is."""
+    if not isinstance(value, Tensor) or not isinstance(like, DTensor) or value.shape != like.shape:
         return value
     # Every process has read the whole tensor, so none has to send anything.
     return distribute_tensor(value, like.device_mesh, like.placements, src_data_rank=None)
+
+
+def _give_rows(value: Any, like: Any) -> Any:
+    """As `_spread`, where the value is only the rows of this process."""
+    if not isinstance(value, Tensor) or not isinstance(like, DTensor) or value.shape != like.to_local().shape:
+        return value
+    local = value.to(like.to_local().device)
+    return DTensor.from_local(local, like.device_mesh, like.placements, shape=like.shape, stride=like.stride())

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pol.commitments.complete_state import CompleteState
 from pol.errors import ProtocolError
 from pol.training import record as learning_record
 from pol.training import saved_state
 from pol.training.record import LearningRecord
+from pol.training.saved_state import SavedState
 from pol.training.state import components
 from pol.training.store import Store
 
@@ -23,8 +25,10 @@ class Newest:
     components: Mapping[str, Any]
 
 
-def load(store: Store) -> Newest | None:
+def load(store: Store, read: Callable[[Store, SavedState], CompleteState] = saved_state.load) -> Newest | None:
     """The newest checkpoint that the store's training has published; None if it has published nothing.
+
+    ``read`` gets the state of a checkpoint.
 
     Raises:
         ProtocolError: a checkpoint isn't what the record says.
@@ -37,4 +41,4 @@ def load(store: Store) -> Newest | None:
     saved = saved_state.load_document(store, newest.object)
     if (saved.step, saved.root) != (newest.step, newest.root):
         raise ProtocolError(f"the checkpoint of step {newest.step} isn't the one in the log")
-    return Newest(record, newest.step, components.decode(saved_state.load(store, saved)))
+    return Newest(record, newest.step, components.decode(read(store, saved)))

@@ -140,7 +140,7 @@ class Recorder:
             OperationalError: the store failed.
         """
         self.store.clean()
-        found = newest.load(self.store)
+        found = newest.load(self.store, self._read)
         if found is None:
             if self._start is not None:
                 start = self._start.begin(self.state.model, self.store)
@@ -251,6 +251,9 @@ class Recorder:
             self._store(steps, state)
         else:
             self._background.start(lambda: self._store(steps, state))
+
+    def _read(self, store: Store, saved: saved_state.SavedState) -> CompleteState:
+        return saved_state.load(store, saved)
 
     def _now(self) -> CompleteState:
         return components.encode({**self.state.components(), PROGRESS: {"steps": self.steps}})

@@ -84,8 +84,7 @@ def names(data: Mapping[str, Any]) -> list[str]:
     Raises:
         ProtocolError: malformed.
     """
-    fields = canonical_json.Fields(dict(data), "the data of the checkpoint", ["form", "files"])
-    return [_file(item)[0] for item in fields.items("files")]
+    return [name for name, _ in _files(data)]
 
 
 def read(store: Store, types: Mapping[str, ArrayType], data: Mapping[str, Any]) -> dict[str, Array]:
@@ -95,8 +94,7 @@ def read(store: Store, types: Mapping[str, ArrayType], data: Mapping[str, Any]) 
         ProtocolError: malformed, a file with another content than the document says, or rows that are missing.
         OperationalError: the store failed.
     """
-    fields = canonical_json.Fields(dict(data), "the data of the checkpoint", ["form", "files"])
-    files = [_file(item) for item in fields.items("files")]
+    files = _files(data)
     ranges: dict[str, list[tuple[int, int]]] = {name: [] for name in types}
     for name, pieces in files:
         for rows in pieces:
@@ -108,18 +106,68 @@ def read(store: Store, types: Mapping[str, ArrayType], data: Mapping[str, Any]) 
         _require_whole(name, sorted(found), types[name].nbytes)
     wholes: dict[str, Bytes] = {}
     for name, pieces in files:
-        held = {rows.array: rows.type_in(types[rows.array]) for rows in pieces}
-        with store.open_file(name) as file:
-            if file.size != (size := tensor_file.size(held)):
-                # Compared before memory is taken for what a document says.
-                raise ProtocolError(f"checkpoint file {name} has {file.size} bytes, not {size}")
-            arrays = tensor_file.read(file, held, f"checkpoint file {name}")
+        arrays = _read_file(store, name, {rows.array: rows.type_in(types[rows.array]) for rows in pieces})
         for rows in pieces:
             first, part = rows.first_byte(types[rows.array]), arrays[rows.array].data
             if rows.array not in wholes:
                 wholes[rows.array] = np.empty(types[rows.array].nbytes, np.uint8)
             wholes[rows.array][first : first + part.size] = part
     return {name: Array(type_, wholes.get(name, np.empty(0, np.uint8))) for name, type_ in types.items()}
+
+
+def are_equal_runs(types: Mapping[str, ArrayType], data: Mapping[str, Any], count: int) -> bool:
+    """Whether file k of ``count`` holds the k-th of as many equal runs of rows of every array that is cut.
+
+    Raises:
+        ProtocolError: malformed.
+    """
+    files = _files(data)
+    every = [rows for _, pieces in files for rows in pieces]
+    cut = {rows.array for rows in every if rows.count is not None}
+    if not {rows.array for rows in every} <= types.keys():
+        return False
+    for number, (_, pieces) in enumerate(files):
+        held = {rows.array: rows for rows in pieces}
+        for name in cut:
+            length = types[name].shape[0] if types[name].shape else 0
+            size = -(-length // count)
+            first = min(number * size, length)
+            expected = Rows(name, first, min(size, length - first)) if first < length else None
+            if held.get(name) != expected:
+                return False
+    return len(files) == count
+
+
+def read_run(store: Store, types: Mapping[str, ArrayType], data: Mapping[str, Any], number: int) -> dict[str, Array]:
+    """Whole arrays, and of those that are cut the rows in file ``number``. Nothing is checked against a root.
+
+    Raises:
+        ProtocolError: malformed, or a file with another content than the document says.
+        OperationalError: the store failed.
+    """
+    files = _files(data)
+    found: dict[str, Array] = {}
+    for at in sorted({0, number}):
+        name, pieces = files[at]
+        arrays = _read_file(store, name, {rows.array: rows.type_in(types[rows.array]) for rows in pieces})
+        found |= {rows.array: arrays[rows.array] for rows in pieces if rows.count is None or at == number}
+    for name, type_ in types.items():
+        if name not in found:
+            found[name] = Array(ArrayType(type_.element, (0, *type_.shape[1:])), np.empty(0, np.uint8))
+    return found
+
+
+def _files(data: Mapping[str, Any]) -> list[tuple[str, list[Rows]]]:
+    fields = canonical_json.Fields(dict(data), "the data of the checkpoint", ["form", "files"])
+    return [_file(item) for item in fields.items("files")]
+
+
+def _read_file(store: Store, name: str, held: Mapping[str, ArrayType]) -> dict[str, Array]:
+    with store.open_file(name) as file:
+        if file.size != (size := tensor_file.size(held)):
+            # Compared before memory is taken for what a document says.
+            raise ProtocolError(f"checkpoint file {name} has {file.size} bytes, not {size}")
+        return tensor_file.read(file, held, f"checkpoint file {name}")
 
 
 def _require_whole(name: str, ranges: list[tuple[int, int]], size: int) -> None:

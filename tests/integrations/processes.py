@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Iterator
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 import torch
@@ -17,7 +18,8 @@ from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 
 from pol.errors import OperationalError, ProtocolError
 from pol.integrations.distributed import DistributedRecorder
-from pol.training import newest
+from pol.training import newest, saved_state
+from pol.training import record as learning_record
 from pol.training.record import LearningRecord
 from pol.training.state import components
 from pol.training.store import Store
@@ -26,24 +28,25 @@ STEPS = 12
 
 
 class Average:
-    """A part of its own: the average of a weight, spread by columns."""
+    """A part of its own: the average of a weight, spread by columns or by rows."""
 
-    def __init__(self, weight: Tensor):
+    def __init__(self, weight: Tensor, dim: int = 1):
         self.weight = weight
+        self.cut = [Shard(dim)]
         mesh = init_device_mesh("cpu", (dist.get_world_size(),))
-        self.value = distribute_tensor(torch.zeros(17, 9), mesh, [Shard(1)])
+        self.value = distribute_tensor(torch.zeros(17, 9), mesh, self.cut)
 
     def update(self) -> None:
         full = self.weight.full_tensor() if isinstance(self.weight, DTensor) else self.weight
         self.value = 0.9 * self.value + 0.1 * distribute_tensor(
-            full.detach().mean() * torch.ones(17, 9).cumsum(1), self.value.device_mesh, [Shard(1)]
+            full.detach().mean() * torch.ones(17, 9).cumsum(1), self.value.device_mesh, self.cut
         )
 
     def state_dict(self) -> dict[str, Tensor]:
         return {"value": self.value}
 
     def load_state_dict(self, state: dict[str, Tensor]) -> None:
-        assert state["value"].placements == (Shard(1),)
+        assert list(state["value"].placements) == self.cut
         self.value = state["value"]
 
 
@@ -62,7 +65,7 @@ def train(store: str, sharded: bool, stop: int | None = None, warm: bool = False
     else:
         model = DistributedDataParallel(model)
     first = next(iter(model.parameters()))
-    average = Average(first)
+    average = Average(first, dim=0 if sharded else 1)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
     scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, STEPS)
     torch.manual_seed(100 + dist.get_rank())
@@ -74,7 +77,9 @@ def train(store: str, sharded: bool, stop: int | None = None, warm: bool = False
         model(x[:2]).sum().backward()
         optimizer.zero_grad()
     recorder = DistributedRecorder(store, model, optimizer, every=3, scheduler=scheduler, parts={"average": average})
-    for _ in range(recorder.resume(), -(-STEPS // len(loader))):
+    epoch = recorder.resume()
+    assert recorder.state.by_rows == (sharded and recorder.steps > 0)  # each process has read its rows only
+    for _ in range(epoch, -(-STEPS // len(loader))):
         for inputs, targets in recorder.batches(loader):
             loss = ((model(inputs) - targets) ** 2).mean()
             optimizer.zero_grad()
@@ -157,8 +162,24 @@ def forgetting(folder: str) -> None:
     part.value = part.value + 1
     DistributedRecorder(url, layer, parts={"average": part}).resume()
     recorder = DistributedRecorder(url, layer, parts={"average": Forgetful(layer.weight)})
-    with pytest.raises(ProtocolError, match="average/state/value isn't what the checkpoint of step 0 holds"):
+    with pytest.raises(ProtocolError, match="average/state/value isn't what the checkpoint of step 0 commits to"):
         recorder.resume()
+
+
+def corrupt(folder: str, rank: int) -> None:
+    """The rows that only one process reads."""
+    store = Store(f"file://{folder}/corrupt")
+    layer = fully_shard(nn.Linear(8, 9))
+    DistributedRecorder(store, layer).resume()
+    if rank == 1:
+        saved = saved_state.load_document(store, learning_record.load(store).checkpoints[0].object)
+        (path,) = Path(f"{folder}/corrupt").rglob(saved_state.files(saved)[1])
+        data = bytearray(path.read_bytes())
+        data[-1] ^= 1
+        path.write_bytes(data)
+    dist.barrier()
+    with pytest.raises(ProtocolError, match="parameters/weight isn't what the checkpoint of step 0 commits to"):
+        DistributedRecorder(store, layer).resume()
 
 
 def main(folder: str, rank: int, count: int) -> None:
@@ -167,6 +188,7 @@ def main(folder: str, rank: int, count: int) -> None:
     if count == 2:
         two(folder, rank)
         forgetting(folder)
+        corrupt(folder, rank)
     else:
         three(folder)
     dist.destroy_process_group()

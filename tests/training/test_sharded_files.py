@@ -98,3 +98,23 @@ def test_a_file_with_another_content_is_refused(tmp_path: Path) -> None:
             saved_state.load(store, saved)
         path.write_bytes(honest)
     assert saved_state.load(store, saved).root == STATE.root
+
+
+def test_equal_runs_are_read_one_by_one(tmp_path: Path) -> None:
+    """Two processes with 3 and 2 of 5 rows; another cut, another number of processes: no equal runs."""
+    files = [dict([rows("a/w", 0, 3), rows("a/one", 0, 1), (Rows("a/s"), WHOLE["a/s"])]), dict([rows("a/w", 3, 2)])]
+    store, types = Store(f"file://{tmp_path}"), {name: whole.type for name, whole in WHOLE.items()}
+    for pieces in files:
+        sharded_files.write(store, STATE.root, pieces)
+    data = sharded_files.describe(STATE.root, [list(pieces) for pieces in files])
+    assert sharded_files.are_equal_runs(types, data, 2)
+    assert not sharded_files.are_equal_runs(types, data, 3)
+    assert not sharded_files.are_equal_runs({"a/w": types["a/w"]}, data, 2)
+    other = sharded_files.describe(STATE.root, [list(pieces) for pieces in FILES[:2]])
+    assert not sharded_files.are_equal_runs(types, other, 2)
+    first, second = (sharded_files.read_run(store, types, data, number) for number in range(2))
+    assert (first["a/w"].type.shape, second["a/w"].type.shape) == ((3, 3), (2, 3))
+    assert np.array_equal(np.concatenate([first["a/w"].data, second["a/w"].data]), WHOLE["a/w"].data)
+    assert (first["a/one"].type.shape, second["a/one"].type.shape) == ((1, 2), (0, 2))
+    assert np.array_equal(second["a/s"].data, WHOLE["a/s"].data)
+    assert second["a/e"].type.shape == (0, 4)
