@@ -3,14 +3,15 @@
 
     mutate.py [--seconds N] [--workers N] [--batch N] [--lines A-B] [--forge] [--list] FILE ...
 
-Files for which there are cases in bulk (`bulk.py`) are attacked with those first, and what survives them without a
-reason by the forge tests; all others, and everything with --forge, by the forge tests alone. A mutant is killed if a
+Files for which there are cases in bulk (`bulk.py`), and those of the court, which its tests deploy by name
+(`deployed.py`), are attacked so first, and what survives without a reason by the forge tests below; all others, and
+everything with --forge, by the forge tests alone. A mutant is killed if a
 result differs, a test fails or the tests take ten times as long as usual, stillborn if it does not compile, and equal
 if the compiler makes the same bytes of it. The others survive. Survivors that have a good reason are listed in
 mutants.txt beside this file, three lines each: `PATH: reason`, the original line after `- ` and the mutant after `+
 `. With --seconds the mutants come in a drawn order (fixed seed), and those for which no time is left are counted and
 not run. With --batch so many mutants, each with its own copy of the tests, are compiled and run at once: it saves
-most of the time where tests are small. It does not work with tests that deploy by name.
+most of the time where tests are small.
 """
 
 import argparse
@@ -28,11 +29,12 @@ import time
 from pathlib import Path
 
 import bulk
+import deployed
 from mutants import REMAPPED, ROOT, Mutant, closure, justified, mutants
 
 FORGE = ROOT / "node_modules" / "@foundry-rs" / "forge-linux-amd64" / "bin" / "forge"
 
-# The tests that answer for a file. They run for every mutant, so only those that look closely.
+# The tests that answer for a file. They run for every mutant: only those that look closely, and deploy nothing by name.
 TESTS = {
     "contracts/arithmetic/Float32.sol": ("arithmetic/Float32.t.sol", "proofs/Float32Laws.t.sol"),
     "contracts/arithmetic/Conversion.sol": ("arithmetic/Conversion.t.sol",),
@@ -43,12 +45,12 @@ TESTS = {
     "contracts/commitments/LearningLog.sol": ("commitments/LearningLog.t.sol",),
     "contracts/commitments/MerkleBranch.sol": ("commitments/MerkleBranch.t.sol", "commitments/CommitmentVectors.t.sol"),
     "contracts/dispute/Clock.sol": ("proofs/ClockLaws.t.sol",),
-    "contracts/dispute/Disputes.sol": ("proofs/DisputesLaws.t.sol", "dispute/Clock.t.sol", "dispute/Turns.t.sol"),
+    "contracts/dispute/Descriptor.sol": ("dispute/Descriptor.t.sol",),
+    "contracts/dispute/Disputes.sol": ("proofs/DisputesLaws.t.sol",),
     "contracts/dispute/Distance.sol": ("dispute/Distance.t.sol", "proofs/DistanceLaws.t.sol"),
     "contracts/dispute/Frames.sol": ("dispute/Frames.t.sol",),
-    "contracts/dispute/Picks.sol": ("dispute/DisputeGame.t.sol", "dispute/Attacks.t.sol"),
     "contracts/dispute/Shares.sol": ("dispute/Shares.t.sol",),
-    "contracts/dispute/Walk.sol": ("dispute/DisputeGame.t.sol", "dispute/Attacks.t.sol"),
+    "contracts/dispute/Walk.sol": ("dispute/Deep.t.sol", "dispute/Walk.t.sol"),
 }
 
 
@@ -185,16 +187,17 @@ def attack(path: str, todo: list[Mutant], workers: int, end: float) -> dict[str,
 
 
 def fates_of(path: str, todo: list[Mutant], options: argparse.Namespace, end: float) -> dict[str, list[Mutant]]:
-    """The mutants by what becomes of them, in bulk and by the forge tests."""
-    if path not in bulk.FILES or options.forge:
+    """The mutants by what becomes of them, in bulk or deployed by name, and by the forge tests."""
+    special = bulk if path in bulk.FILES else deployed
+    if path not in special.FILES or options.forge:
         if options.batch:
             return attack_together(path, todo, options.batch, end)
         return attack(path, todo, options.workers, end)
-    fates = bulk.attack(path, todo, end)
+    fates: dict[str, list[Mutant]] = special.attack(path, todo, end)
     reasons = justified()
     rest = [mutant for mutant in fates["survives"] if mutant.key not in reasons]
     if rest and path in TESTS:
-        print(f"{path}: {len(fates['killed'])} killed in bulk, {len(rest)} more to be tried by forge", flush=True)
+        print(f"{path}: {len(fates['killed'])} killed, {len(rest)} more to be tried by forge", flush=True)
         fates["survives"] = [mutant for mutant in fates["survives"] if mutant.key in reasons]
         for fate, found in attack(path, rest, options.workers, end).items():
             fates[fate] += found
@@ -204,7 +207,7 @@ def fates_of(path: str, todo: list[Mutant], options: argparse.Namespace, end: fl
 def main() -> int:
     """Mutate every file named; 1 if a mutant survives without a reason."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("files", nargs="*", default=sorted({*TESTS, *bulk.FILES}))
+    parser.add_argument("files", nargs="*", default=sorted({*TESTS, *bulk.FILES, *deployed.FILES}))
     parser.add_argument("--seconds", type=float, default=float("inf"))
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--batch", type=int, default=0)

@@ -48,6 +48,7 @@ interface Vm {
     function expectRevert(bytes calldata data) external;
     function expectPartialRevert(bytes4 selector) external;
     function fee(uint256 baseFee) external;
+    function getCode(string calldata artifactPath) external view returns (bytes memory);
     function getBlockTimestamp() external view returns (uint256);
     function getRecordedLogs() external returns (Log[] memory);
     function label(address account, string calldata name) external;

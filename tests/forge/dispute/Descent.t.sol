@@ -5,15 +5,14 @@ import {Clock, Clocks, Result} from "../../../contracts/dispute/Clock.sol";
 import {Descent} from "../../../contracts/dispute/Descent.sol";
 import {DisputeGame} from "../../../contracts/dispute/DisputeGame.sol";
 import {Disputes} from "../../../contracts/dispute/Disputes.sol";
-import {IOneStep} from "../../../contracts/dispute/IOneStep.sol";
 import {Payloads} from "../../../contracts/dispute/Payloads.sol";
 import {Picks} from "../../../contracts/dispute/Picks.sol";
 import {Level} from "../../../contracts/dispute/Position.sol";
-import {Starts} from "../../../contracts/dispute/Starts.sol";
-import {Base, Vm} from "../Base.sol";
+import {Vm} from "../Base.sol";
+import {Deployment} from "./Deployment.sol";
 
 /// @notice Answers in subtrees, from positions that are put into storage, against rules that are written down once more.
-contract DescentTest is Base {
+contract DescentTest is Deployment {
     struct At {
         Level level;
         uint256 height;
@@ -40,8 +39,7 @@ contract DescentTest is Base {
     }
 
     function _deploy(uint8 width) internal {
-        IOneStep oneStep = IOneStep(vm.deployCode("OneStep.sol:OneStep"));
-        game = new DisputeGame(account("market"), oneStep, new Starts(), width, 7200, MOVE_GRACE);
+        game = _deployGame(account("market"), _deployOneStep(), _deployStarts(), width, 7200, MOVE_GRACE);
     }
 
     // --- the rules, once more ---

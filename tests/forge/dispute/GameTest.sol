@@ -3,16 +3,15 @@ pragma solidity 0.8.37;
 
 import {DisputeGame} from "../../../contracts/dispute/DisputeGame.sol";
 import {Distance} from "../../../contracts/dispute/Distance.sol";
-import {IOneStep} from "../../../contracts/dispute/IOneStep.sol";
 import {Level} from "../../../contracts/dispute/Position.sol";
-import {Starts} from "../../../contracts/dispute/Starts.sol";
 import {KIND_DISTANCE, KIND_REPLAY, StartParams} from "../../../contracts/interfaces/IDisputeGame.sol";
+import {Deployment} from "./Deployment.sol";
 import {PlainProofs} from "./PlainProofs.sol";
 import {Resolver} from "./Resolver.sol";
 
 /// @notice A game over the toy program and two players, each of which stands by one version of everything and moves as an honest one does: the
 /// first part that differs. The position is carried along by the plain rules, and its head compared with the game's after every move.
-abstract contract GameTest is PlainProofs {
+abstract contract GameTest is PlainProofs, Deployment {
     uint32 internal constant CLOCK = 1000;
     uint24 internal constant REPLAY_GRACE = 400;
     uint24 internal constant MOVE_GRACE = 100;
@@ -31,8 +30,7 @@ abstract contract GameTest is PlainProofs {
         asserter = vm.addr(ASSERTER_KEY);
         challenger = vm.addr(CHALLENGER_KEY);
         resolver = new Resolver();
-        IOneStep oneStep = IOneStep(vm.deployCode("OneStep.sol:OneStep"));
-        game = new DisputeGame(address(resolver), oneStep, new Starts(), 4, REPLAY_GRACE, MOVE_GRACE);
+        game = _deployGame(address(resolver), _deployOneStep(), _deployStarts(), 4, REPLAY_GRACE, MOVE_GRACE);
         _buildToy(2);
         challengerVersion = 1;
     }

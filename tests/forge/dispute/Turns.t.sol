@@ -153,14 +153,14 @@ contract TurnsTest is GameTest {
     function test_deployments_that_mean_nothing() public {
         (IOneStep step, IStarts starts) = (game.oneStep(), game.starts());
         vm.expectRevert(Disputes.ZeroHash.selector);
-        new DisputeGame(address(0), step, starts, 4, 1, 1);
+        _deployGame(address(0), step, starts, 4, 1, 1);
         vm.expectRevert(Disputes.ZeroHash.selector);
-        new DisputeGame(address(resolver), IOneStep(address(0)), starts, 4, 1, 1);
+        _deployGame(address(resolver), IOneStep(address(0)), starts, 4, 1, 1);
         vm.expectRevert(Disputes.ZeroHash.selector);
-        new DisputeGame(address(resolver), step, IStarts(address(0)), 4, 1, 1);
+        _deployGame(address(resolver), step, IStarts(address(0)), 4, 1, 1);
         for (uint8 width = 0; width < 7; width += 6) {
             vm.expectRevert(abi.encodeWithSelector(Disputes.UnsupportedWidth.selector, width));
-            new DisputeGame(address(resolver), step, starts, width, 1, 1);
+            _deployGame(address(resolver), step, starts, width, 1, 1);
         }
     }
 
