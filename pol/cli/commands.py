@@ -9,7 +9,7 @@ import click
 
 from pol import __version__
 
-VERBS = ("bench", "check", "commit", "demo", "diff", "dispute", "doctor", "inspect", "log", "replay")
+VERBS = ("bench", "check", "commit", "demo", "diff", "dispute", "doctor", "inspect", "log", "replay", "serve")
 """``pol VERB`` is the command of this name in the module ``pol.cli.VERB``."""
 
 
