@@ -69,6 +69,7 @@ class FromRecord:
     index: int
     saved: SavedState
     left_out: frozenset[str]
+    rename: Callable[[str], str]
     taken: list[str] = field(default_factory=list)
     new: list[str] = field(default_factory=list)
 
@@ -83,10 +84,10 @@ class FromRecord:
         names = {}
         with torch.no_grad():
             for kind, name, target in _arrays(model):
-                entry = f"{kind}/{plain_data.segment(name)}"
-                if entry in arrays and name not in self.left_out:
-                    _copy(name, target, tensors.to_tensor(arrays[entry]))
-                    names[entry] = entry
+                source = f"{kind}/{plain_data.segment(self.rename(name))}"
+                if source in arrays and name not in self.left_out:
+                    _copy(name, target, tensors.to_tensor(arrays[source]))
+                    names[f"{kind}/{plain_data.segment(name)}"] = source
                     self.taken.append(name)
                 else:
                     self.new.append(name)
@@ -97,15 +98,20 @@ class FromRecord:
 
 
 def from_record(
-    store: Store | str, digest: str | None = None, index: int = -1, new: Collection[str] = ()
+    store: Store | str,
+    digest: str | None = None,
+    index: int = -1,
+    new: Collection[str] = (),
+    rename: Callable[[str], str] = str,
 ) -> FromRecord:
     """The start of a recorder that goes on from another training: ``Recorder(..., start=from_record("runs/base"))``.
 
     The record with this digest, or the store's newest; its checkpoint ``index``, from the end if negative. ``new``
     names parameters and buffers that aren't taken over although the base has them, e.g. a head of another shape.
+    ``rename`` gives the base's name for a name of the model, e.g. for a base inside of a wrapper with adapters.
 
     Raises:
-        ProtocolError: no record, or no such checkpoint.
+        ProtocolError: no record, its own start is false, or no such checkpoint.
         OperationalError: the store failed.
     """
     opened = store if isinstance(store, Store) else Store(store)
@@ -115,7 +121,7 @@ def from_record(
     if not -count <= index < count:
         raise ProtocolError(f"the record has {count} checkpoints: there is no checkpoint {index}")
     place = index % count
-    return FromRecord(opened, record, place, lineage.load_checkpoint(opened, record, place), frozenset(new))
+    return FromRecord(opened, record, place, lineage.load_checkpoint(opened, record, place), frozenset(new), rename)
 
 
 @dataclass(frozen=True)

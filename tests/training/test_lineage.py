@@ -1,5 +1,6 @@
 """What a recorded training goes on from, down any number of levels; what is forged is noticed at every level."""
 
+import dataclasses
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -38,9 +39,12 @@ def build() -> Model:
     return Model()
 
 
-def train(store: Path, model: nn.Module, start: StartOfRecord | None = None, steps: int = 4) -> LearningRecord:
+def train(
+    store: Path, model: nn.Module, start: StartOfRecord | None = None, steps: int = 4, updates: bool = False
+) -> LearningRecord:
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
-    with Recorder(f"file://{store}", model, optimizer, every=2, start=start, asynchronous=False) as recorder:
+    options = {"every": 2, "start": start, "asynchronous": False, "updates": updates}
+    with Recorder(f"file://{store}", model, optimizer, **options) as recorder:  # type: ignore[arg-type]  # options of any type
         recorder.resume()
         for _ in range(steps):
             optimizer.zero_grad()
@@ -103,6 +107,31 @@ def test_the_model_begins_with_the_base(chain: tuple[Path, list[LearningRecord]]
     assert own["parameters/body.0.weight"] == roots["parameters/body.0.weight"]
     assert own["buffers/body.1.running_mean"] == roots["buffers/body.1.running_mean"]
     assert torch.equal(model.head.weight, before)
+
+
+class Adapted(nn.Module):
+    """A base that stands under another name, and a new part beside it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.base, self.adapter = Model(), nn.Linear(4, 3, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        scores: Tensor = self.base(x) + self.adapter(x)
+        return scores
+
+
+def test_an_adapter_around_a_base_that_was_stored_as_updates(tmp_path: Path) -> None:
+    base = Model()
+    train(tmp_path / "base", base, updates=True)
+    start = from_record(f"file://{tmp_path}/base", rename=lambda name: name.removeprefix("base."))
+    model = Adapted()
+    train(tmp_path / "adapted", model, start, steps=0)
+    assert start.new == ["adapter.weight"]
+    assert all(torch.equal(value, model.base.state_dict()[name]) for name, value in base.state_dict().items())
+    top, bottom = verify(Store(f"file://{tmp_path}/adapted"))
+    assert top.taken["parameters/base.head.bias"] == "parameters/head.bias"
+    assert (top.rest, bottom.kind) == (("parameters/adapter.weight",), "given")
 
 
 def forged(chain: tuple[Path, list[LearningRecord]], change: Callable[[Any], object], level: int = 2) -> str:
@@ -169,6 +198,14 @@ def test_forged_drawn_weights_are_noticed_two_levels_up(chain: tuple[Path, list[
     second = forged(chain, lambda d: d["start"].update(record=first), 1)
     with pytest.raises(ProtocolError, match="isn't what is drawn"):
         verify(own, forged(chain, lambda d: d["start"].update(record=second)))
+
+
+def test_a_record_without_its_beginning_is_noticed(chain: tuple[Path, list[LearningRecord]]) -> None:
+    """What was before its first checkpoint could be anything."""
+    own, record = store(chain), chain[1][2]
+    later = own.put(dataclasses.replace(record, checkpoints=record.checkpoints[1:]).encode())
+    with pytest.raises(ProtocolError, match="begins at step 2"):
+        verify(own, later)
 
 
 def test_a_base_that_does_not_exist(chain: tuple[Path, list[LearningRecord]]) -> None:

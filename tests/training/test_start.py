@@ -17,6 +17,7 @@ from pol.graph.capture import Capture, Loop, capture, capture_initialisation
 from pol.training import initialisation
 from pol.training.base import take_over
 from pol.training.learning_proof import load_checkpoint
+from pol.training.lineage import verify
 from pol.training.randomness import TaskRandomness
 from pol.training.solver import TaskRecorder, train
 from pol.training.start import Start
@@ -214,6 +215,8 @@ def test_a_proof_stands_on_a_proof() -> None:
     assert top.taken["base.0.weight"] == "0.weight"
     assert {"down.weight", "head.weight", "head.bias"} <= set(top.drawn)
     assert not np.array_equal(task.initial_state[0], load(*first()).initial_state[0])
+    assert verify(store, digest) == task.lineage
+    assert verify(store, base_proof()) == (bottom,)
     recorder = TaskRecorder(store, task)
     train(task, NativeExecutor(task.aten), recorder)
     proof, document = recorder.publish({})
