@@ -9,12 +9,15 @@ from torch import nn
 
 from pol.training import Recorder
 from pol.training.record import LearningRecord
+from pol.training.store import Store
 
 KEY = Ed25519PrivateKey.from_private_bytes(b"\x01" * 32)
 OTHER_KEY = Ed25519PrivateKey.from_private_bytes(b"\x02" * 32)
 
 
-def train(store: str, steps: int, key: Ed25519PrivateKey | Path | str | None = KEY, **options: Any) -> LearningRecord:
+def train(
+    store: Store | str, steps: int, key: Ed25519PrivateKey | Path | str | None = KEY, **options: Any
+) -> LearningRecord:
     """Go on until `steps` steps are done."""
     torch.manual_seed(0)
     model = nn.Linear(40, 5)

@@ -10,15 +10,18 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from records import KEY, OTHER_KEY, train
 from securesystemslib.dsse import Envelope as PeerEnvelope
 from securesystemslib.exceptions import VerificationError
 from securesystemslib.signer import CryptoSigner, SSlibKey
 
 from pol.commitments.complete_state import Entry, complete_root
-from pol.errors import ProtocolError
+from pol.errors import OperationalError, ProtocolError
 from pol.training import attestation, dsse, saved_state, sharded_files
+from pol.training.chunks import prove_recorded
 from pol.training.saved_state import SavedState
+from pol.training.sealing import SealedStore
 from pol.training.sharded_files import Rows
 from pol.training.store import Store
 
@@ -122,6 +125,21 @@ def test_a_record_as_a_statement(tmp_path: Path, updates: bool) -> None:
     longer = train(store.url, 8, updates=updates)
     with pytest.raises(ProtocolError, match="isn't about this record"):
         attestation.require_matches(found, store, longer)
+
+
+def test_a_sealed_record_is_attested_and_shown_by_who_can_open_it(tmp_path: Path) -> None:
+    store = SealedStore(Store(str(tmp_path)), key=X25519PrivateKey.from_private_bytes(b"\x03" * 32))
+    record = train(store, 3)
+    found = attestation.verify(attestation.attest(store, record, KEY), [PUBLIC])
+    name = f"{record.checkpoints[1].root.hex()}.safetensors"
+    with store.open_file(name) as file:
+        digest = hashlib.sha256(file.read(file.size)).hexdigest()
+    assert {"name": name, "digest": {"sha256": digest}} in found["subject"]
+    assert prove_recorded(store, record, 1, 70, 3).root() == record.checkpoints[1].root
+    with pytest.raises(OperationalError, match="sealed"):
+        attestation.attest(Store(str(tmp_path)), record, KEY)
+    with pytest.raises(OperationalError, match="sealed"):
+        prove_recorded(Store(str(tmp_path)), record, 1, 70, 3)
 
 
 def test_files_of_several_processes_are_subjects() -> None:
