@@ -272,7 +272,7 @@ def test_documents_of_an_attacker(honest: Files) -> None:
     draw = random.Random(2)
     originals = documents(honest, "pol/checkpoint")
     opened = refused = 0
-    for _ in range(700):
+    for _ in range(500):
         document = mutate_json(draw, draw.choice(originals))
         if draw.random() < 0.7 and isinstance(document, dict):
             document = restated(document)
@@ -289,7 +289,7 @@ def test_documents_of_an_attacker(honest: Files) -> None:
             opened += 1
         except (ProtocolError, OperationalError):
             refused += 1
-    assert refused > 300
+    assert refused > 250
     assert opened > 5
 
 
@@ -387,6 +387,31 @@ def test_tensor_files_of_an_attacker(honest: Files) -> None:
         assert changed[:head] == data[:head]
         assert len(changed) == len(data)
         assert b"".join(arrays[name].data.tobytes() for name in tensor_file.order(saved.types)) == changed[head:]
+
+
+def test_update_objects_of_an_attacker(honest: Files) -> None:
+    """An update's bytes changed, with the digest in the document made right: only the roots are left to notice it."""
+    draw = random.Random(6)
+    store = open_files(honest)
+    original = next(d for d in documents(honest, "pol/checkpoint") if d["data"]["form"] == "updates")
+    content = store.get(original["data"]["object"])
+    bounds = np.cumsum([0, *(part["bytes"] for part in original["data"]["arrays"])])
+    for _ in range(400):
+        number = draw.randrange(len(bounds) - 1)
+        before, part, after = np.split(np.frombuffer(content, np.uint8), [bounds[number], bounds[number + 1]])
+        changed = mutate_bytes(draw, part.tobytes(), [content, b""])
+        data = before.tobytes() + changed + after.tobytes()
+        digest = keccak256(data).hex()
+        document = copy.deepcopy(original)
+        document["data"]["object"] = digest
+        document["data"]["arrays"][number]["bytes"] = len(changed)
+        store = open_files({**honest, f"{digest[:2]}/{digest}": data})
+        try:
+            state = saved_state.load(store, SavedState.decode(rfc8785.dumps(document)))
+        except ProtocolError:
+            continue
+        # A frame may be written in several ways; what it says is the same.
+        assert CompleteState(state.arrays, state.documents).root.hex() == original["root"]
 
 
 @pytest.mark.parametrize("form", ["full", "updates"])

@@ -22,6 +22,9 @@ from pol.training.store import Store
 fsspec.register_implementation("pol-upload", UploadFileSystem)
 fsspec.register_implementation("pol-move", MoveFileSystem)
 
+SHOWS = {"replace", "upload", "mv"}
+"""Calls after which a reader may see something."""
+
 
 class Place:
     """One kind of store that can fail: `fresh` empties it."""
@@ -52,13 +55,13 @@ def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize("updates", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_every_point_of_failure(place: Place, updates: bool) -> None:
-    """Each call to the store fails once, before or after it has done its work: at most one checkpoint is missing."""
+    """Each call to the store fails once, one that shows something also after it has: at most one checkpoint is lost."""
     whole, errors = train(place.fresh(counted := Failure()), updates=updates)
     assert (errors, len(whole.checkpoints), counted.calls > 10) == (0, STEPS // EVERY + 1, True)
     roots = [checkpoint.root for checkpoint in whole.checkpoints]
     failed = 0
     for at in range(counted.calls):
-        for after in (False, True):
+        for after in (False, True) if counted.log[at] in SHOWS else (False,):
             store = place.fresh(failure := Failure(at, after))
             record, errors = train(store, updates=updates)
             place.fail(Failure())
@@ -75,7 +78,7 @@ def test_every_point_of_failure(place: Place, updates: bool) -> None:
             assert errors == 0
             assert again.checkpoints[-1].step == STEPS + EVERY
             assert require_whole(store) == again
-    assert failed > counted.calls
+    assert failed > counted.calls // 2
 
 
 def test_a_store_that_stays_broken(place: Place) -> None:

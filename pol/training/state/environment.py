@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import importlib.metadata
 import inspect
@@ -43,7 +44,9 @@ def _code(objects: Iterable[object]) -> dict[str, str]:
     }
 
 
+@functools.cache
 def _versions() -> dict[str, str]:
+    """Read once: a process doesn't load another version later."""
     found = {"python": platform.python_version()}
     for package in PACKAGES:
         try:
