@@ -9,7 +9,7 @@ import fsspec
 
 from pol.commitments.keccak import keccak256
 from pol.errors import OperationalError, PolError, ProtocolError
-from pol.training.publishing import Pieces, publisher
+from pol.training.publishing import WHOLE_AT_CLOSE, Pieces, publisher
 
 LIMIT = 1 << 34
 _DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -56,9 +56,11 @@ class Store:
     def __init__(self, url: str, options: Mapping[str, Any] | None = None):
         self.url, self.options = url, dict(options or {})
         with _operational(f"open the store {url}"):
-            # A listing that was kept would hide what another process has published since.
-            kept = {"use_listings_cache": False, **self.options}
-            self._files, root = fsspec.core.url_to_fs(url, **kept)
+            # A listing that was kept would hide what another process has published since. Not every filesystem takes
+            # the option: some hand what they don't know to a library that refuses it.
+            remote = url.partition("://")[0] in WHOLE_AT_CLOSE | {"http", "https"}
+            listings = {"use_listings_cache": False} if remote else {}
+            self._files, root = fsspec.core.url_to_fs(url, **listings | self.options)
             self._publisher = publisher(self._files)
         self._root = str(root).rstrip("/")
 

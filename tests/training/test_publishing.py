@@ -128,6 +128,22 @@ def test_what_suits_which_filesystem() -> None:
     assert isinstance(publisher(fsspec.filesystem("pol-move")), MovePublisher)
 
 
+def test_options_reach_the_filesystem_and_nothing_else_does() -> None:
+    """sftp hands every option that it doesn't know to its library, which refuses it."""
+
+    class Strict(MoveFileSystem):
+        protocol = "pol-strict"
+
+        def __init__(self, place: str):
+            super().__init__()
+            self.place = place
+
+    fsspec.register_implementation("pol-strict", Strict, clobber=True)
+    assert Store("pol-strict://x", {"place": "here"})._files.place == "here"
+    with pytest.raises(OperationalError, match="can't open the store pol-strict://x"):
+        Store("pol-strict://x")
+
+
 def test_the_hub_is_given_a_whole_file_or_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """HfFileSystem's own file class, with the two calls cut off that go over the network."""
     files = HfFileSystem(token=False)
