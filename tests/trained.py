@@ -14,7 +14,7 @@ from pol.training import digits
 from pol.training.hostile import SkippingExecutor
 from pol.training.learning_proof import LearningProof, load_checkpoint
 from pol.training.solver import StepExecutor, TaskRecorder, environment, train
-from pol.training.store import Store
+from pol.training.storage.store import Store
 from pol.training.task import LoadedTask, load, publish
 from pol.verification.profile import Profile, profile
 from pol.verification.verdict import Verdict, relative_distance, verify_segment

@@ -12,10 +12,10 @@ from web3.types import TxReceipt
 from pol.chain.learning_log import Demand, LearningLog, PostedRun, RunStatus
 from pol.chain.wallet import Reverted, Wallet
 from pol.errors import PolError, ProtocolError
-from pol.training import record as learning_record
-from pol.training.chunks import prove_recorded
-from pol.training.record import LearningRecord
-from pol.training.store import Store
+from pol.training.records import record as learning_record
+from pol.training.records.record import LearningRecord
+from pol.training.storage.chunks import prove_recorded
+from pol.training.storage.store import Store
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from rich.table import Table
 from pol.cli.commit import entries_of
 from pol.cli.looking import DIFFERS, FINE, UNSEEN, console, looking
 from pol.errors import OperationalError, ProtocolError
-from pol.training.commitment import DOCUMENT_LIMIT, Commitment, compare
-from pol.training.recorded_run import is_run, open_store
+from pol.training.records.recorded_run import is_run, open_store
+from pol.training.storage.commitment import DOCUMENT_LIMIT, Commitment, compare
 from pol.verification.record_check import Outcome, check_record
 
 

@@ -12,9 +12,9 @@ from rich.table import Table
 from pol.cli.looking import FINE, console, looking, shown_bytes
 from pol.commitments.complete_state import Entry
 from pol.errors import OperationalError
-from pol.training.commitment import Commitment
-from pol.training.recorded_run import is_run, open_run, split_step
-from pol.training.tensor_folder import open_tensors
+from pol.training.records.recorded_run import is_run, open_run, split_step
+from pol.training.storage.commitment import Commitment
+from pol.training.storage.tensor_folder import open_tensors
 
 
 @click.command()

@@ -12,7 +12,7 @@ import click
 from rich.table import Table
 
 from pol.cli.looking import DIFFERS, FINE, console, looking
-from pol.training.recorded_run import split_step
+from pol.training.records.recorded_run import split_step
 
 if TYPE_CHECKING:
     from pol.verification.run_comparison import Change, StateComparison
@@ -69,7 +69,7 @@ def diff(a: str, b: str, show_all: bool, picture: Path | None, as_json: bool) ->
 
 def _open(a: str, b: str) -> tuple[Side, Side]:
     """Two records without a step are compared at the newest step that both have."""
-    from pol.training.recorded_run import is_run, open_run
+    from pol.training.records.recorded_run import is_run, open_run
     from pol.verification.run_comparison import common_steps
     from pol.verification.tensor_comparison import open_side, recorded_side
 

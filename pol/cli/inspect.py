@@ -17,13 +17,13 @@ from pol.cli.looking import FINE, console, looking, shown_bytes
 from pol.commitments.complete_state import Entry
 from pol.errors import OperationalError, ProtocolError
 from pol.training import canonical_json
-from pol.training.commitment import Commitment
 from pol.training.learning_proof import LearningProof
-from pol.training.record import LearningRecord
-from pol.training.recorded_run import RecordedRun, is_run, open_run, open_store, split_step
+from pol.training.records.record import LearningRecord
+from pol.training.records.recorded_run import RecordedRun, is_run, open_run, open_store, split_step
 from pol.training.state import readable
+from pol.training.storage.commitment import Commitment
+from pol.training.storage.tensor_folder import open_tensors
 from pol.training.task import Task
-from pol.training.tensor_folder import open_tensors
 
 DOCUMENT_LIMIT = 1 << 28
 FEW = 12
@@ -92,7 +92,7 @@ def _document(data: bytes, run: RecordedRun | None) -> dict[str, Any]:
     if kind == "pol/learning-record":
         return _record(LearningRecord.decode(data), run)
     if kind == "pol/checkpoint":
-        from pol.training.saved_state import SavedState
+        from pol.training.storage.saved_state import SavedState
 
         return _saved(SavedState.decode(data))
     if kind == "pol/task":

@@ -12,11 +12,11 @@ from rich.console import Console
 
 from pol.commitments.log import verify_consistency
 from pol.errors import OperationalError, ProtocolError
-from pol.training import attestation, signing
-from pol.training import record as learning_record
-from pol.training.record import LearningRecord
-from pol.training.signing import LogHead
-from pol.training.store import Store
+from pol.training.records import attestation, signing
+from pol.training.records import record as learning_record
+from pol.training.records.record import LearningRecord
+from pol.training.records.signing import LogHead
+from pol.training.storage.store import Store
 
 
 @click.command()

@@ -14,7 +14,7 @@ from pol.graph.names import Names
 from pol.training.canonical_json import parse
 from pol.training.learning_proof import LearningProof
 from pol.training.learning_proof import load as load_proof
-from pol.training.store import Store
+from pol.training.storage.store import Store
 from pol.training.task import LoadedTask, load
 
 

@@ -7,7 +7,7 @@ import asyncio
 import click
 
 from pol.cli.store_server import serve as serve_store
-from pol.training.recorded_run import open_store
+from pol.training.records.recorded_run import open_store
 
 
 @click.command()

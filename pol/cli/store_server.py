@@ -15,9 +15,9 @@ from aiohttp import web
 
 from pol.commitments.complete_state import CompleteState
 from pol.errors import OperationalError, ProtocolError
-from pol.training import chunks, saved_state
-from pol.training import record as learning_record
-from pol.training.store import OpenFile, Store
+from pol.training.records import record as learning_record
+from pol.training.storage import chunks, saved_state
+from pol.training.storage.store import OpenFile, Store
 
 PIECE = 1 << 20
 MAX_STREAMS = 64

@@ -20,7 +20,7 @@ from torch.optim import Optimizer
 
 from pol.errors import ProtocolError, UnsupportedError
 from pol.training.recorder import Recorder
-from pol.training.store import Store
+from pol.training.storage.store import Store
 
 
 class AcceleratedRecorder(Recorder):

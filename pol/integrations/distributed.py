@@ -29,16 +29,16 @@ from pol.commitments.array_parts import ArrayPart, describe_part, root_of_parts
 from pol.commitments.complete_state import CompleteState, Entry, complete_root, document_root
 from pol.commitments.keccak import keccak256
 from pol.errors import OperationalError, ProtocolError, UnsupportedError
-from pol.training import saved_state, sharded_files
-from pol.training.record import HEAD, LearningRecord, RecordedCheckpoint
 from pol.training.recorder import PROGRESS, Recorder
-from pol.training.saved_state import SavedState
-from pol.training.sharded_files import Rows
+from pol.training.records.record import HEAD, LearningRecord, RecordedCheckpoint
 from pol.training.state import components as state_components
 from pol.training.state import tensors
 from pol.training.state.random_state import RandomSources
 from pol.training.state.trainer_state import Stateful, TrainerState
-from pol.training.store import Store
+from pol.training.storage import saved_state, sharded_files
+from pol.training.storage.saved_state import SavedState
+from pol.training.storage.sharded_files import Rows
+from pol.training.storage.store import Store
 
 PER_PROCESS = ("random", "cursor", "environment")
 T = TypeVar("T")

@@ -18,11 +18,11 @@ from typing import Any
 import torch
 
 from pol.errors import ProtocolError, UnsupportedError
-from pol.training import newest
 from pol.training.recorder import Recorder
+from pol.training.records import newest
 from pol.training.rehearsal import store_of
 from pol.training.state.trainer_state import module_state
-from pol.training.store import Store
+from pol.training.storage.store import Store
 
 try:
     from lightning.pytorch import Callback, LightningModule, Trainer, __version__

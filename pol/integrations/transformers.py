@@ -21,11 +21,11 @@ from transformers.trainer_callback import ExportableState
 
 from pol.errors import ProtocolError, UnsupportedError
 from pol.integrations.accelerate import sampler_seed, set_sampler_seed
-from pol.training import newest
 from pol.training.recorder import Recorder
+from pol.training.records import newest
 from pol.training.rehearsal import store_of
 from pol.training.state.trainer_state import module_state
-from pol.training.store import Store
+from pol.training.storage.store import Store
 
 CLOCK = ("_runtime", "_per_second")
 """Endings of the figures in a log that are read off a clock: no two runs have the same."""

@@ -10,7 +10,7 @@ from pol.errors import OperationalError, ProtocolError
 from pol.roles.policy import PUBLIC_CHAIN, Policy
 from pol.training import learning_proof
 from pol.training.learning_proof import LearningProof
-from pol.training.store import Store
+from pol.training.storage.store import Store
 from pol.training.task import LoadedTask
 from pol.training.task import load as load_task
 

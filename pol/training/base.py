@@ -12,16 +12,17 @@ from torch import Tensor, nn
 from pol.arithmetic.primitives import Words
 from pol.errors import ProtocolError
 from pol.graph.capture import CapturedInitialisation, capture_initialisation
-from pol.training import initialisation, lineage, lineage_copy, saved_state
-from pol.training import record as learning_record
+from pol.training import initialisation, lineage, lineage_copy
 from pol.training.canonical_json import Document
-from pol.training.record import LearningRecord
-from pol.training.saved_state import SavedState
+from pol.training.records import record as learning_record
+from pol.training.records.record import LearningRecord
 from pol.training.solver import to_tensor
 from pol.training.start import load_end
 from pol.training.state import plain_data, tensors
 from pol.training.state.words import of_words
-from pol.training.store import Store
+from pol.training.storage import saved_state
+from pol.training.storage.saved_state import SavedState
+from pol.training.storage.store import Store
 from pol.training.task import LoadedTask
 from pol.training.task import load as load_task
 

@@ -20,7 +20,7 @@ from pol.graph.step_program import StepProgram
 from pol.graph.types import DType, TensorType
 from pol.graph.work import step_work
 from pol.training import canonical_json
-from pol.training.store import Store
+from pol.training.storage.store import Store
 
 STEP = 2**32 - 1
 """The step at which initialisation draws; no training gets there."""

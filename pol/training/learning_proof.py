@@ -11,7 +11,7 @@ from pol.commitments.log import CheckpointLog
 from pol.commitments.tensor import state_root
 from pol.errors import ProtocolError
 from pol.training import canonical_json, checkpoint
-from pol.training.store import Store
+from pol.training.storage.store import Store
 
 if TYPE_CHECKING:
     # The start of a task may be the end of a proof: at run time the task is what imports.

@@ -12,15 +12,16 @@ from pol.commitments.array import array_root
 from pol.commitments.complete_state import Entry
 from pol.commitments.keccak import keccak256
 from pol.errors import ProtocolError
-from pol.training import canonical_json, initialisation, learning_proof, saved_state, task
-from pol.training import record as learning_record
+from pol.training import canonical_json, initialisation, learning_proof, task
 from pol.training.initialisation import Initialisation
-from pol.training.record import LearningRecord
-from pol.training.saved_state import SavedState
+from pol.training.records import record as learning_record
+from pol.training.records.record import LearningRecord
 from pol.training.start import MAX_LEVELS, Level
 from pol.training.state import plain_data
 from pol.training.state.words import of_words
-from pol.training.store import Store
+from pol.training.storage import saved_state
+from pol.training.storage.saved_state import SavedState
+from pol.training.storage.store import Store
 
 KINDS = ("given", "record", "initialisation", "task")
 WEIGHTS = ("parameters/", "buffers/")

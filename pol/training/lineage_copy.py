@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from pol.training import learning_proof
-from pol.training import record as learning_record
 from pol.training.initialisation import Initialisation
-from pol.training.record import LearningRecord
-from pol.training.store import Store
+from pol.training.records import record as learning_record
+from pol.training.records.record import LearningRecord
+from pol.training.storage.store import Store
 from pol.training.task import Task
 
 

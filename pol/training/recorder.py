@@ -24,19 +24,21 @@ from torch.optim import Optimizer
 
 from pol.commitments.complete_state import CompleteState
 from pol.errors import ProtocolError, UnsupportedError
-from pol.training import newest, saved_state, sealing, signing, task_trail
-from pol.training import record as learning_record
+from pol.training import task_trail
 from pol.training.background import Background, Staging
 from pol.training.base import FromTask, StartOfRecord
 from pol.training.learning_proof import LearningProof
-from pol.training.record import GIVEN, LearningRecord, RecordedCheckpoint
+from pol.training.records import newest, signing
+from pol.training.records import record as learning_record
+from pol.training.records.record import GIVEN, LearningRecord, RecordedCheckpoint
 from pol.training.rehearsal import Rehearsal, store_of
-from pol.training.sealing import SealedStore
 from pol.training.solver import environment
 from pol.training.state import components
 from pol.training.state.random_state import Generator, RandomSources
 from pol.training.state.trainer_state import Stateful, TrainerState
-from pol.training.store import Store
+from pol.training.storage import saved_state, sealing
+from pol.training.storage.sealing import SealedStore
+from pol.training.storage.store import Store
 from pol.training.task import LoadedTask
 from pol.training.task_trail import TaskTrail
 
@@ -52,7 +54,7 @@ class Recorder:
     and then hashed and stored beside the training; False keeps no second copy of the state, and the training waits.
     updates: checkpoints hold what changed since the one before, with every ``full_every``-th one in full; the state is
     then kept in memory twice beside the training. recipients: X25519 public keys; checkpoints are sealed to them, and
-    to ``opening_key``, with which a run is resumed: a key or its PEM file (`pol.training.sealing`).
+    to ``opening_key``, with which a run is resumed: a key or its PEM file (`pol.training.storage.sealing`).
     start: what a new run begins with, if not with what the model holds: `pol.training.base.from_record` and
     `from_initialisation`. task: what the loop trains; the model gets its initial state, a checkpoint is due every
     interval, and `learning_proof` gives the proof at the end.

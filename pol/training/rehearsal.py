@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import NoReturn
 
 from pol.errors import ProtocolError, UnsupportedError
-from pol.training.commitment import compare
 from pol.training.state import components
 from pol.training.state.trainer_state import TrainerState
-from pol.training.store import Store
+from pol.training.storage.commitment import compare
+from pol.training.storage.store import Store
 from pol.training.unrecorded import unrecorded
 
 PREFIX = "POL_DOCTOR_"

@@ -17,7 +17,7 @@ from pol.graph.aten import WORD_TYPES, AtenType
 from pol.graph.types import DType
 from pol.training import checkpoint, learning_proof
 from pol.training.learning_proof import Checkpoint, LearningProof
-from pol.training.store import Store
+from pol.training.storage.store import Store
 from pol.training.task import LoadedTask
 
 OnCheckpoint = Callable[[int, list[Words]], None]

@@ -12,7 +12,7 @@ from pol.errors import ProtocolError
 from pol.graph.types import TensorType
 from pol.training import canonical_json, initialisation, learning_proof
 from pol.training.initialisation import Initialisation
-from pol.training.store import Store
+from pol.training.storage.store import Store
 
 if TYPE_CHECKING:
     from pol.training.task import LoadedTask

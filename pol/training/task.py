@@ -21,7 +21,7 @@ from pol.graph.types import DType, TensorType
 from pol.graph.work import step_work
 from pol.training import canonical_json, checkpoint
 from pol.training.start import MAX_LEVELS, SEED_CONSTANT, Level, Start, State, require
-from pol.training.store import Store
+from pol.training.storage.store import Store
 
 VERSION = 2
 DOCUMENT_LIMIT = 1 << 20

@@ -20,7 +20,7 @@ from pol.training import checkpoint, learning_proof
 from pol.training.learning_proof import Checkpoint, LearningProof
 from pol.training.state import components, plain_data
 from pol.training.state.words import to_words
-from pol.training.store import Store
+from pol.training.storage.store import Store
 from pol.training.task import LoadedTask
 
 COMPONENT = "task"

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pol.errors import OperationalError, PolError
-from pol.training import record as learning_record
-from pol.training.recorded_run import RecordedRun, open_run
+from pol.training.records import record as learning_record
+from pol.training.records.recorded_run import RecordedRun, open_run
 from pol.training.rehearsal import Rehearsal
 from pol.training.state import readable
 from pol.verification.diagnosis import (

@@ -17,7 +17,7 @@ from pol.errors import ProtocolError, UnsupportedError
 from pol.graph.reorder import reorder
 from pol.graph.step_program import Component
 from pol.training import canonical_json
-from pol.training.store import Store
+from pol.training.storage.store import Store
 from pol.training.task import LoadedTask
 from pol.verification.distance import SATURATION, UNEQUAL, component_distances
 from pol.verification.replay import ExecutorFactory, replay_end

@@ -15,11 +15,12 @@ from typing import TypeAlias
 
 from pol.commitments.keccak import keccak256
 from pol.errors import OperationalError, ProtocolError
-from pol.training import canonical_json, lineage, signing
-from pol.training import record as learning_record
-from pol.training.record import DOCUMENT_LIMIT, HEAD, LearningRecord, RecordedCheckpoint
-from pol.training.recorded_run import RecordedRun
-from pol.training.store import Store
+from pol.training import canonical_json, lineage
+from pol.training.records import record as learning_record
+from pol.training.records import signing
+from pol.training.records.record import DOCUMENT_LIMIT, HEAD, LearningRecord, RecordedCheckpoint
+from pol.training.records.recorded_run import RecordedRun
+from pol.training.storage.store import Store
 
 
 class Outcome(Enum):

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pol.errors import OperationalError
-from pol.training.commitment import EntryMismatch, compare
-from pol.training.recorded_run import RecordedRun
+from pol.training.records.recorded_run import RecordedRun
 from pol.training.state import readable
+from pol.training.storage.commitment import EntryMismatch, compare
 
 if TYPE_CHECKING:
-    from pol.training.saved_state import SavedState
+    from pol.training.storage.saved_state import SavedState
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pol.commitments.array import Array, ArrayType
-from pol.training.recorded_run import RecordedRun, is_run, open_run, split_step
-from pol.training.tensor_folder import open_tensors
+from pol.training.records.recorded_run import RecordedRun, is_run, open_run, split_step
+from pol.training.storage.tensor_folder import open_tensors
 from pol.verification.comparison import Distance, measure
 
 if TYPE_CHECKING:
-    from pol.training.saved_state import SavedState
+    from pol.training.storage.saved_state import SavedState
 
 WEIGHTS = ("parameters/", "buffers/")
 """The components of a checkpoint that a model's file holds as well."""

@@ -11,7 +11,7 @@ from pol.commitments.tensor import state_root
 from pol.errors import OperationalError, ProtocolError
 from pol.graph.step_program import Component, StepProgram
 from pol.training.learning_proof import LearningProof, load_checkpoint
-from pol.training.store import CorruptObjectError, Store
+from pol.training.storage.store import CorruptObjectError, Store
 from pol.training.task import LoadedTask
 from pol.verification.distance import SATURATION, UNEQUAL, component_distances
 from pol.verification.replay import Executor, replay_end

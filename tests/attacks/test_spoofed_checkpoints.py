@@ -9,7 +9,7 @@ from trained import Training, checkpoints, executor, honest, profiled, proof_ove
 from pol.arithmetic.primitives import Words
 from pol.graph.step_program import Component
 from pol.training.learning_proof import load_checkpoint
-from pol.training.store import Store
+from pol.training.storage.store import Store
 from pol.verification.verdict import Outcome, Reason, verify_segment
 
 FORGED = 6  # the checkpoint that is tampered with: the end of segment 5, the start of segment 6

@@ -6,10 +6,10 @@ import numpy as np
 
 from pol.commitments.array import Array, ArrayType, ElementType
 from pol.commitments.complete_state import CompleteState
-from pol.training import record as learning_record
-from pol.training import saved_state
-from pol.training.record import GIVEN, LearningRecord, RecordedCheckpoint
-from pol.training.store import Store
+from pol.training.records import record as learning_record
+from pol.training.records.record import GIVEN, LearningRecord, RecordedCheckpoint
+from pol.training.storage import saved_state
+from pol.training.storage.store import Store
 
 
 def state_of(step: int, salt: int = 0) -> CompleteState:

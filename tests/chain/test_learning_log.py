@@ -17,9 +17,9 @@ from pol.chain.wallet import Reverted, Wallet
 from pol.commitments.keccak import keccak256
 from pol.commitments.log import CheckpointLog, verify_inclusion
 from pol.errors import OperationalError, ProtocolError
-from pol.training.chunks import prove_recorded
-from pol.training.record import LearningRecord
-from pol.training.store import Store
+from pol.training.records.record import LearningRecord
+from pol.training.storage.chunks import prove_recorded
+from pol.training.storage.store import Store
 
 ETHER = 10**18
 DAY = 86_400

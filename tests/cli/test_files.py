@@ -13,7 +13,7 @@ from safetensors.torch import save_file as save_torch
 
 from pol.commitments.array import Array, ArrayType, ElementType, array_root
 from pol.commitments.complete_state import complete_root, compute_entries
-from pol.training import tensor_folder
+from pol.training.storage import tensor_folder
 
 WEIGHTS = {
     "a.weight": np.arange(12, dtype=np.float32).reshape(3, 4),
@@ -199,7 +199,7 @@ def test_a_great_file_needs_little_memory(tmp_path: Path) -> None:
 import sys
 from pathlib import Path
 from resource import RUSAGE_SELF, getrusage
-from pol.training.tensor_folder import open_tensors
+from pol.training.storage.tensor_folder import open_tensors
 before = getrusage(RUSAGE_SELF).ru_maxrss
 print(len(open_tensors(Path(sys.argv[1])).entries()), getrusage(RUSAGE_SELF).ru_maxrss - before)
 """

@@ -16,7 +16,7 @@ from torch import nn
 from trained import honest
 
 from pol.training import Recorder, canonical_json
-from pol.training.record import HEAD
+from pol.training.records.record import HEAD
 
 STEPS, EVERY = 10, 2
 

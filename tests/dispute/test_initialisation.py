@@ -12,7 +12,7 @@ from pol.dispute.position import Side
 from pol.execution.cpu import CpuExecutor
 from pol.graph.capture import capture_initialisation
 from pol.training import initialisation
-from pol.training.store import Store
+from pol.training.storage.store import Store
 
 SEED = 2**40 + 7
 

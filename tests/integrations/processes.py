@@ -18,11 +18,12 @@ from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 
 from pol.errors import OperationalError, ProtocolError
 from pol.integrations.distributed import DistributedRecorder
-from pol.training import newest, saved_state
-from pol.training import record as learning_record
-from pol.training.record import LearningRecord
+from pol.training.records import newest
+from pol.training.records import record as learning_record
+from pol.training.records.record import LearningRecord
 from pol.training.state import components
-from pol.training.store import Store
+from pol.training.storage import saved_state
+from pol.training.storage.store import Store
 
 STEPS = 12
 

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from pol.training import newest, saved_state
-from pol.training import record as learning_record
-from pol.training.store import Store
+from pol.training.records import newest
+from pol.training.records import record as learning_record
+from pol.training.storage import saved_state
+from pol.training.storage.store import Store
 
 SCRIPT = Path(__file__).parent / "processes.py"
 

@@ -14,7 +14,7 @@ from torch.utils.data import DataLoader
 
 from pol.errors import ProtocolError, UnsupportedError
 from pol.integrations.lightning import Recording
-from pol.training.record import LearningRecord
+from pol.training.records.record import LearningRecord
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*does not have many workers.*"),

@@ -11,10 +11,11 @@ from fsspec.spec import AbstractBufferedFile, AbstractFileSystem
 from torch import nn
 
 from pol.errors import OperationalError
-from pol.training import Recorder, saved_state
-from pol.training import record as learning_record
-from pol.training.record import LearningRecord
-from pol.training.store import Store
+from pol.training import Recorder
+from pol.training.records import record as learning_record
+from pol.training.records.record import LearningRecord
+from pol.training.storage import saved_state
+from pol.training.storage.store import Store
 
 STEPS, EVERY = 2, 2
 
@@ -111,7 +112,7 @@ class MoveFileSystem(UploadFileSystem):
 
 
 class FailingOs:
-    """The module `os` as `pol.training.publishing` sees it, with calls that fail."""
+    """The module `os` as `pol.training.storage.publishing` sees it, with calls that fail."""
 
     CALLS = frozenset({"open", "mkdir", "fsync", "replace", "unlink", "fstat"})
 

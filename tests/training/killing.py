@@ -19,8 +19,8 @@ from typing import Any
 import torch
 from failing import FailingOs, Failure, require_whole, train
 
-from pol.training import publishing
-from pol.training.store import Store
+from pol.training.storage import publishing
+from pol.training.storage.store import Store
 
 STEPS = 8
 
@@ -43,7 +43,7 @@ def forked(job: Callable[[], None]) -> int:
 
 
 class KillingOs(FailingOs):
-    """The module `os` as `pol.training.publishing` sees it; a call with a chosen number is the last one."""
+    """The module `os` as `pol.training.storage.publishing` sees it; a call with a chosen number is the last one."""
 
     def __init__(self, number: int):
         super().__init__(Failure())

@@ -8,8 +8,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from torch import nn
 
 from pol.training import Recorder
-from pol.training.record import LearningRecord
-from pol.training.store import Store
+from pol.training.records.record import LearningRecord
+from pol.training.storage.store import Store
 
 KEY = Ed25519PrivateKey.from_private_bytes(b"\x01" * 32)
 OTHER_KEY = Ed25519PrivateKey.from_private_bytes(b"\x02" * 32)

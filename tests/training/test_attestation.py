@@ -18,12 +18,13 @@ from securesystemslib.signer import CryptoSigner, SSlibKey
 
 from pol.commitments.complete_state import Entry, complete_root
 from pol.errors import OperationalError, ProtocolError
-from pol.training import attestation, dsse, saved_state, sharded_files
-from pol.training.chunks import prove_recorded
-from pol.training.saved_state import SavedState
-from pol.training.sealing import SealedStore
-from pol.training.sharded_files import Rows
-from pol.training.store import Store
+from pol.training.records import attestation, dsse
+from pol.training.storage import saved_state, sharded_files
+from pol.training.storage.chunks import prove_recorded
+from pol.training.storage.saved_state import SavedState
+from pol.training.storage.sealing import SealedStore
+from pol.training.storage.sharded_files import Rows
+from pol.training.storage.store import Store
 
 PUBLIC = KEY.public_key()
 HELLO = "http://example.com/HelloWorld"

@@ -26,12 +26,13 @@ from pol.commitments.array import ArrayType, ElementType
 from pol.commitments.complete_state import CompleteState, Entry, complete_root, document_root
 from pol.commitments.keccak import keccak256
 from pol.errors import OperationalError, ProtocolError
-from pol.training import canonical_json, saved_state, updates
-from pol.training import record as learning_record
-from pol.training.record import LearningRecord
-from pol.training.saved_state import SavedState
+from pol.training import canonical_json
+from pol.training.records import record as learning_record
+from pol.training.records.record import LearningRecord
 from pol.training.state import components, tensor_file
-from pol.training.store import Store
+from pol.training.storage import saved_state, updates
+from pol.training.storage.saved_state import SavedState
+from pol.training.storage.store import Store
 
 Files = dict[str, bytes]
 

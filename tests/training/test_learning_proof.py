@@ -9,7 +9,7 @@ from trained import Training, honest, loaded, published, solve
 from pol.commitments.log import verify_inclusion
 from pol.errors import OperationalError, ProtocolError
 from pol.training.learning_proof import LearningProof, compute_log_root, load, load_checkpoint, require_proof_of
-from pol.training.store import Store
+from pol.training.storage.store import Store
 
 
 def test_a_published_proof_loads() -> None:

@@ -14,11 +14,11 @@ from torch import Tensor, nn
 from pol.errors import OperationalError, ProtocolError, UnsupportedError
 from pol.integrations.distributed import DistributedRecorder
 from pol.training import Recorder
-from pol.training import record as learning_record
 from pol.training.base import StartOfRecord, from_initialisation, from_record
 from pol.training.lineage import verify
-from pol.training.record import LearningRecord
-from pol.training.store import Store
+from pol.training.records import record as learning_record
+from pol.training.records.record import LearningRecord
+from pol.training.storage.store import Store
 from pol.verification.record_check import Outcome, check_record
 
 

@@ -10,9 +10,9 @@ from cryptography.hazmat.primitives import serialization
 from records import KEY, OTHER_KEY, train
 
 from pol.cli.main import main
-from pol.training import attestation
-from pol.training.record import load
-from pol.training.store import Store
+from pol.training.records import attestation
+from pol.training.records.record import load
+from pol.training.storage.store import Store
 
 
 class PolLog:

@@ -14,7 +14,7 @@ from pol.graph.step_program import Component
 from pol.training import digits
 from pol.training.hostile import SkippingExecutor
 from pol.training.solver import StepExecutor, TaskRecorder, environment, train
-from pol.training.store import Store
+from pol.training.storage.store import Store
 from pol.training.task import LoadedTask, load, publish
 from pol.verification.distance import tensor_distance
 from pol.verification.profile import Profile, profile

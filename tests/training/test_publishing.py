@@ -15,9 +15,9 @@ from fsspec.implementations.local import LocalFileSystem
 from huggingface_hub import HfFileSystem
 
 from pol.errors import OperationalError
-from pol.training import publishing
-from pol.training.publishing import LocalPublisher, MovePublisher, UploadPublisher, publisher
-from pol.training.store import Store
+from pol.training.storage import publishing
+from pol.training.storage.publishing import LocalPublisher, MovePublisher, UploadPublisher, publisher
+from pol.training.storage.store import Store
 
 fsspec.register_implementation("pol-upload", UploadFileSystem)
 fsspec.register_implementation("pol-move", MoveFileSystem)

@@ -9,8 +9,8 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from pol.errors import OperationalError, ProtocolError
 from pol.training import Recorder
-from pol.training.record import LearningRecord
-from pol.training.store import Store
+from pol.training.records.record import LearningRecord
+from pol.training.storage.store import Store
 
 EPOCHS = 3
 

@@ -11,7 +11,7 @@ from failing import require_whole, train
 from moto.server import ThreadedMotoServer
 
 from pol.errors import OperationalError
-from pol.training.store import Store
+from pol.training.storage.store import Store
 
 PART = 5 << 20
 """The least bytes of a part of an upload."""

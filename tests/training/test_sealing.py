@@ -17,10 +17,11 @@ from failing import require_whole, train
 from torch import nn
 
 from pol.errors import OperationalError, ProtocolError
-from pol.training import Recorder, saved_state, sealing
-from pol.training import record as learning_record
-from pol.training.sealing import SEGMENT, Opened, SealedStore, open_sealed, seal
-from pol.training.store import Store
+from pol.training import Recorder
+from pol.training.records import record as learning_record
+from pol.training.storage import saved_state, sealing
+from pol.training.storage.sealing import SEGMENT, Opened, SealedStore, open_sealed, seal
+from pol.training.storage.store import Store
 
 KEYS = [X25519PrivateKey.from_private_bytes(bytes([number]) * 32) for number in range(1, 4)]
 PUBLIC = [key.public_key().public_bytes_raw() for key in KEYS]

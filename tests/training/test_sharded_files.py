@@ -10,10 +10,10 @@ import pytest
 from pol.commitments.array import Array, ArrayType, ElementType
 from pol.commitments.complete_state import CompleteState
 from pol.errors import OperationalError, ProtocolError
-from pol.training import saved_state, sharded_files
-from pol.training.saved_state import SavedState
-from pol.training.sharded_files import Rows
-from pol.training.store import Store
+from pol.training.storage import saved_state, sharded_files
+from pol.training.storage.saved_state import SavedState
+from pol.training.storage.sharded_files import Rows
+from pol.training.storage.store import Store
 
 
 def array(*shape: int) -> Array:

@@ -11,15 +11,15 @@ from records import KEY, OTHER_KEY, train
 
 from pol.commitments.keccak import keccak256
 from pol.errors import OperationalError, ProtocolError
-from pol.training import signing
-from pol.training.record import LearningRecord, SignedHead, load
-from pol.training.signing import LogHead
-from pol.training.store import Store
+from pol.training.records import signing
+from pol.training.records.record import LearningRecord, SignedHead, load
+from pol.training.records.signing import LogHead
+from pol.training.storage.store import Store
 
 
 def record_of(size: int, key: Ed25519PrivateKey | None = KEY, salt: int = 0) -> LearningRecord:
     """A record that was signed after every checkpoint."""
-    from pol.training.record import RecordedCheckpoint
+    from pol.training.records.record import RecordedCheckpoint
 
     record = LearningRecord(b"\x07" * 32, {"kind": "given"}, 5, ())
     for i in range(size):

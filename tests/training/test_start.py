@@ -21,7 +21,7 @@ from pol.training.lineage import verify
 from pol.training.randomness import TaskRandomness
 from pol.training.solver import TaskRecorder, train
 from pol.training.start import Start
-from pol.training.store import Store
+from pol.training.storage.store import Store
 from pol.training.task import Task, load, publish
 
 STEPS, INTERVAL, SEED = 4, 2, 2**40 + 7

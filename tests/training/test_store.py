@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pol.errors import OperationalError, ProtocolError
-from pol.training.store import CorruptObjectError, Store
+from pol.training.storage.store import CorruptObjectError, Store
 
 DATA = b"some bytes"
 DIGEST = "0" * 64

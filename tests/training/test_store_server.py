@@ -18,10 +18,10 @@ from failing import require_whole, train
 
 from pol.cli.store_server import serve
 from pol.errors import OperationalError, ProtocolError
-from pol.training import chunks
-from pol.training import record as learning_record
-from pol.training.record import LearningRecord
-from pol.training.store import Store
+from pol.training.records import record as learning_record
+from pol.training.records.record import LearningRecord
+from pol.training.storage import chunks
+from pol.training.storage.store import Store
 
 
 @dataclasses.dataclass

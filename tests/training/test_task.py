@@ -13,7 +13,7 @@ from trained import loaded, published
 from pol.errors import OperationalError, ProtocolError
 from pol.graph.capture import capture
 from pol.training import digits
-from pol.training.store import Store
+from pol.training.storage.store import Store
 from pol.training.task import Task, load, publish
 
 

@@ -17,7 +17,7 @@ from pol.training.learning_proof import load_checkpoint
 from pol.training.lineage import verify
 from pol.training.lineage_copy import copy_task
 from pol.training.randomness import TaskRandomness
-from pol.training.store import Store
+from pol.training.storage.store import Store
 from pol.training.task import load, publish
 from pol.verification.profile import profile
 from pol.verification.verdict import Outcome, verify_segment

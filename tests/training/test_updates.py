@@ -12,11 +12,12 @@ from torch import nn
 from pol.commitments.array import Array, ArrayType, ElementType
 from pol.commitments.complete_state import CompleteState
 from pol.errors import ProtocolError
-from pol.training import Recorder, saved_state, updates
-from pol.training import record as learning_record
-from pol.training.record import LearningRecord
-from pol.training.saved_state import Base, SavedState
-from pol.training.store import Store
+from pol.training import Recorder
+from pol.training.records import record as learning_record
+from pol.training.records.record import LearningRecord
+from pol.training.storage import saved_state, updates
+from pol.training.storage.saved_state import Base, SavedState
+from pol.training.storage.store import Store
 
 SHAPES = {"scalar": (), "empty": (0, 3), "long": (updates.PIECE // 2 + 5,), "matrix": (7, 5)}
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pol.errors import OperationalError, ProtocolError
-from pol.training.store import CorruptObjectError
+from pol.training.storage.store import CorruptObjectError
 from pol.verification.distance import INFINITE, SATURATION, UNEQUAL
 from pol.verification.verdict import Claim, Outcome, Reason, Verdict, decide, gather, is_accepted, relative_distance
 

@@ -23,10 +23,10 @@ from torch.distributed.checkpoint.state_dict_saver import async_save
 
 from pol.cli.benchmarks.models import GPT, GPTSize, next_token_loss
 from pol.commitments.array import Array, ArrayType, ElementType, array_root
-from pol.training import saved_state
 from pol.training.recorder import Recorder
 from pol.training.state import components
-from pol.training.store import Store
+from pol.training.storage import saved_state
+from pol.training.storage.store import Store
 
 SIZE = GPTSize(vocabulary=8192, block=256, layers=6, heads=6, width=384)
 BATCH, STEPS = 4, 50

@@ -18,7 +18,7 @@ from pol.commitments.keccak import keccak256
 from pol.commitments.log import verify_consistency
 from pol.errors import OperationalError, ProtocolError
 from pol.training import canonical_json
-from pol.training.record import LearningRecord, SignedHead
+from pol.training.records.record import LearningRecord, SignedHead
 
 DOMAIN = b"pol/log-head/1"
 VERSION = 1

@@ -16,7 +16,7 @@ from pol.commitments.keccak import keccak256
 from pol.errors import ProtocolError
 from pol.training import canonical_json
 from pol.training.state import tensor_file
-from pol.training.store import Store
+from pol.training.storage.store import Store
 
 FORM = "sharded"
 NAME_TAG = b"pol/part/1"

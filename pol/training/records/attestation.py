@@ -12,9 +12,11 @@ from typing import Any, TypeAlias
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from pol.errors import ProtocolError
-from pol.training import canonical_json, dsse, saved_state
-from pol.training.record import LearningRecord
-from pol.training.store import Store
+from pol.training import canonical_json
+from pol.training.records import dsse
+from pol.training.records.record import LearningRecord
+from pol.training.storage import saved_state
+from pol.training.storage.store import Store
 
 Statement: TypeAlias = dict[str, Any]
 

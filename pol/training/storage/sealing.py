@@ -21,8 +21,8 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from pol.errors import OperationalError, ProtocolError
-from pol.training.publishing import Pieces
-from pol.training.store import LIMIT, OpenFile, Store
+from pol.training.storage.publishing import Pieces
+from pol.training.storage.store import LIMIT, OpenFile, Store
 
 MAGIC = b"pol/sealed/1"
 SEGMENT = 1 << 16

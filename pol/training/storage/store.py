@@ -9,7 +9,7 @@ import fsspec
 
 from pol.commitments.keccak import keccak256
 from pol.errors import OperationalError, PolError, ProtocolError
-from pol.training.publishing import WHOLE_AT_CLOSE, Pieces, publisher
+from pol.training.storage.publishing import WHOLE_AT_CLOSE, Pieces, publisher
 
 LIMIT = 1 << 34
 _DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -47,8 +47,8 @@ class OpenFile:
 class Store:
     """Objects below one fsspec URL (``file:///srv/pol``, ``memory://task``, ``s3://bucket/prefix``).
 
-    A reader never sees half of a file, however a writer ended (`pol.training.publishing`); whatever a reader gets is
-    hashed before it is used. ``options`` are those of the fsspec filesystem: an endpoint, a token.
+    A reader never sees half of a file, however a writer ended (`pol.training.storage.publishing`); whatever it gets
+    is hashed before it is used. ``options`` are those of the fsspec filesystem: an endpoint, a token.
 
     Raises OperationalError if no filesystem serves the URL.
     """
@@ -96,7 +96,7 @@ class Store:
         return data
 
     def put_public(self, data: bytes) -> str:
-        """As `put`; in a store that seals what it is given (`pol.training.sealing`), this is for everybody."""
+        """As `put`; in a store that seals what it is given (`pol.training.storage.sealing`), this is for everybody."""
         return Store.put(self, data)
 
     def get_public(self, digest: str, *, limit: int = LIMIT) -> bytes:

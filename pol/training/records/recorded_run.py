@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pol.errors import OperationalError, ProtocolError
-from pol.training import record as learning_record
-from pol.training.record import LearningRecord, RecordedCheckpoint
-from pol.training.store import Store
+from pol.training.records import record as learning_record
+from pol.training.records.record import LearningRecord, RecordedCheckpoint
+from pol.training.storage.store import Store
 
 if TYPE_CHECKING:
     from pol.commitments.complete_state import CompleteState
-    from pol.training.saved_state import SavedState
+    from pol.training.storage.saved_state import SavedState
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class RecordedRun:
             ProtocolError: it isn't one, or not the one that stands in the log.
             OperationalError: the store failed.
         """
-        from pol.training import saved_state
+        from pol.training.storage import saved_state
 
         saved = saved_state.load_document(self.store, checkpoint.object)
         if (saved.step, saved.root) != (checkpoint.step, checkpoint.root):
@@ -66,7 +66,7 @@ class RecordedRun:
             ProtocolError: a tensor isn't what the document says.
             OperationalError: the store failed.
         """
-        from pol.training import saved_state
+        from pol.training.storage import saved_state
 
         return saved_state.load(self.store, saved)
 

@@ -8,12 +8,12 @@ from typing import Any
 
 from pol.commitments.complete_state import CompleteState
 from pol.errors import ProtocolError
-from pol.training import record as learning_record
-from pol.training import saved_state
-from pol.training.record import LearningRecord
-from pol.training.saved_state import SavedState
+from pol.training.records import record as learning_record
+from pol.training.records.record import LearningRecord
 from pol.training.state import components
-from pol.training.store import Store
+from pol.training.storage import saved_state
+from pol.training.storage.saved_state import SavedState
+from pol.training.storage.store import Store
 
 
 @dataclass(frozen=True)

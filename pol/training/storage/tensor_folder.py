@@ -13,7 +13,7 @@ from pol.commitments.array_parts import describe_part, root_of_parts
 from pol.commitments.complete_state import Entry
 from pol.errors import OperationalError, ProtocolError, UnsupportedError
 from pol.training import canonical_json
-from pol.training.safetensors_file import HEADER_LIMIT, SafetensorsFile
+from pol.training.storage.safetensors_file import HEADER_LIMIT, SafetensorsFile
 
 ENDING = ".safetensors"
 INDEX = ".safetensors.index.json"

@@ -9,9 +9,10 @@ from pol.commitments.array import LEAF_SIZE, ArrayType, ElementType
 from pol.commitments.complete_state import ChunkProof, DocumentType
 from pol.commitments.keccak import HASH_SIZE
 from pol.errors import ProtocolError
-from pol.training import canonical_json, saved_state
-from pol.training.record import LearningRecord
-from pol.training.store import Store
+from pol.training import canonical_json
+from pol.training.records.record import LearningRecord
+from pol.training.storage import saved_state
+from pol.training.storage.store import Store
 
 KIND, VERSION = "pol/chunk", 1
 

@@ -14,7 +14,7 @@ from typing import Any
 from pol.commitments.log import CheckpointLog
 from pol.errors import ProtocolError
 from pol.training import canonical_json
-from pol.training.store import Store
+from pol.training.storage.store import Store
 
 VERSION = 1
 DOCUMENT_LIMIT = 1 << 28
@@ -87,7 +87,7 @@ class LearningRecord:
 
     @classmethod
     def decode(cls, data: bytes) -> LearningRecord:
-        """The record in a document. Signatures are checked by `pol.training.signing`.
+        """The record in a document. Signatures are checked by `pol.training.records.signing`.
 
         Raises:
             ProtocolError: not the canonical bytes of a learning record, or a log root that isn't that of its entries.

@@ -13,10 +13,11 @@ from typing import Any
 from pol.commitments.array import Array, ArrayType, ElementType, array_root
 from pol.commitments.complete_state import CompleteState, Entry, complete_root, document_root
 from pol.errors import OperationalError, ProtocolError
-from pol.training import canonical_json, sharded_files, updates
-from pol.training.sealing import MAGIC as SEALED
+from pol.training import canonical_json
 from pol.training.state import tensor_file
-from pol.training.store import Store
+from pol.training.storage import sharded_files, updates
+from pol.training.storage.sealing import MAGIC as SEALED
+from pol.training.storage.store import Store
 
 VERSION = 1
 DOCUMENT_LIMIT = 1 << 28

@@ -1,0 +1,1 @@
+"""The learning record: its document, signed heads, attestation, and reading it back."""
