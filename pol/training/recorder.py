@@ -200,14 +200,18 @@ class Recorder:
             self._background.wait()
 
     def close(self) -> LearningRecord:
-        """Record the last steps, if they aren't yet, and give the record.
+        """Record the last steps, if they aren't yet, and give the record. May be called again after an error.
 
         Raises:
-            OperationalError: the store failed.
+            OperationalError: the store failed; the last steps are tried even if an earlier checkpoint had failed.
         """
-        if 0 <= self._recorded != self.steps:
-            self._checkpoint()
-        self.flush()
+        try:
+            self.flush()
+        finally:
+            checkpoints = self.record.checkpoints
+            if self._recorded >= 0 and (not checkpoints or checkpoints[-1].step != self.steps):
+                self._checkpoint()
+                self.flush()
         return self.record
 
     def learning_proof(self) -> tuple[str, LearningProof]:
@@ -277,6 +281,8 @@ class Recorder:
         if self._tried is not None and found == self._tried.encode():
             # The store said that it had failed, after it had done what it was asked for.
             self.record = self._tried
+            if self.record.checkpoints[-1] == checkpoint:
+                return
         if found != (self.record.encode() if self.record.checkpoints else None):
             raise ProtocolError(
                 f"another process records into {self.store.url}: stop one of the two, or give each a store of its own"

@@ -107,3 +107,24 @@ def test_a_store_that_fails_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(Store, "put_file", real)
     recorder.step()
     assert [checkpoint.step for checkpoint in recorder.close().checkpoints] == [0, 1, 3]
+
+
+@pytest.mark.parametrize("asynchronous", [True, False])
+def test_closing_again_records_the_end_that_could_not_be_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asynchronous: bool
+) -> None:
+    recorder = Recorder(f"file://{tmp_path}", nn.Linear(2, 2), every=10, asynchronous=asynchronous)
+    recorder.resume()
+    recorder.step()
+    recorder.flush()
+    real = Store.put_file
+
+    def fail(*_: object) -> None:
+        raise OperationalError("no space left on device")
+
+    monkeypatch.setattr(Store, "put_file", fail)
+    for _ in range(2):
+        with pytest.raises(OperationalError, match="no space"):
+            recorder.close()
+    monkeypatch.setattr(Store, "put_file", real)
+    assert [checkpoint.step for checkpoint in recorder.close().checkpoints] == [0, 1]
