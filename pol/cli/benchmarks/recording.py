@@ -101,12 +101,12 @@ def _ways(training: _Training, folder: Path) -> Mapping[str, Callable[[], None]]
     def distributed_saved() -> None:
         training.run(STEPS // 2)
         with warnings.catch_warnings():
-            # Outside of a process group it warns that it saves in a single process.
+            # Outside of a process group it warns, on a thread of its own, that it saves in a single process.
             warnings.simplefilter("ignore", UserWarning)
             saving = async_save(training.state(), checkpoint_id=str(folder / "dcp"))
-        training.run(STEPS - STEPS // 2)
-        assert isinstance(saving, Future)
-        saving.result()
+            training.run(STEPS - STEPS // 2)
+            assert isinstance(saving, Future)
+            saving.result()
 
     return {
         "plain": lambda: training.run(STEPS),
