@@ -29,7 +29,11 @@ from pol.training.storage import saved_state
 from pol.training.storage.store import Store
 
 SIZE = GPTSize(vocabulary=8192, block=256, layers=6, heads=6, width=384)
-BATCH, STEPS = 4, 50
+BATCH = 4
+INTERVAL = 50
+"""Steps between checkpoints for which the cost is stated."""
+BLOCK = 8
+"""Steps that are timed with and without a checkpoint among them: enough for it to be stored beside them."""
 
 
 class _Training:
@@ -53,9 +57,11 @@ class _Training:
 
 
 def overheads(rounds: int = 3) -> dict[str, float]:
-    """Share of time that one checkpoint in 50 steps adds, for each way to save; each block is waited for to its end.
+    """Share of time that one checkpoint in 50 steps adds, for each way to save.
 
-    ``noise`` is the same for a second block without a checkpoint: what differs between equal blocks on this machine.
+    What a checkpoint adds to a short block of steps, which is waited for to its end, over the time of 50 steps: in
+    long blocks the machine's own unsteadiness would be greater than what is looked for. ``noise`` is what a second
+    block without a checkpoint seems to add.
     """
     training = _Training()
     training.run(2)
@@ -68,49 +74,49 @@ def overheads(rounds: int = 3) -> dict[str, float]:
                 block()
                 seconds[name].append(time.perf_counter() - began)
     # Blocks of a round follow each other closely, so that a slow minute of the machine meets all of them.
-    shares = {
-        name: statistics.median(mine / plain - 1 for mine, plain in zip(times, seconds["plain"], strict=True))
+    plain = seconds.pop("plain")
+    interval = statistics.median(plain) / BLOCK * INTERVAL
+    return {
+        name: statistics.median(mine - base for mine, base in zip(times, plain, strict=True)) / interval
         for name, times in seconds.items()
     }
-    del shares["plain"]
-    return shares
 
 
 def _ways(training: _Training, folder: Path) -> Mapping[str, Callable[[], None]]:
     recorders = {
         way: Recorder(
-            f"file://{folder}/{way}", training.model, training.optimizer, every=STEPS, asynchronous=way == "recorder"
+            f"file://{folder}/{way}", training.model, training.optimizer, every=BLOCK, asynchronous=way == "recorder"
         )
         for way in ("recorder", "recorder_waiting")
     }
     for recorder in recorders.values():
         recorder.resume()
         # So the checkpoint falls into the middle of a block, with steps after it beside which it is stored.
-        for _ in range(STEPS // 2):
+        for _ in range(BLOCK // 2):
             recorder.step()
 
     def recorded(recorder: Recorder) -> None:
-        training.run(STEPS, recorder.step)
+        training.run(BLOCK, recorder.step)
         recorder.flush()
 
     def torch_saved() -> None:
-        training.run(STEPS // 2)
+        training.run(BLOCK // 2)
         torch.save(training.state(), folder / "state.pt")
-        training.run(STEPS - STEPS // 2)
+        training.run(BLOCK - BLOCK // 2)
 
     def distributed_saved() -> None:
-        training.run(STEPS // 2)
+        training.run(BLOCK // 2)
         with warnings.catch_warnings():
             # Outside of a process group it warns, on a thread of its own, that it saves in a single process.
             warnings.simplefilter("ignore", UserWarning)
             saving = async_save(training.state(), checkpoint_id=str(folder / "dcp"))
-            training.run(STEPS - STEPS // 2)
+            training.run(BLOCK - BLOCK // 2)
             assert isinstance(saving, Future)
             saving.result()
 
     return {
-        "plain": lambda: training.run(STEPS),
-        "noise": lambda: training.run(STEPS),
+        "plain": lambda: training.run(BLOCK),
+        "noise": lambda: training.run(BLOCK),
         "recorder": lambda: recorded(recorders["recorder"]),
         "recorder_waiting": lambda: recorded(recorders["recorder_waiting"]),
         "torch_save": torch_saved,
