@@ -20,7 +20,7 @@ sys.path += [str(ROOT / "tests" / "arithmetic"), str(ROOT)]
 
 import test_fma_chain
 import testfloat
-from eth_abi import encode  # type: ignore[attr-defined]
+from eth_abi.abi import encode
 from eth_utils import keccak
 
 from pol.arithmetic.fixtures import SEED

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pol.chain.market import Terms
 from pol.roles.role import Role
 from pol.training import task
-from pol.training.start import Start
+from pol.training.start import GIVEN, Start
 
 if TYPE_CHECKING:
     # Only an annotation, and it would bring torch.
@@ -46,7 +46,7 @@ class Submitter(Role):
         offer: Offer,
         model: str = "",
         optimizer: str = "",
-        start: Start = Start(),  # noqa: B008  # immutable
+        start: Start = GIVEN,
     ) -> bytes:
         """Publish the task, put it on chain with its fee escrowed; returns the task's id.
 

@@ -79,6 +79,10 @@ class Start:
         )
 
 
+GIVEN = Start()
+"""The submitter gives all of it."""
+
+
 @dataclass(frozen=True)
 class Level:
     """One training of a chain: what it is and where each part of its first state comes from.

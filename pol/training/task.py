@@ -20,7 +20,7 @@ from pol.graph.step_program import StepProgram
 from pol.graph.types import DType, TensorType
 from pol.graph.work import step_work
 from pol.training import canonical_json, checkpoint
-from pol.training.start import MAX_LEVELS, SEED_CONSTANT, Level, Start, State, require
+from pol.training.start import GIVEN, MAX_LEVELS, SEED_CONSTANT, Level, Start, State, require
 from pol.training.storage.store import Store
 
 VERSION = 2
@@ -159,7 +159,7 @@ def publish(
     interval: int,
     model: str = "",
     optimizer: str = "",
-    start: Start = Start(),  # noqa: B008  # immutable
+    start: Start = GIVEN,
 ) -> tuple[str, Task]:
     """Store a captured training step as a task; the digest of its document and the document.
 

@@ -21,7 +21,7 @@ class Said:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Said) and self.code == other.code and other.match in self.out
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
 
 
 def pol(*arguments: str | Path) -> Said:

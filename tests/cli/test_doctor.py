@@ -54,6 +54,7 @@ def test_a_right_trainer_is_exact(tmp_path: Path) -> None:
     assert any("random/python" in note for note in found.notes)
 
 
+# A fault takes four processes. One of each kind of evidence is looked for in every run, the others in the slow suite.
 @pytest.mark.parametrize(
     ("fault", "components", "words"),
     [

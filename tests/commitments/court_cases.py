@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from eth_abi import encode  # type: ignore[attr-defined]
+from eth_abi.abi import encode
 from eth_utils import keccak
 
 from pol.commitments import merkle

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 import court_cases
 import pytest
 from anvil_node import anvil_node
-from eth_abi import decode  # type: ignore[attr-defined]
+from eth_abi.abi import decode
 from solidity import deploy
 from web3.contract import Contract
 

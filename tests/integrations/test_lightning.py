@@ -16,6 +16,7 @@ from pol.errors import ProtocolError, UnsupportedError
 from pol.integrations.lightning import Recording
 from pol.training.records.record import LearningRecord
 
+# Advice of Lightning about speed and logs, which is right for trainings of this size, and a deprecation inside of it.
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*does not have many workers.*"),
     pytest.mark.filterwarnings("ignore:.*smaller than the logging interval.*"),
@@ -136,7 +137,7 @@ class Two(Module):
 
     automatic_optimization = False
 
-    def training_step(self, batch: Any, index: int) -> None:  # type: ignore[override]
+    def training_step(self, batch: Any, index: int) -> None:
         for optimizer in self.optimizers():
             optimizer.zero_grad()
             self.manual_backward(self.loss(batch))

@@ -33,7 +33,7 @@ class Served:
     record: LearningRecord
 
     def get(self, path: str, **options: object) -> requests.Response:
-        return requests.get(self.url + path, timeout=30, **options)  # type: ignore[arg-type]
+        return requests.get(self.url + path, timeout=30, **options)
 
     def raw(self, line: str) -> bytes:
         """The answer to a request line that no library would send."""

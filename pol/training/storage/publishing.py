@@ -65,6 +65,7 @@ class LocalPublisher:
                 os.replace(temporary, path)
             _flush_folder(folder)
         except BaseException:
+            # The error that matters is the first one; what can't be removed now is removed by `clean`.
             with suppress(OSError):
                 os.unlink(temporary)
             raise
@@ -108,6 +109,7 @@ class MovePublisher:
             _write(self._files, temporary, pieces)
             self._files.mv(temporary, path)
         except BaseException:
+            # The error that matters is the first one, and a store that has failed may fail with anything again.
             with suppress(Exception):
                 self._files.rm_file(temporary)
             raise
@@ -125,6 +127,7 @@ def _write(files: Any, path: str, pieces: Pieces) -> None:
         file.close()
     except BaseException:
         # Leaving a `with`, or being collected, would close the file: that ends the upload and shows half an object.
+        # Filesystems differ in what they have, so each is tried for itself; the first error is raised.
         with suppress(Exception):
             file.closed = True
         with suppress(Exception):

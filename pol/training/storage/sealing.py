@@ -242,7 +242,7 @@ def _open_header(file: Readable, key: X25519PrivateKey, what: str) -> tuple[byte
     except ValueError as error:
         raise ProtocolError(f"{what} holds no X25519 key") from error
     for first in range(0, len(wraps), _KEY + _TAG):
-        with suppress(InvalidTag):
+        with suppress(InvalidTag):  # sealed to another recipient: the next one may be ours
             fresh = ChaCha20Poly1305(wrapping).decrypt(bytes(12), wraps[first : first + _KEY + _TAG], None)
             return start + wraps, _derive(fresh, None, MAGIC + b"/data" + start + wraps)
     raise OperationalError(f"{what} isn't sealed to the key {own.hex()}: ask its trainer to add it")
