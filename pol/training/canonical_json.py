@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import rfc8785
 
-from pol.errors import ProtocolError
+from pol.errors import EvidenceError, Fault, ProtocolError
 
 Document: TypeAlias = dict[str, Any]
 
@@ -34,9 +34,9 @@ def decode(data: bytes, what: str) -> Document:
     try:
         encoded = rfc8785.dumps(document)
     except (ValueError, rfc8785.CanonicalizationError) as error:
-        raise ProtocolError(f"{what} isn't valid JSON: {error}") from error
+        raise EvidenceError(Fault.MALFORMED, f"{what} isn't valid JSON: {error}") from error
     if not isinstance(document, dict) or encoded != data:
-        raise ProtocolError(f"{what} isn't a canonical JSON object (RFC 8785)")
+        raise EvidenceError(Fault.MALFORMED, f"{what} isn't a canonical JSON object (RFC 8785)")
     return document
 
 
@@ -53,11 +53,11 @@ def parse(data: bytes, what: str, *, unique: bool = False) -> Any:
     for bracket in _BRACKET.finditer(_STRING.sub(b"", data)):
         depth += 1 if bracket[0] in b"[{" else -1
         if depth > MAX_DEPTH:
-            raise ProtocolError(f"{what} isn't valid JSON: nested deeper than {MAX_DEPTH}")
+            raise EvidenceError(Fault.MALFORMED, f"{what} isn't valid JSON: nested deeper than {MAX_DEPTH}")
     try:
         return json.loads(data.decode(), object_pairs_hook=_distinct) if unique else json.loads(data)
     except ValueError as error:
-        raise ProtocolError(f"{what} isn't valid JSON: {error}") from error
+        raise EvidenceError(Fault.MALFORMED, f"{what} isn't valid JSON: {error}") from error
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> Document:
@@ -73,9 +73,9 @@ class Fields:
 
     def __init__(self, document: object, what: str, names: Iterable[str]):
         if not isinstance(document, dict):
-            raise ProtocolError(f"{what} isn't a JSON object")
+            raise EvidenceError(Fault.MALFORMED, f"{what} isn't a JSON object")
         if set(document) != set(names):
-            raise ProtocolError(f"{what} has the members {sorted(document)}, expected {sorted(names)}")
+            raise EvidenceError(Fault.MALFORMED, f"{what} has the members {sorted(document)}, expected {sorted(names)}")
         self._document: Document = document
         self._what = what
 
@@ -162,7 +162,7 @@ class Fields:
         return value
 
     def _wrong(self, name: str, expected: str) -> ProtocolError:
-        return ProtocolError(f"{self._what}.{name} is {self._document[name]!r}, expected {expected}")
+        return EvidenceError(Fault.MALFORMED, f"{self._what}.{name} is {self._document[name]!r}, expected {expected}")
 
 
 def _is_decimal(value: object, bits: int) -> bool:

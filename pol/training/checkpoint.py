@@ -11,9 +11,11 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from pol.arithmetic.primitives import Words
-from pol.errors import ProtocolError
+from pol.errors import EvidenceError, Fault, ProtocolError
 from pol.graph.types import DType, TensorType
 
+MAX_HEADER = 100_000_000
+"""Bytes of JSON before the tensors, as safetensors has it."""
 _STORAGE: dict[DType, np.dtype[np.float32] | np.dtype[np.int32]] = {
     DType.F32: np.dtype(np.float32),
     DType.I32: np.dtype(np.int32),
@@ -48,24 +50,33 @@ def decode(data: bytes, names: Sequence[str], types: Sequence[TensorType]) -> li
     ``data`` comes from a stranger: check its digest first.
 
     Raises:
-        ProtocolError: truncated, missing or extra tensors, another dtype or shape, metadata, or any other encoding than
+        EvidenceError: truncated, missing or extra tensors, another dtype or shape, metadata, or any other encoding than
             the one `encode` gives.
     """
     try:
         content = load(data)
     except (SafetensorError, KeyError, ValueError, TypeError) as error:
-        raise ProtocolError(f"not a safetensors file: {error}") from error
+        fault = Fault.TRUNCATED if _is_short(data, types) else Fault.MALFORMED
+        raise EvidenceError(fault, f"not a safetensors file of {len(data)} bytes: {error}") from error
     if set(content) != set(names):
         missing, extra = sorted(set(names) - set(content)), sorted(set(content) - set(names))
-        raise ProtocolError(f"wrong tensors in a checkpoint: missing {missing}, unexpected {extra}")
+        fault = Fault.MISSING_TENSOR if missing else Fault.EXTRA_TENSOR
+        raise EvidenceError(fault, f"wrong tensors in a checkpoint: missing {missing}, unexpected {extra}")
     tensors: list[Words] = []
     for name, type_ in zip(names, types, strict=True):
         array = content[name]
         if array.dtype != _STORAGE[type_.dtype] or array.shape != tuple(type_.shape):
-            raise ProtocolError(
-                f"tensor {name} is {array.dtype} {array.shape}, expected {_STORAGE[type_.dtype]} {tuple(type_.shape)}"
-            )
+            fault = Fault.WRONG_SHAPE if array.dtype == _STORAGE[type_.dtype] else Fault.WRONG_DTYPE
+            expected = f"{_STORAGE[type_.dtype]} {tuple(type_.shape)}"
+            raise EvidenceError(fault, f"tensor {name} is {array.dtype} {array.shape}, expected {expected}")
         tensors.append(array.view(np.uint32))
     if encode(names, types, tensors) != data:
-        raise ProtocolError("a checkpoint in another than the canonical encoding: metadata, gaps or another order")
+        problem = "a checkpoint in another than the canonical encoding: metadata, gaps or another order"
+        raise EvidenceError(Fault.MALFORMED, problem)
     return tensors
+
+
+def _is_short(data: bytes, types: Sequence[TensorType]) -> bool:
+    """Whether bytes that don't parse end before the header that they announce and the tensors that are expected."""
+    header = int.from_bytes(data[:8], "little") if len(data) >= 8 else 0
+    return header <= MAX_HEADER and len(data) < 8 + header + sum(4 * type_.numel for type_ in types)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pol.arithmetic.primitives import Words
 from pol.commitments.log import CheckpointLog
 from pol.commitments.tensor import state_root
-from pol.errors import ProtocolError
+from pol.errors import EvidenceError, Fault
 from pol.training import canonical_json, checkpoint
 from pol.training.storage.store import Store
 
@@ -74,12 +74,11 @@ class LearningProof:
         names = [*cls.__dataclass_fields__, "kind", "version", "log_size"]
         fields = canonical_json.Fields(canonical_json.decode(data, what), what, names)
         if fields.text("kind") != "pol/learning-proof" or fields.integer("version") != VERSION:
-            raise ProtocolError(f"not a learning proof of version {VERSION}")
+            raise EvidenceError(Fault.MALFORMED, f"not a learning proof of version {VERSION}")
         checkpoints = tuple(_checkpoint(item) for item in fields.items("checkpoints"))
         if fields.integer("log_size") != len(checkpoints):
-            raise ProtocolError(
-                f"{what} lists {len(checkpoints)} checkpoints for a log of {fields.integer('log_size')}"
-            )
+            problem = f"{what} lists {len(checkpoints)} checkpoints for a log of {fields.integer('log_size')}"
+            raise EvidenceError(Fault.MISSING_ENTRY, problem)
         return cls(
             task=fields.digest("task"),
             program_hash=fields.hash("program_hash"),
@@ -136,15 +135,14 @@ def load_checkpoint(store: Store, task: LoadedTask, entry: Checkpoint) -> list[W
     """The state of one checkpoint, as words: the file's digest is checked before it is parsed, the state root after.
 
     Raises:
-        ProtocolError: the file isn't a state of this task's program, or has another root than the proof says.
+        EvidenceError: the file isn't a state of this task's program, or has another root than the proof says.
         OperationalError: the store failed.
     """
     state = checkpoint.decode(store.get(entry.object), task.names.slots, task.slot_types)
     actual = state_root(task.slot_types, state)
     if actual != entry.state_root:
-        raise ProtocolError(
-            f"checkpoint {entry.index} has the state root {actual.hex()}, its entry says {entry.state_root.hex()}"
-        )
+        problem = f"checkpoint {entry.index} has the state root {actual.hex()}, its entry says {entry.state_root.hex()}"
+        raise EvidenceError(Fault.WRONG_ROOT, problem)
     return state
 
 
@@ -152,29 +150,59 @@ def require_proof_of(proof: LearningProof, task: LoadedTask) -> None:
     """Check that ``proof`` is a complete proof of ``task``.
 
     Raises:
-        ProtocolError: it isn't.
+        EvidenceError: it isn't; the first thing that is wrong.
     """
     document = task.document
-    if proof.task != task.digest or proof.program_hash != document.program_hash:
-        raise ProtocolError(f"this is a learning proof of task {proof.task}, not of task {task.digest}")
-    if proof.interval != document.interval:
-        raise ProtocolError(f"checkpoints every {proof.interval} steps, the task asks for every {document.interval}")
-    if proof.order_root != task.order_root:
-        raise ProtocolError("the learning proof used samples in another order than the task's")
-    expected = [(i, i * document.interval) for i in range(document.segments + 1)]
-    if [(c.index, c.step) for c in proof.checkpoints] != expected:
-        raise ProtocolError(
-            f"the learning proof needs checkpoints 0 to {document.segments}, one every interval, in order"
-        )
-    if proof.checkpoints[0].state_root != document.initial_state_root:
-        raise ProtocolError("the learning proof doesn't start from the task's initial state")
-    if compute_log_root(proof.checkpoints) != proof.log_root:
-        raise ProtocolError("the root of the checkpoint log isn't that of the listed checkpoints")
+    _require(
+        proof.task == task.digest and proof.program_hash == document.program_hash,
+        Fault.WRONG_TASK,
+        f"this is a learning proof of task {proof.task}, not of task {task.digest}",
+    )
+    _require(
+        proof.interval == document.interval,
+        Fault.WRONG_STEP,
+        f"checkpoints every {proof.interval} steps, the task asks for every {document.interval}",
+    )
+    _require(
+        proof.order_root == task.order_root,
+        Fault.WRONG_ORDER,
+        "the learning proof used samples in another order than the task's",
+    )
+    needed = f"the learning proof needs checkpoints 0 to {document.segments}, one every interval, in order"
+    indices = [checkpoint.index for checkpoint in proof.checkpoints]
+    _require(indices == list(range(document.segments + 1)), Fault.MISSING_ENTRY, needed)
+    on_time = all(checkpoint.step == checkpoint.index * document.interval for checkpoint in proof.checkpoints)
+    _require(on_time, Fault.WRONG_STEP, needed)
+    _require(
+        proof.checkpoints[0].state_root == document.initial_state_root,
+        Fault.WRONG_START,
+        "the learning proof doesn't start from the task's initial state",
+    )
+    _require(
+        compute_log_root(proof.checkpoints) == proof.log_root,
+        Fault.BROKEN_LOG,
+        "the root of the checkpoint log isn't that of the listed checkpoints",
+    )
+
+
+def require_committed(proof: LearningProof, log_root: bytes) -> None:
+    """Check that ``proof`` is over the checkpoint log whose root was committed to.
+
+    Raises:
+        EvidenceError: it isn't.
+    """
+    problem = f"the learning proof has the log root {proof.log_root.hex()}, committed was {log_root.hex()}"
+    _require(proof.log_root == log_root, Fault.BROKEN_LOG, problem)
 
 
 def compute_log_root(checkpoints: Sequence[Checkpoint]) -> bytes:
     """The root of the checkpoint log over these entries."""
     return CheckpointLog([entry.state_root for entry in checkpoints]).root()
+
+
+def _require(condition: bool, fault: Fault, problem: str) -> None:
+    if not condition:
+        raise EvidenceError(fault, problem)
 
 
 def _checkpoint(item: object) -> Checkpoint:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pol.arithmetic.primitives import Words
 from pol.commitments.tensor import tensor_root
-from pol.errors import ProtocolError
+from pol.errors import EvidenceError, Fault, ProtocolError
 from pol.graph.types import TensorType
 from pol.training import canonical_json, initialisation, learning_proof
 from pol.training.initialisation import Initialisation
@@ -124,27 +124,31 @@ def require(
     """
     places = {name: place for place, name in enumerate(state.names)}
     if unknown := sorted(({*start.slots} | {*_drawn(start)}) - places.keys()):
-        raise ProtocolError(f"the start names the slot {unknown[0]}, which the task doesn't have")
+        raise EvidenceError(Fault.WRONG_START, f"the start names the slot {unknown[0]}, which the task doesn't have")
     rest = tuple(name for name in state.names if name not in start.slots and name not in _drawn(start))
     level = Level(start.kind, task, start.proof, dict(start.slots), _drawn(start), rest)
     if start.kind == "given":
         return (level,)
     if start.initialisation is not None:
         if state.seed is not None and (state.seed != start.initialisation.words()).any():
-            raise ProtocolError("the initialisation draws from another seed than the steps of the task")
+            raise EvidenceError(
+                Fault.WRONG_START, "the initialisation draws from another seed than the steps of the task"
+            )
         shapes = {name: type_.shape for name, type_ in zip(state.names, state.types, strict=True)}
         for name, (type_, words) in initialisation.run(store, start.initialisation, shapes).items():
             _require_equal(state, places[name], type_, words, "what the initialisation draws")
     for name in rest:
         if state.tensors[places[name]].any():
-            raise ProtocolError(f"slot {name} comes from nowhere, so it has to be zero, and it isn't")
+            raise EvidenceError(
+                Fault.WRONG_START, f"slot {name} comes from nowhere, so it has to be zero, and it isn't"
+            )
     if start.proof is None:
         return (level,)
     base, end = load_end(store, start.proof, load_task)
     slots = dict(zip(base.names.slots, zip(base.slot_types, end, strict=True), strict=True))
     for name, source in start.slots.items():
         if source not in slots:
-            raise ProtocolError(f"slot {name} is to come from {source}, which the base doesn't have")
+            raise EvidenceError(Fault.WRONG_START, f"slot {name} is to come from {source}, which the base doesn't have")
         _require_equal(state, places[name], *slots[source], f"{source} at the end of the base")
     return (level, *base.lineage)
 
@@ -169,6 +173,6 @@ def _drawn(start: Start) -> tuple[str, ...]:
 def _require_equal(state: State, place: int, type_: TensorType, words: Words, what: str) -> None:
     name, own = state.names[place], state.types[place]
     if own != type_:
-        raise ProtocolError(f"slot {name} is {own}, {what} is {type_}")
+        raise EvidenceError(Fault.WRONG_START, f"slot {name} is {own}, {what} is {type_}")
     if tensor_root(own, state.tensors[place]) != tensor_root(type_, words):
-        raise ProtocolError(f"slot {name} isn't {what}")
+        raise EvidenceError(Fault.WRONG_START, f"slot {name} isn't {what}")

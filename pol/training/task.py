@@ -12,7 +12,7 @@ from pol.arithmetic.primitives import Words
 from pol.commitments.keccak import keccak256
 from pol.commitments.program import program_hash
 from pol.commitments.tensor import constants_root, state_root, tensor_root
-from pol.errors import ProtocolError
+from pol.errors import EvidenceError, Fault, ProtocolError
 from pol.graph.aten import AtenGraph
 from pol.graph.lowering import lower
 from pol.graph.names import Names
@@ -105,7 +105,7 @@ class Task:
         names = [*cls.__dataclass_fields__, "kind", "version"]
         given = canonical_json.Fields(canonical_json.decode(data, "the task"), "the task", names)
         if given.text("kind") != "pol/task" or given.integer("version") != VERSION:
-            raise ProtocolError(f"not a task document of version {VERSION}")
+            raise EvidenceError(Fault.MALFORMED, f"not a task document of version {VERSION}")
         return cls(
             program=given.digest("program"),
             program_hash=given.hash("program_hash"),
@@ -219,10 +219,12 @@ def load(store: Store, digest: str, *, levels: int = MAX_LEVELS) -> LoadedTask:
     _require(step_work(program) == task.work, "its work estimate is wrong")
     _require_order(program, names, task.steps)
     constants = checkpoint.decode(store.get(task.constants), names.constants, program.constants)
-    _require(constants_root(program.constants, constants) == task.constants_root, "the root of its constants is wrong")
+    has_data = constants_root(program.constants, constants) == task.constants_root
+    _require(has_data, "the root of its constants is wrong", Fault.WRONG_DATA)
     slot_types = [slot.type for slot in program.slots]
     state = checkpoint.decode(store.get(task.initial_state), names.slots, slot_types)
-    _require(state_root(slot_types, state) == task.initial_state_root, "the root of its initial state is wrong")
+    has_start = state_root(slot_types, state) == task.initial_state_root
+    _require(has_start, "the root of its initial state is wrong", Fault.WRONG_START)
     first = State(names.slots, slot_types, state, _seed(names, constants))
     lineage = require(store, digest, task.start, first, lambda base: load(store, base, levels=levels - 1))
     return LoadedTask(digest, task, program, names, aten, constants, state, lineage)
@@ -243,16 +245,15 @@ def _require_order(program: StepProgram, names: Names, steps: int) -> None:
     _require(len(names.slots) == len(program.slots), "its names don't fit its slots")
     type_ = program.constants[_order_index(names)]
     is_table = type_.dtype == DType.I32 and len(type_.shape) == 2 and type_.shape[0] == steps
-    _require(
-        is_table, f"its order table has the shape {type_.shape}, expected one row of indices for each of {steps} steps"
-    )
+    problem = f"its order table has the shape {type_.shape}, expected one row of indices for each of {steps} steps"
+    _require(is_table, problem, Fault.WRONG_ORDER)
 
 
 def _order_index(names: Names) -> int:
-    _require(names.constants.count(ORDER) == 1, f"it needs exactly one constant named {ORDER!r}")
+    _require(names.constants.count(ORDER) == 1, f"it needs exactly one constant named {ORDER!r}", Fault.WRONG_ORDER)
     return names.constants.index(ORDER)
 
 
-def _require(condition: bool, problem: str) -> None:
+def _require(condition: bool, problem: str, fault: Fault = Fault.WRONG_TASK) -> None:
     if not condition:
-        raise ProtocolError(f"the task can't be used: {problem}")
+        raise EvidenceError(fault, f"the task can't be used: {problem}")

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pol.arithmetic.primitives import Words
-from pol.errors import ProtocolError
+from pol.errors import EvidenceError, Fault, ProtocolError
 from pol.graph.step_program import Component, StepProgram
 from pol.graph.types import DType, TensorType
 
@@ -19,7 +19,8 @@ UNEQUAL = 1 << 160
 """The distance of two integers that differ; what f32 words add up to stays below it."""
 LEAF_WORDS = 64
 _FRACTION_BITS = 40
-_RANGE_BITS = 23
+RANGE_BITS = 23
+"""Numbers from 2^23 on (less the scale of their slot) have no distance."""
 # Sums of 32-bit halves stay below 2^64 for up to 2^32 elements; blocks also bound the memory of the temporaries.
 _BLOCK = 1 << 18
 _LOW = np.uint64(0xFFFFFFFF)
@@ -94,10 +95,12 @@ def require_state(program: StepProgram, state: Sequence[Words]) -> None:
     """Check that ``state`` has a tensor of words of the right shape for every slot.
 
     Raises:
-        ProtocolError: it doesn't.
+        EvidenceError: it doesn't.
     """
     if len(state) != len(program.slots):
-        raise ProtocolError(f"a state of {len(state)} tensors, but the program has {len(program.slots)} slots")
+        fault = Fault.MISSING_TENSOR if len(state) < len(program.slots) else Fault.EXTRA_TENSOR
+        problem = f"a state of {len(state)} tensors, but the program has {len(program.slots)} slots"
+        raise EvidenceError(fault, problem)
     for index, (slot, words) in enumerate(zip(program.slots, state, strict=True)):
         require_words(slot.type, words, f"state slot {index}")
 
@@ -106,11 +109,13 @@ def require_words(expected: TensorType, words: Words, what: str) -> None:
     """Check that ``words`` is an array of 32-bit words of the expected shape.
 
     Raises:
-        ProtocolError: it isn't.
+        EvidenceError: it isn't.
     """
     if words.dtype != np.uint32 or words.shape != tuple(expected.shape):
         shape = tuple(expected.shape)
-        raise ProtocolError(f"{what} is {words.dtype} of shape {words.shape}, expected words of shape {shape}")
+        fault = Fault.WRONG_SHAPE if words.dtype == np.uint32 else Fault.WRONG_DTYPE
+        problem = f"{what} is {words.dtype} of shape {words.shape}, expected words of shape {shape}"
+        raise EvidenceError(fault, problem)
 
 
 def _require_equal_shapes(x: Words, y: Words) -> None:
@@ -122,7 +127,7 @@ def _differences(x: Words, y: Words, scale: int) -> tuple[NDArray[np.uint64], ND
     """``|fix(x) - fix(y)|`` per f32 word, and which pairs are infinitely far apart."""
     with np.errstate(invalid="ignore"):
         a, b = x.view(np.float32).astype(np.float64), y.view(np.float32).astype(np.float64)
-        bound = float(1 << (_RANGE_BITS - scale))
+        bound = float(1 << (RANGE_BITS - scale))
         finite = (np.abs(a) < bound) & (np.abs(b) < bound)
     # A binary32 times a power of two is exact in binary64, and below 2^63, so both casts are exact as well.
     unit = float(1 << (_FRACTION_BITS + scale))

