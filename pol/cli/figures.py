@@ -217,6 +217,13 @@ def record_figures() -> dict[str, Figure]:
     }
 
 
+def freivalds_figures() -> dict[str, Figure]:
+    """Products of a step checked by projection, beside their recomputation."""
+    from pol.cli.benchmarks.freivalds import freivalds_figures as figures
+
+    return figures()
+
+
 def code_figures() -> dict[str, Figure]:
     """Lines of code by language, tests apart. Needs a checkout."""
     if not (ROOT / "contracts").is_dir():
@@ -279,6 +286,7 @@ AREAS: dict[str, Callable[[], dict[str, Figure]]] = {
     "court": court_figures,
     "commitments": commitment_figures,
     "record": record_figures,
+    "freivalds": freivalds_figures,
     "code": code_figures,
     "setup": setup_figures,
 }

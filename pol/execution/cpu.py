@@ -11,9 +11,11 @@ from pol.arithmetic.primitives import Words
 from pol.arithmetic.program import ScalarProgram
 from pol.errors import OperationalError, ProtocolError
 from pol.execution import _kernels
+from pol.execution.reading import source_words
 from pol.execution.recycling import Recycler
 from pol.execution.reference import check_tensors
-from pol.graph.node import MAX_STEP
+from pol.execution.sources import Sources
+from pol.graph.node import MAX_STEP, Node
 from pol.graph.step_program import StepProgram
 
 SELF_TEST_DIGEST = bytes.fromhex("f9eb37793e79f95d587102a8d192934ac2c6aa849fd7d821d0c0cad6fc4b3bd9")
@@ -83,6 +85,31 @@ class CpuExecutor:
         if not 0 <= step <= MAX_STEP:
             raise ProtocolError(f"step {step} is not in 0 .. 2^32-1")
         check_tensors("state slot", self._state_types, state)
+
+
+class CpuNode:
+    """Executes one node alone; the same bits as within a step.
+
+    Raises ProtocolError if it cannot be executed, OperationalError as `CpuExecutor` does.
+    """
+
+    def __init__(self, node: Node, threads: int = 1) -> None:
+        check_machine(_kernels.isa())
+        self._node = node
+        self._threads = threads
+        try:
+            self._kernel = _kernels.Node(node.encode())
+        except _kernels.MalformedError as error:
+            raise ProtocolError(f"the node cannot be executed: {error}") from error
+
+    def run(self, step: int, sources: Sources) -> Words:
+        """The node's output; ProtocolError if a source is missing or not of the operand's type."""
+        if not 0 <= step <= MAX_STEP:
+            raise ProtocolError(f"step {step} is not in 0 .. 2^32-1")
+        output = np.empty(self._node.type.shape, np.uint32)
+        operands = [source_words(operand, sources) for operand in self._node.operands]
+        self._kernel.run(step, output, operands, self._threads)
+        return output
 
 
 def program_values(program: ScalarProgram, inputs: Sequence[Words]) -> Words:
