@@ -44,6 +44,17 @@ def test_impossible_draws(segments: int, draws: int) -> None:
         draw(bytes(32), segments, draws)
 
 
+def test_off_chain_there_may_be_more_draws() -> None:
+    seed = bytes(range(32))
+    assert draw(seed, 100, 80, 100)[:32] == draw(seed, 100, 32)
+    assert sorted(draw(seed, 100, 100, 100)) == list(range(100))
+    with pytest.raises(ProtocolError, match="1 to 100 are possible"):
+        draw(seed, 100, 101, 200)
+    draws = draws_for(100, 5, Fraction(99, 100), 100)
+    assert draws == 59
+    assert detection_probability(100, 5, 59) >= Fraction(99, 100) > detection_probability(100, 5, 58)
+
+
 def test_seed_length() -> None:
     with pytest.raises(ProtocolError, match="32 bytes"):
         draw(bytes(31), 12, 1)
