@@ -247,10 +247,11 @@ class Story:
         with self._tell.progress("reruns with other reduction orders"):
             profile = verifier.profile(task_id)
         spread, threshold = ([f"{limit(x):.1e}" for x in row] for row in (profile.spreads, profile.thresholds))
+        claim = profile.claim
         self._tell.say(
-            f"{profile.samples} seeded reruns in other reduction orders part by at most {spread[0]} (parameters) and "
+            f"{len(claim.reruns)} seeded reruns in other reduction orders part by at most {spread[0]} (parameters) and "
             f"{spread[2]} (optimizer state) of the distance travelled; thresholds {threshold[0]} and {threshold[2]}. A "
-            f"fresh rerun stays inside with probability >= {profile.coverage}, before a margin of {profile.margin}."
+            f"fresh rerun stays inside with probability >= {profile.coverage}, before a margin of {claim.margin}."
         )
 
     def _train(self, solver: Solver, task_id: bytes) -> float:

@@ -16,6 +16,7 @@ from pol.training.learning_proof import LearningProof
 from pol.training.solver import StepExecutor, TaskRecorder, environment, train
 from pol.training.task import LoadedTask
 from pol.verification import profile
+from pol.verification.profiling import profile as measure_profile
 
 OnCheckpoint = Callable[[int, int], None]
 
@@ -26,8 +27,8 @@ class Solver(Role):
     def accept(self, task_id: bytes, discount_percent: int = 20, recheck: bool = False) -> int:
         """Check task, terms and profile, stake, and ask for less than the maximum price; returns the price in wei.
 
-        ``recheck`` repeats the profile's measurements, which takes ``samples`` replays of a segment: without it, a
-        profile that was made up is believed as long as its thresholds follow from it.
+        ``recheck`` repeats the profile's measurements, each a replay of a segment: without it, a profile that was made
+        up is believed as long as its thresholds follow from it.
 
         Raises:
             ProtocolError: nothing that this party should stake on; the message says why.
@@ -46,21 +47,22 @@ class Solver(Role):
             raise OperationalError("the task has no profile, so no thresholds to agree to yet; try again later")
         digest = bytes(self.market.events("ProfilePosted", taskId=task_id)[-1]["digest"]).hex()
         task = self.task(task_id)
-        # Decoding checks that the thresholds follow from spreads, margin and floor.
+        # Decoding checks that the thresholds follow from witnesses, margin and floor.
         published = profile.load(self.store, digest, task)
         if published.thresholds != state.thresholds:
             raise ProtocolError(
                 f"the verifier posted other thresholds, {state.thresholds}, than its profile has, "
                 f"{published.thresholds}: don't stake on them"
             )
-        if published.margin < self.policy.min_margin:
+        if published.claim.margin < self.policy.min_margin:
             raise ProtocolError(
-                f"the profile has a margin of {published.margin}, this party's policy asks for "
+                f"the profile has a margin of {published.claim.margin}, this party's policy asks for "
                 f"{self.policy.min_margin}: wait for another verifier, or give the role another Policy"
             )
         if recheck:
-            arguments = (published.seeds, published.segments, published.margin)
-            if profile.profile(task, CpuExecutor, *arguments) != published:
+            claim = published.claim
+            arguments = (len(claim.portions), claim.rerun_count, claim.margin)
+            if measure_profile(task, CpuExecutor, *arguments) != published:
                 raise ProtocolError("the verifier's profile was never measured: the same reruns part in another way")
 
     def executor(self, task: LoadedTask) -> StepExecutor:

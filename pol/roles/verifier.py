@@ -18,12 +18,11 @@ from pol.roles.role import Role
 from pol.training.learning_proof import Checkpoint, LearningProof, load_checkpoint
 from pol.training.task import LoadedTask
 from pol.verification.distance import INFINITE
-from pol.verification.profile import Profile, profile
+from pol.verification.profile import Profile
+from pol.verification.profiling import PROFILED, RERUNS, profile
 from pol.verification.replay import Executor
 from pol.verification.verdict import Claim, Outcome, Verdict, verify_segment
 
-PROFILE_SEEDS = tuple(range(8))
-PROFILE_SEGMENTS = (0, 2)
 NO_REPLAY = b"\xff" * 32
 """Stands for a replay that can't be made: the contract takes any root but zero."""
 
@@ -47,11 +46,10 @@ class Verifier(Role):
         self.policy.require_game(self.game, terms.clock)
         self.market.join_as_verifier(self.wallet, task_id)
 
-    def profile(self, task_id: bytes, seeds: Sequence[int] = PROFILE_SEEDS) -> Profile:
+    def profile(self, task_id: bytes, reruns: int = RERUNS) -> Profile:
         """Measure how far honest executions part, publish the profile and post the thresholds."""
         task = self.task(task_id)
-        segments = [s for s in PROFILE_SEGMENTS if s < task.document.segments]
-        result = profile(task, CpuExecutor, seeds, segments)
+        result = profile(task, CpuExecutor, min(PROFILED, task.document.segments), reruns)
         self.store.put(result.encode())
         self.market.post_profile(self.wallet, task_id, result.thresholds, result.digest)
         return result

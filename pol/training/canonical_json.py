@@ -129,6 +129,13 @@ class Fields:
         """A 32-byte hash, written as 64 lower-case hexadecimal digits."""
         return bytes.fromhex(self.digest(name))
 
+    def hashes(self, name: str) -> list[bytes]:
+        """An array of 32-byte hashes, each written as 64 lower-case hexadecimal digits."""
+        values = [value for value in self.items(name) if isinstance(value, str) and _HASH.fullmatch(value)]
+        if len(values) != len(self.items(name)):
+            raise self._wrong(name, "an array of 64 lower-case hexadecimal digits each")
+        return [bytes.fromhex(value) for value in values]
+
     def items(self, name: str) -> list[object]:
         """An array."""
         value = self._document[name]

@@ -21,8 +21,8 @@ LEAF_WORDS = 64
 _FRACTION_BITS = 40
 RANGE_BITS = 23
 """Numbers from 2^23 on (less the scale of their slot) have no distance."""
-# Sums of 32-bit halves stay below 2^64 for up to 2^32 elements; blocks also bound the memory of the temporaries.
-_BLOCK = 1 << 18
+BLOCK = 1 << 18
+"""Words at a time: sums of 32-bit halves stay below 2^64 for up to 2^32 of them, and temporaries stay small."""
 _LOW = np.uint64(0xFFFFFFFF)
 _SHIFT = np.uint64(32)
 
@@ -51,8 +51,8 @@ def leaf_distances(dtype: DType, x: Words, y: Words, scale: int = 0) -> list[int
     _require_equal_shapes(x, y)
     x, y = x.reshape(-1), y.reshape(-1)
     sums: list[int] = []
-    for low in range(0, x.size, _BLOCK):
-        sums += _leaf_sums(dtype, x[low : low + _BLOCK], y[low : low + _BLOCK], scale)
+    for low in range(0, x.size, BLOCK):
+        sums += _leaf_sums(dtype, x[low : low + BLOCK], y[low : low + BLOCK], scale)
     return sums
 
 
@@ -64,8 +64,8 @@ def tensor_distance(dtype: DType, x: Words, y: Words, scale: int = 0) -> int:
     """
     _require_equal_shapes(x, y)
     x, y = x.reshape(-1), y.reshape(-1)
-    blocks = range(0, x.size, _BLOCK)
-    return saturating_sum(_block_sum(dtype, x[low : low + _BLOCK], y[low : low + _BLOCK], scale) for low in blocks)
+    blocks = range(0, x.size, BLOCK)
+    return saturating_sum(_block_sum(dtype, x[low : low + BLOCK], y[low : low + BLOCK], scale) for low in blocks)
 
 
 def slot_distances(program: StepProgram, x: Sequence[Words], y: Sequence[Words], component: Component) -> list[int]:
@@ -123,8 +123,8 @@ def _require_equal_shapes(x: Words, y: Words) -> None:
         raise ProtocolError(f"no distance between {x.dtype} {x.shape} and {y.dtype} {y.shape}")
 
 
-def _differences(x: Words, y: Words, scale: int) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
-    """``|fix(x) - fix(y)|`` per f32 word, and which pairs are infinitely far apart."""
+def differences(x: Words, y: Words, scale: int) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
+    """``|fix(x) - fix(y)|`` per f32 word (0 where it is infinite), and which pairs are infinitely far apart."""
     with np.errstate(invalid="ignore"):
         a, b = x.view(np.float32).astype(np.float64), y.view(np.float32).astype(np.float64)
         bound = float(1 << (RANGE_BITS - scale))
@@ -138,28 +138,33 @@ def _differences(x: Words, y: Words, scale: int) -> tuple[NDArray[np.uint64], ND
     return np.where(i >= j, u - v, v - u), ~finite
 
 
-def _squares(d: NDArray[np.uint64]) -> list[NDArray[np.uint64]]:
-    """``d * d`` as four columns of weight 2^0, 2^32, 2^64, 2^96, each entry below 2^34."""
+def squares(d: NDArray[np.uint64]) -> list[NDArray[np.uint64]]:
+    """``d * d`` as four columns of weight 2^0, 2^32, 2^64, 2^96, each entry below 2^34; `sum_columns` adds them up."""
     low, high = d & _LOW, d >> _SHIFT
     ll, lh, hh = low * low, low * high, high * high
     return [ll & _LOW, (ll >> _SHIFT) + 2 * (lh & _LOW), 2 * (lh >> _SHIFT) + (hh & _LOW), hh >> _SHIFT]
 
 
+def sum_columns(columns: Sequence[NDArray[np.uint64]]) -> int:
+    """The exact sum of at most `BLOCK` numbers that are given as columns of weight 2^0, 2^32, 2^64 and so on."""
+    return sum(int(column.sum(dtype=np.uint64)) << 32 * i for i, column in enumerate(columns))
+
+
 def _block_sum(dtype: DType, x: Words, y: Words, scale: int) -> int:
     if dtype != DType.F32:
         return UNEQUAL * int(np.count_nonzero(x != y))
-    d, infinite = _differences(x, y, scale)
+    d, infinite = differences(x, y, scale)
     if bool(infinite.any()):
         return INFINITE
-    return sum(int(column.sum(dtype=np.uint64)) << 32 * i for i, column in enumerate(_squares(d)))
+    return sum_columns(squares(d))
 
 
 def _leaf_sums(dtype: DType, x: Words, y: Words, scale: int) -> list[int]:
     starts = np.arange(0, x.size, LEAF_WORDS)
     if dtype != DType.F32:
         return [UNEQUAL * unequal for unequal in np.add.reduceat(x != y, starts, dtype=np.int64).tolist()]
-    d, infinite = _differences(x, y, scale)
-    columns = [np.add.reduceat(column, starts).tolist() for column in _squares(d)]
+    d, infinite = differences(x, y, scale)
+    columns = [np.add.reduceat(column, starts).tolist() for column in squares(d)]
     is_infinite = np.logical_or.reduceat(infinite, starts).tolist()
     return [
         INFINITE if bad else c0 + (c1 << 32) + (c2 << 64) + (c3 << 96)

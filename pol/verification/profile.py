@@ -1,8 +1,7 @@
-"""The profile: how far honest executions of one task part from each other, and the threshold that follows.
+"""The profile document: how far honest executions of one task part from each other (docs/spec/profile.md).
 
-A canonical run of portions of the training is compared with reruns in which every reduction is done in another order,
-drawn from a seed. All of it is integer arithmetic over defined bits: the same seeds give the same bytes on any machine,
-so a profile is a claim that anybody can repeat.
+Canonical execution of the first segments is compared with reruns in which every reduction is done in another order. All
+of it is integer arithmetic over defined bits: the same task and terms give the same bytes on any machine.
 """
 
 from __future__ import annotations
@@ -11,80 +10,147 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from pol.arithmetic.primitives import Words
 from pol.commitments.keccak import keccak256
 from pol.errors import ProtocolError, UnsupportedError
-from pol.graph.reorder import reorder
 from pol.graph.step_program import Component
 from pol.training import canonical_json
+from pol.training.canonical_json import Fields
 from pol.training.storage.store import Store
 from pol.training.task import LoadedTask
-from pol.verification.distance import SATURATION, UNEQUAL, component_distances
-from pol.verification.replay import ExecutorFactory, replay_end
-from pol.verification.verdict import THRESHOLD_BITS, Three, travelled
+from pol.verification.distance import SATURATION
+from pol.verification.metrics import Gap, Metrics, derive
+from pol.verification.profile_claim import EXACT, Portion, ProfileClaim, Rerun, require_ratio
+from pol.verification.tolerance import fresh_share
+from pol.verification.verdict import Three, travelled
 
-VERSION = 1
-DOCUMENT_LIMIT = 1 << 20
-# Profiles usually cover early segments and reduction orders only. Measured on the digits example: late segments part
-# four times as far as early ones, torch on other instruction sets as far as reorderings, and the mildest cheats
-# (float16 weights, 1 % off the learning rate) a thousand times as far. 64 lies in the middle.
-MARGIN = 64
-# 2^-20 of the distance travelled, a few roundings of a binary32: nobody can be asked to do better than the format.
-FLOOR = 1 << (THRESHOLD_BITS - 40)
-MAX_SEED = (1 << 53) - 1
+KIND = "pol/profile"
+VERSION = 2
+DOCUMENT_LIMIT = 1 << 26
+_BITS = 256
+
+
+@dataclass(frozen=True)
+class PortionDetail:
+    """For people: f32 words of each component, and norms of the canonical update that the chain doesn't know.
+
+    Norms are exact, over f32 words only, in units of `pol.verification.metrics.UNIT`.
+    """
+
+    elements: Three
+    l1: Three
+    linf: Three
+
+
+@dataclass(frozen=True)
+class RerunDetail:
+    """For people: norms of the difference to the canonical end, and the squared length of the rerun's own update."""
+
+    l1: Three
+    linf: Three
+    travelled: Three
 
 
 @dataclass(frozen=True)
 class Profile:
-    """The profile document.
+    """The profile document. ``programs`` are the hashes of the reordered programs, one for each rerun of a segment.
 
-    ``spreads`` are, per component, the greatest squared relative distances seen, times 2^64, rounded up; ``thresholds``
-    the limits that follow from them with ``margin``, a factor on the (unsquared) distance.
+    What it claims is checked by `pol.verification.profile_challenge.compare` with another one, not by decoding it.
+
+    Raises:
+        ProtocolError: its parts don't fit each other.
     """
 
     task: str
     interval: int
-    segments: tuple[int, ...]
-    seeds: tuple[int, ...]
-    margin: int
-    spreads: Three
-    thresholds: Three
+    programs: tuple[bytes, ...]
+    claim: ProfileClaim
+    portions: tuple[PortionDetail, ...]
+    reruns: tuple[RerunDetail, ...]
+
+    def __post_init__(self) -> None:
+        expected = (self.claim.rerun_count, len(self.claim.portions), len(self.claim.reruns))
+        if (len(self.programs), len(self.portions), len(self.reruns)) != expected:
+            raise ProtocolError("a profile has one program for each rerun of a segment, and details of all it measured")
 
     @property
-    def samples(self) -> int:
-        """How many reruns of a segment the profile rests on."""
-        return len(self.seeds) * len(self.segments)
+    def thresholds(self) -> Three:
+        """The thresholds.
+
+        Raises:
+            UnsupportedError: no threshold can tell honest work from cheating here.
+        """
+        return self.claim.thresholds
+
+    @property
+    def spreads(self) -> Three:
+        """The ratios of the witnesses: squared relative distances, times 2^64; UnsupportedError if one has none."""
+        if not self.claim.reruns:
+            return EXACT
+        parameter, buffer, optimizer = (
+            require_ratio(*self.claim.sums(component, witness))
+            for component, witness in zip(Component, self.claim.witnesses, strict=True)
+        )
+        return parameter, buffer, optimizer
 
     @property
     def coverage(self) -> Fraction:
-        """The probability, at least, that a rerun with a fresh seed stays within ``spreads``: n/(n+1) for n seeds.
+        """The probability, at least, that reruns with a fresh seed stay within ``spreads``: R / (R + 1).
 
-        Free of assumptions about the distribution: of n + 1 exchangeable reruns of one segment, the fresh one is the
-        greatest with probability 1/(n+1) at most. It holds for segments that were profiled and for reruns of the kind
-        profiled; ``margin`` is for everything else (other segments, other hardware).
+        Free of assumptions about the distribution, and at once for all profiled segments: take for each seed the
+        greatest ratio over them; of R + 1 exchangeable numbers the fresh one is the only greatest with probability
+        1 / (R + 1) at most. It holds for segments that were profiled and reruns of the kind profiled; ``margin`` is for
+        everything else (later segments, other hardware). 1 in exact mode, which allows no distance.
         """
-        return Fraction(len(self.seeds), len(self.seeds) + 1)
+        return fresh_share(self.claim.rerun_count) if self.claim.rerun_count else Fraction(1)
 
     @property
     def digest(self) -> bytes:
         """The keccak-256 of the document."""
         return keccak256(self.encode())
 
+    def metrics(self, component: Component, index: int) -> Metrics | None:
+        """How far a rerun ended from the canonical end; None if the component has no numbers."""
+        c = component - 1
+        portion, rerun = self.portions[index // self.claim.rerun_count], self.reruns[index]
+        distance, reference = self.claim.sums(component, index)
+        elements = portion.elements[c]
+        if not elements:
+            return None
+        unfit = int(distance >= SATURATION or reference >= SATURATION)
+        update = Gap(elements, portion.l1[c], travelled(reference), portion.linf[c], unfit, 0)
+        gap = Gap(elements, rerun.l1[c], travelled(distance), rerun.linf[c], unfit, 0)
+        return derive(update, gap, Gap(elements, 0, rerun.travelled[c], 0, unfit, 0))
+
     def encode(self) -> bytes:
-        """The canonical bytes of the document."""
+        """The canonical bytes of the document.
+
+        Raises:
+            UnsupportedError: there are no thresholds, so there is no such document.
+        """
+        claim = self.claim
+        portions = [
+            {"end": p.end.hex(), "references": _texts(p.references), "elements": list(d.elements), **_norms(d)}
+            for p, d in zip(claim.portions, self.portions, strict=True)
+        ]
+        reruns = [
+            {"end": r.end.hex(), "distances": _texts(r.distances), "travelled": _texts(d.travelled), **_norms(d)}
+            for r, d in zip(claim.reruns, self.reruns, strict=True)
+        ]
         return canonical_json.encode(
             {
-                "kind": "pol/profile",
+                "kind": KIND,
                 "version": VERSION,
                 "task": self.task,
                 "interval": self.interval,
-                "segments": list(self.segments),
-                "seeds": list(self.seeds),
-                "margin": self.margin,
-                "samples": self.samples,
+                "margin": claim.margin,
+                "programs": [program.hex() for program in self.programs],
+                "portions": portions,
+                "reruns": reruns,
+                "witnesses": list(claim.witnesses),
+                "root": claim.root.hex(),
+                "spreads": _texts(self.spreads),
+                "thresholds": _texts(self.thresholds),
                 "coverage": f"{self.coverage.numerator}/{self.coverage.denominator}",
-                "spreads": [str(spread) for spread in self.spreads],
-                "thresholds": [str(threshold) for threshold in self.thresholds],
             }
         )
 
@@ -96,78 +162,46 @@ class Profile:
             ProtocolError: not the canonical bytes of a profile, or its derived members don't follow from the others.
         """
         what = "the profile"
-        names = [*cls.__dataclass_fields__, "kind", "version", "samples", "coverage"]
-        fields = canonical_json.Fields(canonical_json.decode(data, what), what, names)
-        if fields.text("kind") != "pol/profile" or fields.integer("version") != VERSION:
+        fields = Fields(canonical_json.decode(data, what), what, _MEMBERS)
+        if fields.text("kind") != KIND or fields.integer("version") != VERSION:
             raise ProtocolError(f"not a profile of version {VERSION}")
-        spreads, thresholds = fields.decimals("spreads", 64), fields.decimals("thresholds", 64)
-        if len(spreads) != len(Component) or len(thresholds) != len(Component):
-            raise ProtocolError(f"{what} needs {len(Component)} spreads and thresholds, one for each component")
+        portions = [Fields(item, f"{what}.portions[{i}]", _PORTION) for i, item in enumerate(fields.items("portions"))]
+        reruns = [Fields(item, f"{what}.reruns[{i}]", _RERUN) for i, item in enumerate(fields.items("reruns"))]
+        claim = ProfileClaim(
+            margin=fields.integer("margin"),
+            portions=tuple(Portion(item.hash("end"), _decimals(item, "references")) for item in portions),
+            reruns=tuple(Rerun(item.hash("end"), _decimals(item, "distances")) for item in reruns),
+            witnesses=_three(fields.integers("witnesses"), "witnesses"),
+        )
         result = cls(
             task=fields.digest("task"),
             interval=fields.integer("interval", 1),
-            segments=tuple(fields.integers("segments")),
-            seeds=tuple(fields.integers("seeds")),
-            margin=fields.integer("margin", 1),
-            spreads=(spreads[0], spreads[1], spreads[2]),
-            thresholds=(thresholds[0], thresholds[1], thresholds[2]),
+            programs=tuple(fields.hashes("programs")),
+            claim=claim,
+            portions=tuple(
+                PortionDetail(_counts(item, "elements"), _decimals(item, "l1"), _decimals(item, "linf"))
+                for item in portions
+            ),
+            reruns=tuple(
+                RerunDetail(_decimals(item, "l1"), _decimals(item, "linf"), _decimals(item, "travelled"))
+                for item in reruns
+            ),
         )
-        _require_distinct(result.segments, result.seeds)
         try:
-            follows = result.thresholds == compute_thresholds(result.spreads, result.margin)
+            follows = result.encode() == data
         except UnsupportedError as error:
             raise ProtocolError(f"{what} has no threshold: {error}") from error
-        if not follows or result.encode() != data:
-            raise ProtocolError(
-                f"{what} contradicts itself: samples, coverage or thresholds don't follow from the rest"
-            )
+        if not follows:
+            raise ProtocolError(f"{what} contradicts itself: root, spreads, thresholds or coverage don't follow")
         return result
 
 
-def profile(
-    task: LoadedTask,
-    executor: ExecutorFactory,
-    seeds: Sequence[int],
-    segments: Sequence[int],
-    margin: int = MARGIN,
-) -> Profile:
-    """Measure the spread of honest executions over some segments of a task; deterministic in its arguments.
-
-    The canonical run goes up to the last of ``segments``; from the start of each, one rerun per seed is made with the
-    reductions reordered by that seed.
-
-    Raises:
-        ProtocolError: no such segments, or seeds or segments repeat.
-        UnsupportedError: no threshold can tell honest work from cheating here (see `compute_threshold_up`).
-    """
-    _require_distinct(segments, seeds)
-    document, program = task.document, task.program
-    if not all(0 <= segment < document.segments for segment in segments):
-        raise ProtocolError(f"can't profile segments {list(segments)}: the task has {document.segments}")
-    canonical = executor(program, task.constants)
-    reordered = [(p, executor(p, task.constants)) for p in (reorder(program, seed) for seed in seeds)]
-    spreads = [0] * len(Component)
-    start: list[Words] = task.initial_state
-    for segment in range(max(segments) + 1):
-        first = segment * document.interval
-        end = replay_end(program, canonical, start, first, document.interval)
-        if segment in segments:
-            references = component_distances(program, end, start)
-            for other, rerun in reordered:
-                distances = component_distances(program, end, replay_end(other, rerun, start, first, document.interval))
-                ratios = map(squared_ratio_up, distances, references)
-                spreads = [max(pair) for pair in zip(spreads, ratios, strict=True)]
-        start = end
-    parameter, buffer, optimizer = spreads
-    return Profile(
-        task=task.digest,
-        interval=document.interval,
-        segments=tuple(segments),
-        seeds=tuple(seeds),
-        margin=margin,
-        spreads=(parameter, buffer, optimizer),
-        thresholds=compute_thresholds((parameter, buffer, optimizer), margin),
-    )
+_MEMBERS = (
+    *("kind", "version", "task", "interval", "margin", "programs", "portions", "reruns", "witnesses"),
+    *("root", "spreads", "thresholds", "coverage"),
+)
+_PORTION = ("end", "references", "elements", "l1", "linf")
+_RERUN = ("end", "distances", "travelled", "l1", "linf")
 
 
 def load(store: Store, digest: str, task: LoadedTask) -> Profile:
@@ -183,51 +217,26 @@ def load(store: Store, digest: str, task: LoadedTask) -> Profile:
     return result
 
 
-def squared_ratio_up(distance: int, reference: int) -> int:
-    """``distance / reference * 2^64``, rounded up.
-
-    Raises:
-        UnsupportedError: not finite, or something moved in the rerun that the canonical run leaves in place.
-    """
-    if distance >= SATURATION or reference >= SATURATION:
-        raise UnsupportedError(
-            "a profiled segment has state that isn't finite or exceeds 2^23: it has no distance (docs/spec/verdict.md),"
-            " so no solver could be accepted"
-        )
-    if distance >= UNEQUAL:
-        raise UnsupportedError("honest executions of this task part in an integer, so no solver could be accepted")
-    if distance == 0:
-        return 0
-    if travelled(reference) == 0:
-        raise UnsupportedError("a profiled segment doesn't move, but a rerun of it does; use a longer interval")
-    return -(-(distance << THRESHOLD_BITS) // travelled(reference))
+def _norms(detail: PortionDetail | RerunDetail) -> dict[str, list[str]]:
+    return {"l1": _texts(detail.l1), "linf": _texts(detail.linf)}
 
 
-def compute_threshold_up(spread: int, margin: int) -> int:
-    """The threshold for a spread: ``spread * margin^2``, at least `FLOOR`.
-
-    Both are squared relative distances times 2^64, hence the square of the margin.
-
-    Raises:
-        UnsupportedError: the threshold would reach 2^64, the distance that the training itself travels.
-    """
-    threshold = max(spread * margin * margin, FLOOR)
-    if threshold >= 1 << THRESHOLD_BITS:
-        raise UnsupportedError(
-            "honest executions of this task part as far as the training travels; use a shorter checkpoint interval"
-        )
-    return threshold
+def _texts(numbers: Three) -> list[str]:
+    return [str(number) for number in numbers]
 
 
-def compute_thresholds(spreads: Three, margin: int) -> Three:
-    """The thresholds of the three components."""
-    parameter, buffer, optimizer = (compute_threshold_up(spread, margin) for spread in spreads)
-    return parameter, buffer, optimizer
+def _decimals(fields: Fields, name: str) -> Three:
+    return _three(fields.decimals(name, _BITS), name)
 
 
-def _require_distinct(segments: Sequence[int], seeds: Sequence[int]) -> None:
-    for what, numbers in (("segments", segments), ("seeds", seeds)):
-        if not numbers or len(set(numbers)) != len(numbers) or not all(0 <= n <= MAX_SEED for n in numbers):
-            raise ProtocolError(
-                f"a profile needs distinct {what} from 0 to {MAX_SEED}, at least one, not {list(numbers)}"
-            )
+def _counts(fields: Fields, name: str) -> Three:
+    counts = _three(fields.integers(name), name)
+    if min(counts) < 0:
+        raise ProtocolError(f"{name} of a profile are counts, not {list(counts)}")
+    return counts
+
+
+def _three(numbers: Sequence[int], name: str) -> Three:
+    if len(numbers) != len(Component):
+        raise ProtocolError(f"a profile has {len(Component)} {name}, one for each component, not {len(numbers)}")
+    return numbers[0], numbers[1], numbers[2]

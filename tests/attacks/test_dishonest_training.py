@@ -13,7 +13,7 @@ from pol.graph.capture import capture
 from pol.training import digits
 from pol.training.hostile import every
 from pol.training.solver import StepExecutor
-from pol.verification.profile import FLOOR
+from pol.verification.profile_claim import FLOOR
 from pol.verification.verdict import Outcome, Reason, is_accepted, limit
 
 SEGMENTS = range(12)

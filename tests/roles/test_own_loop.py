@@ -32,7 +32,7 @@ def test_the_market_pays_for_a_loop_of_ones_own(tmp_path: Path) -> None:
     )
     task_id = submitter.submit(step, Offer(STEPS, INTERVAL, draws=2), start=start)
     verifier.join(task_id)
-    verifier.profile(task_id, seeds=(1, 2))
+    verifier.profile(task_id, reruns=2)
     solver.accept(task_id)
 
     own = build()

@@ -157,7 +157,7 @@ def test_a_solver_that_vanishes_defaults(town: Town) -> None:
     submitter, verifier, solver = town.join(Submitter, "s"), town.join(Verifier, "v"), town.join(Solver, "t")
     task_id = submitter.submit(digits.captured(2), OFFER)
     verifier.join(task_id)
-    verifier.profile(task_id, seeds=(1,))
+    verifier.profile(task_id, reruns=1)
     solver.accept(task_id)
     with pytest.raises(OperationalError, match="hasn't committed"):
         verifier.proof(task_id)

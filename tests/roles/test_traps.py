@@ -24,7 +24,8 @@ from pol.roles.verifier import Verifier
 from pol.roles.whistleblower import Finding, Whistleblower
 from pol.training import digits
 from pol.training.solver import TaskRecorder
-from pol.verification.profile import Profile, compute_thresholds
+from pol.verification.profile import Profile
+from pol.verification.profile_claim import claim
 from pol.verification.verdict import Outcome, Reason
 
 DAY = 24 * 3600
@@ -54,7 +55,7 @@ def accepted(town: Town) -> tuple[bytes, Verifier, Solver]:
     task_id, _ = opened(town)
     verifier, solver = town.join(Verifier, "v"), town.join(Solver, "t")
     verifier.join(task_id)
-    verifier.profile(task_id, seeds=(1,))
+    verifier.profile(task_id, reruns=1)
     solver.accept(task_id)
     return task_id, verifier, solver
 
@@ -116,7 +117,7 @@ def test_nobody_stakes_on_a_clock_that_loses(town: Town) -> None:
         town.join(Verifier, "v").join(task_id)
     verifier = town.join(Verifier, "v", TEST_NETWORK)
     verifier.join(task_id)
-    verifier.profile(task_id, seeds=(1,))
+    verifier.profile(task_id, reruns=1)
     with pytest.raises(ProtocolError, match="challengeWindow of 600 s"):
         town.join(Solver, "t").accept(task_id)
     solver = town.join(Solver, "t", TEST_NETWORK)
@@ -158,7 +159,7 @@ def test_a_solver_reads_the_profile_before_it_stakes(town: Town) -> None:
     verifier.join(task_id)
     with pytest.raises(OperationalError, match="no profile"):
         solver.accept(task_id)
-    honest = verifier.profile(task_id, seeds=(1, 2))
+    honest = verifier.profile(task_id, reruns=2)
     verifier.market.leave_as_verifier(verifier.wallet, task_id)
     with pytest.raises(OperationalError, match="no profile"):
         solver.accept(task_id)
@@ -186,19 +187,18 @@ def post(verifier: Verifier, task_id: bytes, profile: Profile) -> None:
 
 
 def test_an_invented_profile_is_found_out_by_repeating_it(town: Town) -> None:
-    """Spreads of zero are consistent with thresholds at the floor; only a rerun tells that they were never measured."""
+    """Distances of zero fit thresholds at the floor; only a rerun tells that they were never measured."""
     task_id, _ = opened(town)
     verifier, solver = town.join(Verifier, "v"), town.join(Solver, "t")
     verifier.join(task_id)
-    honest = verifier.profile(task_id, seeds=(1, 2))
+    honest = verifier.profile(task_id, reruns=2)
     verifier.market.leave_as_verifier(verifier.wallet, task_id)
-    spreads = (0, 0, 0)
-    post(verifier, task_id, replace(honest, spreads=spreads, thresholds=compute_thresholds(spreads, honest.margin)))
+    reruns = [replace(rerun, distances=(0, 0, 0)) for rerun in honest.claim.reruns]
+    post(verifier, task_id, replace(honest, claim=claim(honest.claim.margin, honest.claim.portions, reruns)))
     with pytest.raises(ProtocolError, match="never measured"):
         solver.accept(task_id, recheck=True)
     verifier.market.leave_as_verifier(verifier.wallet, task_id)
-    thin = replace(honest, margin=1, thresholds=compute_thresholds(honest.spreads, 1))
-    post(verifier, task_id, thin)
+    post(verifier, task_id, replace(honest, claim=replace(honest.claim, margin=1)))
     with pytest.raises(ProtocolError, match="margin of 1"):
         solver.accept(task_id)
     verifier.market.leave_as_verifier(verifier.wallet, task_id)

@@ -46,7 +46,7 @@ def until_proof(town: Town) -> tuple[bytes, Submitter, Verifier, Solver]:
     submitter, verifier, solver = town.join(Submitter, "s"), town.join(Verifier, "v"), town.join(Solver, "t")
     task_id = submitter.submit(digits.captured(2), OFFER)
     verifier.join(task_id)
-    verifier.profile(task_id, seeds=(1, 2))
+    verifier.profile(task_id, reruns=2)
     solver.accept(task_id)
     solver.train(task_id)
     return task_id, submitter, verifier, solver

@@ -17,7 +17,8 @@ from pol.training.solver import StepExecutor, TaskRecorder, environment, train
 from pol.training.storage.store import Store
 from pol.training.task import LoadedTask, load, publish
 from pol.verification.distance import tensor_distance
-from pol.verification.profile import Profile, profile
+from pol.verification.profile import Profile
+from pol.verification.profiling import profile
 from pol.verification.replay import replay_end
 from pol.verification.verdict import Verdict, relative_distance, verify_segment
 
@@ -40,7 +41,7 @@ def published() -> tuple[Store, LoadedTask]:
 
 @cache
 def thresholds() -> Profile:
-    return profile(published()[1], CpuExecutor, (0, 1), (0, 2))
+    return profile(published()[1], CpuExecutor, 2, 2)
 
 
 def verdicts(solver: StepExecutor) -> list[Verdict]:

@@ -19,7 +19,7 @@ from pol.training.lineage_copy import copy_task
 from pol.training.randomness import TaskRandomness
 from pol.training.storage.store import Store
 from pol.training.task import load, publish
-from pol.verification.profile import profile
+from pol.verification.profiling import profile
 from pol.verification.verdict import Outcome, verify_segment
 
 
@@ -159,7 +159,7 @@ def test_adam_with_dropout_and_running_statistics(tmp_path: Path) -> None:
     recorder.close()
     digest, proof = recorder.learning_proof()
     executor = CpuExecutor(task.program, task.constants)
-    thresholds = profile(task, CpuExecutor, (1, 2), (0, 1)).thresholds
+    thresholds = profile(task, CpuExecutor, 2, 2).thresholds
     for segment in range(2):
         found = verify_segment(store, task, proof, executor, segment, thresholds)
         assert found.outcome is Outcome.ACCEPTED, found.detail

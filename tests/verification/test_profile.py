@@ -1,84 +1,145 @@
-"""A profile is a deterministic claim, and its thresholds follow from its spreads."""
+"""A profile is a deterministic document, and its thresholds follow from what it says."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from fractions import Fraction
+from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import pytest
 import rfc8785
-from hypothesis import given
-from hypothesis import strategies as st
 from trained import loaded, profiled, published
 
+from pol.arithmetic.primitives import Words
 from pol.commitments.keccak import keccak256
+from pol.commitments.log import CheckpointLog
+from pol.commitments.program import program_hash
+from pol.commitments.tensor import state_root
 from pol.errors import ProtocolError, UnsupportedError
 from pol.execution.cpu import CpuExecutor
-from pol.verification.distance import INFINITE, UNEQUAL
-from pol.verification.profile import FLOOR, Profile, compute_threshold_up, load, profile, squared_ratio_up
+from pol.execution.reference import ReferenceExecutor
+from pol.graph.reorder import reorder
+from pol.graph.step_program import Component, StepProgram
+from pol.verification.distance import component_distances
+from pol.verification.metrics import measure
+from pol.verification.profile import Profile, load
+from pol.verification.profile_claim import EXACT, FLOOR, Rerun, claim
+from pol.verification.profiling import profile, rerun_programs, rerun_programs_root
+from pol.verification.replay import replay_end
 
 
-def test_the_same_seeds_give_the_same_bytes() -> None:
-    first = profile(loaded(), CpuExecutor, [7, 8], [0, 1])
-    again = profile(loaded(), CpuExecutor, [7, 8], [0, 1])
-    other = profile(loaded(), CpuExecutor, [7, 9], [0, 1])
-    assert first.encode() == again.encode()
-    assert first.encode() != other.encode()
+@cache
+def short() -> Profile:
+    return profile(loaded(), CpuExecutor, segments=1, reruns=2)
+
+
+def test_every_number_is_what_the_specification_says() -> None:
+    """Replayed and measured once more, one definition after the other."""
+    task, found = loaded(), profile(loaded(), CpuExecutor, segments=2, reruns=2)
+    interval, types = task.document.interval, task.slot_types
+    state, index = task.initial_state, 0
+    for k, portion in enumerate(found.claim.portions):
+        arguments = (state, k * interval, interval)
+        end = replay_end(task.program, CpuExecutor(task.program, task.constants), *arguments)
+        assert portion.end == state_root(types, end)
+        assert portion.references == component_distances(task.program, end, state)
+        for j in range(2):
+            other = reorder(task.program, j)
+            last = replay_end(other, CpuExecutor(other, task.constants), *arguments)
+            rerun = found.claim.reruns[index]
+            assert rerun.end == state_root(types, last)
+            assert rerun.distances == component_distances(task.program, end, last)
+            for component in Component:
+                metrics = found.metrics(component, index)
+                assert metrics == measure(task.program, state, end, last, component)
+            index += 1
+        state = end
+    assert index == len(found.claim.reruns)
+    assert found.programs == tuple(program_hash(reorder(task.program, j)) for j in range(2))
+
+
+def test_the_same_terms_give_the_same_bytes_on_any_executor() -> None:
+    """Kernels on one thread and on two, and the reference; fewer reruns give the same ones."""
+
+    def threaded(program: StepProgram, constants: Sequence[Words]) -> CpuExecutor:
+        return CpuExecutor(program, constants, threads=2)
+
+    task = replace(loaded(), document=replace(loaded().document, interval=2))
+    first = profile(task, CpuExecutor, 2, 2)
+    assert profile(task, threaded, 2, 2).encode() == first.encode()
+    assert profile(task, ReferenceExecutor, 2, 2).encode() == first.encode()
     assert first.digest == keccak256(first.encode())
     assert Profile.decode(first.encode()) == first
+    more = profile(task, CpuExecutor, 2, 3)
+    assert more.digest != first.digest
+    assert [more.claim.reruns[i] for i in (0, 1, 3, 4)] == list(first.claim.reruns)
 
 
 def test_the_profile_of_the_example() -> None:
     found = profiled()
-    assert found.samples == 12
+    assert len(found.claim.reruns) == 12
     assert found.coverage == Fraction(4, 5)
     assert found.spreads[0] > 0
     assert found.spreads[1] == 0  # no buffers
     assert found.spreads[2] > 0
     assert found.thresholds[1] == FLOOR
+    assert found.metrics(Component.BUFFER, 0) is None
+    for component in (Component.PARAMETER, Component.OPTIMIZER):
+        metrics = found.metrics(component, found.claim.witnesses[component - 1])
+        assert metrics is not None
+        assert metrics.relative_l2**2 == pytest.approx(found.spreads[component - 1] / 2**64)
+        assert 0 < metrics.cosine <= metrics.relative_l2**2
 
 
-def test_more_samples_never_lower_a_spread() -> None:
-    few = profile(loaded(), CpuExecutor, [7], [0])
-    more = profile(loaded(), CpuExecutor, [7, 8], [0, 1])
-    assert all(a <= b for a, b in zip(few.spreads, more.spreads, strict=True))
+def test_more_reruns_never_lower_a_spread() -> None:
+    assert all(a <= b for a, b in zip(short().spreads, profiled().spreads, strict=True))
 
 
-@given(st.integers(1, UNEQUAL - 1), st.integers(1, UNEQUAL - 1), st.integers(0, 2**31 - 1))
-def test_ratios_are_rounded_up(distance: int, reference: int, integers: int) -> None:
-    """However many integers move."""
-    ratio = squared_ratio_up(distance, reference + integers * UNEQUAL)
-    exact = Fraction(distance * 2**64, reference)
-    assert exact <= ratio < exact + 1
+def test_reruns_that_the_terms_name() -> None:
+    hashes = rerun_programs(loaded().program, 4)
+    assert tuple(hashes) == profiled().programs
+    assert len(set(hashes)) == 4
+    assert rerun_programs_root(hashes) == CheckpointLog(hashes).root()
+    assert rerun_programs_root([]) == bytes(32)
 
 
-def test_ratios_that_do_not_exist() -> None:
-    assert squared_ratio_up(0, 0) == 0
-    assert squared_ratio_up(0, UNEQUAL) == 0
-    for distance, reference in ((1, 0), (1, UNEQUAL), (UNEQUAL, 1), (INFINITE, 1), (0, INFINITE)):
-        with pytest.raises(UnsupportedError):
-            squared_ratio_up(distance, reference)
+def test_exact_mode_measures_nothing() -> None:
+    def never(program: StepProgram, constants: Sequence[Words]) -> CpuExecutor:
+        raise AssertionError("nothing is executed")
+
+    found = profile(loaded(), never, 0, 0, margin=0)
+    assert found.thresholds == found.spreads == EXACT
+    assert found.claim.root == bytes(32)
+    assert found.coverage == 1
+    assert Profile.decode(found.encode()) == found
 
 
-def test_thresholds() -> None:
-    assert compute_threshold_up(0, 16) == FLOOR
-    assert compute_threshold_up(FLOOR, 16) == 256 * FLOOR
-    assert compute_threshold_up(2**56 - 1, 16) < 2**64
-    with pytest.raises(UnsupportedError, match="shorter"):
-        compute_threshold_up(2**56, 16)
+def test_progress_counts_every_execution_of_a_segment() -> None:
+    seen: list[tuple[int, int]] = []
+    profile(loaded(), CpuExecutor, 2, 2, on_progress=lambda done, whole: seen.append((done, whole)))
+    assert seen == [(i, 6) for i in range(1, 7)]
 
 
 @pytest.mark.parametrize(
-    ("segments", "seeds"), [([], [1]), ([0], []), ([0, 0], [1]), ([0], [1, 1]), ([12], [1]), ([-1], [1]), ([0], [-1])]
+    ("segments", "reruns", "margin"), [(0, 1, 64), (1, 0, 64), (13, 1, 64), (-1, 1, 64), (0, 0, 1), (1, 1, 1 << 16)]
 )
-def test_what_cannot_be_profiled(segments: list[int], seeds: list[int]) -> None:
+def test_what_cannot_be_profiled(segments: int, reruns: int, margin: int) -> None:
     with pytest.raises(ProtocolError):
-        profile(loaded(), CpuExecutor, seeds, segments)
+        profile(loaded(), CpuExecutor, segments, reruns, margin)
+
+
+def test_reruns_that_part_as_far_as_the_training_goes_leave_no_document() -> None:
+    portion = short().claim.portions[0]
+    far = claim(1, [portion], [Rerun(portion.end, portion.references)] * 2)
+    with pytest.raises(UnsupportedError, match="shorter"):
+        replace(short(), claim=far).encode()
 
 
 def edit(change: Callable[[dict[str, Any]], object]) -> bytes:
-    """The example's profile with some members changed."""
-    document = json.loads(profiled().encode())
+    """A profile with some members changed."""
+    document = json.loads(short().encode())
     change(document)
     return rfc8785.dumps(document)
 
@@ -88,18 +149,31 @@ def edit(change: Callable[[dict[str, Any]], object]) -> bytes:
     [
         lambda d: d.update(thresholds=["1", *d["thresholds"][1:]]),
         lambda d: d.update(margin=d["margin"] + 1),
-        lambda d: d.update(samples=100),
-        lambda d: d.update(coverage="99/100"),
-        lambda d: d.update(seeds=[1, 1, 2, 3]),
-        lambda d: d.update(spreads=d["spreads"][:2]),
-        lambda d: d.update(thresholds=[int(t) for t in d["thresholds"]]),
-        lambda d: d.update(spreads=["18446744073709551615"] * 3),
         lambda d: d.update(margin=0),
+        lambda d: d.update(margin=1 << 16),
+        lambda d: d.update(root="00" * 32),
+        lambda d: d.update(coverage="99/100"),
+        lambda d: d.update(spreads=d["spreads"][:2]),
+        lambda d: d.update(witnesses=[0, 0, 2]),
+        lambda d: d.update(witnesses=[-1, 0, 0]),
+        lambda d: d.update(witnesses=[0, 0]),
+        lambda d: d.update(programs=d["programs"][:1]),
+        lambda d: d.update(programs=[1, 2]),
+        lambda d: d["reruns"].pop(),
+        lambda d: d["portions"].append(d["portions"][0]),
+        lambda d: d["portions"].clear(),
+        lambda d: d["portions"][0].update(elements=[-1, 0, 0]),
+        lambda d: d["reruns"][0].update(l1=d["reruns"][0]["l1"][:2]),
+        lambda d: d["reruns"][0].update(distances=[str(1 << 256), "0", "0"]),
+        lambda d: d["reruns"][0].update(distances=["1", "2", "3"]),
+        lambda d: d["reruns"][0].update(more=1),
+        lambda d: d.update(thresholds=[int(t) for t in d["thresholds"]]),
+        lambda d: d.update(version=1),
         lambda d: d.update(extra=1),
     ],
 )
-def test_a_profile_that_contradicts_itself_is_refused(change: Callable[[dict[str, Any]], object]) -> None:
-    assert Profile.decode(edit(lambda d: None)) == profiled()
+def test_a_document_that_is_no_profile_is_refused(change: Callable[[dict[str, Any]], object]) -> None:
+    assert Profile.decode(edit(lambda d: None)) == short()
     with pytest.raises(ProtocolError):
         Profile.decode(edit(change))
 
@@ -110,3 +184,10 @@ def test_a_profile_of_another_task_is_refused() -> None:
     assert load(store, digest, loaded()) == profiled()
     with pytest.raises(ProtocolError, match="not of task"):
         load(store, digest, loaded(order_seed=2))
+
+
+def test_ends_of_reruns_differ() -> None:
+    """Else nothing was reordered."""
+    ends = [rerun.end for rerun in profiled().claim.reruns]
+    assert len(set(ends)) == len(ends)
+    assert all(a.end != b.end for a, b in pairwise(profiled().claim.portions))
