@@ -110,7 +110,7 @@ def test_web3_7_and_no_torch(tmp_path: Path) -> None:
     run(sys.executable, "-m", "venv", tmp_path / "venv")
     python = tmp_path / "venv" / "bin" / "python"
     tools = ("pytest", "pytest-timeout", "hypothesis")
-    older = ("web3==7.16.0", "eth-tester[py-evm]==0.13.0b1", f"{ROOT}[embedded]")
+    older = ("web3==7.16.0", "eth-tester[py-evm]==0.13.0b1", f"{ROOT}[embedded,beacon]")
     run(python, "-m", "pip", "install", "--quiet", *tools, *older)
     # Elsewhere than in the checkout, or its folder pol/ would stand before the installed package.
     for part in ("tests", "fixtures"):
