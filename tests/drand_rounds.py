@@ -15,5 +15,7 @@ def as_round(entry: dict[str, Any]) -> Round:
     return Round(int(entry["round"]), bytes.fromhex(entry["signature"]), previous)
 
 
-ROUNDS = {name: [as_round(entry) for entry in network["rounds"]] for name, network in VECTORS["networks"].items()}
+ROUNDS = {
+    name: [as_round(entry) for entry in network["rounds"].values()] for name, network in VECTORS["networks"].items()
+}
 """By the name of the network."""

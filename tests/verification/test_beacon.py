@@ -24,8 +24,7 @@ COMPRESSED, INFINITY, LARGER_Y = 0x80, 0x40, 0x20
 
 
 def randomness(network: Network, number: int) -> str:
-    entries = VECTORS["networks"][network.name]["rounds"]
-    return next(str(entry["randomness"]) for entry in entries if entry["round"] == number)
+    return str(VECTORS["networks"][network.name]["rounds"][str(number)]["randomness"])
 
 
 def test_networks_are_what_their_hashes_say() -> None:
