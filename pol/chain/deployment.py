@@ -9,6 +9,7 @@ from eth_typing import ChecksumAddress
 from web3 import Web3
 
 from pol.chain.artifacts import artifact
+from pol.chain.beacon import DRAND_DELAY, Beacon, BeaconKind
 from pol.chain.connection import Connection
 from pol.chain.game import DisputeGame
 from pol.chain.market import TaskMarket
@@ -30,6 +31,7 @@ class Deployment:
     treasury: ChecksumAddress
     block: int
     """The first of the contracts was deployed in this block: no event is older."""
+    beacon_kind: BeaconKind = BeaconKind.BLOCK
 
     def to_json(self) -> str:
         """The addresses as a document for the other roles."""
@@ -44,9 +46,10 @@ class Deployment:
         """
         try:
             document = json.loads(text)
+            kind = BeaconKind(document.pop("beacon_kind", BeaconKind.BLOCK))
             numbers = {name: int(document.pop(name)) for name in ("chain_id", "block")}
             addresses = {name: Web3.to_checksum_address(value) for name, value in document.items()}
-            return cls(chain_id=numbers["chain_id"], block=numbers["block"], **addresses)
+            return cls(chain_id=numbers["chain_id"], block=numbers["block"], beacon_kind=kind, **addresses)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise ProtocolError(f"not a deployment document: {error}") from error
 
@@ -65,6 +68,10 @@ class Deployment:
         game.log.start_at(self.block)
         return market, game
 
+    def beacon_on(self, connection: Connection) -> Beacon:
+        """The beacon that the market draws by."""
+        return Beacon(connection, self.beacon, self.beacon_kind)
+
 
 @dataclass(frozen=True)
 class GameRules:
@@ -82,10 +89,25 @@ RULES = GameRules()
 """What is least gas."""
 
 
-def deploy(wallet: Wallet, treasury: ChecksumAddress, rules: GameRules = RULES) -> Deployment:
-    """Deploy the protocol; ``treasury`` is credited what no party gets."""
+def deploy(
+    wallet: Wallet,
+    treasury: ChecksumAddress,
+    rules: GameRules = RULES,
+    beacon_kind: BeaconKind = BeaconKind.BLOCK,
+    drand_delay: int = DRAND_DELAY,
+) -> Deployment:
+    """Deploy the protocol; ``treasury`` is credited what no party gets.
+
+    ``drand_delay`` is the time between a commitment and its round, in seconds: longer than a block may be replaced, and
+    than the chain's clock lies behind.
+
+    Raises:
+        Reverted: drand's beacon refuses to be where the chain has no precompiles for it, or with too short a delay.
+        OperationalError: the node fails.
+    """
     block = wallet.connection.block_number()
-    beacon = deploy_contract(wallet, "BlockBeacon")
+    arguments = (drand_delay,) if beacon_kind is BeaconKind.DRAND else ()
+    beacon = deploy_contract(wallet, beacon_kind.contract, *arguments)
     market = deploy_contract(wallet, "TaskMarket", beacon, treasury)
     one_step = deploy_contract(wallet, "OneStep")
     starts = deploy_contract(wallet, "Starts")
@@ -93,7 +115,7 @@ def deploy(wallet: Wallet, treasury: ChecksumAddress, rules: GameRules = RULES) 
     game = deploy_contract(wallet, "DisputeGame", market, one_step, starts, rules.bits, *graces)
     binding = TaskMarket(wallet.connection, market)
     wallet.send(binding.function("setGame", game))
-    return Deployment(wallet.connection.chain_id, beacon, market, one_step, starts, game, treasury, block)
+    return Deployment(wallet.connection.chain_id, beacon, market, one_step, starts, game, treasury, block, beacon_kind)
 
 
 def deploy_contract(wallet: Wallet, name: str, *arguments: str | int) -> ChecksumAddress:

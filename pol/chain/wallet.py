@@ -94,8 +94,13 @@ class Wallet:
         return bytes(self.account.sign_typed_data(domain, types, message).signature)
 
     def deploy(self, contract: type[Contract], *arguments: Any) -> TxReceipt:
-        """Send a contract creation and wait until it is in a block."""
-        with operational("deploy a contract"):
+        """Send a contract creation and wait until it is in a block.
+
+        Raises:
+            Reverted: its constructor refuses (found out before anything is sent).
+            OperationalError: the node fails.
+        """
+        with operational("deploy a contract"), reverting("constructor"):
             transaction = contract.constructor(*arguments).build_transaction(self._parameters(0))
         return self._sign_and_send(transaction, "constructor")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pol.chain.connection import Connection
 from pol.chain.deployment import Deployment
 from pol.chain.market import Terms
+from pol.chain.relays import RoundSource
 from pol.chain.wallet import Wallet
 from pol.errors import OperationalError, ProtocolError
 from pol.roles.policy import PUBLIC_CHAIN, Policy
@@ -38,6 +39,7 @@ class Role:
         key: 32-byte private key.
         store_url: fsspec URL of the store.
         policy: which terms the party stakes on.
+        rounds: where rounds of drand come from, if the deployment draws by it and nobody else submits them.
     """
 
     def __init__(
@@ -47,10 +49,13 @@ class Role:
         key: bytes,
         store_url: str,
         policy: Policy = PUBLIC_CHAIN,
+        rounds: RoundSource | None = None,
     ) -> None:
         self.connection = connection
         self.wallet = Wallet.create(connection, key)
         self.market, self.game = deployment.contracts(connection)
+        self.beacon = deployment.beacon_on(connection)
+        self.rounds = rounds
         self.store = Store(store_url)
         self.policy = policy
         self._tasks: dict[bytes, LoadedTask] = {}

@@ -70,7 +70,7 @@ class Verifier(Role):
         task, proof = self.task(task_id), self.proof(task_id)
         state = self.market.task(task_id)
         if not any(state.seed):
-            self.connection.wait_for_block(state.round + 1)
+            self.beacon.bring(self.wallet, state.round, self.rounds)
             self.market.draw(self.wallet, task_id)
         return [
             verify_segment(self.store, task, proof, self.executor(task, proof, segment), segment, state.thresholds)

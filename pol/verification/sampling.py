@@ -49,4 +49,6 @@ def draws_for(segments: int, cheated: int, probability: Fraction, most: int = MA
     for draws in range(min(segments, most) + 1):
         if detection_probability(segments, cheated, draws) >= probability:
             return draws
-    raise ProtocolError(f"{min(segments, most)} draws of {segments} segments can't find {cheated} bad ones so surely ({probability})")
+    raise ProtocolError(
+        f"{min(segments, most)} draws of {segments} segments can't find {cheated} bad ones so surely ({probability})"
+    )

@@ -1,0 +1,87 @@
+"""Rounds of drand from its relays over HTTP; nothing that a relay says is believed before it is verified."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import requests
+
+from pol.errors import OperationalError, PolError, ProtocolError
+from pol.verification.beacon import QUICKNET, Network, Round, verify
+
+TIMEOUT = 10.0
+LIMIT = 4096
+"""Bytes of an answer; a round takes 700 at most."""
+
+RoundSource = Callable[[int], Round]
+"""Gives the round of a number, verified."""
+
+
+class Relays:
+    """HTTP relays of one drand network, asked in this order; the user names them, there is no default.
+
+    Args:
+        hosts: base URLs; below each lies ``/CHAIN_HASH/public/ROUND``.
+        network: which network's rounds.
+        timeout: seconds that a relay has for its answer to begin, and between two parts of it.
+    """
+
+    def __init__(self, hosts: Sequence[str], network: Network = QUICKNET, timeout: float = TIMEOUT) -> None:
+        if not hosts:
+            raise ProtocolError("no relay of drand is named: give the URL of one at least")
+        self.hosts = [host.rstrip("/") for host in hosts]
+        self.network = network
+        self.timeout = timeout
+
+    def round(self, number: int) -> Round:
+        """Round ``number`` from the first relay that has it, verified.
+
+        Raises:
+            ProtocolError: there is no such round.
+            OperationalError: no relay gave it. So too if one gave something else: that is a relay's fault and says
+                nothing about anyone in a task.
+        """
+        due = self.network.time_of(number)
+        faults: list[str] = []
+        for host in self.hosts:
+            try:
+                return self._ask(host, number)
+            except PolError as error:
+                faults.append(f"{host}: {error}")
+        raise OperationalError(
+            f"no relay gives round {number} of {self.network.name}, due at second {due} since 1970; try again later or "
+            f"name another relay ({'; '.join(faults)})"
+        )
+
+    def _ask(self, host: str, number: int) -> Round:
+        url = f"{host}/{self.network.chain_hash.hex()}/public/{number}"
+        try:
+            with requests.get(url, timeout=self.timeout, allow_redirects=False, stream=True) as response:
+                if response.status_code != 200:
+                    raise OperationalError(f"answers with status {response.status_code}")
+                text = next(response.iter_content(LIMIT + 1), b"")
+        except requests.RequestException as error:
+            raise OperationalError(f"doesn't answer: {error}") from error
+        if len(text) > LIMIT:
+            raise ProtocolError(f"answers with more than {LIMIT} bytes")
+        published, randomness = _parse(text)
+        if published.number != number:
+            raise ProtocolError(f"answers with round {published.number}")
+        if verify(self.network, published) != randomness:
+            raise ProtocolError("answers with another randomness than its signature's")
+        return published
+
+
+def _parse(text: bytes) -> tuple[Round, bytes]:
+    try:
+        entry: Any = json.loads(text)
+        number = entry["round"]
+        parts = [bytes.fromhex(entry[name]) for name in ("signature", "randomness")]
+        previous = bytes.fromhex(entry.get("previous_signature", ""))
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise ProtocolError(f"answers with something else than a round: {error!r}") from error
+    if type(number) is not int:
+        raise ProtocolError(f"answers with {number!r} for the number of a round")
+    return Round(number, parts[0], previous), parts[1]
