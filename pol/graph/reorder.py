@@ -1,7 +1,9 @@
 """Other programs of the same mathematics: sums re-associated as a seed says, to measure what order alone changes.
 
 A sum over K terms becomes L partial sums, interleaved or in blocks, which are then joined one after the other or in
-halves. L and both choices come from SHA-256 of the seed and the node's number, so equal seeds give equal bytes.
+halves. L and both choices come from SHA-256 of the seed and the node's number, so equal seeds give equal bytes. Partial
+sums are the first dimension of their node, as in `pol.graph.lowering.folds`: the kernels then treat each of them as the
+product or convolution that it is.
 """
 
 from __future__ import annotations
@@ -116,13 +118,13 @@ def _can_pad(node: Node) -> bool:
 
 def _partial_sums(node: Node, split: _Split) -> Node:
     place = 1 + len(node.type.shape)
-    extents = (*node.type.shape, split.lanes)
+    extents = (split.lanes, *node.type.shape)
     fold = tuple(split.rounds if axis == split.axis else size for axis, size in enumerate(node.fold))
 
     def moved(affine: Affine) -> Affine:
-        outer, inner = affine.strides[:place], list(affine.strides[place:])
+        step, outer, inner = affine.strides[0], affine.strides[1:place], list(affine.strides[place:])
         lane, inner[split.axis] = split.of(inner[split.axis])
-        return Affine(affine.base, (*outer, lane, *inner))
+        return Affine(affine.base, (step, lane, *outer, *inner))
 
     def limited(operand: Operand) -> Operand:
         bounds = tuple(Bound(moved(bound.affine), bound.limit) for bound in operand.bounds)
@@ -133,7 +135,7 @@ def _partial_sums(node: Node, split: _Split) -> Node:
         return replace(operand, address=moved(operand.address), bounds=bounds)
 
     inputs = tuple(
-        Input(entry.kind, entry.index + 1) if entry.kind is InputKind.COORDINATE and entry.index >= place else entry
+        Input(entry.kind, entry.index + 1) if entry.kind is InputKind.COORDINATE and entry.index else entry
         for entry in node.inputs
     )
     operands = tuple(limited(operand) for operand in node.operands)
@@ -148,8 +150,9 @@ def _sum_of_two() -> ScalarProgram:
 def _joined_in_sequence(nodes: list[Node], lanes: int) -> None:
     """Append a fold over the lanes of the last node."""
     source = nodes[-1].type
-    shape = source.shape[:-1]
-    operand = Operand(Source.NODE, len(nodes) - 1, source, Affine(0, (0, *source.strides)))
+    shape = source.shape[1:]
+    lane, *inner = source.strides
+    operand = Operand(Source.NODE, len(nodes) - 1, source, Affine(0, (0, *inner, lane)))
     inputs = (Input(InputKind.ACCUMULATOR), Input(InputKind.OPERAND, 0))
     nodes.append(Node(TensorType(DType.F32, shape), (operand,), inputs, _sum_of_two(), (lanes,)))
 
@@ -159,12 +162,13 @@ def _joined_by_halves(nodes: list[Node], lanes: int) -> None:
     while lanes > 1:
         source = nodes[-1].type
         width = -(-lanes // 2)
-        shape = (*source.shape[:-1], width) if width > 1 else source.shape[:-1]
-        strides = (0, *source.strides[: len(shape)])
-        unit = (*[0] * len(shape), 1) if width > 1 else (0,) * (1 + len(shape))
+        shape = (width, *source.shape[1:]) if width > 1 else source.shape[1:]
+        strides = (0, *source.strides[-len(shape) :]) if shape else (0,)
         lower = Operand(Source.NODE, len(nodes) - 1, source, Affine(0, strides))
-        bound = Bound(Affine(width, unit), lanes)
-        upper = replace(lower, address=Affine(width, strides), bounds=(bound,) if lanes % 2 else ())
+        # An odd number of lanes is three at least, so there is a dimension of lanes to bound.
+        bound = Bound(Affine(width, (0, 1, *[0] * (len(shape) - 1))), lanes)
+        half = Affine(width * source.strides[0], strides)
+        upper = replace(lower, address=half, bounds=(bound,) if lanes % 2 else ())
         inputs = (Input(InputKind.OPERAND, 0), Input(InputKind.OPERAND, 1))
         nodes.append(Node(TensorType(DType.F32, shape), (lower, upper), inputs, _sum_of_two()))
         lanes = width
