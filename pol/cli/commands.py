@@ -9,7 +9,20 @@ import click
 
 from pol import __version__
 
-VERBS = ("bench", "check", "commit", "demo", "diff", "dispute", "doctor", "inspect", "log", "replay", "serve")
+VERBS = (
+    "bench",
+    "check",
+    "commit",
+    "demo",
+    "diff",
+    "dispute",
+    "doctor",
+    "inspect",
+    "log",
+    "profile",
+    "replay",
+    "serve",
+)
 """``pol VERB`` is the command of this name in the module ``pol.cli.VERB``."""
 
 

@@ -80,7 +80,7 @@ ALLOWED: Mapping[str, Callable[..., Any]] = {
 }
 """The only operations that a graph can run: each is a pure function of tensors and numbers."""
 
-_CREATED = frozenset(
+CREATED = frozenset(
     f"aten.{name}"
     for name in (
         "full.default",
@@ -92,6 +92,7 @@ _CREATED = frozenset(
         "arange.start_step",
     )
 )
+"""Operations that make a tensor without being led to a device by an operand."""
 DTYPES: Mapping[str, torch.dtype] = {name: getattr(torch, name) for name in WORD_TYPES}
 """torch's dtypes by the names that graphs use."""
 
@@ -143,7 +144,7 @@ class NativeExecutor:
     def _call(self, node: AtenNode, values: Mapping[int, tuple[Tensor, ...]]) -> tuple[Tensor, ...]:
         arguments = [_argument(argument, values) for argument in node.arguments]
         keywords = {name: _argument(argument, values) for name, argument in node.keywords}
-        if node.operation in _CREATED:
+        if node.operation in CREATED:
             keywords["device"] = self._device
         try:
             result = ALLOWED[node.operation](*arguments, **keywords)

@@ -1,0 +1,115 @@
+"""`pol profile`: what it prints, stores and finds."""
+
+import json
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import pytest
+from command import Said, pol
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from trained import loaded, published
+
+from pol.cli import profile_picture
+from pol.execution.cpu import CpuExecutor
+from pol.training.storage.store import Store
+from pol.training.task import load
+from pol.verification import profile_signature
+from pol.verification.profile import Profile
+from pol.verification.profiling import profile
+
+
+@cache
+def honest() -> Profile:
+    return profile(loaded(), CpuExecutor, 1, 2)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    """The task's objects in a folder."""
+    source, digest = published()
+    task = load(source, digest).document
+    target = Store(str(tmp_path / "store"))
+    for name in (digest, task.program, task.names, task.aten, task.constants, task.initial_state):
+        assert target.put(source.get(name)) == name
+    return tmp_path / "store"
+
+
+OPTIONS = ("--segments", "1", "--reruns", "2")
+
+
+def test_the_same_bytes_as_in_python_for_people_and_programs(store: Path, tmp_path: Path) -> None:
+    task = loaded().digest
+    said = pol("profile", store, task, *OPTIONS)
+    assert said == Said(0, match=honest().digest.hex())
+    assert "parameter" in said.out
+    assert "buffer" not in said.out
+    assert "probability >= 2/3" in said.out
+    assert "59 for 95%" in said.out
+    assert Store(str(store)).get(honest().digest.hex()) == honest().encode()
+    (tmp_path / "task.json").write_text(json.dumps({"document": task}))
+    document = json.loads(pol("profile", store, tmp_path / "task.json", *OPTIONS, "--threads", "2", "--json").out)
+    assert document["digest"] == honest().digest.hex()
+    assert document["profile"] == json.loads(honest().encode())
+
+
+def test_signed(store: Path, tmp_path: Path) -> None:
+    key = Ed25519PrivateKey.generate()
+    (tmp_path / "key.pem").write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    said = json.loads(pol("profile", store, loaded().digest, *OPTIONS, "--key", tmp_path / "key.pem", "--json").out)
+    signer = Ed25519PublicKey.from_public_bytes(bytes.fromhex(said["signer"]))
+    profile_signature.verify(Store(str(store)).get(said["envelope"]), honest(), [signer])
+    assert signer == key.public_key()
+
+
+def test_against_a_posted_profile(store: Path) -> None:
+    """The terms are those of the profile, whatever the options say."""
+    posted, task = Store(str(store)), loaded().digest
+    right = posted.put(honest().encode())
+    assert pol("profile", store, task, "--against", right) == Said(0, match="byte for byte")
+    portion = replace(honest().claim.portions[0], references=(1 << 100, 0, 1 << 100))
+    false = posted.put(replace(honest(), claim=replace(honest().claim, portions=(portion,))).encode())
+    said = pol("profile", store, task, "--against", false)
+    assert said == Said(1, match="false: REFERENCE 0, parameter")
+    charges = json.loads(pol("profile", store, task, "--against", false, "--json").out)["charges"]
+    assert charges[0] == {"kind": "REFERENCE", "index": 0, "component": "parameter"}
+    detail = replace(honest().portions[0], linf=(1, 0, 1))
+    other = posted.put(replace(honest(), portions=(detail,)).encode())
+    assert pol("profile", store, task, "--against", other) == Said(1, match="but the documents differ")
+
+
+def test_exact_mode(store: Path) -> None:
+    assert pol("profile", store, loaded().digest, "--margin", "0") == Said(0, match="exact mode")
+
+
+def test_what_it_can_t_do(store: Path, tmp_path: Path) -> None:
+    task = loaded().digest
+    (tmp_path / "empty").write_text("")
+    for arguments, said in (
+        ((store, "nothing"), Said(2, match="neither a digest")),
+        ((store, tmp_path / "empty"), Said(1, match="no digest of a task")),
+        ((tmp_path / "nowhere", task), Said(2, match=task)),
+        ((store, task, "--segments", "13"), Said(1, match="12 segments")),
+        ((store, task, "--compile"), Said(2, match="--native")),
+        ((store, task, "--key", tmp_path / "no.pem"), Said(2, match="openssl genpkey")),
+    ):
+        assert pol("profile", *arguments) == said
+
+
+def test_the_picture() -> None:
+    line = profile_picture.picture([1e-7, 1e-7, 1e-6], [1e-5, 1e-7], 1e-3)
+    assert len(line) == profile_picture.WIDTH
+    assert [line[profile_picture.place(x)] for x in (1e-7, 1e-6, 1e-5, 1e-3, 1e-2)] == ["O", "o", "n", "T", "."]
+    assert [profile_picture.place(x) for x in (0.0, 1e-12, 1e-8, 1.0, 7.0)] == [0, 0, 0, 63, 63]
+
+
+@pytest.mark.slow
+def test_native(store: Path) -> None:
+    said = json.loads(pol("profile", store, loaded().digest, *OPTIONS, "--native", "--json").out)
+    document = json.loads(Store(str(store)).get(said["native"]))
+    assert document["kind"] == "pol/native-reruns"
+    assert said["warnings"] == []
+    people = pol("profile", store, loaded().digest, *OPTIONS, "--native")
+    assert people == Said(0, match="1 thread, no oneDNN")
+    assert "n" in people.out.split("threshold")[1]
