@@ -21,6 +21,7 @@ VERBS = (
     "log",
     "profile",
     "replay",
+    "sample",
     "serve",
 )
 """``pol VERB`` is the command of this name in the module ``pol.cli.VERB``."""
