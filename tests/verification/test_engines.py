@@ -1,0 +1,160 @@
+"""Every engine gives the same verdicts, byte for byte; none of them loses a segment or blames anyone for a crash."""
+
+import contextlib
+import http.server
+import os
+import queue
+import signal
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import verified
+
+from pol.errors import OperationalError
+from pol.training import canonical_json, learning_proof
+from pol.training.learning_proof import LearningProof
+from pol.training.storage.store import Store
+from pol.training.task import LoadedTask
+from pol.verification.engines.cores import CoresEngine
+from pol.verification.engines.engine import ATTEMPTS, Engine, Examined, Job
+from pol.verification.engines.local import LocalEngine
+from pol.verification.engines.ray_cluster import RayEngine
+from pol.verification.verdict import Outcome, Reason
+from pol.verification.verification import segment_document
+
+LIMITS = (1 << 40, 1 << 40, 1 << 40)
+SKIPPED = 7 * verified.INTERVAL + 1
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    return Store(f"file://{tmp_path_factory.mktemp('store')}")
+
+
+@pytest.fixture(scope="module")
+def solved(store: Store) -> tuple[LoadedTask, LearningProof]:
+    """A training in which one step of segment 7 was left out."""
+    _, task = verified.published(Path(store.url.removeprefix("file://")))
+    return task, learning_proof.load(store, verified.solve(store, task, frozenset({SKIPPED})), task)
+
+
+@pytest.fixture
+def jobs(store: Store, solved: tuple[LoadedTask, LearningProof]) -> list[Job]:
+    task, proof = solved
+    return [Job(store.url, task.digest, proof.checkpoints[s], proof.checkpoints[s + 1], LIMITS) for s in (2, 7, 11)]
+
+
+def told(results: Iterator[Examined]) -> dict[int, bytes]:
+    return {r.verdict.segment: canonical_json.encode(segment_document(r)) for r in results}
+
+
+def test_all_cores_give_the_bytes_of_one_process(jobs: list[Job]) -> None:
+    here = list(LocalEngine().run(jobs))
+    assert [r.verdict.outcome for r in here] == [Outcome.ACCEPTED, Outcome.REJECTED, Outcome.ACCEPTED]
+    assert [len(r.observed["loss"]) for r in here] == [verified.INTERVAL] * 3
+    assert told(CoresEngine().run(jobs)) == told(iter(here)) == told(LocalEngine(threads=1).run(jobs))
+    assert list(CoresEngine().run([])) == []
+
+
+class Holding(http.server.ThreadingHTTPServer):
+    """A store over HTTP that lets the readers of one object wait, the first so many times, until they are killed."""
+
+    daemon_threads = True
+
+    def __init__(self, folder: Path, digest: str, times: int):
+        super().__init__(("127.0.0.1", 0), lambda *args: _Held(*args, directory=str(folder)))  # type: ignore[arg-type]
+        self.digest, self.times = digest, times
+        self.ports: queue.Queue[int] = queue.Queue()
+        self.url = f"http://127.0.0.1:{self.server_address[1]}"
+
+    def kill_reader(self) -> None:
+        os.kill(_process_at(self.ports.get(timeout=120)), signal.SIGKILL)
+
+
+class _Held(http.server.SimpleHTTPRequestHandler):
+    def do_GET(self) -> None:
+        server = self.server
+        assert isinstance(server, Holding)
+        if self.path.endswith(server.digest) and server.times:
+            server.times -= 1
+            server.ports.put(self.client_address[1])
+            self.rfile.read(1)  # ends when the reader does
+            return
+        super().do_GET()
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # the name in the base class
+        pass
+
+
+def _process_at(port: int) -> int:
+    """The process whose connection on loopback begins at this port."""
+    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    (inode,) = (row[9] for row in rows if row[1] == f"0100007F:{port:04X}")
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # gone, or somebody else's
+            if any(os.readlink(fd) == f"socket:[{inode}]" for fd in (process / "fd").iterdir()):
+                return int(process.name)
+    raise AssertionError(f"no process has port {port}")
+
+
+@contextlib.contextmanager
+def holding(job: Job, times: int = 1) -> Iterator[Holding]:
+    with Holding(Path(job.store.removeprefix("file://")), job.end.object, times) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server
+        server.shutdown()
+
+
+def run_beside(engine: Engine, jobs: list[Job]) -> tuple[threading.Thread, list[Examined]]:
+    results: list[Examined] = []
+    thread = threading.Thread(target=lambda: results.extend(engine.run(jobs)), daemon=True)
+    thread.start()
+    return thread, results
+
+
+def test_a_process_that_is_killed_is_begun_again(jobs: list[Job]) -> None:
+    expected = told(LocalEngine().run(jobs))
+    with holding(jobs[1]) as server:
+        thread, results = run_beside(CoresEngine(cores=2), [replace(job, store=server.url) for job in jobs])
+        server.kill_reader()
+        thread.join(300)
+    assert told(iter(results)) == expected
+
+
+@pytest.mark.slow
+def test_a_process_that_always_ends_rejects_nobody(jobs: list[Job]) -> None:
+    with holding(jobs[0], ATTEMPTS) as server:
+        thread, results = run_beside(CoresEngine(), [replace(jobs[0], store=server.url)])
+        for _ in range(ATTEMPTS):
+            server.kill_reader()
+        thread.join(300)
+    (found,) = results
+    assert (found.verdict.outcome, found.verdict.reasons) == (Outcome.INCONCLUSIVE, (Reason.WORKER_LOST,))
+    assert found.verdict.segment == jobs[0].start.index
+
+
+def test_a_task_that_can_t_be_read_rejects_nobody(jobs: list[Job]) -> None:
+    job = Job(jobs[0].store, "ab" * 32, jobs[0].start, jobs[0].end, LIMITS)
+    (found,) = LocalEngine().run([job])
+    assert found.verdict.reasons == (Reason.NOT_AVAILABLE,)
+
+
+@pytest.mark.parametrize("engine", [CoresEngine(), RayEngine()])
+def test_a_store_in_this_process_is_refused_by_others(engine: Engine, jobs: list[Job]) -> None:
+    with pytest.raises(OperationalError, match="local engine"):
+        list(engine.run([Job("memory://here", jobs[0].task, jobs[0].start, jobs[0].end, LIMITS)]))
+
+
+def test_a_ray_cluster_gives_the_same_bytes_even_if_a_worker_is_killed(
+    jobs: list[Job], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 1})  # two workers, whatever the machine has
+    expected = told(LocalEngine().run(jobs))
+    with holding(jobs[1]) as server:
+        thread, results = run_beside(RayEngine(), [replace(job, store=server.url) for job in jobs])
+        server.kill_reader()
+        thread.join(300)
+    assert told(iter(results)) == expected
