@@ -82,7 +82,7 @@ def _open(a: str, b: str) -> tuple[Side, Side]:
 
 
 def _draw(file: Path, one: Side, other: Side, rows: Sequence[TensorComparison], steps: Sequence[int]) -> None:
-    from pol.cli.heat_map import Column, write_heat_map
+    from pol.report.heat_map import Column, write_heat_map
     from pol.verification.tensor_comparison import compare_tensors, recorded_side
 
     if not steps or one.run is None or other.run is None:

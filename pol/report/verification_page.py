@@ -1,0 +1,182 @@
+"""One page about a verification that opens from disk and asks nobody for anything."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pol.graph.step_program import Component
+from pol.report import charts
+from pol.report.html import Markup, element, join, table
+from pol.verification.examination import Draw
+from pol.verification.screening import SUSPICIOUS
+from pol.verification.verdict import Outcome, limit
+from pol.verification.verification import Verification, because, shares
+
+OUTCOMES = {Outcome.ACCEPTED: "#009e73", Outcome.REJECTED: "#d55e00", Outcome.INCONCLUSIVE: "#868e96"}
+STYLE = """
+body { font: 15px/1.5 sans-serif; color: #212529; background: #fff; max-width: 900px; margin: 2em auto;
+  padding: 0 1em; }
+h1 { font-size: 1.5em; } h2 { font-size: 1.15em; margin-top: 2em; }
+.verdict { color: #fff; padding: .8em 1em; border-radius: 4px; } .verdict b { font-size: 1.3em; }
+code { font: 13px monospace; overflow-wrap: anywhere; } .wide { overflow-x: auto; }
+svg { max-width: 100%; height: auto; }
+table { border-collapse: collapse; font-size: 13px; } th, td { text-align: left; padding: 3px 12px 3px 0; }
+td { border-top: 1px solid #dee2e6; vertical-align: top; }
+p.note { color: #495057; font-size: 13px; }
+"""
+# Even if markup of a stranger came through, it could load and run nothing.
+POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+MOST_ROWS = 500
+
+
+def page(found: Verification) -> str:
+    """The page as HTML."""
+    head = element(
+        "head",
+        element("meta", charset="utf-8"),
+        element("meta", http_equiv="Content-Security-Policy", content=POLICY),
+        element("meta", name="viewport", content="width=device-width"),
+        element("title", f"pol verify: {found.verdict.outcome.name.lower()}"),
+        element("style", Markup(STYLE)),
+    )
+    sections = (_verdict, _subject, _draw, _distances, _losses, _segments, _screen, _machines)
+    body = element("body", element("h1", "Verification of a learning proof"), *(section(found) for section in sections))
+    return f"<!DOCTYPE html>\n{element('html', head, body, lang='en')}\n"
+
+
+def _verdict(found: Verification) -> Markup:
+    verdict = found.verdict
+    reasons = ", ".join(reason.value for reason in verdict.reasons)
+    banner = element(
+        "div",
+        element("b", verdict.outcome.name),
+        element("div", verdict.detail),
+        element("div", f"Reasons: {reasons}"),
+        class_="verdict",
+        style=f"background: {OUTCOMES[verdict.outcome]}",
+    )
+    items = (element("li", sentence) for sentence in found.advice)
+    return join((banner, element("h2", "What to do next"), element("ul", *items)))
+
+
+def _subject(found: Verification) -> Markup:
+    rows: dict[str, str | Markup] = {"store": found.store, "learning proof": found.proof or "from the learning record"}
+    if found.subject is not None:
+        task, proof = found.subject.task, found.subject.proof
+        document = task.document
+        steps = f"{document.steps} in {document.segments} segments of {document.interval}"
+        rows |= {"task": task.digest, "model": document.model, "optimizer": document.optimizer, "steps": steps}
+        rows |= {"log root": proof.log_root.hex()}
+        mode = "exact: equal roots or nothing" if found.is_exact else f"thresholds of profile {found.profile}"
+        rows |= {"compared by": mode}
+        if not found.is_exact:
+            shown = (f"{c.name.lower()} {limit(t):.3g}" for c, t in zip(Component, found.thresholds, strict=True))
+            rows |= {"limits": "of the distance travelled: " + ", ".join(shown)}
+    return join((element("h2", "What was verified"), _pairs(rows)))
+
+
+def _draw(found: Verification) -> Markup:
+    draw = found.draw
+    if draw is None:
+        return Markup()
+    told = {result.verdict.segment: result.verdict for result in found.verdict.examined}
+    colours = {segment: OUTCOMES[verdict.outcome] for segment, verdict in told.items()}
+    tips = {s: f"segment {s}: {v.outcome.name.lower()}, {_chosen(draw, s)}" for s, v in told.items()}
+    picture = charts.strip(draw.segments, colours, tips, "all segments, the replayed ones coloured by their outcome")
+    sentences = (element("p", sentence) for sentence in because(found))
+    if draw.seed is None:
+        return join((element("h2", "What was drawn, and why"), picture, *sentences))
+    order = ", ".join(map(str, draw.drawn))
+    formula = (
+        "Number j of the draw is keccak-256(seed, j as four bytes) modulo the number of segments; repeats are skipped."
+    )
+    more = (element("p", f"In the order drawn: {order}"), element("p", formula, class_="note"))
+    return join((element("h2", "What was drawn, and why"), picture, *sentences, *more))
+
+
+def _distances(found: Verification) -> Markup:
+    verdicts = [result.verdict for result in found.verdict.examined if result.verdict.claim is not None]
+    if not verdicts:
+        return Markup()
+    series = {
+        component.name.lower(): [(v.segment, shares(v, found.thresholds)[i]) for v in verdicts]
+        for i, component in enumerate(Component)
+    }
+    what = "Distance between the solver's end of a segment and the replayed one, "
+    unit = "in shares of the distance that the segment travels." if found.is_exact else "in shares of the limit."
+    chart = charts.marks(series, None if found.is_exact else 1.0, "distances by segment", "segment")
+    note = " Roots decide in exact mode; distances are for people." if found.is_exact else ""
+    return join((element("h2", "Distances"), element("p", what + unit + note, class_="note"), chart))
+
+
+def _losses(found: Verification) -> Markup:
+    if found.subject is None:
+        return Markup()
+    interval = found.subject.task.document.interval
+    runs: dict[str, list[list[tuple[int, float]]]] = {}
+    for result in found.verdict.examined:
+        first = result.verdict.segment * interval
+        for name, values in result.observed.items():
+            runs.setdefault(name, []).append([(first + i, value) for i, value in enumerate(values)])
+    if not runs:
+        return Markup()
+    note = element("p", "As the replay observed it, in the replayed segments.", class_="note")
+    return join((element("h2", "Loss"), note, charts.lines(runs, "observed values by step", "step")))
+
+
+def _segments(found: Verification) -> Markup:
+    examined = found.verdict.examined
+    if not examined or found.subject is None or found.draw is None:
+        return Markup()
+    interval = found.subject.task.document.interval
+    # What isn't accepted comes first, so that it is never what is left out.
+    order = sorted(examined, key=lambda r: (r.verdict.outcome is Outcome.ACCEPTED, r.verdict.segment))
+    rows = []
+    for result in order[:MOST_ROWS]:
+        verdict, first = result.verdict, result.verdict.segment * interval
+        far = [f"{share:.3g}" for share in shares(verdict, found.thresholds)] or ["-"] * len(Component)
+        reasons = ", ".join(reason.value for reason in verdict.reasons)
+        steps = f"{first} to {first + interval}"
+        chosen = _chosen(found.draw, verdict.segment)
+        outcome = verdict.outcome.name.lower()
+        detail = "" if verdict.outcome is Outcome.ACCEPTED else verdict.detail
+        rows.append([str(verdict.segment), steps, chosen, outcome, *far, reasons, detail])
+    head = ["segment", "steps", "why", "outcome", *(c.name.lower() for c in Component), "reasons", "detail"]
+    left = len(examined) - len(rows)
+    more = (
+        element("p", f"and {left} more accepted segments; --json lists them all", class_="note")
+        if left > 0
+        else Markup()
+    )
+    return join((element("h2", "Segments"), table(head, rows), more))
+
+
+def _screen(found: Verification) -> Markup:
+    if not found.suspicions:
+        return Markup()
+    points = [(s.segment, s.moved) for s in sorted(found.suspicions, key=lambda s: s.segment)]
+    chart = charts.marks({"moved": points}, None, "movement of the parameters by segment", "segment")
+    rows = [[str(s.segment), f"{s.moved:.4g}", f"{s.score:.3g}"] for s in found.suspicions[:10]]
+    note = "How far the parameters move in each segment, from checkpoints alone. A score of 1 is typical; a segment "
+    note += f"from {SUSPICIOUS:g} on doesn't look like its neighbours: a hint where to replay, and no evidence."
+    head = ["segment", "moved", "score"]
+    return join((element("h2", "Screen"), element("p", note, class_="note"), chart, table(head, rows)))
+
+
+def _machines(found: Verification) -> Markup:
+    rows = dict(found.machine) | {"engine": found.engine, "seconds": f"{found.seconds:.1f}"}
+    parts = [element("h2", "Environment"), element("p", "Of this verifier:", class_="note"), _pairs(rows)]
+    if found.subject is not None and found.subject.proof.environment:
+        told = element("p", "Of the solver, as it says itself; nothing depends on it:", class_="note")
+        parts += [told, _pairs(dict(sorted(found.subject.proof.environment.items())))]
+    return join(parts)
+
+
+def _chosen(draw: Draw, segment: int) -> str:
+    if segment in draw.drawn:
+        return "all" if draw.seed is None else "drawn"
+    return "suspicious"
+
+
+def _pairs(rows: Mapping[str, str | Markup]) -> Markup:
+    return table(("", ""), ((name, element("code", value)) for name, value in rows.items()))
