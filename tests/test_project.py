@@ -13,9 +13,9 @@ BIN = Path(sys.executable).parent
 GUIDES = sorted((ROOT / "docs" / "guides").glob("*.md"))
 
 
-def run(*command: str | Path, cwd: Path = ROOT) -> str:
+def run(*command: str | Path, cwd: Path = ROOT, code: int = 0) -> str:
     done = subprocess.run([str(c) for c in command], cwd=cwd, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+    assert done.returncode == code, f"{command}\n{done.stdout}\n{done.stderr}"
     return done.stdout
 
 
@@ -76,22 +76,27 @@ def test_no_module_is_too_long() -> None:
 
 def test_a_bot_operator_needs_no_torch() -> None:
     """Importing what a bot runs loads neither torch nor an embedded chain."""
-    modules = "pol.chain.deployment, pol.roles.verifier, pol.roles.whistleblower, pol.cli.replay"
+    chain = "pol.chain.deployment, pol.roles.verifier, pol.roles.whistleblower, pol.cli.replay"
+    verify = "pol.cli.verify, pol.verification.examination, pol.verification.screening, pol.verification.profile"
+    beside = "pol.training.records.task_proof, pol.verification.engines.cores, pol.report.verification_page"
+    modules = f"{chain}, {verify}, {beside}"
     check = f"import sys, {modules}; sys.exit(any(m in sys.modules for m in ('torch', 'eth_tester')))"
     run(sys.executable, "-c", check)
 
 
 @pytest.mark.parametrize("guide", GUIDES, ids=lambda path: path.stem)
 def test_guides_run(guide: Path, tmp_path: Path) -> None:
-    """All Python of a guide as one program, all shell lines in order."""
+    """All Python of a guide as one program, all shell lines in order; "# ends with 1" says which exit code is right."""
     text = guide.read_text()
     program = "\n".join(re.findall(r"```python\n(.*?)```", text, re.S))
     if program:
         run(sys.executable, "-W", "error", "-c", program, cwd=tmp_path)
     for line in "".join(re.findall(r"```sh\n(.*?)```", text, re.S)).splitlines():
-        name, *arguments = line.split("#")[0].split()
+        command, _, comment = line.partition("#")
+        name, *arguments = command.split()
+        code = re.fullmatch(r" ends with (\d+)", comment)
         assert name == "pol", f"{guide}: only pol commands are run here, not {name}"
-        run(BIN / "pol", *arguments, cwd=tmp_path)
+        run(BIN / "pol", *arguments, cwd=tmp_path, code=int(code[1]) if code else 0)
     shutil.rmtree(tmp_path / "build", ignore_errors=True)
 
 

@@ -21,8 +21,8 @@ VERBS = (
     "log",
     "profile",
     "replay",
-    "sample",
     "serve",
+    "verify",
 )
 """``pol VERB`` is the command of this name in the module ``pol.cli.VERB``."""
 

@@ -1,0 +1,195 @@
+"""`pol verify`: outcomes as exit codes, draws that can be repeated, and what strangers may put into its way."""
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import verified
+from command import Said, pol
+
+from pol.execution.cpu import CpuExecutor
+from pol.training import Recorder, learning_proof
+from pol.training.learning_proof import compute_log_root
+from pol.training.records.record import HEAD
+from pol.training.storage.store import Store
+from pol.training.task import LoadedTask
+from pol.verification.profiling import profile
+
+SKIPPED = 7 * verified.INTERVAL + 1
+SEED = "5e" * 32
+
+
+class Case:
+    """A store with a task, an honest and a dishonest training and a profile."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        self.store, self.task = verified.published(folder)
+        self.honest = verified.solve(self.store, self.task)
+        self.skipping = verified.solve(self.store, self.task, frozenset({SKIPPED}))
+        self.profile = self.store.put(profile(self.task, CpuExecutor, 3, 4).encode())
+
+    def run(self, proof: str | Path, *arguments: object) -> Said:
+        return pol("verify", self.folder, proof, "--profile", self.profile, *map(str, arguments))
+
+
+@pytest.fixture(scope="module")
+def case(tmp_path_factory: pytest.TempPathFactory) -> Case:
+    return Case(tmp_path_factory.mktemp("verify"))
+
+
+def read(said: Said) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(said.out)
+    return document
+
+
+def test_an_honest_training_is_accepted_and_one_with_a_missing_step_is_not(case: Case) -> None:
+    assert case.run(case.honest, "--all") == Said(0, match="ACCEPTED: 20 of 20 replayed segments accepted")
+    said = case.run(case.skipping, "--all", "--json")
+    document = read(said)
+    assert (said.code, document["outcome"], document["reasons"]) == (1, "rejected", ["distance-above-threshold"])
+    assert [s["segment"] for s in document["segments"] if s["outcome"] == "rejected"] == [7]
+    assert document["draw"]["probability"] == 1.0
+    assert all(len(s["observed"]["loss"]) == verified.INTERVAL for s in document["segments"])
+
+
+def test_the_sample_follows_from_confidence_and_cheat_fraction(case: Case) -> None:
+    document = read(case.run(case.honest, "--cheat-fraction", "0.25", "--confidence", "0.9", "--json"))
+    assert (document["draw"]["cheated"], len(document["draw"]["drawn"])) == (5, 7)
+    assert 0.9 <= document["draw"]["probability"] < 1.0
+    again = read(case.run(case.honest, "--draws", 7, "--seed", document["draw"]["seed"], "--json"))
+    assert again["draw"]["drawn"] == document["draw"]["drawn"]
+    assert (document["draw"]["seed_from"], again["draw"]["seed_from"]) == ("this verifier", "outside")
+    other = read(case.run(case.honest, "--draws", 7, "--json"))
+    assert other["draw"]["seed"] != document["draw"]["seed"]
+
+
+def test_a_screen_adds_what_doesn_t_look_like_its_neighbours(case: Case) -> None:
+    worse = verified.solve(case.store, case.task, frozenset(range(8 * verified.INTERVAL, 9 * verified.INTERVAL)))
+    document = read(case.run(worse, "--seed", SEED, "--draws", 1, "--suspicious", 1, "--json"))
+    assert document["draw"]["drawn"] != [8]
+    assert document["draw"]["suspected"] == [8]
+    assert (document["outcome"], document["suspicious"][0]["segment"]) == ("rejected", 8)
+    assert document["draw"]["probability"] == 0.05
+
+
+def test_exact_mode(case: Case) -> None:
+    canonical = verified.solve_with(case.store, case.task, verified.Canonical(case.task))
+    assert pol("verify", case.folder, canonical, "--exact", "--all") == Said(0, match="equal-roots")
+    assert pol("verify", case.folder, case.skipping, "--exact", "--all") == Said(1, match="roots-differ")
+
+
+def test_the_proof_has_to_be_over_the_log_that_was_committed_to(case: Case) -> None:
+    root = learning_proof.decode(case.store, case.honest).log_root.hex()
+    assert case.run(case.honest, "--draws", 1, "--log-root", f"0x{root}").code == 0
+    said = case.run(case.honest, "--draws", 1, "--log-root", "00" * 32, "--json")
+    assert (said.code, read(said)["reasons"], read(said)["segments"]) == (1, ["broken-log"], [])
+
+
+def test_bad_proofs_are_rejected_and_what_is_missing_is_inconclusive(case: Case, tmp_path: Path) -> None:
+    proof = learning_proof.decode(case.store, case.honest)
+    short = replace(proof, checkpoints=proof.checkpoints[:-1])
+    short = replace(short, log_root=compute_log_root(short.checkpoints))
+    for bad, reason in (
+        (case.store.put(short.encode()), "missing-entry"),
+        (case.task.digest, "malformed"),
+        (case.store.put(replace(proof, order_root=bytes(32)).encode()), "wrong-order"),
+    ):
+        said = case.run(bad, "--json")
+        assert (said.code, read(said)["outcome"], read(said)["reasons"]) == (1, "rejected", [reason])
+    gone = case.run("ab" * 32, "--json")
+    assert (gone.code, read(gone)["outcome"], read(gone)["reasons"]) == (3, "inconclusive", ["not-available"])
+    shutil.copytree(case.folder, tmp_path / "copy")
+    lost = proof.checkpoints[5].object
+    (tmp_path / "copy" / lost[:2] / lost).write_bytes(b"other bytes")
+    said = pol("verify", tmp_path / "copy", case.honest, "--exact", "--all", "--json")
+    document = read(said)
+    assert {s["segment"] for s in document["segments"] if s["outcome"] == "inconclusive"} == {4, 5}
+    said = pol("verify", tmp_path / "copy", case.honest, "--profile", case.profile, "--all")
+    assert said == Said(3, match="corrupt-object")
+
+
+def test_usage(case: Case, tmp_path: Path) -> None:
+    assert pol("verify", case.folder, case.honest) == Said(2, match="--exact, one of them")
+    assert case.run(case.honest, "--exact") == Said(2, match="--exact, one of them")
+    assert case.run("zz") == Said(2, match="neither 32 bytes in hexadecimal nor a file")
+    (tmp_path / "digest.txt").write_text(case.honest + "\n")
+    assert case.run(tmp_path / "digest.txt", "--draws", 1).code == 0
+    (tmp_path / "digest.txt").write_text("something else")
+    assert case.run(tmp_path / "digest.txt", "--draws", 1) == Said(2, match="isn't 32 bytes")
+    assert case.run(case.honest, "--seed", "12") == Said(2, match="isn't 32 bytes")
+    assert case.run(case.honest, "--draws", 21) == Said(2, match="the task has 20")
+    assert case.run(case.honest, "--draws", 2, "--all") == Said(2, match="exclude each other")
+    assert case.run(case.honest, "--confidence", "1.1") == Said(2, match="at most 1")
+    assert case.run(case.honest, "--cheat-fraction", "0") == Said(2, match="above 0")
+    assert case.run(case.honest, "--confidence", "much") == Said(2, match="isn't a number")
+    assert pol("verify", case.folder, "--exact") == Said(2, match="is no learning record")
+    assert pol("verify", tmp_path / "nowhere", case.honest, "--exact") == Said(3, match="no store")
+    # A bad profile is nothing that the solver has done.
+    assert pol("verify", case.folder, case.honest, "--profile", case.honest) == Said(3, match="profile can't be used")
+
+
+def record(store: Store, task: LoadedTask) -> Recorder:
+    """A loop of one's own that trains the task."""
+    x, y, order = verified.data()
+    model = verified.build_model()
+    optimizer = verified.build_optimizer(model)
+    recorder = Recorder(store, model, optimizer, task=task)
+    recorder.resume()
+    for step in range(recorder.steps, verified.STEPS):
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(model(x[order[step]]), y[order[step]]).backward()
+        optimizer.step()
+        recorder.step()
+    recorder.close()
+    return recorder
+
+
+def test_a_learning_record_with_a_task_is_verified_as_it_stands(case: Case, tmp_path: Path) -> None:
+    shutil.copytree(case.folder, tmp_path / "own")
+    store = Store(f"file://{tmp_path / 'own'}")
+    recorder = record(store, case.task)
+    arguments = ("verify", tmp_path / "own", "--profile", case.profile, "--draws", "6", "--seed", SEED)
+    said = pol(*arguments, "--json")
+    document = read(said)
+    assert (said.code, document["task"]) == (0, case.task.digest)
+    assert document["log_root"] == recorder.learning_proof()[1].log_root.hex()
+    assert document["solver_environment"]["versions/torch"]
+
+    # The same trail under weights that weren't trained: the record's own checkpoints are other ones.
+    first, last = recorder.record.checkpoints[0], recorder.record.checkpoints[-1]
+    forged = replace(
+        recorder.record, checkpoints=(*recorder.record.checkpoints[:-1], replace(last, **_forged(store, last)))
+    )
+    (tmp_path / "own" / HEAD).write_bytes(forged.encode())
+    assert pol(*arguments) == Said(1, match="wrong-root")
+    unfinished = replace(recorder.record, checkpoints=(first,))
+    (tmp_path / "own" / HEAD).write_bytes(unfinished.encode())
+    assert pol(*arguments) == Said(1, match="missing-entry")
+
+
+def _forged(store: Store, last: Any) -> dict[str, Any]:
+    """The last checkpoint with one weight changed and everything consistent in itself."""
+    from pol.commitments.complete_state import CompleteState
+    from pol.training.storage import saved_state
+
+    state = saved_state.load(store, saved_state.load_document(store, last.object))
+    arrays = dict(state.arrays)
+    name = next(name for name in arrays if name.startswith("parameters/"))
+    data = arrays[name].data.copy()
+    data[0] ^= 1
+    arrays[name] = replace(arrays[name], data=data)
+    digest, saved = saved_state.save(store, last.step, CompleteState(arrays, state.documents))
+    return {"root": saved.root, "object": digest}
+
+
+def test_a_record_without_a_task_can_t_be_replayed(tmp_path: Path) -> None:
+    model = torch.nn.Linear(2, 1)
+    recorder = Recorder(f"file://{tmp_path}", model, every=1)
+    recorder.resume()
+    recorder.close()
+    assert pol("verify", tmp_path, "--exact") == Said(1, match="names no task")
