@@ -103,7 +103,7 @@ def deployable(output: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def artifacts() -> dict[str, str]:
-    """File name and text of every artefact: all of the default profile, of others what has the additional settings."""
+    """File name and text of every artefact: of the other profiles what has additional settings and other bytes."""
     files: dict[str, str] = {}
     for name, suffix in PROFILES.items():
         build = profile(name)
@@ -120,11 +120,14 @@ def artifacts() -> dict[str, str]:
                 raise SystemExit(f"{contract} has {size} bytes; with a tenth of headroom there may be {LARGEST}")
             artifact = {"contract": f"{path}:{contract}", "abi": compiled["abi"], "bytecode": "0x" + bytecode}
             file = f"{contract}{suffix}.json"
+            text = json.dumps(artifact, indent=1, sort_keys=True) + "\n"
+            if suffix and text == files.get(f"{contract}.json"):
+                continue
             if file in files:
                 raise SystemExit(
                     f"two artefacts are called {file}; they are named by the contract and the profile alone"
                 )
-            files[file] = json.dumps(artifact, indent=1, sort_keys=True) + "\n"
+            files[file] = text
     return files
 
 

@@ -33,6 +33,18 @@ library Clocks {
     uint256 private constant RESULT_AT = 64;
     uint256 private constant SPARE_AT = 40;
 
+    /// @notice The asserter is on turn.
+    /// @param budget Seconds of the challenger.
+    /// @param end First second in which the asserter can no longer move.
+    function begin(address challenger, Level level_, uint256 height_, uint256 budget, uint256 end)
+        internal
+        pure
+        returns (uint256)
+    {
+        return (uint256(uint160(challenger)) << WAITING_AT) | (uint256(level_) << LEVEL_AT) | (height_ << HEIGHT_AT)
+            | (1 << ASSERTER_AT) | (budget << SPARE_AT) | end;
+    }
+
     /// @notice One word for storage.
     function pack(Clock memory clock) internal pure returns (uint256) {
         return (uint256(uint160(clock.waiting)) << WAITING_AT) | (uint256(clock.level) << LEVEL_AT)

@@ -76,6 +76,8 @@ contract DisputeGame is IDisputeGame, Descent {
     IOneStep public immutable oneStep;
     /// @notice Knows where disputes begin.
     IStarts public immutable starts;
+    /// @dev A grace for each position that the longest dispute can have.
+    uint256 private immutable _allGraces;
 
     /// @param market_ Starts disputes and is told how they end.
     /// @param oneStep_ Executes what proofs show.
@@ -94,6 +96,11 @@ contract DisputeGame is IDisputeGame, Descent {
         if (address(oneStep_) == address(0) || address(starts_) == address(0)) revert ZeroHash();
         oneStep = oneStep_;
         starts = starts_;
+        // Positions in which a step or more has to be executed, then all others; each is answered once.
+        uint256 replays = Shares.openings(STEPS_DEPTH, width_) + 1;
+        uint256 others = Shares.openings(NODES_DEPTH, width_) - 1 + Shares.openings(LEAVES_DEPTH, width_)
+            + Shares.openings(TERMS_DEPTH, TERMS_WIDTH) + 2;
+        _allGraces = replays * replayGrace_ + others * moveGrace_;
     }
 
     /// @inheritdoc IDisputeGame
@@ -179,7 +186,7 @@ contract DisputeGame is IDisputeGame, Descent {
         bytes calldata signed = data[65:];
         bytes calldata move = signed[SELECTOR_BYTES:];
         bytes4 selector = bytes4(signed);
-        address mover = _signer(data, _disputes[_number(move)].head, keccak256(signed));
+        address mover = _signer(data, _at(_number(move)).head, keccak256(signed));
         if (_prove(selector, move, mover)) return;
         if (selector == this.answer.selector) _answer(move, mover);
         else if (selector == this.describe.selector) _describe(move, mover);
@@ -203,17 +210,14 @@ contract DisputeGame is IDisputeGame, Descent {
 
     /// @inheritdoc IDisputeGame
     function longest(uint32 clock) external view returns (uint256) {
-        // Positions in which a step or more has to be executed, then all others; each is answered once.
-        uint256 replays = Shares.openings(STEPS_DEPTH, width) + 1;
-        uint256 others = Shares.openings(NODES_DEPTH, width) - 1 + Shares.openings(LEAVES_DEPTH, width)
-            + Shares.openings(TERMS_DEPTH, TERMS_WIDTH) + 2;
-        return 2 * uint256(clock) + replays * replayGrace + others * moveGrace;
+        return 2 * uint256(clock) + _allGraces;
     }
 
     /// @inheritdoc Descent
     function _answer(bytes calldata move, address mover) internal override {
         uint256 number = _number(move);
         uint256 clock = _running(number);
+        if (Clocks.level(clock) == Level.STEPS) return _answerSteps(move, mover, number, clock);
         uint256 share = Shares.shareOf(_shares, Clocks.height(clock));
         if (share != Clocks.height(clock)) return _answerSubtree(move, mover, number, clock, share);
         Move memory m = _enter(move, mover, clock);
@@ -293,6 +297,8 @@ contract DisputeGame is IDisputeGame, Descent {
     /// @param clock Of the dispute.
     function _enter(bytes calldata move, address mover, uint256 clock) private view returns (Move memory m) {
         uint256 range = _read(m, move, mover, clock);
+        // In STEPS there are answers only.
+        if (m.position.level == Level.STEPS) revert Walk.WrongLevel(Level.STEPS);
         Picks.read(m.position, m.part, m.rest, width);
         _requireHead(m, range);
     }
@@ -308,7 +314,7 @@ contract DisputeGame is IDisputeGame, Descent {
     /// @dev The dispute stands at the move's position, and the mover is on turn.
     function _requireHead(Move memory m, uint256 range) private view {
         bytes32 hash = Positions.headOf(m.position.frame, m.position.opening, m.mover, m.clock, range);
-        if (hash != _disputes[m.number].head) revert WrongHead(m.mover);
+        if (hash != _at(m.number).head) revert WrongHead(m.mover);
     }
 
     /// @dev What comes before the witness.

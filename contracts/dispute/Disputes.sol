@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {MerkleBranch} from "../commitments/MerkleBranch.sol";
 import {IDisputeResolver} from "../interfaces/IDisputeResolver.sol";
 import {Clock, Clocks, Result} from "./Clock.sol";
 import {Level, Position, Positions} from "./Position.sol";
@@ -77,7 +76,8 @@ abstract contract Disputes {
     /// @notice The same where nothing has to be executed.
     uint24 public immutable moveGrace;
 
-    mapping(uint256 number => Dispute) internal _disputes;
+    /// @dev By their numbers, of 32 bits. Two words each from `_disputes.slot` on: a mapping would hash.
+    Dispute[2 ** 32] internal _disputes;
 
     /// @dev Shares of all heights, see `Shares.table`.
     uint256 internal immutable _shares;
@@ -97,13 +97,13 @@ abstract contract Disputes {
     /// @notice Hash of the position at which a dispute stands, with the side on turn.
     function head(uint256 number) external view returns (bytes32) {
         _existing(number);
-        return _disputes[number].head;
+        return _at(number).head;
     }
 
     /// @notice What the chain knows about a dispute.
     function dispute(uint256 number) external view returns (bytes32 head_, Clock memory clock) {
         clock = Clocks.unpack(_existing(number));
-        head_ = _disputes[number].head;
+        head_ = _at(number).head;
     }
 
     /// @notice Seconds in which the side on turn can still move; 0 if none are left or the dispute is finished.
@@ -117,44 +117,48 @@ abstract contract Disputes {
         return Clocks.deadline(_existing(number));
     }
 
+    /// @dev Where a dispute stands; `number_` has 32 bits.
+    function _at(uint256 number_) internal pure returns (Dispute storage d) {
+        assembly ("memory-safe") {
+            d.slot := add(_disputes.slot, shl(1, number_))
+        }
+    }
+
     /// @dev The clock of a dispute whose side on turn may still move.
     function _running(uint256 number) internal view returns (uint256 clock) {
-        clock = _disputes[number].clock;
+        clock = _at(number).clock;
         if (block.timestamp >= Clocks.deadline(clock)) _refuseLate(number);
     }
 
     /// @dev The clock of a dispute that there is.
     function _existing(uint256 number) internal view returns (uint256 clock) {
-        clock = _disputes[number].clock;
+        if (number < _disputes.length) clock = _at(number).clock;
         // Bit by bit zero is no clock: there is always somebody who waits.
         if (clock == 0) revert UnknownDispute(number);
     }
 
     /// @dev Says why a dispute does not run.
     function _refuseLate(uint256 number) internal view {
-        Clock memory clock = Clocks.unpack(_existing(number));
-        if (clock.result != Result.NONE) revert Finished(number);
-        revert OutOfTime(clock.deadline);
+        uint256 end = Clocks.deadline(_existing(number));
+        if (end == 0) revert Finished(number);
+        revert OutOfTime(end);
     }
 
     /// @dev The first position: the asserter is on turn.
     function _begin(uint256 number, Position memory p, address asserter, address challenger, uint256 budget) internal {
-        uint256 grace = _graceOf(p);
+        // States of a segment have to be executed; where traces were published, all that lies below has been.
+        uint256 grace = p.level == Level.STEPS ? replayGrace : moveGrace;
         if (grace < budget) grace = budget;
         Dispute storage d = _disputes[number];
         d.head = Positions.head(p, asserter);
-        d.clock = Clocks.pack(
-            Clock(
-                challenger, p.level, uint8(p.height), true, Result.NONE, uint24(budget), uint40(block.timestamp + grace)
-            )
-        );
+        d.clock = Clocks.begin(challenger, p.level, p.height, budget, block.timestamp + grace);
     }
 
-    /// @dev The side that waited is on turn at `next`.
+    /// @dev The side that waited is on turn at `next`, below STEPS and the top of NODES: what lies there has been executed.
     function _leave(uint256 number, uint256 clock, address mover, Position memory next) internal {
-        Dispute storage d = _disputes[number];
+        Dispute storage d = _at(number);
         d.head = Positions.head(next, Clocks.waiting(clock));
-        d.clock = Clocks.press(clock, mover, next.level, next.height, _graceOf(next));
+        d.clock = Clocks.press(clock, mover, next.level, next.height, moveGrace);
     }
 
     /// @dev The event of a move.
@@ -170,14 +174,8 @@ abstract contract Disputes {
 
     /// @dev The dispute is over.
     function _end(uint256 number, uint256 clock, bool asserterWon, Reason reason) internal {
-        _disputes[number].clock = Clocks.finish(clock, asserterWon ? Result.ASSERTER_WON : Result.CHALLENGER_WON);
+        _at(number).clock = Clocks.finish(clock, asserterWon ? Result.ASSERTER_WON : Result.CHALLENGER_WON);
         emit Resolved(number, asserterWon, reason);
         IDisputeResolver(market).onResolved(number, asserterWon);
-    }
-
-    /// @dev A state of a segment or the trace of a step has to be executed, what lies below has been executed.
-    function _graceOf(Position memory p) private view returns (uint256) {
-        bool isTop = p.level == Level.NODES && p.height == MerkleBranch.depth(p.count);
-        return p.level == Level.STEPS || isTop ? replayGrace : moveGrace;
     }
 }

@@ -8,6 +8,13 @@ import {Position} from "./Position.sol";
 /// @notice Where disputes begin (docs/spec/dispute.md, `start`).
 /// @dev Stateless. Reverts if the parameters mean nothing, or if the challenger opens what the other side has said.
 interface IStarts {
+    /// @notice A hash that has to mean something is zero.
+    error ZeroHash();
+    /// @notice A number in `StartParams` is outside of what the specification allows.
+    error InvalidStart();
+    /// @notice The header is not that of the program.
+    error WrongProgram();
+
     /// @notice The first position; the asserter is on turn.
     /// @param params Of the dispute; the players and the clock are not looked at.
     /// @param header The program's.

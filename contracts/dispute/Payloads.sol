@@ -18,17 +18,19 @@ library Payloads {
     /// @notice The leaf has bytes other than zero past the end of its tensor.
     error DirtyLeaf();
 
-    /// @notice State roots at the ends of the parts of `[p.lo, p.hi)`, of which the last one is not `claimed`.
-    function openSteps(Position memory p, bytes calldata payload, bytes32 agreed, bytes32 claimed, uint256 width)
+    /// @notice State roots at the ends of the parts of so many steps, of which the last one is not `claimed`.
+    /// @return opening Of them.
+    function openSteps(uint256 steps, bytes calldata payload, bytes32 agreed, bytes32 claimed, uint256 width)
         internal
         pure
+        returns (bytes32 opening)
     {
-        uint256 parts = Shares.parts(p.hi - p.lo, width);
+        uint256 parts = Shares.parts(steps, width);
         _requireLength(payload, 32 * parts);
         if (_hashAt(payload, parts - 1) == claimed) revert Agreed();
         uint256 row = MerkleBranch.freeRow();
         _hashPairs(row, agreed, payload);
-        p.opening = MerkleBranch.treeOf(row, parts);
+        opening = MerkleBranch.treeOf(row, parts);
     }
 
     /// @notice Accumulators at the ends of the parts of `[p.lo, p.hi)`, of which the last one is not `claimed`.
@@ -56,10 +58,21 @@ library Payloads {
 
     /// @notice The children of the subtree of height `p.height` at `p.lo`; `p.opening` is their root.
     function openSubtree(Position memory p, bytes calldata payload, uint256 width) internal pure {
-        uint256 share = Shares.of_(p.height, width);
-        uint256 height = p.height - share;
-        _requireLength(payload, 32 * Shares.existing(p.lo, Picks.leavesOf(p), height, 1 << share));
-        p.opening = MerkleBranch.root(payload, share, height);
+        p.opening = subtree(payload, p.height, p.lo, Picks.leavesOf(p), Shares.of_(p.height, width));
+    }
+
+    /// @notice Root of the subtree of height `height` at `lo`, in a tree over `leaves`, of which `share` levels are opened.
+    function subtree(bytes calldata payload, uint256 height, uint256 lo, uint256 leaves, uint256 share)
+        internal
+        pure
+        returns (bytes32)
+    {
+        unchecked {
+            // No more levels are opened than there are.
+            height -= share;
+        }
+        _requireLength(payload, 32 * Shares.existing(lo, leaves, height, 1 << share));
+        return MerkleBranch.root(payload, share, height);
     }
 
     /// @notice The data leaf at `p.lo` of a tensor of `p.count` elements.

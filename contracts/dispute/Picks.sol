@@ -3,7 +3,6 @@ pragma solidity 0.8.37;
 
 import {LEAF_WORDS, MerkleBranch, TAG_LEAF} from "../commitments/MerkleBranch.sol";
 import {Descriptor} from "./Descriptor.sol";
-import {Frames} from "./Frames.sol";
 import {Openings} from "./Opening.sol";
 import {Level, Part, Position} from "./Position.sol";
 import {Cursor, Reader} from "./Reader.sol";
@@ -38,8 +37,10 @@ library Picks {
             _word(p, part, cursor);
         } else if (level == Level.BODY) {
             _result(p, part, cursor);
+        } else if (level == Level.TERMS) {
+            _range(p, part, cursor, TERMS_WIDTH);
         } else {
-            _range(p, part, cursor, level == Level.TERMS ? TERMS_WIDTH : width);
+            _range(p, part, cursor, width);
         }
     }
 
@@ -90,11 +91,7 @@ library Picks {
             part.hi = p.lo + (scaled + p.hi - p.lo) / parts;
         }
         (bytes32 leaf, uint256 place, uint256 leaves) = (bytes32(0), part.index, parts);
-        if (p.level == Level.STEPS) {
-            part.agreed = cursor.hash();
-            part.claimed = cursor.hash();
-            leaf = Frames.pair(part.agreed, part.claimed);
-        } else if (p.level == Level.TERMS) {
+        if (p.level == Level.TERMS) {
             bytes calldata piece = cursor.slice(WORD_BYTES * (PIECE_WORDS + 1));
             unchecked {
                 // Both values lie in the piece; parts are 64 at most.

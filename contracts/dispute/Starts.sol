@@ -13,13 +13,6 @@ import {Published} from "./Published.sol";
 /// @notice First positions of disputes of every kind (docs/spec/dispute.md, `start`). They take no part in the game's moves, and would
 /// not fit into its code.
 contract Starts is IStarts {
-    /// @notice A hash that has to mean something is zero.
-    error ZeroHash();
-    /// @notice A number in `StartParams` is outside of what the specification allows.
-    error InvalidStart();
-    /// @notice The header is not that of the program.
-    error WrongProgram();
-
     uint256 private constant COMPONENTS = 3;
 
     /// @inheritdoc IStarts
@@ -63,7 +56,7 @@ contract Starts is IStarts {
         p.lo = params.firstStep;
         p.hi = params.firstStep + params.steps;
         p.frame = Frames.replay(id, params.program, params.constants);
-        Payloads.openSteps(p, payload, params.start, params.end, width);
+        p.opening = Payloads.openSteps(params.steps, payload, params.start, params.end, width);
     }
 
     /// @dev `p` becomes all slots.

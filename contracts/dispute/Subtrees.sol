@@ -16,12 +16,12 @@ import {Shares} from "./Shares.sol";
 /// @dev The rules are those of the other moves (`Picks`, `Payloads`, `Walk`), without a position in memory: that halves what they cost.
 abstract contract Subtrees is Disputes {
     /// @dev Offsets in a move: frame; range, that is count, lo and hi, 20 bytes, and the index behind them.
-    uint256 private constant FRAME_AT = 4;
-    uint256 private constant RANGE_AT = 36;
+    uint256 internal constant FRAME_AT = 4;
+    uint256 internal constant RANGE_AT = 36;
     /// @dev Lowest bits of count, lo and index in a word that begins with a range.
-    uint256 private constant COUNT_BIT = 224;
-    uint256 private constant LO_BIT = 160;
-    uint256 private constant INDEX_BIT = 88;
+    uint256 internal constant COUNT_BIT = 224;
+    uint256 internal constant LO_BIT = 160;
+    uint256 internal constant INDEX_BIT = 88;
 
     /// @dev Answers below the picked child of a subtree, whose children are higher than 0.
     /// @param move From its number on.
@@ -55,9 +55,10 @@ abstract contract Subtrees is Disputes {
     {
         uint256 range = _wordAt(move, RANGE_AT);
         frame = bytes32(_wordAt(move, FRAME_AT));
-        bytes32 opening =
-            MerkleBranch.climb(bytes32(_wordAt(move, WITNESS_AT)), uint8(range >> INDEX_BIT), _siblings(move, share));
-        if (Positions.headOf(frame, opening, mover, clock, range) != _disputes[number].head) revert WrongHead(mover);
+        bytes32 opening = MerkleBranch.climb(
+            bytes32(_wordAt(move, WITNESS_AT)), uint8(range >> INDEX_BIT), _hashes(move, WITNESS_AT + 32, share)
+        );
+        if (Positions.headOf(frame, opening, mover, clock, range) != _at(number).head) revert WrongHead(mover);
         if (Clocks.level(clock) == Level.NODES) frame = Frames.pick(frame, opening, Clocks.height(clock));
     }
 
@@ -71,7 +72,7 @@ abstract contract Subtrees is Disputes {
         bytes32 frame,
         bytes32 opening
     ) private {
-        Dispute storage d = _disputes[number];
+        Dispute storage d = _at(number);
         uint256 next = Clocks.press(clock, mover, Clocks.level(clock), below, moveGrace);
         unchecked {
             // `lo` moves by `index` subtrees, and stays below the number of leaves.
@@ -91,32 +92,38 @@ abstract contract Subtrees is Disputes {
         uint256 leaves = range >> COUNT_BIT;
         if (Clocks.level(clock) == Level.LEAVES) leaves = Descriptor.leaves(leaves);
         uint256 index = uint8(range >> INDEX_BIT);
-        uint256 start = WITNESS_AT + 32 + 32 * share;
-        uint256 length;
         uint256 expected;
         unchecked {
             uint256 lo = uint256(uint64(range >> LO_BIT)) + (index << below);
             if (index >> share != 0 || lo >= leaves) revert Picks.NoSuchPart(index);
             uint256 opened = Shares.shareOf(_shares, below);
             expected = 32 * Shares.existing(lo, leaves, below - opened, 1 << opened);
-            length = move.length < start ? 0 : move.length - start;
         }
-        if (length != expected) revert Payloads.WrongPayloadLength(length, expected);
+        payload = _behind(move, WITNESS_AT + 32 + 32 * share);
+        if (payload.length != expected) revert Payloads.WrongPayloadLength(payload.length, expected);
+    }
+
+    /// @dev All from byte `offset` on; nothing if the move is shorter.
+    function _behind(bytes calldata move, uint256 offset) internal pure returns (bytes calldata rest) {
         assembly ("memory-safe") {
-            payload.offset := add(move.offset, start)
-            payload.length := length
+            rest.offset := add(move.offset, offset)
+            rest.length := mul(sub(move.length, offset), gt(move.length, offset))
         }
     }
 
-    /// @dev The hashes behind the picked child.
-    function _siblings(bytes calldata move, uint256 share) private pure returns (bytes32[] calldata siblings) {
+    /// @dev `count` hashes from byte `offset` on.
+    function _hashes(bytes calldata move, uint256 offset, uint256 count)
+        internal
+        pure
+        returns (bytes32[] calldata hashes)
+    {
         assembly ("memory-safe") {
-            siblings.offset := add(move.offset, add(WITNESS_AT, 32))
-            siblings.length := share
+            hashes.offset := add(move.offset, offset)
+            hashes.length := count
         }
     }
 
-    function _wordAt(bytes calldata move, uint256 offset) private pure returns (uint256 word) {
+    function _wordAt(bytes calldata move, uint256 offset) internal pure returns (uint256 word) {
         assembly ("memory-safe") {
             word := calldataload(add(move.offset, offset))
         }

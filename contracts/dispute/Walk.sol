@@ -26,7 +26,7 @@ library Walk {
     /// @notice The produced root does not stand in the trace.
     error WrongTrace();
 
-    /// @notice The next opening of the same kind, below the picked part; but for subtrees, see `Subtrees`.
+    /// @notice The next opening of the same kind, below the picked part; but for subtrees and steps, see `Subtrees` and `Segments`.
     function answer(Position memory p, Part memory part, bytes calldata payload, uint256 width)
         internal
         pure
@@ -35,15 +35,10 @@ library Walk {
         Level level = p.level;
         (next.level, next.count, next.lo) = (level, p.count, part.lo);
         next.frame = p.frame;
-        if (level == Level.STEPS || level == Level.TERMS || level == Level.SUM_SLOTS || level == Level.SUM_LEAVES) {
+        if (level == Level.TERMS || level == Level.SUM_SLOTS || level == Level.SUM_LEAVES) {
             next.hi = part.hi;
-            if (part.hi - part.lo == 1) {
-                if (level != Level.STEPS) revert WrongLevel(level);
-                _enterStep(next, part);
-                Payloads.openSubtree(next, payload, width);
-            } else if (level == Level.STEPS) {
-                Payloads.openSteps(next, payload, part.agreed, part.claimed, width);
-            } else if (level == Level.TERMS) {
+            if (part.hi - part.lo == 1) revert WrongLevel(level);
+            if (level == Level.TERMS) {
                 Payloads.openTerms(next, payload, part.agreed, part.claimed);
             } else {
                 Payloads.openSums(next, payload, part.claimed, width);
@@ -192,13 +187,6 @@ library Walk {
             data.offset := next
             data.length := sub(end, next)
         }
-    }
-
-    function _enterStep(Position memory next, Part memory part) private pure {
-        next.level = Level.NODES;
-        next.height = MerkleBranch.depth(next.count);
-        next.frame = Frames.step(next.frame, part.claimed, part.agreed, uint64(part.lo));
-        (next.lo, next.hi) = (0, 0);
     }
 
     function _enterBody(

@@ -25,7 +25,7 @@ contract DescentTest is Deployment {
     uint256 internal constant NUMBER = 1;
     uint24 internal constant MOVE_GRACE = 300;
     uint24 internal constant BUDGET = 5000;
-    /// @dev The mapping of disputes.
+    /// @dev The first of the two words of dispute 0.
     uint256 internal constant SLOT = 1;
 
     DisputeGame internal game;
@@ -130,7 +130,7 @@ contract DescentTest is Deployment {
     // --- storage ---
 
     function _put(At memory p, uint256 left, uint24 spare) internal {
-        bytes32 slot = keccak256(abi.encode(NUMBER, SLOT));
+        bytes32 slot = bytes32(SLOT + 2 * NUMBER);
         Clock memory clock =
             Clock(other, p.level, uint8(p.height), true, Result.NONE, spare, uint40(block.timestamp + left));
         vm.store(address(game), slot, _head(p, me));

@@ -7,7 +7,6 @@ import {Disputes} from "../../../contracts/dispute/Disputes.sol";
 import {IOneStep} from "../../../contracts/dispute/IOneStep.sol";
 import {Payloads} from "../../../contracts/dispute/Payloads.sol";
 import {Level} from "../../../contracts/dispute/Position.sol";
-import {Starts} from "../../../contracts/dispute/Starts.sol";
 import {IStarts} from "../../../contracts/dispute/IStarts.sol";
 import {KIND_PUBLISHED, StartParams} from "../../../contracts/interfaces/IDisputeGame.sol";
 import {GameTest} from "./GameTest.sol";
@@ -49,7 +48,7 @@ contract TurnsTest is GameTest {
         _refuseStart(s, Disputes.ZeroHash.selector);
         s = _replay(2);
         s.program = 0;
-        _refuseStart(s, Starts.WrongProgram.selector);
+        _refuseStart(s, IStarts.WrongProgram.selector);
         s = _replay(2);
         s.kind = KIND_PUBLISHED;
         _refuseStart(s, Disputes.ZeroHash.selector); // of the traces
@@ -71,26 +70,26 @@ contract TurnsTest is GameTest {
     function test_numbers_outside_of_their_range_do_not_start() public {
         StartParams memory s = _replay(2);
         s.steps = 0;
-        _refuseStart(s, Starts.InvalidStart.selector);
+        _refuseStart(s, IStarts.InvalidStart.selector);
         s = _replay(2);
         s.firstStep = type(uint64).max - 1;
-        _refuseStart(s, Starts.InvalidStart.selector);
+        _refuseStart(s, IStarts.InvalidStart.selector);
         s = _replay(2);
         s.clock = 0;
-        _refuseStart(s, Starts.InvalidStart.selector);
+        _refuseStart(s, IStarts.InvalidStart.selector);
         s = _replay(2);
         s.clock = 2 ** 24;
-        _refuseStart(s, Starts.InvalidStart.selector);
+        _refuseStart(s, IStarts.InvalidStart.selector);
         s = _replay(2);
         s.kind = 0;
-        _refuseStart(s, Starts.InvalidStart.selector);
+        _refuseStart(s, IStarts.InvalidStart.selector);
         s.kind = 5;
-        _refuseStart(s, Starts.InvalidStart.selector);
+        _refuseStart(s, IStarts.InvalidStart.selector);
         _sum(1);
         s = _distance(0);
-        _refuseStart(s, Starts.InvalidStart.selector);
+        _refuseStart(s, IStarts.InvalidStart.selector);
         s = _distance(4);
-        _refuseStart(s, Starts.InvalidStart.selector);
+        _refuseStart(s, IStarts.InvalidStart.selector);
     }
 
     /// @dev The id hashes the parameters as they stand in the call: bits above a number would give a claim another one.
@@ -118,7 +117,7 @@ contract TurnsTest is GameTest {
         bytes memory payload = new bytes(64);
         bytes memory header = _header();
         header[11] = 0x01;
-        vm.expectRevert(Starts.WrongProgram.selector);
+        vm.expectRevert(IStarts.WrongProgram.selector);
         resolver.start(game, s, header, payload);
         header = abi.encodePacked(_header(), uint8(0));
         s.program = keccak256(abi.encodePacked(uint8(6), header));
