@@ -21,6 +21,7 @@ VERBS = (
     "log",
     "profile",
     "replay",
+    "sample",
     "serve",
     "verify",
 )

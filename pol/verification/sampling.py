@@ -1,7 +1,8 @@
 """Which segments are replayed: drawn by a public beacon after the commitment (docs/spec/verdict.md, "Draw")."""
 
+from bisect import bisect_left
 from fractions import Fraction
-from math import comb
+from math import ceil, perm
 
 from pol.commitments.keccak import keccak256
 from pol.errors import ProtocolError
@@ -37,7 +38,8 @@ def detection_probability(segments: int, cheated: int, draws: int) -> Fraction:
     """
     if not (0 <= cheated <= segments and 0 <= draws <= segments):
         raise ProtocolError(f"no such draw: {draws} of {segments} segments, {cheated} of them cheated")
-    return 1 - Fraction(comb(segments - cheated, draws), comb(segments, draws))
+    missed, all_draws = _missing(segments, cheated, draws)
+    return 1 - Fraction(missed, all_draws)
 
 
 def draws_for(segments: int, cheated: int, probability: Fraction, most: int = MAX_DRAWS) -> int:
@@ -46,9 +48,68 @@ def draws_for(segments: int, cheated: int, probability: Fraction, most: int = MA
     Raises:
         ProtocolError: not even replaying every segment reaches it, or more than ``most`` draws would be needed.
     """
-    for draws in range(min(segments, most) + 1):
-        if detection_probability(segments, cheated, draws) >= probability:
-            return draws
+    draws = required_draws(segments, cheated, probability)
+    if draws is not None and draws <= most:
+        return draws
     raise ProtocolError(
         f"{min(segments, most)} draws of {segments} segments can't find {cheated} bad ones so surely ({probability})"
     )
+
+
+def required_draws(segments: int, cheated: int, probability: Fraction) -> int | None:
+    """As `draws_for` without a limit; None if not even replaying every segment is enough.
+
+    Exact for any number of segments: hypergeometric, as segments are drawn without replacement.
+
+    Raises:
+        ProtocolError: impossible counts.
+    """
+    if not 0 <= cheated <= segments:
+        raise ProtocolError(f"{cheated} of {segments} segments can't be cheated")
+    if probability <= 0:
+        return 0
+    if probability > 1 or cheated == 0:
+        return None
+    most = segments - cheated + 1  # finds one for certain
+    if probability == 1:
+        return most
+
+    def enough(draws: int) -> bool:
+        missed, all_draws = _missing(segments, cheated, draws)
+        return (all_draws - missed) * probability.denominator >= probability.numerator * all_draws
+
+    bound = 1
+    while bound < most and not enough(bound):
+        bound *= 2
+    return bisect_left(range(min(bound, most)), True, key=enough)
+
+
+def cheated_segments(segments: int, fraction: Fraction) -> int:
+    """How many of the segments are bad at least if that fraction of them is.
+
+    Raises:
+        ProtocolError: the fraction isn't in (0, 1], or there are no segments.
+    """
+    if segments < 1 or not 0 < fraction <= 1:
+        raise ProtocolError(f"no cheating: {fraction} of {segments} segments; name a fraction above 0 and up to 1")
+    return ceil(fraction * segments)
+
+
+def detectable_segments(segments: int, draws: int, probability: Fraction) -> int | None:
+    """The fewest bad segments that ``draws`` draws find with ``probability``; None if they can't find any so surely.
+
+    Raises:
+        ProtocolError: impossible counts.
+    """
+    bad = range(segments + 1)
+    found = bisect_left(bad, probability, key=lambda cheated: detection_probability(segments, cheated, draws))
+    return found if found in bad else None
+
+
+def _missing(segments: int, cheated: int, draws: int) -> tuple[int, int]:
+    """In how many of how many ways a draw hits no bad segment: C(n - c, d) of C(n, d), both times the same number.
+
+    The two counts may be exchanged: as many draws are missed by the bad segments as bad ones by the draws.
+    """
+    fewer, more = sorted((cheated, draws))
+    return perm(segments - more, fewer), perm(segments, fewer)

@@ -9,7 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pol.errors import ProtocolError
-from pol.verification.sampling import MAX_DRAWS, detection_probability, draw, draws_for
+from pol.verification.sampling import (
+    MAX_DRAWS,
+    cheated_segments,
+    detectable_segments,
+    detection_probability,
+    draw,
+    draws_for,
+    required_draws,
+)
 
 
 @given(st.binary(min_size=32, max_size=32), st.integers(1, 40), st.data())
@@ -76,3 +84,55 @@ def test_fewest_draws() -> None:
         assert detection_probability(12, cheated, draws - 1) < Fraction(9, 10)
     with pytest.raises(ProtocolError, match="can't find"):
         draws_for(1000, 1, Fraction(1, 2))
+
+
+def test_required_draws_by_the_sum_of_all_smaller_ones() -> None:
+    """Against the odds drawn one after the other, for every number of segments up to 30."""
+    for segments in range(1, 31):
+        for cheated in range(1, segments + 1):
+            for probability in (Fraction(1, 3), Fraction(99, 100), Fraction(1)):
+                missed, draws = Fraction(1), 0
+                while 1 - missed < probability:
+                    missed *= Fraction(segments - draws - cheated, segments - draws)
+                    draws += 1
+                assert required_draws(segments, cheated, probability) == draws
+
+
+@given(st.integers(1, 10**9), st.integers(1, 200), st.integers(1, 999))
+def test_required_draws_are_the_fewest(segments: int, cheated: int, thousandths: int) -> None:
+    cheated, probability = min(cheated, segments), Fraction(thousandths, 1000)
+    draws = required_draws(segments, cheated, probability)
+    assert draws is not None
+    assert detection_probability(segments, cheated, draws) >= probability
+    assert detection_probability(segments, cheated, draws - 1) < probability
+
+
+@given(st.integers(1, 10**6), st.integers(1, 32), st.integers(1, 1000))
+def test_detectable_segments_are_the_fewest(segments: int, draws: int, thousandths: int) -> None:
+    draws, probability = min(draws, segments), Fraction(thousandths, 1000)
+    found = detectable_segments(segments, draws, probability)
+    assert found is not None
+    assert detection_probability(segments, found, draws) >= probability
+    assert detection_probability(segments, found - 1, draws) < probability
+
+
+def test_what_no_draw_finds() -> None:
+    assert required_draws(10, 0, Fraction(1, 2)) is None
+    assert required_draws(10, 3, Fraction(0)) == 0
+    assert required_draws(10, 3, Fraction(11, 10)) is None
+    assert detectable_segments(10, 0, Fraction(1, 2)) is None
+    assert draws_for(1000, 50, Fraction(99, 100), 1000) == 86
+    with pytest.raises(ProtocolError, match="can't find"):
+        draws_for(1000, 50, Fraction(99, 100))
+    for segments, cheated in ((10, 11), (10, -1)):
+        with pytest.raises(ProtocolError, match="can't be cheated"):
+            required_draws(segments, cheated, Fraction(1, 2))
+
+
+def test_a_share_of_the_segments_is_rounded_up() -> None:
+    assert cheated_segments(1000, Fraction("0.05")) == 50
+    assert cheated_segments(1001, Fraction("0.05")) == 51
+    assert cheated_segments(7, Fraction(1, 10**9)) == 1
+    for segments, fraction in ((0, Fraction(1, 2)), (10, Fraction(0)), (10, Fraction(3, 2))):
+        with pytest.raises(ProtocolError, match="no cheating"):
+            cheated_segments(segments, fraction)
