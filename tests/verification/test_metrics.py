@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import toy
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pol.arithmetic.primitives import Words
@@ -54,6 +54,7 @@ def fix(words: Words, scale: int) -> list[int | None]:
     return [int(Fraction(x) * 2 ** (40 + scale)) if abs(x) < limit else None for x in values]
 
 
+@settings(max_examples=40)
 @given(st.sampled_from([0, 12]), states(), states())
 def test_norms_are_exact_and_give_the_distances_of_the_chain(scale: int, x: list[Words], y: list[Words]) -> None:
     found = gaps(program(scale), x, y)

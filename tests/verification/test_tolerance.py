@@ -29,6 +29,7 @@ def at_most(count: int, samples: int, rate: Fraction) -> Fraction:
     )
 
 
+@settings(max_examples=40)
 @given(st.integers(1, 60), st.data(), SHARES)
 def test_the_upper_bound_is_the_least_rate_that_the_cases_speak_against(
     samples: int, data: st.DataObject, confidence: Fraction
@@ -70,6 +71,7 @@ def test_the_upper_bound_covers_the_rate_as_often_as_it_says() -> None:
     assert covered >= 0.9
 
 
+@settings(max_examples=40)
 @given(SHARES, SHARES)
 def test_the_sample_size_is_the_least_that_suffices(share: Fraction, confidence: Fraction) -> None:
     samples = samples_for(share, confidence)
