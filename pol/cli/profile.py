@@ -16,9 +16,9 @@ from rich.progress import Progress
 from pol.arithmetic.primitives import Words
 from pol.cli import profile_picture
 from pol.cli.looking import DIFFERS, FINE, console, looking
-from pol.errors import ProtocolError
+from pol.errors import ProtocolError, UnsupportedError
 from pol.execution.cpu import CpuExecutor
-from pol.graph.step_program import StepProgram
+from pol.graph.step_program import Component, StepProgram
 from pol.training import canonical_json
 from pol.training.records.signing import load_key, public_bytes
 from pol.training.storage.store import Store
@@ -31,12 +31,13 @@ from pol.verification.profile import Profile
 from pol.verification.profile import load as load_profile
 from pol.verification.profile_challenge import Charge, compare
 from pol.verification.profile_claim import MARGIN
-from pol.verification.profiling import PROFILED, RERUNS
+from pol.verification.profiling import PROFILED, RERUNS, slots_apart
 from pol.verification.profiling import profile as measure_profile
 from pol.verification.replay import ExecutorFactory
 
 _HASH = re.compile(r"[0-9a-f]{64}", re.IGNORECASE)
 _FILE_LIMIT = 1 << 16
+_NAMED = 3
 
 
 @click.command()
@@ -89,6 +90,7 @@ def profile(
     with _progress(as_json) as advance:
         found = measure_profile(loaded, executor, count, reruns, margin, advance)
     charges = compare(found.claim, posted.claim) if posted is not None else []
+    _require_thresholds(loaded, executor, found)
     document: dict[str, Any] = {"digest": opened.put(found.encode()), "thresholds": [str(t) for t in found.thresholds]}
     if posted is not None:
         document |= {"against": against, "equal": posted == found, "charges": [_charge_json(c) for c in charges]}
@@ -106,6 +108,20 @@ def profile(
     if posted is not None:
         _show_charges(terminal, charges, posted == found)
     return code
+
+
+def _require_thresholds(task: LoadedTask, executor: ExecutorFactory, found: Profile) -> None:
+    """UnsupportedError that names the tensors at fault, if there are no thresholds."""
+    try:
+        _ = found.thresholds
+    except UnsupportedError as error:
+        for component in Component:
+            if found.claim.demanded(component, found.claim.witnesses[component - 1]) is not None:
+                continue
+            apart = slots_apart(task, executor, found.claim, component)[:_NAMED]
+            names = ", ".join(f"{name} ({share:.0%})" for name, share in apart)
+            raise UnsupportedError(f"{error}. Of the {component.name.lower()} state it is {names}") from error
+        raise
 
 
 def _digest(task: str) -> str:

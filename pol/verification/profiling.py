@@ -10,11 +10,12 @@ from pol.commitments.program import program_hash
 from pol.commitments.tensor import state_root
 from pol.errors import ProtocolError
 from pol.graph.reorder import reorder
-from pol.graph.step_program import StepProgram
+from pol.graph.step_program import Component, StepProgram
 from pol.training.task import LoadedTask
+from pol.verification.distance import slot_distances
 from pol.verification.metrics import Gap, gaps
 from pol.verification.profile import PortionDetail, Profile, RerunDetail
-from pol.verification.profile_claim import MARGIN, NO_RERUNS, Portion, Rerun, claim
+from pol.verification.profile_claim import MARGIN, NO_RERUNS, Portion, ProfileClaim, Rerun, claim
 from pol.verification.replay import ExecutorFactory, replay_end
 from pol.verification.verdict import Three
 
@@ -93,6 +94,29 @@ def profile(
         portions=tuple(detail for _, detail in portions),
         reruns=tuple(detail for _, detail in measured),
     )
+
+
+def slots_apart(
+    task: LoadedTask, executor: ExecutorFactory, claim: ProfileClaim, component: Component
+) -> list[tuple[str, float]]:
+    """Which slots part in the rerun that a component's witness names, the furthest first, and their shares of the sum.
+
+    ``claim`` is that of a profile measured here. The portion is executed once more; a slot without a distance counts as
+    infinitely far. For people who look for the cause of a large threshold.
+    """
+    witness = claim.witnesses[component - 1]
+    portion, seed = divmod(witness, claim.rerun_count)
+    program, interval = task.program, task.document.interval
+    canonical = executor(program, task.constants)
+    start = replay_end(program, canonical, task.initial_state, 0, portion * interval)
+    other = reorder(program, seed)
+    first = portion * interval
+    end = replay_end(program, canonical, start, first, interval)
+    rerun = replay_end(other, executor(other, task.constants), start, first, interval)
+    distances = slot_distances(program, end, rerun, component)
+    whole = sum(distances) or 1
+    shares = [(name, distance / whole) for name, distance in zip(task.names.slots, distances, strict=True) if distance]
+    return sorted(shares, key=lambda row: -row[1])
 
 
 def _portion(program: StepProgram, start: Sequence[Words], end: Sequence[Words]) -> tuple[Portion, PortionDetail]:

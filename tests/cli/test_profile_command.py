@@ -6,15 +6,20 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+import torch
 from command import Said, pol
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from torch import nn
+from torch.nn import functional
 from trained import loaded, published
 
 from pol.cli import profile_picture
 from pol.execution.cpu import CpuExecutor
+from pol.graph.capture import capture
+from pol.training import digits
 from pol.training.storage.store import Store
-from pol.training.task import load
+from pol.training.task import load, publish
 from pol.verification import profile_signature
 from pol.verification.profile import Profile
 from pol.verification.profiling import profile
@@ -102,6 +107,18 @@ def test_the_picture() -> None:
     assert len(line) == profile_picture.WIDTH
     assert [line[profile_picture.place(x)] for x in (1e-7, 1e-6, 1e-5, 1e-3, 1e-2)] == ["O", "o", "n", "T", "."]
     assert [profile_picture.place(x) for x in (0.0, 1e-12, 1e-8, 1.0, 7.0)] == [0, 0, 0, 63, 63]
+
+
+def test_a_task_without_a_profile_names_the_tensor(tmp_path: Path) -> None:
+    """A gradient of zero but for rounding, and an optimizer that makes full steps of it."""
+    torch.manual_seed(1)
+    model = nn.Sequential(nn.Linear(64, 4), nn.BatchNorm1d(4), nn.Linear(4, 10))
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+    captured = capture(model, functional.cross_entropy, optimizer, digits.dataset(), digits.order(1, 2))
+    task = publish(Store(str(tmp_path)), captured, steps=2, interval=2)[0]
+    said = pol("profile", tmp_path, task, *OPTIONS)
+    assert said == Said(2, match="Of the parameter state it is 0.bias (")
+    assert "bias=False" in said.out
 
 
 @pytest.mark.slow

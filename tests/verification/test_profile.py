@@ -10,6 +10,9 @@ from typing import Any
 
 import pytest
 import rfc8785
+import torch
+from torch import nn
+from torch.nn import functional
 from trained import loaded, profiled, published
 
 from pol.arithmetic.primitives import Words
@@ -20,13 +23,18 @@ from pol.commitments.tensor import state_root
 from pol.errors import ProtocolError, UnsupportedError
 from pol.execution.cpu import CpuExecutor
 from pol.execution.reference import ReferenceExecutor
+from pol.graph.capture import capture
 from pol.graph.reorder import reorder
 from pol.graph.step_program import Component, StepProgram
+from pol.training import digits
+from pol.training.storage.store import Store
+from pol.training.task import LoadedTask, publish
+from pol.training.task import load as load_task
 from pol.verification.distance import component_distances
 from pol.verification.metrics import measure
 from pol.verification.profile import Profile, load
 from pol.verification.profile_claim import EXACT, FLOOR, Rerun, claim
-from pol.verification.profiling import profile, rerun_programs, rerun_programs_root
+from pol.verification.profiling import profile, rerun_programs, rerun_programs_root, slots_apart
 from pol.verification.replay import replay_end
 
 
@@ -75,6 +83,39 @@ def test_the_same_terms_give_the_same_bytes_on_any_executor() -> None:
     more = profile(task, CpuExecutor, 2, 3)
     assert more.digest != first.digest
     assert [more.claim.reruns[i] for i in (0, 1, 3, 4)] == list(first.claim.reruns)
+
+
+def normalised(bias: bool) -> LoadedTask:
+    """BatchNorm has running averages as buffers, Adam averages of squares with a scale."""
+    torch.manual_seed(1)
+    model = nn.Sequential(nn.Linear(64, 12, bias=bias), nn.BatchNorm1d(12), nn.Linear(12, 10))
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+    captured = capture(model, functional.cross_entropy, optimizer, digits.dataset(), digits.order(1, 4))
+    store = Store(f"memory://profile-bias-{bias}")
+    return load_task(store, publish(store, captured, steps=4, interval=2)[0])
+
+
+def test_buffers_and_scaled_averages_part_too() -> None:
+    task = normalised(bias=False)
+    assert any(slot.scale for slot in task.program.slots)
+    found = profile(task, CpuExecutor, 2, 3)
+    assert min(found.spreads) > 0
+    assert profile(task, ReferenceExecutor, 2, 3).encode() == found.encode()
+    assert slots_apart(task, CpuExecutor, found.claim, Component.BUFFER)[0][0] in {"1.running_mean", "1.running_var"}
+    for component in Component:
+        metrics = [found.metrics(component, index) for index in range(6)]
+        assert all(m is not None and m.l1 > 0 and m.linf <= m.l2 <= m.l1 and m.cosine >= 0 for m in metrics)
+
+
+def test_a_bias_before_a_normalisation_is_found_out() -> None:
+    """Its gradient is zero but for rounding, and Adam divides that by its own size: honest runs part at once."""
+    task = normalised(bias=True)
+    found = profile(task, CpuExecutor, 1, 1)
+    with pytest.raises(UnsupportedError, match="as far as the training travels"):
+        found.encode()
+    (name, share), *_ = slots_apart(task, CpuExecutor, found.claim, Component.PARAMETER)
+    assert name == "0.bias"
+    assert share > 0.9
 
 
 def test_the_profile_of_the_example() -> None:
