@@ -10,6 +10,7 @@ import click
 from pol import __version__
 
 VERBS = (
+    "beacon",
     "bench",
     "check",
     "commit",
