@@ -42,11 +42,13 @@ def forge_test(*arguments: str, profile: str = "default") -> int:
     return int(passed)
 
 
+@pytest.mark.timeout(1500)  # most of it is the compiler, which is not native
 def test_contracts() -> None:
     """Unit, fuzz and invariant tests; their number is not zero."""
     assert forge_test() > 200
 
 
+@pytest.mark.timeout(1500)
 def test_contracts_for_chains_that_count_leading_zeros() -> None:
     """What depends on the build: the arithmetic, and the game that ends in it."""
     assert forge_test("--match-path", "tests/forge/{arithmetic,dispute}/*", profile="osaka") > 100

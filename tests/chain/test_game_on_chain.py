@@ -163,7 +163,7 @@ def test_a_challenger_whose_state_its_own_trace_does_not_yield_gives_up() -> Non
     assert isinstance(moves[-1].upheld, ProveSlot)
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 3))])
 def test_a_baseless_challenger_loses_its_bond(seed: int) -> None:
     toy = toy_market.at_verdict(Connection.embedded())
     challenger = baseless(toy, seed)
@@ -174,7 +174,7 @@ def test_a_baseless_challenger_loses_its_bond(seed: int) -> None:
     assert toy.market.credit(toy.wallets["whistleblower"].address) == 0
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 3))])
 def test_a_challenger_that_plays_at_random_loses_its_bond(seed: int) -> None:
     toy = toy_market.at_verdict(Connection.embedded())
     challenger = RandomPlayer(Random(seed), toy.honest.program)

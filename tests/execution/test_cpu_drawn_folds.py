@@ -175,7 +175,7 @@ GROUP = 20
 
 
 @pytest.mark.parametrize("kind", ["product", "sum", "map"])
-@pytest.mark.parametrize("group", range(20))
+@pytest.mark.parametrize("group", [pytest.param(g, marks=pytest.mark.slow if g >= 8 else ()) for g in range(20)])
 def test_drawn(kind: str, group: int) -> None:
     for seed in range(group * GROUP, (group + 1) * GROUP):
         check(Draw(seed).drawn(kind), 3)

@@ -199,7 +199,11 @@ SETUPS: dict[str, Callable[[], Setup]] = {
 }
 
 
-@pytest.mark.parametrize("name", SETUPS)
+COUSINS = {"hugging face llama", "encoder", "gru cell", "lstm cell"}
+"""What they capture, others capture too."""
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow if n in COUSINS else ()) for n in SETUPS])
 def test_a_model_trains_like_its_own_loop(name: str) -> None:
     torch.manual_seed(3)
     model, loss, dataset = SETUPS[name]()

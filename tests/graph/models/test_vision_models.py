@@ -35,7 +35,12 @@ OPTIMIZERS: dict[str, Callable[[Any], torch.optim.Optimizer]] = {
 
 # The larger models only once: the reference is slow.
 @pytest.mark.parametrize(
-    ("name", "optimizer"), [*((name, "sgd") for name in MODELS), ("cnn", "adamw"), ("autoencoder", "adamw")]
+    ("name", "optimizer"),
+    [
+        *(pytest.param(name, "sgd", marks=pytest.mark.slow if "large" in name else ()) for name in MODELS),
+        ("cnn", "adamw"),
+        ("autoencoder", "adamw"),
+    ],
 )
 def test_one_step_is_that_of_torch_and_the_same_everywhere(name: str, optimizer: str) -> None:
     torch.manual_seed(4)
