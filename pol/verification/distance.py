@@ -21,8 +21,8 @@ LEAF_WORDS = 64
 _FRACTION_BITS = 40
 RANGE_BITS = 23
 """Numbers from 2^23 on (less the scale of their slot) have no distance."""
-BLOCK = 1 << 18
-"""Words at a time: sums of 32-bit halves stay below 2^64 for up to 2^32 of them, and temporaries stay small."""
+BLOCK = 1 << 16
+"""Words at a time: sums of 32-bit halves stay below 2^64 for up to 2^32 of them, and temporaries stay in the cache."""
 _LOW = np.uint64(0xFFFFFFFF)
 _SHIFT = np.uint64(32)
 
