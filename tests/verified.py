@@ -1,5 +1,6 @@
 """A task small enough to be verified whole in a test: its store in a folder, an honest training, a profile."""
 
+from functools import cache
 from pathlib import Path
 
 import torch
@@ -7,7 +8,7 @@ from torch import Tensor, nn
 
 from pol.execution.cpu import CpuExecutor
 from pol.execution.torch_native import NativeExecutor
-from pol.graph.capture import capture
+from pol.graph.capture import Capture, capture
 from pol.training.hostile import SkippingExecutor
 from pol.training.solver import StepExecutor, TaskRecorder, environment, to_tensor, to_words, train
 from pol.training.storage.store import Store
@@ -34,13 +35,18 @@ def build_optimizer(model: nn.Module) -> torch.optim.Optimizer:
     return torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.5)
 
 
-def published(folder: Path) -> tuple[Store, LoadedTask]:
-    """A task of 20 segments in a store in ``folder``."""
+@cache
+def captured() -> Capture:
+    """A training step of it."""
     x, y, order = data()
     model = build_model()
-    step = capture(model, nn.functional.cross_entropy, build_optimizer(model), (x, y), order)
+    return capture(model, nn.functional.cross_entropy, build_optimizer(model), (x, y), order)
+
+
+def published(folder: Path) -> tuple[Store, LoadedTask]:
+    """A task of 20 segments in a store in ``folder``."""
     store = Store(f"file://{folder}")
-    digest, _ = publish(store, step, steps=STEPS, interval=INTERVAL, model="MLP 6-8-2", optimizer="SGD")
+    digest, _ = publish(store, captured(), steps=STEPS, interval=INTERVAL, model="MLP 6-8-2", optimizer="SGD")
     return store, load(store, digest)
 
 

@@ -70,10 +70,20 @@ def _share(ctx: click.Context, param: click.Parameter, value: str) -> Fraction:
     "--seed", callback=_hash, metavar="HEX", help="Randomness of a beacon after the proof; else fresh entropy."
 )
 @click.option(
-    "--confidence", callback=_share, default="0.99", show_default=True, help="To hit one bad segment at least,"
+    "--confidence",
+    callback=_share,
+    default="0.99",
+    show_default=True,
+    metavar="P",
+    help="Draw enough to hit a bad segment so surely",
 )
 @click.option(
-    "--cheat-fraction", callback=_share, default="0.05", show_default=True, help="if this share of them is bad."
+    "--cheat-fraction",
+    callback=_share,
+    default="0.05",
+    show_default=True,
+    metavar="F",
+    help="if this share of them is bad.",
 )
 @click.option("--draws", type=click.IntRange(1), metavar="N", help="Draw N segments instead.")
 @click.option("--all", "everything", is_flag=True, help="Replay all segments.")
