@@ -70,8 +70,11 @@ class Holding(http.server.ThreadingHTTPServer):
         self.ports: queue.Queue[int] = queue.Queue()
         self.url = f"http://127.0.0.1:{self.server_address[1]}"
 
+    def reader(self) -> int:
+        return _process_at(self.ports.get(timeout=120))
+
     def kill_reader(self) -> None:
-        os.kill(_process_at(self.ports.get(timeout=120)), signal.SIGKILL)
+        os.kill(self.reader(), signal.SIGKILL)
 
 
 class _Held(http.server.SimpleHTTPRequestHandler):
@@ -142,10 +145,10 @@ def test_a_task_that_can_t_be_read_rejects_nobody(jobs: list[Job]) -> None:
     assert found.verdict.reasons == (Reason.NOT_AVAILABLE,)
 
 
-@pytest.mark.parametrize("engine", [CoresEngine(), RayEngine()])
-def test_a_store_in_this_process_is_refused_by_others(engine: Engine, jobs: list[Job]) -> None:
+@pytest.mark.parametrize("engine", [CoresEngine, RayEngine])
+def test_a_store_in_this_process_is_refused_by_others(engine: type[CoresEngine | RayEngine], jobs: list[Job]) -> None:
     with pytest.raises(OperationalError, match="local engine"):
-        list(engine.run([Job("memory://here", jobs[0].task, jobs[0].start, jobs[0].end, LIMITS)]))
+        list(engine().run([Job("memory://here", jobs[0].task, jobs[0].start, jobs[0].end, LIMITS)]))
 
 
 def test_a_ray_cluster_gives_the_same_bytes_even_if_a_worker_is_killed(
@@ -155,6 +158,11 @@ def test_a_ray_cluster_gives_the_same_bytes_even_if_a_worker_is_killed(
     expected = told(LocalEngine().run(jobs))
     with holding(jobs[1]) as server:
         thread, results = run_beside(RayEngine(), [replace(job, store=server.url) for job in jobs])
-        server.kill_reader()
+        reader = server.reader()
+        import ray  # the engine has to be first: Ray decides what it listens on when it is imported
+
+        assert {node["NodeManagerAddress"] for node in ray.nodes()} == {"127.0.0.1"}
+        assert ray.cluster_resources()["CPU"] == 2
+        os.kill(reader, signal.SIGKILL)
         thread.join(300)
     assert told(iter(results)) == expected

@@ -16,7 +16,8 @@ class RayEngine:
     """Replays on the cluster at ``address``, on the one that this process is connected to, or on one of its own.
 
     ``threads`` cores are taken for each segment. Machines of a cluster need pol, and a store that all of them can read.
-    A segment whose worker ends is begun again, on another machine if there is one.
+    A segment whose worker ends is begun again, on another machine if there is one. A cluster of its own listens on
+    this machine alone, unless the program has imported Ray before.
 
     Raises OperationalError if Ray isn't installed.
     """
@@ -24,6 +25,10 @@ class RayEngine:
     def __init__(self, threads: int = 0, address: str | None = None):
         self._threads = threads or 1
         self._address = address
+        if address is None:
+            # Both are read when Ray is imported or starts: report nothing to anybody, listen on this machine alone.
+            os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+            os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
         try:
             import ray
         except ImportError as error:
@@ -57,13 +62,7 @@ class RayEngine:
         if ray.is_initialized():
             yield
             return
-        own = {
-            "num_cpus": max(len(os.sched_getaffinity(0)), self._threads),
-            "include_dashboard": False,
-            "_node_ip_address": "127.0.0.1",
-        }
-        # Ray reports what it is used for unless it is told otherwise before it starts.
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        own = {"num_cpus": max(len(os.sched_getaffinity(0)), self._threads), "include_dashboard": False}
         options = {"address": self._address} if self._address else own
         try:
             ray.init(**options, log_to_driver=False, logging_level=logging.ERROR)
