@@ -172,10 +172,10 @@ def _thresholds(subject: Subject, digest: str | None) -> Three:
 
 def _draw(subject: Subject, options: dict[str, Any], suspects: list[int]) -> Draw:
     from pol.verification import sampling
-    from pol.verification.examination import Draw, cheated_of
+    from pol.verification.examination import Draw
 
     segments = subject.task.document.segments
-    cheated = cheated_of(segments, options["cheat_fraction"])
+    cheated = sampling.cheated_segments(segments, options["cheat_fraction"])
     if options["everything"]:
         return Draw(segments, None, tuple(range(segments)), cheated)
     draws = options["draws"] or sampling.draws_for(segments, cheated, options["confidence"], segments)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -86,17 +85,6 @@ def subject_of(store: Store, task: LoadedTask, proof: LearningProof, log_root: b
         learning_proof.require_committed(proof, log_root)
     learning_proof.require_proof_of(proof, task)
     return Subject(store, task, proof)
-
-
-def cheated_of(segments: int, fraction: Fraction) -> int:
-    """The number of bad segments if ``fraction`` of them are, rounded up.
-
-    Raises:
-        ProtocolError: not a fraction above 0, up to 1.
-    """
-    if not 0 < fraction <= 1:
-        raise ProtocolError(f"a cheat fraction is above 0 and at most 1, not {fraction}")
-    return math.ceil(segments * fraction)
 
 
 def examine(

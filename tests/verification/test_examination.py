@@ -18,7 +18,7 @@ from pol.training.storage.store import CorruptObjectError, Store
 from pol.training.task import LoadedTask
 from pol.verification.engines.engine import Examined
 from pol.verification.engines.local import LocalEngine
-from pol.verification.examination import Draw, cheated_of, conclude, examine, failed, open_subject, subject_of
+from pol.verification.examination import Draw, conclude, examine, failed, open_subject, subject_of
 from pol.verification.verdict import EXACT, Outcome, Reason, Verdict
 
 ACCEPTED, REJECTED, INCONCLUSIVE = Outcome
@@ -52,13 +52,6 @@ def test_only_evidence_rejects() -> None:
     assert failed(ProtocolError("x")).reasons == (Reason.BAD_EVIDENCE,)
     with pytest.raises(ZeroDivisionError):
         failed(ZeroDivisionError())
-
-
-def test_a_share_of_bad_segments_is_rounded_up() -> None:
-    assert [cheated_of(n, Fraction(1, 20)) for n in (1, 20, 21, 1000)] == [1, 1, 2, 50]
-    for bad in (Fraction(0), Fraction(-1), Fraction(3, 2)):
-        with pytest.raises(ProtocolError):
-            cheated_of(20, bad)
 
 
 def test_what_is_drawn_and_what_is_suspected_are_replayed_once() -> None:
