@@ -31,7 +31,7 @@ from pol.verification.profile import Profile
 from pol.verification.profile import load as load_profile
 from pol.verification.profile_challenge import Charge, compare
 from pol.verification.profile_claim import MARGIN
-from pol.verification.profiling import PROFILED, RERUNS, slots_apart
+from pol.verification.profiling import PROFILED, RERUNS, rerun_programs_root, slots_apart
 from pol.verification.profiling import profile as measure_profile
 from pol.verification.replay import ExecutorFactory
 
@@ -92,6 +92,8 @@ def profile(
     charges = compare(found.claim, posted.claim) if posted is not None else []
     _require_thresholds(loaded, executor, found)
     document: dict[str, Any] = {"digest": opened.put(found.encode()), "thresholds": [str(t) for t in found.thresholds]}
+    # What a submitter puts into the terms, so that everybody reruns the same programs.
+    document["reruns"] = rerun_programs_root(found.programs).hex()
     if posted is not None:
         document |= {"against": against, "equal": posted == found, "charges": [_charge_json(c) for c in charges]}
     if signing is not None:
@@ -168,7 +170,7 @@ def _show(terminal: Console, found: Profile, native: NativeReruns | None, docume
             terminal.print(f"not possible here: {setting.name}: {reason}")
         for warning in native.warnings:
             terminal.print(f"warning: {warning}", soft_wrap=True)
-    for name in ("digest", "envelope", "signer", "native"):
+    for name in ("digest", "reruns", "envelope", "signer", "native"):
         if name in document:
             terminal.print(f"{name:<9} {document[name]}", soft_wrap=True)
 

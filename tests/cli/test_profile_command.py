@@ -22,7 +22,7 @@ from pol.training.storage.store import Store
 from pol.training.task import load, publish
 from pol.verification import profile_signature
 from pol.verification.profile import Profile
-from pol.verification.profiling import profile
+from pol.verification.profiling import profile, rerun_programs, rerun_programs_root
 
 
 @cache
@@ -57,6 +57,7 @@ def test_the_same_bytes_as_in_python_for_people_and_programs(store: Path, tmp_pa
     document = json.loads(pol("profile", store, tmp_path / "task.json", *OPTIONS, "--threads", "2", "--json").out)
     assert document["digest"] == honest().digest.hex()
     assert document["profile"] == json.loads(honest().encode())
+    assert document["reruns"] == rerun_programs_root(rerun_programs(loaded().program, 2)).hex()
 
 
 def test_signed(store: Path, tmp_path: Path) -> None:
