@@ -5,6 +5,7 @@ from typing import TypeVar
 
 from toy_market import fund
 
+from pol.chain.beacon import BeaconKind
 from pol.chain.connection import Connection
 from pol.chain.deployment import RULES, Deployment, GameRules, deploy
 from pol.chain.wallet import Wallet
@@ -23,13 +24,19 @@ OFFER = Offer(digits.STEPS, digits.INTERVAL, draws=1)
 class Town:
     """A deployment, a store and parties that know nothing else of each other."""
 
-    def __init__(self, folder: Path, rules: GameRules = RULES) -> None:
-        self.connection = Connection.embedded()
+    def __init__(
+        self,
+        folder: Path,
+        rules: GameRules = RULES,
+        connection: Connection | None = None,
+        beacon_kind: BeaconKind = BeaconKind.BLOCK,
+    ) -> None:
+        self.connection = connection or Connection.embedded()
         self.store_url = f"file://{folder}"
         deployer = self._key("deployer")
         wallet = Wallet.create(self.connection, deployer)
         fund(self.connection, wallet.address)
-        self.deployment: Deployment = deploy(wallet, wallet.address, rules)
+        self.deployment: Deployment = deploy(wallet, wallet.address, rules, beacon_kind)
 
     @staticmethod
     def _key(name: str) -> bytes:
