@@ -139,16 +139,17 @@ def _segments(found: Verification) -> Markup:
         steps = f"{first} to {first + interval}"
         chosen = _chosen(found.draw, verdict.segment)
         outcome = verdict.outcome.name.lower()
-        detail = "" if verdict.outcome is Outcome.ACCEPTED else verdict.detail
-        rows.append([str(verdict.segment), steps, chosen, outcome, *far, reasons, detail])
-    head = ["segment", "steps", "why", "outcome", *(c.name.lower() for c in Component), "reasons", "detail"]
+        rows.append([str(verdict.segment), steps, chosen, outcome, *far, reasons])
+    head = ["segment", "steps", "why", "outcome", *(c.name.lower() for c in Component), "reasons"]
     left = len(examined) - len(rows)
     more = (
         element("p", f"and {left} more accepted segments; --json lists them all", class_="note")
         if left > 0
         else Markup()
     )
-    return join((element("h2", "Segments"), table(head, rows), more))
+    told = [r.verdict for r in order[:MOST_ROWS] if r.verdict.outcome is not Outcome.ACCEPTED]
+    details = element("ul", *(element("li", f"segment {verdict.segment}: {verdict.detail}") for verdict in told))
+    return join((element("h2", "Segments"), table(head, rows), more, details if told else Markup()))
 
 
 def _screen(found: Verification) -> Markup:
