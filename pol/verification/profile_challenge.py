@@ -74,7 +74,7 @@ def _understated(posted: ProfileClaim) -> list[Charge]:
     for component, witness in zip(Component, posted.witnesses, strict=True):
         worst = greatest(posted.ratios(component))
         demanded, stated = posted.demanded(component, worst), posted.demanded(component, witness)
-        if demanded is None or (stated is not None and demanded > stated):
+        if demanded is None or stated is None or demanded > stated:
             found.append(Charge(ChargeKind.UNDERSTATED, worst, component))
     return found
 

@@ -58,6 +58,9 @@ def test_a_false_portion_and_nothing_that_rests_on_it(index: int) -> None:
         charges = compare(honest(), wrong)
         assert charges[0] == Charge(Kind.PORTION, index)
         assert (Charge(Kind.RERUN, rerun) in charges) == (rerun // RERUNS <= index)
+        wrong = with_rerun(false, rerun, replace(false.reruns[rerun], distances=(5, 6, 7)))
+        measured = {charge.index for charge in compare(honest(), wrong) if charge.kind is Kind.DISTANCE}
+        assert measured == ({rerun} if rerun // RERUNS < index else set())
 
 
 @given(st.integers(0, SEGMENTS * RERUNS - 1), st.sampled_from(Component), st.integers(0, UNEQUAL - 1))
