@@ -9,7 +9,17 @@ from hypothesis import strategies as st
 from pol.errors import OperationalError, ProtocolError
 from pol.training.storage.store import CorruptObjectError
 from pol.verification.distance import INFINITE, SATURATION, UNEQUAL
-from pol.verification.verdict import Claim, Outcome, Reason, Verdict, decide, gather, is_accepted, relative_distance
+from pol.verification.verdict import (
+    EXACT,
+    Claim,
+    Outcome,
+    Reason,
+    Verdict,
+    decide,
+    gather,
+    is_accepted,
+    relative_distance,
+)
 
 ROOTS = (b"\1" * 32, b"\2" * 32, b"\3" * 32)
 DISTANCE = st.one_of(st.integers(0, 2**20), st.integers(0, UNEQUAL - 1))
@@ -85,6 +95,23 @@ def test_reasons_are_told_apart() -> None:
     both = decide(claim((INFINITE, 0, 5), (1, 0, 5)), limits)
     assert both.reasons == (Reason.DISTANCE_INFINITE, Reason.DISTANCE_ABOVE_THRESHOLD)
     assert both.segment == 4
+
+
+@pytest.mark.parametrize("thresholds", [EXACT, (2**64 - 1,) * 3])
+def test_a_zero_root_is_no_state(thresholds: tuple[int, int, int]) -> None:
+    for roots in ((bytes(32), *ROOTS[1:]), (ROOTS[0], bytes(32), bytes(32))):
+        verdict = decide(Claim(4, *roots, (0, 0, 0), (1, 1, 1)), thresholds)
+        assert (verdict.outcome, verdict.reasons) == (Outcome.REJECTED, (Reason.ZERO_ROOT,))
+
+
+@given(st.tuples(*[DISTANCE] * 3), st.tuples(*[DISTANCE] * 3))
+def test_in_exact_mode_roots_decide_whatever_the_sums_are(
+    distances: tuple[int, int, int], references: tuple[int, int, int]
+) -> None:
+    start, end, other = ROOTS
+    equal, unequal = (decide(Claim(4, start, end, r, distances, references), EXACT) for r in (end, other))
+    assert (equal.outcome, equal.reasons) == (Outcome.ACCEPTED, (Reason.EQUAL_ROOTS,))
+    assert (unequal.outcome, unequal.reasons) == (Outcome.REJECTED, (Reason.ROOTS_DIFFER,))
 
 
 @pytest.mark.parametrize(
