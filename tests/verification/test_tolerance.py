@@ -81,7 +81,7 @@ def test_the_sample_size_is_the_least_that_suffices(share: Fraction, confidence:
 
 
 def test_known_sample_sizes() -> None:
-    """Where the confidence is met exactly; Wilks: 59 draws for 95 % with 95 % confidence, 299 for 99 %; 2995 for a rate of 1e-3."""
+    """Where the confidence is met exactly; by Wilks, 59 draws for 95 % with 95 % confidence, 299 for 99 %."""
     assert samples_for(Fraction(1, 2), Fraction(3, 4)) == 2
     assert samples_for(Fraction(1, 10), Fraction(9, 10)) == 1
     confidence = Fraction(95, 100)
