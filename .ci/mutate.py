@@ -40,17 +40,12 @@ TESTS = {
     "contracts/arithmetic/Conversion.sol": ("arithmetic/Conversion.t.sol",),
     "contracts/arithmetic/ScalarMachine.sol": ("arithmetic/ScalarMachine.t.sol",),
     "contracts/commitments/CheckpointLog.sol": ("commitments/CheckpointLog.t.sol",),
-    "contracts/commitments/ChunkProofs.sol": ("commitments/ChunkProofs.t.sol",),
-    "contracts/commitments/Availability.sol": ("commitments/Availability.t.sol",),
-    "contracts/commitments/LearningLog.sol": ("commitments/LearningLog.t.sol",),
     "contracts/commitments/MerkleBranch.sol": ("commitments/MerkleBranch.t.sol", "commitments/CommitmentVectors.t.sol"),
     "contracts/dispute/Clock.sol": ("proofs/ClockLaws.t.sol",),
-    "contracts/dispute/Descriptor.sol": ("dispute/Descriptor.t.sol",),
     "contracts/dispute/Disputes.sol": ("proofs/DisputesLaws.t.sol",),
     "contracts/dispute/Distance.sol": ("dispute/Distance.t.sol", "proofs/DistanceLaws.t.sol"),
     "contracts/dispute/Frames.sol": ("dispute/Frames.t.sol",),
     "contracts/dispute/Shares.sol": ("dispute/Shares.t.sol",),
-    "contracts/dispute/Walk.sol": ("dispute/Deep.t.sol", "dispute/Walk.t.sol"),
 }
 
 

@@ -4,6 +4,7 @@ pragma solidity 0.8.37;
 import {ChunkProofs} from "../../../contracts/commitments/ChunkProofs.sol";
 import {Chunk, Demand, ILearningLog, Run, RunStatus} from "../../../contracts/commitments/ILearningLog.sol";
 import {Ledger} from "../../../contracts/market/Ledger.sol";
+import {Vm} from "../Base.sol";
 import {LearningLogBase} from "./LearningLogBase.sol";
 
 /// @notice Demands are answered or the stake is lost; nothing else moves a wei.
@@ -192,8 +193,13 @@ contract AvailabilityTest is LearningLogBase {
         vm.assertEq(r.stake, 0);
         vm.assertEq(r.open, 1);
         vm.assertEq(address(logs).balance, 2 * BOND + STAKE / 4);
-        // Every further demand that expires gives its bond back, and nothing more.
+        // Every further demand that expires gives its bond back, and nothing more: nobody is told of a stake once more.
+        vm.recordLogs();
         logs.expire(later);
+        Vm.Log[] memory told = vm.getRecordedLogs();
+        vm.assertEq(told.length, 2);
+        vm.assertEq(told[0].topics[0], ILearningLog.Expired.selector);
+        vm.assertEq(told[1].topics[0], Ledger.Credited.selector);
         vm.assertEq(logs.credits(demander), 2 * BOND + STAKE / 4);
         vm.prank(demander);
         logs.withdraw();
@@ -257,6 +263,7 @@ contract AvailabilityTest is LearningLogBase {
         vm.expectEmit(address(logs));
         emit ILearningLog.Closed(id, STAKE);
         logs.close(id);
+        vm.assertEq(logs.runOf(id).stake, 0);
         bytes memory refusal = abi.encodeWithSelector(ILearningLog.NotOpen.selector, id, RunStatus.Closed);
         vm.expectRevert(refusal);
         logs.close(id);

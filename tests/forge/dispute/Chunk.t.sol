@@ -120,6 +120,18 @@ contract ChunkTest is StepBase {
         }
     }
 
+    /// @dev Paths that meet at every height below the root of ten leaves.
+    function test_two_leaves_of_a_deep_tree() public {
+        state[0] = _floats(640, 1);
+        _commit();
+        for (uint256 leaf = 0; leaf < 9; leaf++) {
+            uint256 first = 64 * leaf + 40;
+            bytes memory openings = abi.encodePacked(_openTwo(0, leaf), _openTwo(1, 0));
+            uint256 computed = _prove(_product(int64(uint64(first)), 30), 0, 64, openings);
+            vm.assertEq(computed, _expected(first, 30, 64, INIT + 5));
+        }
+    }
+
     function test_each_byte_of_two_leaves_counts() public {
         bytes memory opening = _openTwo(0, 1);
         bytes memory other = _open(1, 1, 0);
@@ -148,6 +160,20 @@ contract ChunkTest is StepBase {
     function test_second_row() public view {
         bytes memory openings = abi.encodePacked(_open(1, 0, 0), _open(1, 1, 0));
         vm.assertEq(_prove(_product(0, 0), 100, 132, openings), _expected(0, 0, 32, INIT + 5));
+    }
+
+    function test_fold_of_one_dimension() public view {
+        int64[] memory strides = new int64[](3);
+        strides[2] = 1;
+        bytes memory operands = abi.encodePacked(
+            uint8(2),
+            _operand(1, 0, 200, 3, strides, hex"00", hex"00"),
+            _operand(1, 1, 130, 5, strides, hex"00", hex"00")
+        );
+        bytes memory openings = abi.encodePacked(_open(1, 0, 0), _open(1, 1, 0));
+        Facts memory f = _facts(_describe(hex"0100000003", hex"0100000029", INIT, operands, INPUTS, FMA));
+        Picked memory p = Picked(LEAF, 0, 1, 0, 0, 0, _frame(f, LEAF, 41, INIT, 1));
+        vm.assertEq(uint256(oneStep.execute(p, "", _rest(f, LEAF, openings)).computed), _expected(3, 5, 41, INIT));
     }
 
     function test_rows_are_not_crossed() public {
@@ -211,6 +237,29 @@ contract ChunkTest is StepBase {
         vm.assertEq(_prove(descriptor, 10, 20, openings), _expected(10, 10, 10, INIT + 5));
         _refuse(descriptor, 9, 20, openings, Chunk.NotAdjacent.selector);
         _refuse(descriptor, 10, 21, openings, Chunk.NotAdjacent.selector);
+    }
+
+    /// @dev The first bound lets all terms pass, the second one terms 10 to 19.
+    function test_each_bound_counts() public {
+        bytes memory openings = abi.encodePacked(_open(1, 0, 0), _open(1, 1, 0));
+        bytes memory bounds =
+            abi.encodePacked(uint8(2), _affine(0, _strides(0, 1)), int64(100), _affine(-10, _strides(0, 1)), int64(10));
+        bytes memory descriptor = _folder(Read(0, 0, 1, bounds, hex"00"), _plain(0), INPUTS, FMA);
+        vm.assertEq(_prove(descriptor, 10, 20, openings), _expected(10, 10, 10, INIT + 5));
+        _refuse(descriptor, 9, 20, openings, Chunk.NotAdjacent.selector);
+        _refuse(descriptor, 10, 21, openings, Chunk.NotAdjacent.selector);
+    }
+
+    /// @dev Of the second bound, too, all bytes are read where they stand: its numbers need the highest ones.
+    function test_bounds_of_large_numbers() public {
+        bytes memory openings = abi.encodePacked(_open(1, 0, 0), _open(1, 1, 0));
+        int64 large = 2 ** 50;
+        bytes memory bounds = abi.encodePacked(
+            uint8(2), _affine(0, _strides(0, 1)), int64(100), _affine(0, _strides(0, large)), 70 * large
+        );
+        bytes memory descriptor = _folder(Read(-50, 0, 1, bounds, hex"00"), _plain(-50), INPUTS, FMA);
+        vm.assertEq(_prove(descriptor, 60, 70, openings), _expected(10, 10, 10, INIT + 5));
+        _refuse(descriptor, 60, 71, openings, Chunk.NotAdjacent.selector);
     }
 
     function test_ends_of_the_tensor() public {

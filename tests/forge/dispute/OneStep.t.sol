@@ -51,12 +51,14 @@ contract OneStepTest is StepBase {
     // --- registers ---
 
     function test_coordinates_are_row_major() public view {
-        uint32[4] memory expected = [uint32(STEP), 1, 2, 3];
-        for (uint8 i = 0; i < 4; i++) {
-            Outcome memory o = _run(_mover(abi.encodePacked(uint8(3), i), 0, hex"0001"), 5, 3);
-            vm.assertEq(uint256(o.op), ScalarMachine.MOV);
-            vm.assertEq(uint256(o.a), expected[i]);
-            vm.assertEq(uint256(o.computed), expected[i]);
+        for (uint32 element = 0; element < 6; element++) {
+            uint32[4] memory expected = [uint32(STEP), element / 3, element % 3, 3];
+            for (uint8 i = 0; i < 4; i++) {
+                Outcome memory o = _run(_mover(abi.encodePacked(uint8(3), i), 0, hex"0001"), element, 3);
+                vm.assertEq(uint256(o.op), ScalarMachine.MOV);
+                vm.assertEq(uint256(o.a), expected[i]);
+                vm.assertEq(uint256(o.computed), expected[i]);
+            }
         }
     }
 
@@ -82,6 +84,25 @@ contract OneStepTest is StepBase {
         vm.assertEq(uint256(o.claimed), 0x01020304);
         o = _run(_mover(hex"0100", 1, hex"010112345678"), 0, 0);
         vm.assertEq(uint256(o.computed), 0x12345678);
+        for (uint8 i = 0; i < 3; i++) {
+            o = _run(_mover(hex"0100", 1 + i, hex"0301123456788765432100000003"), 0, 0);
+            vm.assertEq(uint256(o.computed), [uint256(0x12345678), 0x87654321, 3][i]);
+        }
+    }
+
+    /// @dev Operands that an instruction does not have are zero; register 0, which stands in their place, is not read.
+    function test_operands_that_an_instruction_does_not_have() public view {
+        bytes memory descriptor = _mover(hex"030003010302", 2, hex"0001");
+        Outcome memory o = _run(descriptor, 5, 0);
+        vm.assertEq(uint256(o.a), 2);
+        vm.assertEq(uint256(o.b) + o.c, 0);
+        descriptor[descriptor.length - 4] = bytes1(ScalarMachine.ADD);
+        descriptor[descriptor.length - 2] = 0x01;
+        o = _run(descriptor, 5, 0);
+        vm.assertEq(uint256(o.a), 2);
+        vm.assertEq(uint256(o.b), 1);
+        vm.assertEq(uint256(o.c), 0);
+        vm.assertEq(uint256(o.computed), 3);
     }
 
     /// @dev A fold of one term is proved from the word: what it adds to is the descriptor's initial accumulator.
@@ -427,6 +448,18 @@ contract OneStepTest is StepBase {
         oneStep.execute(p, "", rest);
     }
 
+    /// @dev Nor is anything before the roots one: their count stands there, as a height from which both would be below.
+    function test_node_below_none_of_low_roots() public {
+        (Facts memory f, Picked memory p) = _ofWord(_reader(3, 27, hex"00"), 0);
+        for (uint256 i = 0; i < 2; i++) {
+            (f.roots[i], f.heights[i]) = (f.roots[2], f.heights[2]);
+        }
+        p.frame = _frame(f, LEAF, 1, 0, 1);
+        bytes memory rest = _rest(f, LEAF, _openNode(27, 2, 3));
+        vm.expectRevert(abi.encodeWithSelector(Operands.InvalidOperand.selector, 27));
+        oneStep.execute(p, "", rest);
+    }
+
     function test_gather_through_itself_or_a_later_operand() public {
         bytes memory limits = abi.encodePacked(int64(1), int64(1));
         _refuseRead(_reader(1, 2, abi.encodePacked(hex"0101", limits)), "", Operands.InvalidOperand.selector);
@@ -463,6 +496,13 @@ contract OneStepTest is StepBase {
         vm.assertEq(_read(reader, index), 9);
     }
 
+    function test_gather_of_index_zero() public {
+        state[2][0] = 0;
+        _commit();
+        bytes memory reader = _reader(1, 0, abi.encodePacked(hex"0100", int64(1), int64(41)));
+        vm.assertEq(_read(reader, abi.encodePacked(_open(1, 2, 0), _open(1, 0, 0))), _float(1));
+    }
+
     function test_gather_of_a_negative_index_is_filled() public {
         state[2][0] = 0xffffffff;
         _commit();
@@ -490,6 +530,18 @@ contract OneStepTest is StepBase {
         bytes memory rest = _rest(f, LEAF, _open(1, 0, 3));
         vm.expectPartialRevert(Reader.LeftOver.selector);
         oneStep.execute(p, "", rest);
+    }
+
+    /// @dev From element 20 on by the first bound, up to element 50 by the second one, which counts down.
+    function test_two_bounds() public view {
+        (int64[] memory one, int64[] memory down) = (new int64[](2), new int64[](2));
+        (one[1], down[1]) = (1, -1);
+        bytes memory bounds = abi.encodePacked(uint8(2), _affine(-20, one), int64(97), _affine(50, down), int64(45));
+        bytes memory bounded = _map(_operand(1, 0, 200, 0, one, bounds, hex"00"));
+        vm.assertEq(_element(bounded, 19, ""), 9);
+        vm.assertEq(_element(bounded, 20, _open(1, 0, 0)), _float(21));
+        vm.assertEq(_element(bounded, 50, _open(1, 0, 0)), _float(51));
+        vm.assertEq(_element(bounded, 51, ""), 9);
     }
 
     function _map(bytes memory operand) private pure returns (bytes memory) {
