@@ -74,6 +74,7 @@ FILES = {
     FOLDER + "Disputes.sol": (court("Turns", "Attacks", "Descent", "Clock"),),
     FOLDER + "DisputeGame.sol": (GAME,),
     FOLDER + "Distance.sol": (harness("dispute/Distance", "DistanceHarness", "dispute/DistanceVectors"), STEP),
+    FOLDER + "Frames.sol": (FRAMES, PUBLISHED),
     FOLDER + "OneStep.sol": (STEP,),
     FOLDER + "Opening.sol": (STEP, OPENING),
     FOLDER + "Operands.sol": (STEP,),

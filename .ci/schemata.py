@@ -50,10 +50,16 @@ contract {name}Many is {name} {{
         for (uint256 i = 0; i < tests.length; ++i) {{
             uint256 before = world.snapshotState();
             world.coinbase(address(number));
+            this.clean();
             (bool isFine,) = address(this).call{{gas: {gas}}}(tests[i]);
             require(isFine);
             require(world.revertToState(before));
         }}
+    }}
+
+    /// @dev Of what the test before it has left, where it has left it: one call further down.
+    function clean() external {{
+        vm.stopPrank();
     }}
 
     function _tests() private pure returns (bytes[] memory tests) {{
