@@ -9,21 +9,22 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from pol.cli.figures import AREAS, Figure
+from pol.cli.figures import AREAS, Figure, litepaper_figures
 
 
 @click.command()
 @click.argument("areas", nargs=-1, metavar="[AREA]...")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--markdown", is_flag=True, help="Print docs/benchmarks.md.")
-def bench(areas: tuple[str, ...], as_json: bool, markdown: bool) -> None:
+@click.option("--epochs", type=click.IntRange(1), help="Fewer than the 100 of the litepaper's experiment.")
+def bench(areas: tuple[str, ...], as_json: bool, markdown: bool, epochs: int | None) -> None:
     """Measure the figures of some areas (all, if none is named) now, on this machine."""
     unknown = [area for area in areas if area not in AREAS]
     if unknown:
         raise click.UsageError(f"no area {', '.join(unknown)}; there are: {', '.join(AREAS)}")
     figures: dict[str, Figure] = {}
     for area in areas or AREAS:
-        figures |= AREAS[area]()
+        figures |= litepaper_figures(epochs) if area == "litepaper" else AREAS[area]()
     if as_json:
         print(json.dumps({"figures": {name: figure.to_dict() for name, figure in figures.items()}}, indent=2))
         return

@@ -224,6 +224,13 @@ def freivalds_figures() -> dict[str, Figure]:
     return figures()
 
 
+def litepaper_figures(epochs: int | None = None) -> dict[str, Figure]:
+    """The litepaper's own experiment, false rejects, and the cost of verifying. Takes minutes."""
+    from pol.cli.benchmarks import litepaper
+
+    return litepaper.litepaper_figures(epochs or litepaper.EPOCHS)
+
+
 def code_figures() -> dict[str, Figure]:
     """Lines of code by language, tests apart. Needs a checkout."""
     if not (ROOT / "contracts").is_dir():
@@ -260,14 +267,19 @@ def _run(*command: str) -> None:
         raise OperationalError(f"{' '.join(command)} failed: {done.stderr[-2000:]}")
 
 
-def side_by_side(ours: Callable[[], object], peer: Callable[[], object], rounds: int) -> tuple[float, float]:
+def side_by_side(
+    ours: Callable[[], object],
+    peer: Callable[[], object],
+    rounds: int,
+    clock: Callable[[], float] = time.perf_counter,
+) -> tuple[float, float]:
     """Median seconds of two calls, measured alternately."""
     times: tuple[list[float], list[float]] = ([], [])
     for _ in range(rounds):
         for call, seconds in zip((ours, peer), times, strict=True):
-            began = time.perf_counter()
+            began = clock()
             call()
-            seconds.append(time.perf_counter() - began)
+            seconds.append(clock() - began)
     return statistics.median(times[0]), statistics.median(times[1])
 
 
@@ -287,6 +299,7 @@ AREAS: dict[str, Callable[[], dict[str, Figure]]] = {
     "commitments": commitment_figures,
     "record": record_figures,
     "freivalds": freivalds_figures,
+    "litepaper": litepaper_figures,
     "code": code_figures,
     "setup": setup_figures,
 }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 import time
 from collections.abc import Callable, Mapping
 
@@ -11,7 +10,7 @@ import numpy as np
 from pol.arithmetic.primitives import Op
 from pol.arithmetic.program import Builder
 from pol.cli.benchmarks import bits, steps
-from pol.cli.figures import Figure
+from pol.cli.figures import Figure, side_by_side
 from pol.execution.cpu import CpuExecutor, CpuNode
 from pol.execution.sources import Sources
 from pol.graph.capture import Capture
@@ -69,7 +68,7 @@ def product_seconds(size: int, rounds: int) -> tuple[float, float]:
     def projected() -> object:
         return project(product, 0, sources, output, draw_signs(ENTROPY, 0, size, PROJECTIONS))
 
-    return _seconds(projected, lambda: kernel.run(0, sources), rounds)
+    return side_by_side(projected, lambda: kernel.run(0, sources), rounds, time.thread_time)
 
 
 def step_seconds(captured: Capture, rounds: int) -> tuple[float, float]:
@@ -77,8 +76,11 @@ def step_seconds(captured: Capture, rounds: int) -> tuple[float, float]:
     executor = CpuExecutor(captured.program, captured.constants)
     outputs = [words.copy() for words in executor.run(captured.state, 0)]
     check = StepCheck(captured.program, captured.constants)
-    return _seconds(
-        lambda: check.check(captured.state, 0, outputs, ENTROPY), lambda: executor.run(captured.state, 0), rounds
+    return side_by_side(
+        lambda: check.check(captured.state, 0, outputs, ENTROPY),
+        lambda: executor.run(captured.state, 0),
+        rounds,
+        time.thread_time,
     )
 
 
@@ -98,15 +100,3 @@ def tolerances(captured: Capture) -> tuple[float, float]:
         if norms.any():
             shares.append((bounds[norms > 0] / norms[norms > 0]).reshape(-1))
     return float(np.median(np.concatenate(shares))), max(float(np.median(share)) for share in shares)
-
-
-def _seconds(ours: Callable[[], object], peer: Callable[[], object], rounds: int) -> tuple[float, float]:
-    """Median seconds of this thread's own time, called in turn."""
-    times: tuple[list[float], list[float]] = ([], [])
-    for round_ in range(rounds + 1):
-        for call, seconds in zip((ours, peer), times, strict=True):
-            began = time.thread_time()
-            call()
-            if round_:
-                seconds.append(time.thread_time() - began)
-    return statistics.median(times[0]), statistics.median(times[1])
