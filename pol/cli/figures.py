@@ -231,6 +231,13 @@ def litepaper_figures(epochs: int | None = None) -> dict[str, Figure]:
     return litepaper.litepaper_figures(epochs or litepaper.EPOCHS)
 
 
+def attack_figures() -> dict[str, Figure]:
+    """The attack battery: what passes, what is found and how far attacks are from honest runs."""
+    from pol.cli.benchmarks import attacks
+
+    return attacks.figures(attacks.measure())
+
+
 def code_figures() -> dict[str, Figure]:
     """Lines of code by language, tests apart. Needs a checkout."""
     if not (ROOT / "contracts").is_dir():
@@ -300,6 +307,7 @@ AREAS: dict[str, Callable[[], dict[str, Figure]]] = {
     "record": record_figures,
     "freivalds": freivalds_figures,
     "litepaper": litepaper_figures,
+    "attacks": attack_figures,
     "code": code_figures,
     "setup": setup_figures,
 }

@@ -1,0 +1,64 @@
+"""Small tasks for the attack battery, made once per test process, and what each attack is expected to come to."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+
+import pytest
+import torch
+
+from pol.verification.attacks import battery, targets
+from pol.verification.attacks.forgery import Attack
+from pol.verification.attacks.judge import Findings, mount
+from pol.verification.attacks.target import Target
+from pol.verification.verdict import Outcome
+
+STEPS, INTERVAL = 60, 5
+SEGMENTS = STEPS // INTERVAL
+MLP, ADAM, CNN = ("mlp", "sgd"), ("mlp", "adamw"), ("cnn", "adamw")
+
+
+@cache
+def target(model: str = "mlp", optimizer: str = "sgd") -> Target:
+    """A task of twelve segments on the digits."""
+    torch.set_num_threads(1)
+    return targets.target(model, optimizer, STEPS, INTERVAL)
+
+
+@cache
+def findings(name: str, model: str = "mlp", optimizer: str = "sgd") -> Findings:
+    """What verification of the whole forgery finds."""
+    return mount(battery.named(name), target(model, optimizer))
+
+
+@dataclass(frozen=True)
+class Expected:
+    """``cost``: share of the honest steps. ``cheated``: segments, None if the proof is refused before any replay."""
+
+    cost: float
+    cheated: int | None
+    on: tuple[str, str] = MLP
+
+
+def check(attacks: tuple[Attack, ...], name: str, expected: Mapping[str, Expected]) -> Findings:
+    """The attack costs what it should, every segment that it cheats in is rejected, and no other; exact mode too."""
+    assert set(expected) == {attack.name for attack in attacks}, "every attack of the family has an expectation"
+    want = expected[name]
+    found = findings(name, *want.on)
+    assert found.cost == pytest.approx(want.cost)
+    assert not found.passes_exact
+    if want.cheated is None:
+        assert found.refused is not None
+        assert found.caught(0) == 1.0
+        return found
+    assert found.refused is None
+    assert len(found.cheated) == want.cheated
+    if found.attack.hides:
+        assert found.passes_tolerance
+        assert found.cost >= 1.0, "nothing that the tolerance misses saves work"
+        return found
+    assert found.rejected == found.cheated
+    assert found.detection == 1.0
+    for index, segment in enumerate(found.segments):
+        assert (segment.outcome is Outcome.ACCEPTED) == (index not in found.cheated)
+    return found
