@@ -299,6 +299,16 @@ contract AvailabilityTest is LearningLogBase {
         vm.assertEq(publisher.balance, before + STAKE / 4);
     }
 
+    /// @dev Nobody has the code, so this can't happen; if it did, the stake would stay where it is.
+    function test_what_cannot_be_burned_is_not_lost() public {
+        Demand memory d = _demand(1, 2, 1);
+        vm.warp(d.deadline + 1);
+        vm.etch(logs.BURNED(), hex"60006000fd");
+        vm.expectRevert(Ledger.PaymentRefused.selector);
+        logs.expire(d);
+        vm.assertEq(logs.runOf(id).stake, STAKE);
+    }
+
     /// @dev Every demand costs its bond when it is answered; however many there are, the publisher gains.
     function test_attack_spam_pays_the_publisher() public {
         for (uint32 i = 0; i < 20; ++i) {

@@ -35,6 +35,13 @@ contract LearningLogTest is LearningLogBase {
         vm.assertEq(address(logs).balance, STAKE);
     }
 
+    function test_an_id_is_that_of_chain_contract_publisher_and_name() public {
+        bytes32 expected = keccak256(abi.encodePacked(block.chainid, abi.encode(address(logs), publisher, RUN)));
+        vm.assertEq(logs.computeId(publisher, RUN), expected);
+        _open();
+        vm.assertEq(id, expected);
+    }
+
     function test_open_refuses() public {
         _open();
         vm.startPrank(publisher);
