@@ -18,12 +18,13 @@ SIDE = 8
 
 @dataclass(frozen=True)
 class Size:
-    """Digits are enlarged ``scale`` times; ``channels`` of the three convolutions; images per step."""
+    """Digits are enlarged ``scale`` times; ``channels`` of the three convolutions; images per step; learning rate."""
 
     scale: int
     channels: tuple[int, int, int]
     batch: int
     activation: str
+    rate: float
 
     @property
     def steps_per_epoch(self) -> int:
@@ -34,15 +35,16 @@ class Size:
 ACTIVATIONS: Mapping[str, Callable[[], nn.Module]] = {"relu": nn.ReLU, "gelu": nn.GELU}
 """One with a kink, one without: where a number is zero but for rounding, honest executions take different branches."""
 
-MEDIUM = Size(scale=2, channels=(16, 16, 16), batch=16, activation="gelu")
+MEDIUM = Size(scale=2, channels=(16, 16, 16), batch=16, activation="gelu", rate=0.05)
 """7,370 parameters on images of 16 x 16: the litepaper's experiment, most of a second an epoch on one core."""
-SMALL = {name: Size(scale=1, channels=(8, 16, 16), batch=16, activation=name) for name in ACTIVATIONS}
+SMALL = {name: Size(scale=1, channels=(8, 16, 16), batch=16, activation=name, rate=0.1) for name in ACTIVATIONS}
 """On images of 8 x 8, for thousands of intervals."""
 
 OPTIMIZERS: Mapping[str, Callable[..., Optimizer]] = {
-    "sgd": lambda parameters, **options: SGD(parameters, lr=0.1, momentum=0.9, **options),
-    "adamw": lambda parameters, **options: AdamW(parameters, lr=2e-3, **options),
+    "sgd": lambda parameters, rate, **options: SGD(parameters, rate, momentum=0.9, weight_decay=2e-3, **options),
+    "adamw": lambda parameters, rate, **options: AdamW(parameters, rate / 50, **options),
 }
+"""Weights decay, so that a training that fits all of its data still moves (docs/litepaper.md, "False rejects")."""
 
 
 def dataset(size: Size) -> tuple[Tensor, Tensor]:
@@ -79,7 +81,7 @@ class Training:
         self.model = build_model(size, seed)
         self.data = dataset(size)
         self.order = order
-        self.optimizer = OPTIMIZERS[optimizer](self.model.parameters(), **options)
+        self.optimizer = OPTIMIZERS[optimizer](self.model.parameters(), size.rate, **options)
         self.forward: Callable[[Tensor], Tensor] = self.model
 
     def captured(self) -> Capture:

@@ -194,9 +194,9 @@ def _run_apart(url: str, activation: str, optimizer: str, tasks: Tasks, place: i
 
 
 def honest_figures(seeds: int = 5) -> dict[str, Figure]:
-    """False rejects over all kinds: of all networks, and by activation and optimizer."""
+    """False rejects over all kinds: of all networks, by activation, and by activation and optimizer."""
     figures: dict[str, Figure] = {}
-    total = Tally()
+    totals = {name: Tally() for name in ("", *(f"{activation}_" for activation in ACTIVATIONS))}
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(2) as pool:
         store = Store(f"file://{folder}")
         for activation, optimizer in product(ACTIVATIONS, OPTIMIZERS):
@@ -206,9 +206,12 @@ def honest_figures(seeds: int = 5) -> dict[str, Figure]:
             tally = Tally()
             for found in pool.map(run, range(len(ENVIRONMENTS))):
                 tally.merge(found)
-            total.merge(tally)
+            totals[""].merge(tally)
+            totals[f"{activation}_"].merge(tally)
             figures |= _tally_figures(f"{activation}_{optimizer}_", tally)
-    return {**_tally_figures("", total), **figures}
+    for prefix, tally in totals.items():
+        figures |= _tally_figures(prefix, tally)
+    return figures
 
 
 def _tally_figures(prefix: str, tally: Tally) -> dict[str, Figure]:
