@@ -57,6 +57,7 @@ def test_a_row_says_how_far_an_attack_is_from_honest_runs() -> None:
 
 
 @pytest.mark.slow  # compiles two models
+@pytest.mark.filterwarnings("ignore:.torch.jit:DeprecationWarning")  # torch's compiler uses what torch deprecates
 def test_compiled_models_and_other_threads_are_honest() -> None:
     for kind in (MLP, CNN):
         for distances in honest.spread(target(*kind), tuple(honest.WAYS)).values():
