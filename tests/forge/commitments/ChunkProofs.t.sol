@@ -70,7 +70,9 @@ contract ChunkProofsTest is LearningLogBase {
         vm.assertEq(harness.leavesOf(hex"020100"), 1);
         vm.assertEq(harness.leavesOf(abi.encodePacked(hex"020920", new bytes(128))), 0);
         vm.assertEq(harness.leavesOf(_document(0)), 0);
+        vm.assertEq(harness.leavesOf(_document(1)), 1);
         vm.assertEq(harness.leavesOf(_document(256)), 1);
+        vm.assertEq(harness.leavesOf(_document(257)), 2);
         vm.assertEq(harness.leavesOf(_document(type(uint64).max)), 2 ** 56);
     }
 
@@ -112,6 +114,9 @@ contract ChunkProofsTest is LearningLogBase {
         chunk = _at(0, 2, 0);
         chunk.name = "";
         vm.expectRevert(abi.encodeWithSelector(ChunkProofs.InvalidName.selector, 0));
+        harness.root(chunk, 2, 0);
+        // The longest name.
+        chunk.name = new bytes(1024);
         harness.root(chunk, 2, 0);
         chunk.name = new bytes(1025);
         vm.expectRevert(abi.encodeWithSelector(ChunkProofs.InvalidName.selector, 1025));

@@ -302,15 +302,20 @@ contract OneStepTest is StepBase {
         oneStep.execute(p, "", _rest(f, TERMS, ""));
     }
 
-    /// @dev Every shorter proof, and one byte more.
+    /// @dev Every shorter proof, and a longer one; the errors say by how many bytes.
     function test_length_is_exact() public {
         (Facts memory f, Picked memory p) = _ofWord(_reader(3, 28, hex"00"), 0);
         bytes memory rest = _rest(f, LEAF, _openNode(28, 2, 2));
         oneStep.execute(p, "", rest);
         uint256 length = rest.length;
-        bytes memory longer = abi.encodePacked(rest, uint8(0));
-        vm.expectPartialRevert(Reader.LeftOver.selector);
+        bytes memory longer = abi.encodePacked(rest, uint24(0));
+        vm.expectRevert(abi.encodeWithSelector(Reader.LeftOver.selector, 3));
         oneStep.execute(p, "", longer);
+        assembly ("memory-safe") {
+            mstore(rest, sub(length, 2))
+        }
+        vm.expectRevert(abi.encodeWithSelector(Reader.MissingBytes.selector, 2));
+        oneStep.execute(p, "", rest);
         for (uint256 i = 0; i < length; i += 1 + i / 64) {
             assembly ("memory-safe") {
                 mstore(rest, i)
@@ -417,6 +422,15 @@ contract OneStepTest is StepBase {
                 }
             }
         }
+    }
+
+    /// @dev Numbers of nodes are not negative from 2^31 on.
+    function test_node_of_a_large_number() public view {
+        (Facts memory f, Picked memory p) = _ofWord(_reader(3, 2 ** 31 + 28, hex"00"), 0);
+        f.node += 2 ** 31;
+        p.frame = _frame(f, LEAF, 1, 0, 1);
+        bytes memory rest = _rest(f, LEAF, _openNode(28, 2, 2));
+        vm.assertEq(uint256(oneStep.execute(p, "", rest).computed), _float(10 * 28 + 3000 + 1));
     }
 
     /// @dev Node 28 stands below the same child as the disputed one twice: a branch to a higher root is of a disputed version.
