@@ -10,6 +10,7 @@ import {
     OperandView,
     SlotView
 } from "../../../contracts/dispute/Descriptor.sol";
+import {NaiveTree} from "../commitments/NaiveTree.sol";
 import {Toy} from "./Toy.sol";
 
 contract DescriptorHarness {
@@ -265,6 +266,123 @@ contract DescriptorTest is Toy {
             expected += int256(strides[i]) * int256(uint256(coordinates[i]));
         }
         vm.assertEq(harness.affine(form, at_), expected);
+    }
+
+    // --- limits ---
+
+    /// @dev `count` dimensions of the same size.
+    function _dims(uint8 count, uint32 size) private pure returns (bytes memory dims) {
+        dims = abi.encodePacked(count);
+        for (uint256 i = 0; i < count; i++) {
+            dims = abi.encodePacked(dims, size);
+        }
+    }
+
+    /// @dev A node without inputs, whose body is one constant.
+    function _constant(bytes memory shape, bytes memory fold, uint32 init, bytes memory operands)
+        private
+        pure
+        returns (bytes memory)
+    {
+        return abi.encodePacked(hex"0101", shape, fold, init, operands, hex"000001013f80000031000000");
+    }
+
+    /// @dev So many operands of so many coordinates, with their count.
+    function _operands(uint8 count, uint256 coordinates) private pure returns (bytes memory operands) {
+        operands = abi.encodePacked(count);
+        for (uint256 i = 0; i < count; i++) {
+            operands = abi.encodePacked(
+                operands,
+                uint8(1),
+                uint32(2 ** 31 + 1),
+                _type(1, 3),
+                uint32(9),
+                new bytes(8 + 8 * coordinates),
+                hex"0000"
+            );
+        }
+    }
+
+    function test_header_to_the_last_byte() public {
+        bytes memory header = _header();
+        Header memory found = harness.header(header);
+        vm.assertEq(found.nodesTree, NaiveTree.tree(_nodeHashes()));
+        vm.assertEq(found.slotsTree, NaiveTree.tree(_slotHashes()));
+        vm.expectRevert(Descriptor.WrongHeader.selector);
+        harness.header(abi.encodePacked(header, uint8(0)));
+        vm.expectRevert(Descriptor.WrongHeader.selector);
+        harness.header(_cut(header, header.length - 1));
+        header[3] = 0x02;
+        vm.expectRevert(abi.encodeWithSelector(Descriptor.OutOfRange.selector, 0));
+        harness.header(header);
+        header[3] = 0x01;
+        // 2^31 nodes and slots, and one more.
+        for (uint256 at_ = 4; at_ < 12; at_ += 4) {
+            header[at_] = 0x80;
+            header[at_ + 3] = 0x00;
+            harness.header(header);
+            header[at_ + 3] = 0x01;
+            vm.expectRevert(abi.encodeWithSelector(Descriptor.OutOfRange.selector, at_));
+            harness.header(header);
+            header[at_ + 3] = 0x00;
+        }
+    }
+
+    function test_limits_of_a_slot() public {
+        bytes memory tail = abi.encodePacked(uint32(2), uint8(23));
+        vm.assertEq(uint256(harness.slot(abi.encodePacked(uint8(3), _type(1, 3), tail)).scale), 23);
+        vm.assertEq(harness.slot(abi.encodePacked(uint8(3), _type(1, 2 ** 31 - 1), tail)).tensor.elements, 2 ** 31 - 1);
+        harness.slot(abi.encodePacked(uint8(3), uint8(1), _dims(8, 1), tail));
+        vm.expectRevert(abi.encodeWithSelector(Descriptor.OutOfRange.selector, 2));
+        harness.slot(abi.encodePacked(uint8(3), uint8(1), _dims(9, 1), tail));
+        vm.expectRevert(abi.encodeWithSelector(Descriptor.OutOfRange.selector, 0));
+        harness.slot(abi.encodePacked(uint8(4), _type(1, 3), tail));
+        vm.expectRevert(abi.encodeWithSelector(Descriptor.OutOfRange.selector, 11));
+        harness.slot(abi.encodePacked(uint8(3), _type(1, 3), uint32(2), uint8(24)));
+        bytes memory slot = abi.encodePacked(uint8(3), _type(1, 3), tail);
+        vm.expectRevert(abi.encodeWithSelector(Descriptor.TrailingBytes.selector, 12));
+        harness.slot(abi.encodePacked(slot, uint8(0)));
+        // Whose bytes are missing: the component's, the producer's, the scale's.
+        uint8[2][5] memory missing = [[0, 1], [7, 11], [8, 11], [10, 11], [11, 12]];
+        for (uint256 i = 0; i < 5; i++) {
+            vm.expectRevert(abi.encodeWithSelector(Descriptor.Truncated.selector, missing[i][1]));
+            harness.slot(_cut(slot, missing[i][0]));
+        }
+    }
+
+    function test_limits_of_a_node() public {
+        bytes memory node = _constant(_dims(3, 2), _dims(3, 2), 0x80000001, _operands(2, 7));
+        NodeView memory found = harness.node(node);
+        vm.assertEq(found.coordinates, 7);
+        vm.assertEq(uint256(found.init), 0x80000001);
+        vm.assertEq(uint256(harness.outline(node).init), 0x80000001);
+        vm.assertEq(harness.outline(node).instructions, 1);
+        OperandView memory operand = harness.operand(node, 1);
+        vm.assertEq(operand.index, 2 ** 31 + 1);
+        vm.assertEq(operand.affineAt, found.operandAt[1] + 15);
+        vm.expectRevert(abi.encodeWithSelector(Descriptor.Truncated.selector, found.bodyAt));
+        harness.node(_cut(node, found.bodyAt - 1));
+        vm.expectPartialRevert(ScalarMachine.InvalidProgram.selector);
+        harness.node(_cut(node, found.bodyAt));
+        node[0] = 0x02;
+        vm.expectRevert(abi.encodeWithSelector(Descriptor.OutOfRange.selector, 0));
+        harness.node(node);
+        harness.node(_constant(hex"00", _dims(4, 1), 0, hex"00"));
+        vm.expectRevert(abi.encodeWithSelector(Descriptor.OutOfRange.selector, 3));
+        harness.node(_constant(hex"00", _dims(5, 1), 0, hex"00"));
+        vm.assertEq(harness.node(_constant(hex"00", _dims(1, 2 ** 32 - 1), 0, hex"00")).terms, 2 ** 32 - 1);
+        vm.expectRevert(abi.encodeWithSelector(Descriptor.OutOfRange.selector, 8));
+        harness.node(_constant(hex"00", _dims(2, 2 ** 16), 0, hex"00"));
+        vm.assertEq(harness.node(_constant(hex"00", hex"00", 0, _operands(16, 1))).operandAt.length, 16);
+        vm.expectRevert(abi.encodeWithSelector(Descriptor.OutOfRange.selector, 8));
+        harness.node(_constant(hex"00", hex"00", 0, _operands(17, 1)));
+    }
+
+    function test_four_bounds() public view {
+        bytes memory operand = abi.encodePacked(
+            uint8(1), uint32(0), _type(1, 3), uint32(9), new bytes(16), uint8(4), new bytes(4 * 24), uint8(0)
+        );
+        vm.assertEq(harness.operandAt(operand, 0, 1).bounds, 4);
     }
 
     function _cut(bytes memory data, uint256 length) private pure returns (bytes memory cut) {
