@@ -48,6 +48,10 @@ contract DescriptorHarness {
         return Descriptor.outline(data);
     }
 
+    function leaves(uint256 elements) external pure returns (uint256) {
+        return Descriptor.leaves(elements);
+    }
+
     function affine(bytes calldata data, uint256[] memory coordinates) external pure returns (int256) {
         return Descriptor.affine(data, 0, coordinates);
     }
@@ -376,6 +380,13 @@ contract DescriptorTest is Toy {
         vm.assertEq(harness.node(_constant(hex"00", hex"00", 0, _operands(16, 1))).operandAt.length, 16);
         vm.expectRevert(abi.encodeWithSelector(Descriptor.OutOfRange.selector, 8));
         harness.node(_constant(hex"00", hex"00", 0, _operands(17, 1)));
+    }
+
+    function test_leaves_of_a_tensor() public view {
+        uint256[2][3] memory known = [[uint256(1), 1], [uint256(64), 1], [uint256(65), 2]];
+        for (uint256 i = 0; i < known.length; i++) {
+            vm.assertEq(harness.leaves(known[i][0]), known[i][1]);
+        }
     }
 
     function test_four_bounds() public view {
