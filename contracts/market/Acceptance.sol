@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
+import {Claim} from "./TaskTypes.sol";
+
 /// @title Acceptance
 /// @notice The rule by which the chain accepts a segment, see docs/spec/verdict.md.
 library Acceptance {
@@ -9,6 +11,14 @@ library Acceptance {
     /// @notice What two i32 words that differ count. Below it is the part of a sum that comes from f32 words; with 64-bit
     /// thresholds neither side of the comparison can overflow.
     uint256 internal constant UNEQUAL = 1 << 160;
+
+    /// @notice What the chain says about a segment. In exact mode the solver's end has to be the replayed one, bit for bit; whatever the
+    /// sums are: two states that differ may have no distance, and equal ones may hold what is not finite.
+    function accepts(bool exact, uint64[3] memory thresholds, Claim calldata claim) internal pure returns (bool) {
+        // Zero in the solver's log is no state: nothing about it could be disputed, so nothing about it may be accepted.
+        if (claim.start == 0 || claim.end == 0) return false;
+        return exact ? claim.replay == claim.end : isAccepted(thresholds, claim.distances, claim.references);
+    }
 
     /// @notice Accept if and only if in every component no integer differs, the reference is finite and
     /// `distance * 2^64 <= threshold * (reference mod 2^160)`.

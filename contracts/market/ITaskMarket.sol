@@ -4,7 +4,8 @@ pragma solidity 0.8.37;
 import {Claim, Dispute, LogProof, Outcome, Task, Terms} from "./TaskTypes.sol";
 
 /// @title ITaskMarket
-/// @notice The only contract that holds value: one task from its fee to its settlement, one function per verb.
+/// @notice Holds escrows, stakes and the bonds of verdicts: one task from its fee to its settlement, one function per verb. The profile
+/// of a task, from which its thresholds follow, and the disputes about it are in `IProfiles`.
 ///
 /// Open -> Training -> Committed -> Drawn -> Verdict -> Closed, with Verdict -> Drawn when a challenger was right (verdict void).
 ///
@@ -15,18 +16,20 @@ import {Claim, Dispute, LogProof, Outcome, Task, Terms} from "./TaskTypes.sol";
 /// | challenger right | - | loses its stake and its seat | bond + share of that stake, rest T | - |
 /// | challenger wrong | - | share of the bond, rest T | loses its bond | - |
 /// | another challenger was right | - | - | bond | - |
+/// | profile void | - | loses its stake and its seat | share of that stake, rest T | - |
 /// | solver defaults | - | stake | - | whole escrow + share of the solver's stake, rest T |
 /// | verifier defaults | - | loses its stake and its seat | - | share of that stake, rest T |
 /// | cancelled | - | stake | - | whole escrow |
 ///
 /// Assumptions and known limits:
-/// - Nobody administers this contract. The deployer names the game once and the beacon and treasury for ever; a task can't begin before.
+/// - Nobody administers this contract. The deployer names game and profiles once and the beacon and treasury for ever; a task can't
+///   begin before.
 /// - Times are block timestamps in whole seconds; what a deadline allows is allowed in its last second too.
 /// - A program, constants or document that nobody can fetch makes a task that nobody should join. The contract knows hashes only.
 /// - `TermsRules` bounds windows, clock and bond so that no terms are a trap for everybody. Whether they leave a party the time that its
 ///   own machines need is for that party to judge before it stakes.
 /// - First come, first served: one verifier seat and one solver seat. Whoever has many addresses can take both and lie; only a
-///   whistleblower stops it. Sortition among staked verifiers, a profile that can be challenged and auctions replace these seats later.
+///   whistleblower stops it. Sortition among staked verifiers and auctions replace these seats later.
 /// - A seat in Drawn may stay empty for ever if the fee attracts nobody; the escrow waits.
 /// - There is no availability challenge yet. A solver that withholds a checkpoint, or publishes a file that is not what its log
 ///   commits to, can't be replayed; nobody leaves the seat after Open, so its verifier loses its stake by default. Stake only where that
@@ -43,18 +46,20 @@ import {Claim, Dispute, LogProof, Outcome, Task, Terms} from "./TaskTypes.sol";
 interface ITaskMarket {
     // Events: together they rebuild every field of every task.
 
-    /// @notice The game is named, once and for ever.
-    event GameSet(address game);
+    /// @notice The game and the contract of the profiles are named, once and for ever.
+    event GameSet(address game, address profiles);
     /// @notice A task is open. `fee` wei are in escrow.
     event TaskSubmitted(bytes32 indexed taskId, address indexed submitter, uint256 nonce, Terms terms, uint256 fee);
     /// @notice `verifier` took the seat. `deadline` is zero unless segments are drawn already.
     event VerifierJoined(bytes32 indexed taskId, address indexed verifier, uint64 deadline);
     /// @notice `verifier` left before a solver accepted; its profile left with it.
     event VerifierLeft(bytes32 indexed taskId, address indexed verifier);
-    /// @notice The thresholds of the task, and the digest of the evidence for them.
-    event ProfilePosted(bytes32 indexed taskId, address indexed verifier, uint64[3] thresholds, bytes32 digest);
-    /// @notice `solver` trains for `price` until `deadline`.
-    event TaskAccepted(bytes32 indexed taskId, address indexed solver, uint128 price, uint64 deadline);
+    /// @notice `challenger` was right about the profile: `verifier` lost its seat and its stake, and the task is profiled anew.
+    event ProfileVoided(bytes32 indexed taskId, address indexed verifier, address indexed challenger);
+    /// @notice `solver` trains for `price` until `deadline` and agrees to these thresholds: zeros in exact mode.
+    event TaskAccepted(
+        bytes32 indexed taskId, address indexed solver, uint128 price, uint64[3] thresholds, uint64 deadline
+    );
     /// @notice The checkpoint log has grown.
     event ProgressPosted(bytes32 indexed taskId, uint64 size, bytes32 logRoot);
     /// @notice The log is complete; `round` of the beacon draws the segments.
@@ -89,9 +94,9 @@ interface ITaskMarket {
 
     // Errors
 
-    /// @notice Only the deployer names the game, and only once.
+    /// @notice Only the deployer names game and profiles, and only once.
     error GameAlreadySet();
-    /// @notice There is no game yet, or no contract at its address.
+    /// @notice There is no game or no profiles yet, or no contract at the address.
     error GameNotSet();
     /// @notice The caller does not have the role that this needs.
     error NotAllowed(address caller);
@@ -109,9 +114,7 @@ interface ITaskMarket {
     error NoVerifier();
     /// @notice Somebody has the verifier's seat.
     error SeatTaken(address verifier);
-    /// @notice The verifier has posted a profile already.
-    error ProfileAlreadyPosted();
-    /// @notice There is no profile, or not the one that the solver agreed to.
+    /// @notice The thresholds are not those that the solver agrees to.
     error ProfileMismatch();
     /// @notice `price + verifierFee` exceeds the escrow.
     error PriceTooHigh(uint256 maximum);
@@ -144,23 +147,26 @@ interface ITaskMarket {
     /// @return taskId `keccak256(abi.encode(chainid, market, submitter, nonce, terms))`, the nonce counting the submitter's tasks from 0.
     function submitTask(Terms calldata terms_) external payable returns (bytes32 taskId);
 
-    /// @notice The submitter withdraws an open task: escrow and verifier's stake go back.
+    /// @notice The submitter withdraws an open task: escrow and verifier's stake go back. Not while a profile can be challenged or a
+    /// dispute about it is open: a cancelled task would be the exit of a verifier that lied.
     function cancelTask(bytes32 taskId) external;
 
     /// @notice Takes the empty verifier's seat with exactly `verifierStake`, in Open or in Drawn (then its clock starts now).
     function joinAsVerifier(bytes32 taskId) external payable;
 
-    /// @notice The verifier of an open task takes its stake and leaves; its profile is void.
+    /// @notice The verifier of an open task takes its stake and leaves, and its profile with it: not while that can be challenged or
+    /// a dispute about it is open, or who lies would leave in front of every challenge.
     function leaveAsVerifier(bytes32 taskId) external;
 
-    /// @notice The verifier states the thresholds of an open task, once.
-    /// @param thresholds By component, squared relative distance times 2^64; zero demands bit-exact training.
-    /// @param digest Content address of the profile.
-    function postProfile(bytes32 taskId, uint64[3] calldata thresholds, bytes32 digest) external;
+    /// @notice The contract of the profiles says that a dispute about the profile of an open task is lost, or that the profile refutes
+    /// itself: the verifier's stake is split, its seat is empty.
+    /// @param challenger Who was right.
+    function voidProfile(bytes32 taskId, address challenger) external;
 
     /// @notice Becomes the solver with exactly `solverStake`. The training window starts.
     /// @param price What the solver wants; `price + verifierFee` must fit the escrow.
-    /// @param thresholds The profile that the solver has seen: one posted meanwhile by somebody else does not bind it.
+    /// @param thresholds Those of the profile that the solver has checked, final now: one posted meanwhile by somebody else does not
+    /// bind it. Zeros in exact mode.
     function acceptTask(bytes32 taskId, uint128 price, uint64[3] calldata thresholds) external payable;
 
     /// @notice The solver publishes a longer checkpoint log.

@@ -6,6 +6,7 @@ import {IDisputeGame, KIND_DISTANCE, KIND_REFERENCE, KIND_REPLAY, StartParams} f
 import {IDisputeResolver} from "../interfaces/IDisputeResolver.sol";
 import {Acceptance} from "./Acceptance.sol";
 import {IBeacon} from "./IBeacon.sol";
+import {IProfiles} from "./IProfiles.sol";
 import {ITaskMarket} from "./ITaskMarket.sol";
 import {Ledger} from "./Ledger.sol";
 import {SegmentDraw} from "./SegmentDraw.sol";
@@ -15,8 +16,8 @@ import {TermsRules} from "./TermsRules.sol";
 
 /// @title TaskMarket
 /// @notice See `ITaskMarket` for the protocol and its assumptions.
-/// @dev Every function checks, then writes, then calls. The only foreign code that runs is the beacon and the game, both fixed for
-/// ever, and the receiver in `withdraw`. Wei held = wei credited + wei locked in tasks, after every call.
+/// @dev Every function checks, then writes, then calls. The only foreign code that runs is the beacon, the game and the profiles,
+/// all fixed for ever, and the receiver in `withdraw`. Wei held = wei credited + wei locked in tasks, after every call.
 contract TaskMarket is ITaskMarket, IDisputeResolver, Ledger {
     /// @notice Draws the segments.
     IBeacon public immutable beacon;
@@ -24,6 +25,8 @@ contract TaskMarket is ITaskMarket, IDisputeResolver, Ledger {
     address public immutable treasury;
     /// @notice Arbitrates challenges.
     IDisputeGame public game;
+    /// @notice Knows the thresholds of open tasks.
+    IProfiles public profiles;
     /// @notice How many tasks a submitter has opened.
     mapping(address submitter => uint256) public nonces;
 
@@ -42,13 +45,14 @@ contract TaskMarket is ITaskMarket, IDisputeResolver, Ledger {
         _deployer = msg.sender;
     }
 
-    /// @notice Names the game, by the deployer and once. No task begins before.
-    function setGame(address game_) external {
+    /// @notice Names the game and the profiles, by the deployer and once. No task begins before.
+    function setGame(address game_, address profiles_) external {
         if (msg.sender != _deployer) revert NotAllowed(msg.sender);
         if (address(game) != address(0)) revert GameAlreadySet();
-        if (game_.code.length == 0) revert GameNotSet();
+        if (game_.code.length == 0 || profiles_.code.length == 0) revert GameNotSet();
         game = IDisputeGame(game_);
-        emit GameSet(game_);
+        profiles = IProfiles(profiles_);
+        emit GameSet(game_, profiles_);
     }
 
     /// @inheritdoc ITaskMarket
@@ -74,7 +78,7 @@ contract TaskMarket is ITaskMarket, IDisputeResolver, Ledger {
         _onlyCaller(t.submitter);
         _close(taskId, t, Outcome.Cancelled);
         _credit(taskId, t.submitter, t.fee);
-        if (t.verifier != address(0)) _credit(taskId, t.verifier, _terms[taskId].verifierStake);
+        if (t.verifier != address(0)) _releaseVerifier(taskId, t.verifier);
     }
 
     /// @inheritdoc ITaskMarket
@@ -94,40 +98,37 @@ contract TaskMarket is ITaskMarket, IDisputeResolver, Ledger {
         Task storage t = _expect(taskId, Status.Open);
         _onlyCaller(t.verifier);
         t.verifier = address(0);
-        t.profiled = false;
-        delete t.thresholds;
         emit VerifierLeft(taskId, msg.sender);
-        _credit(taskId, msg.sender, _terms[taskId].verifierStake);
+        _releaseVerifier(taskId, msg.sender);
     }
 
     /// @inheritdoc ITaskMarket
-    function postProfile(bytes32 taskId, uint64[3] calldata thresholds, bytes32 digest) external {
+    function voidProfile(bytes32 taskId, address challenger) external {
+        _onlyCaller(address(profiles));
         Task storage t = _expect(taskId, Status.Open);
-        _onlyCaller(t.verifier);
-        if (t.profiled) revert ProfileAlreadyPosted();
-        if (digest == 0) revert ZeroHash();
-        t.profiled = true;
-        t.thresholds = thresholds;
-        emit ProfilePosted(taskId, msg.sender, thresholds, digest);
+        emit ProfileVoided(taskId, t.verifier, challenger);
+        t.verifier = address(0);
+        _slash(taskId, _terms[taskId].verifierStake, challenger, Settlement.CHALLENGER_OF_VERIFIER_STAKE);
     }
 
     /// @inheritdoc ITaskMarket
     function acceptTask(bytes32 taskId, uint128 price, uint64[3] calldata thresholds) external payable {
         Task storage t = _expect(taskId, Status.Open);
         Terms storage s = _terms[taskId];
-        uint64[3] memory posted = t.thresholds;
-        if (!t.profiled || keccak256(abi.encode(posted)) != keccak256(abi.encode(thresholds))) {
-            revert ProfileMismatch();
-        }
+        if (t.verifier == address(0)) revert NoVerifier();
+        uint64[3] memory agreed;
+        if (s.margin > 0) agreed = profiles.thresholds(taskId);
+        if (keccak256(abi.encode(agreed)) != keccak256(abi.encode(thresholds))) revert ProfileMismatch();
         if (msg.sender == t.verifier) revert NotAllowed(msg.sender);
         uint128 maximum = t.fee - s.verifierFee;
         if (price > maximum) revert PriceTooHigh(maximum);
         _expectPayment(s.solverStake);
         t.solver = msg.sender;
         t.price = price;
+        t.thresholds = agreed;
         t.status = Status.Training;
         t.deadline = _from(s.trainingWindow);
-        emit TaskAccepted(taskId, msg.sender, price, t.deadline);
+        emit TaskAccepted(taskId, msg.sender, price, agreed, t.deadline);
     }
 
     /// @inheritdoc ITaskMarket
@@ -183,12 +184,11 @@ contract TaskMarket is ITaskMarket, IDisputeResolver, Ledger {
         }
         uint32 verdict = ++t.verdicts;
         bool accepted = true;
+        bool exact = _terms[taskId].margin == 0;
         for (uint256 i = 0; i < segments.length; ++i) {
             if (claims[i].segment != segments[i]) revert WrongSegment(i, segments[i]);
             _requireInLog(t, claims[i], proofs[i]);
-            // Zero in the solver's log is no state: nothing about it could be disputed, so nothing about it may be accepted.
-            if (claims[i].start == 0 || claims[i].end == 0) accepted = false;
-            if (!Acceptance.isAccepted(t.thresholds, claims[i].distances, claims[i].references)) accepted = false;
+            if (!Acceptance.accepts(exact, t.thresholds, claims[i])) accepted = false;
             _claimHashes[taskId][verdict][i] = keccak256(abi.encode(claims[i]));
             emit ClaimPosted(taskId, verdict, uint32(i), claims[i]);
         }
@@ -393,6 +393,12 @@ contract TaskMarket is ITaskMarket, IDisputeResolver, Ledger {
         t.outcome = outcome;
         t.deadline = 0;
         emit TaskClosed(taskId, outcome);
+    }
+
+    /// @dev Refused while the profile can be challenged.
+    function _releaseVerifier(bytes32 taskId, address verifier) private {
+        profiles.release(taskId);
+        _credit(taskId, verifier, _terms[taskId].verifierStake);
     }
 
     /// @dev Who pays more than the bond gets the rest back: the bond may have grown since it looked.

@@ -8,6 +8,7 @@ struct Terms {
     bytes32 constants; // root of the constants (data set, sample order, schedules)
     bytes32 initialState; // state root before step 0
     bytes32 document; // content address of the task document
+    bytes32 reruns; // log root of the hashes of the reordered programs; zero in exact mode
     uint64 steps; // training steps
     uint32 interval; // steps between two checkpoints; divides steps
     uint32 draws; // segments that are verified
@@ -16,6 +17,10 @@ struct Terms {
     uint128 verifierStake;
     uint128 bond; // what the first challenger of a verdict puts up; see `Settlement.bondOf` for the next
     uint128 verifierFee;
+    uint32 rerunCount; // reruns of each profiled segment; zero in exact mode
+    uint32 profiled; // segments that are profiled, from the first on; zero in exact mode
+    uint32 margin; // factor on the distances that a profile has seen; zero is exact mode
+    uint32 profileWindow; // from the profile; what is challenged in it may end later; zero in exact mode
     uint32 trainingWindow; // from acceptance to the committed learning proof
     uint32 verificationWindow; // from the draw, or from joining after it, to the verdict
     uint32 challengeWindow; // from the verdict; what is challenged in it may end later
@@ -25,7 +30,7 @@ struct Terms {
 /// @notice Where a task is. Zero means that it does not exist.
 enum Status {
     None,
-    Open, // waits for a verifier, its profile and a solver
+    Open, // waits for a verifier, for a profile that stood through its window, and for a solver
     Training, // until deadline the solver may commit
     Committed, // waits for the beacon
     Drawn, // until deadline the verifier may post a verdict; no clock runs while nobody is verifier
@@ -47,7 +52,6 @@ struct Task {
     address submitter;
     Status status;
     Outcome outcome;
-    bool profiled; // thresholds are set
     bool accepted; // what the current verdict says
     uint32 verdicts; // number of the current verdict; the first is 1
     address verifier;
@@ -59,7 +63,7 @@ struct Task {
     uint32 challenges; // of the current verdict, whatever became of them
     uint32 open; // of them, those whose dispute is not resolved
     uint128 price; // agreed with the solver
-    uint64[3] thresholds; // by component, squared relative distance times 2^64
+    uint64[3] thresholds; // that the solver agreed to: by component, squared relative distance times 2^64
     bytes32 logRoot;
     bytes32 seed;
 }

@@ -27,6 +27,12 @@ library TermsRules {
     /// @notice The first bond is at most the verifier's stake divided by this: who is right wins half of that stake
     /// (`Settlement`), so it wins no less than it puts at risk.
     uint256 internal constant MIN_STAKE_PER_BOND = 2;
+    /// @notice Reruns of one segment: more give no better threshold, and every party makes all of these programs.
+    uint32 internal constant MAX_RERUNS = 2 ** 16;
+    /// @notice Profiled segments, whose portions every challenge carries.
+    uint32 internal constant MAX_PROFILED = 16;
+    /// @notice With its square and the greatest ratio there is, thresholds are computed without an overflow.
+    uint32 internal constant MAX_MARGIN = 2 ** 16 - 1;
 
     /// @notice Reverts with the name of the first field that breaks a rule.
     function check(Terms calldata s) internal pure {
@@ -41,6 +47,7 @@ library TermsRules {
         _require(segments < type(uint32).max, "steps");
         _require(s.draws > 0 && s.draws <= segments && s.draws <= SegmentDraw.MAX_DRAWS, "draws");
         _require(s.workUnits > 0, "workUnits");
+        _checkProfile(s, segments);
         _require(s.verifierStake > 0, "verifierStake");
         _require(
             s.bond * MIN_STAKE_PER_BOND <= s.verifierStake && s.verifierStake <= s.bond * MAX_STAKE_PER_BOND, "bond"
@@ -55,6 +62,21 @@ library TermsRules {
         _require(MIN_WINDOW <= s.verificationWindow && s.verificationWindow <= MAX_WINDOW, "verificationWindow");
         _require(MIN_WINDOW <= s.challengeWindow && s.challengeWindow <= MAX_WINDOW, "challengeWindow");
         _require(MIN_CLOCK <= s.clock && s.clock <= MAX_CLOCK, "clock");
+    }
+
+    /// @dev Exact mode needs no profile, so nothing may look as if there were one.
+    function _checkProfile(Terms calldata s, uint256 segments) private pure {
+        bool exact = s.margin == 0;
+        _require(s.margin <= MAX_MARGIN, "margin");
+        _require(exact == (s.reruns == 0), "reruns");
+        _require(exact ? s.rerunCount == 0 : s.rerunCount > 0 && s.rerunCount <= MAX_RERUNS, "rerunCount");
+        _require(
+            exact ? s.profiled == 0 : s.profiled > 0 && s.profiled <= segments && s.profiled <= MAX_PROFILED, "profiled"
+        );
+        _require(
+            exact ? s.profileWindow == 0 : MIN_WINDOW <= s.profileWindow && s.profileWindow <= MAX_WINDOW,
+            "profileWindow"
+        );
     }
 
     function _require(bool holds, string memory field) private pure {

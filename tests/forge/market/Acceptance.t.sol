@@ -52,7 +52,7 @@ contract AcceptanceTest is Base {
         }
     }
 
-    function test_exact_mode_accepts_equality_only() public view {
+    function test_a_threshold_of_zero_admits_no_distance() public view {
         vm.assertTrue(_one(0, 0, 0, 1 << 100));
         vm.assertFalse(_one(0, 0, 1, LIMIT - 1));
     }

@@ -17,6 +17,8 @@ contract ConservationTest is Base {
     uint256 private outcomes;
     uint256 private intrusions;
     uint256 private moot;
+    uint256 private mootProfiles;
+    uint256 private voidProfiles;
     uint256 private mostOpen;
 
     function setUp() public {
@@ -29,7 +31,7 @@ contract ConservationTest is Base {
     }
 
     function targetSelectors() external view returns (FuzzSelector[] memory targets) {
-        bytes4[] memory selectors = new bytes4[](10);
+        bytes4[] memory selectors = new bytes4[](12);
         selectors[0] = MarketHandler.submit.selector;
         selectors[1] = MarketHandler.intrude.selector;
         selectors[2] = MarketHandler.withdraw.selector;
@@ -37,7 +39,8 @@ contract ConservationTest is Base {
         selectors[4] = MarketHandler.resolve.selector;
         selectors[5] = MarketHandler.release.selector;
         // Most moves take a task further, or the long way to settlement would hardly ever be walked.
-        for (uint256 i = 6; i < selectors.length; ++i) {
+        selectors[6] = MarketHandler.hear.selector;
+        for (uint256 i = 7; i < selectors.length; ++i) {
             selectors[i] = MarketHandler.advance.selector;
         }
         targets = new FuzzSelector[](1);
@@ -63,11 +66,14 @@ contract ConservationTest is Base {
         vm.assertEq(outcomes, 0x1e);
         vm.assertGt(intrusions, 0);
         vm.assertGt(moot, 0);
+        vm.assertGt(mootProfiles, 0);
+        vm.assertGt(voidProfiles, 0);
         vm.assertGt(mostOpen, 2);
     }
 
     function _act(uint256 dice) private {
-        if (dice % 10 == 8) handler.resolve(dice >> 8, dice >> 16);
+        if (dice % 20 == 18) handler.hear(dice >> 8, dice >> 16);
+        else if (dice % 10 == 8) handler.resolve(dice >> 8, dice >> 16);
         else if (dice % 10 == 9) handler.release(dice >> 8);
         else if (dice % 10 == 0) handler.submit(dice >> 8);
         else if (dice % 10 < 3) handler.intrude(dice >> 8, dice >> 16, dice >> 24, uint128((dice >> 32) % 2 ether));
@@ -84,6 +90,8 @@ contract ConservationTest is Base {
         }
         intrusions += handler.intrusions();
         moot += handler.moot();
+        mootProfiles += handler.mootProfiles();
+        voidProfiles += handler.voidProfiles();
         if (handler.mostOpen() > mostOpen) mostOpen = handler.mostOpen();
     }
 }

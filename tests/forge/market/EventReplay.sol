@@ -10,6 +10,7 @@ import {Vm} from "../Base.sol";
 contract EventReplay {
     mapping(address account => uint256) public credits;
     address public game;
+    address public profiles;
     mapping(bytes32 taskId => Task) private _tasks;
     mapping(bytes32 taskId => Terms) private _terms;
     mapping(uint256 number => Dispute) private _disputes;
@@ -29,7 +30,7 @@ contract EventReplay {
     function replay(Vm.Log calldata log) external {
         bytes32 topic = log.topics[0];
         if (topic == ITaskMarket.GameSet.selector) {
-            game = abi.decode(log.data, (address));
+            (game, profiles) = abi.decode(log.data, (address, address));
         } else if (topic == Ledger.Withdrawn.selector) {
             credits[_address(log.topics[1])] -= abi.decode(log.data, (uint256));
         } else if (topic == Ledger.Credited.selector) {
@@ -49,13 +50,11 @@ contract EventReplay {
         } else if (topic == ITaskMarket.VerifierJoined.selector) {
             (t.verifier, t.deadline) = (_address(log.topics[2]), abi.decode(log.data, (uint64)));
         } else if (topic == ITaskMarket.VerifierLeft.selector) {
-            (t.verifier, t.profiled) = (address(0), false);
-            delete t.thresholds;
-        } else if (topic == ITaskMarket.ProfilePosted.selector) {
-            (t.thresholds,) = abi.decode(log.data, (uint64[3], bytes32));
-            t.profiled = true;
+            t.verifier = address(0);
+        } else if (topic == ITaskMarket.ProfileVoided.selector) {
+            t.verifier = address(0);
         } else if (topic == ITaskMarket.TaskAccepted.selector) {
-            (t.price, t.deadline) = abi.decode(log.data, (uint128, uint64));
+            (t.price, t.thresholds, t.deadline) = abi.decode(log.data, (uint128, uint64[3], uint64));
             (t.solver, t.status) = (_address(log.topics[2]), Status.Training);
         } else if (topic == ITaskMarket.ProgressPosted.selector) {
             (t.logSize, t.logRoot) = abi.decode(log.data, (uint64, bytes32));

@@ -16,6 +16,7 @@ contract EventsTest is MarketBase {
         bot = new EventReplay();
         _expectRebuilt();
         vm.assertEq(bot.game(), address(game));
+        vm.assertEq(bot.profiles(), address(profiles));
     }
 
     function test_to_an_accepted_task_with_failed_challenges() public {
@@ -78,6 +79,7 @@ contract EventsTest is MarketBase {
         _submit();
         _join(verifier);
         _profile();
+        _pass(10 minutes + 1);
         vm.prank(verifier);
         market.leaveAsVerifier(id);
         _expectRebuilt();

@@ -2,6 +2,8 @@
 pragma solidity 0.8.37;
 
 import {BlockBeacon} from "../../../contracts/market/BlockBeacon.sol";
+import {Portion, Rerun, Witness} from "../../../contracts/market/ProfileTypes.sol";
+import {Profiles} from "../../../contracts/market/Profiles.sol";
 import {TaskMarket} from "../../../contracts/market/TaskMarket.sol";
 import {Claim, Dispute, LogProof, Status, Task, Terms} from "../../../contracts/market/TaskTypes.sol";
 import {Base} from "../Base.sol";
@@ -16,9 +18,16 @@ abstract contract MarketBase is Base {
     bytes internal constant HEADER = "the header, which only the game reads";
     bytes internal constant PAYLOAD = "what the challenger opens, which only the game reads too";
 
+    uint32 internal constant PROFILED = 2;
+    uint32 internal constant RERUNS = 3;
+    uint32 internal constant MARGIN = 4;
+    uint32 internal constant WORST = 4;
+
     TaskMarket internal market;
+    Profiles internal profiles;
     BlockBeacon internal beacon;
     ToyGame internal game;
+    ToyGame internal profileGame;
     address internal submitter = account("submitter");
     address internal solver = account("solver");
     address internal verifier = account("verifier");
@@ -27,6 +36,8 @@ abstract contract MarketBase is Base {
     address internal treasury = account("treasury");
     bytes32[] internal log;
     bytes32 internal id;
+    // Kept: a call of sha256 between a prank and what it is for would take the prank.
+    bytes32 private _rerunPrograms;
 
     function setUp() public virtual {
         vm.roll(1_000);
@@ -34,7 +45,10 @@ abstract contract MarketBase is Base {
         beacon = new BlockBeacon();
         market = new TaskMarket(beacon, treasury);
         game = new ToyGame();
-        market.setGame(address(game));
+        profiles = new Profiles(market, treasury);
+        profileGame = new ToyGame();
+        profiles.setGame(address(profileGame));
+        market.setGame(address(game), address(profiles));
         address[5] memory accounts = [submitter, solver, verifier, nextVerifier, challenger];
         for (uint256 i = 0; i < accounts.length; ++i) {
             vm.deal(accounts[i], 1_000 ether);
@@ -43,6 +57,7 @@ abstract contract MarketBase is Base {
         for (uint256 i = 0; i <= _segments(); ++i) {
             log.push(keccak256(abi.encode("state", i)));
         }
+        _rerunPrograms = NaiveLog.root(_programs(), 0, RERUNS);
         id = market.computeTaskId(submitter, 0, _terms());
     }
 
@@ -55,6 +70,11 @@ abstract contract MarketBase is Base {
         s.constants = "constants";
         s.initialState = log[0];
         s.document = "document";
+        s.reruns = _rerunPrograms;
+        s.rerunCount = RERUNS;
+        s.profiled = PROFILED;
+        s.margin = MARGIN;
+        s.profileWindow = 10 minutes;
         s.steps = 10 * uint64(_segments());
         s.interval = 10;
         s.draws = 2;
@@ -67,6 +87,11 @@ abstract contract MarketBase is Base {
         s.verificationWindow = 30 minutes;
         s.challengeWindow = 20 minutes;
         s.clock = 10 minutes;
+    }
+
+    function _exact(Terms memory s) internal pure returns (Terms memory) {
+        (s.reruns, s.rerunCount, s.profiled, s.margin, s.profileWindow) = (0, 0, 0, 0, 0);
+        return s;
     }
 
     // One helper per stage; each takes the task there from the one before.
@@ -82,11 +107,18 @@ abstract contract MarketBase is Base {
     }
 
     function _profile() internal {
-        vm.prank(verifier);
-        market.postProfile(id, _thresholds(), "profile");
+        _profile(verifier);
     }
 
+    function _profile(address who) internal {
+        (Portion[] memory portions, bytes32 root, Witness[3] memory witnesses) = _measured();
+        vm.prank(who);
+        profiles.post(id, portions, root, witnesses, "profile");
+    }
+
+    /// @dev Its window passes before.
     function _accept() internal {
+        _pass(_terms().profileWindow + 1);
         vm.prank(solver);
         market.acceptTask{value: _terms().solverStake}(id, _price, _thresholds());
     }
@@ -161,6 +193,48 @@ abstract contract MarketBase is Base {
         return [THRESHOLD, 2 * THRESHOLD, 3 * THRESHOLD];
     }
 
+    /// @dev Hashes of the reordered programs.
+    function _programs() internal pure returns (bytes32[] memory programs) {
+        programs = new bytes32[](RERUNS);
+        for (uint256 j = 0; j < RERUNS; ++j) {
+            programs[j] = keccak256(abi.encode("program", j));
+        }
+    }
+
+    function _portions() internal pure returns (Portion[] memory portions) {
+        portions = new Portion[](PROFILED);
+        for (uint256 k = 0; k < PROFILED; ++k) {
+            portions[k].end = keccak256(abi.encode("portion", k));
+            portions[k].references = [uint256(1 << 64), 1 << 64, 1 << 64];
+        }
+    }
+
+    /// @dev Rerun `WORST` parts most, in all components.
+    function _rerun(uint256 index) internal pure returns (Rerun memory rerun) {
+        rerun.end = keccak256(abi.encode("rerun", index));
+        for (uint256 c = 0; c < 3; ++c) {
+            uint256 most = (c + 1) * THRESHOLD / MARGIN / MARGIN;
+            rerun.distances[c] = index > WORST ? most / 2 : most >> (WORST - index);
+        }
+    }
+
+    function _leaves() internal pure returns (bytes32[] memory leaves) {
+        leaves = new bytes32[](PROFILED * RERUNS);
+        for (uint256 i = 0; i < leaves.length; ++i) {
+            leaves[i] = keccak256(abi.encode(_rerun(i)));
+        }
+    }
+
+    function _witness(uint32 index) internal pure returns (Witness memory) {
+        return Witness(index, _rerun(index), NaiveLog.inclusionPath(_leaves(), index, 0, PROFILED * RERUNS));
+    }
+
+    /// @dev What an honest profile says.
+    function _measured() internal pure returns (Portion[] memory, bytes32 root, Witness[3] memory) {
+        Witness memory worst = _witness(WORST);
+        return (_portions(), NaiveLog.root(_leaves(), 0, PROFILED * RERUNS), [worst, worst, worst]);
+    }
+
     function _root(uint64 size) internal view returns (bytes32) {
         return NaiveLog.root(log, 0, size);
     }
@@ -228,5 +302,16 @@ abstract contract MarketBase is Base {
         uint256 credited = market.credits(submitter) + market.credits(solver) + market.credits(verifier)
             + market.credits(nextVerifier) + market.credits(challenger) + market.credits(treasury);
         vm.assertEq(address(market).balance, credited + _locked(id) + _lockedBonds());
+        _expectProfilesConserved();
+    }
+
+    /// @dev The bonds of disputes about profiles are in the other contract.
+    function _expectProfilesConserved() internal view {
+        uint256 owed = profiles.credits(submitter) + profiles.credits(solver) + profiles.credits(verifier)
+            + profiles.credits(nextVerifier) + profiles.credits(challenger) + profiles.credits(treasury);
+        for (uint256 number = 1; number <= profileGame.disputes(); ++number) {
+            if (!profiles.dispute(number).released) owed += profiles.dispute(number).bond;
+        }
+        vm.assertEq(address(profiles).balance, owed);
     }
 }

@@ -2,6 +2,8 @@
 pragma solidity 0.8.37;
 
 import {ITaskMarket} from "../../../contracts/market/ITaskMarket.sol";
+import {Ledger} from "../../../contracts/market/Ledger.sol";
+import {Opening, Portion, Profile} from "../../../contracts/market/ProfileTypes.sol";
 import {Claim, Dispute, LogProof, Outcome, Status, Task, Terms} from "../../../contracts/market/TaskTypes.sol";
 import {MarketBase} from "./MarketBase.sol";
 
@@ -11,6 +13,8 @@ contract MarketHandler is MarketBase {
     uint256 public withdrawn;
     uint256 public intrusions;
     uint256 public moot;
+    uint256 public mootProfiles;
+    uint256 public voidProfiles;
     uint32 public mostOpen;
     mapping(Status => uint256) public reached;
     mapping(Outcome => uint256) public ended;
@@ -19,6 +23,8 @@ contract MarketHandler is MarketBase {
     bytes32[] private _ids;
     mapping(uint256 number => uint256) private _bonds;
     mapping(uint256 number => bool) private _reported;
+    mapping(uint256 number => uint256) private _profileBonds;
+    mapping(uint256 number => bool) private _heard;
     uint256 private _atStake;
     uint256 private _now;
     uint256 private _block;
@@ -71,7 +77,7 @@ contract MarketHandler is MarketBase {
         if (_ids.length == 0) return;
         bytes32 taskId = _ids[which % _ids.length];
         address caller = _parties[who % _parties.length];
-        bytes[9] memory calls = [
+        bytes[10] memory calls = [
             abi.encodeCall(market.settle, (taskId)),
             abi.encodeCall(market.claimSolverDefault, (taskId)),
             abi.encodeCall(market.claimVerifierDefault, (taskId)),
@@ -80,6 +86,7 @@ contract MarketHandler is MarketBase {
             abi.encodeCall(market.draw, (taskId)),
             abi.encodeCall(market.onResolved, (1 + which % 8, what % 2 == 0)),
             abi.encodeCall(market.joinAsVerifier, (taskId)),
+            abi.encodeCall(market.voidProfile, (taskId, caller)),
             abi.encodeCall(market.acceptTask, (taskId, value, _thresholds()))
         ];
         Terms memory s = market.terms(taskId);
@@ -103,6 +110,22 @@ contract MarketHandler is MarketBase {
         game.report(number, choice % 3 > 0);
     }
 
+    /// @notice The game ends some dispute about a profile.
+    function hear(uint256 which, uint256 choice) public timed {
+        if (profileGame.disputes() == 0) return;
+        uint256 number = 1 + which % profileGame.disputes();
+        if (_heard[number]) return;
+        bytes32 taskId = profiles.dispute(number).taskId;
+        bool live = profiles.profile(taskId).number == profiles.dispute(number).profile
+            && profiles.profile(taskId).verifier != address(0);
+        if (!live) ++mootProfiles;
+        else if (choice % 3 == 0) ++voidProfiles;
+        _heard[number] = true;
+        _atStake -= _profileBonds[number];
+        _profileBonds[number] = 0;
+        profileGame.report(number, choice % 3 > 0);
+    }
+
     /// @notice Somebody asks for the bond of some dispute: it comes if the verdict is void, and only once.
     function release(uint256 which) external timed {
         if (game.disputes() == 0) return;
@@ -119,11 +142,14 @@ contract MarketHandler is MarketBase {
     /// @notice Somebody fetches what it is owed.
     function withdraw(uint256 who) external timed {
         address party = _parties[who % _parties.length];
-        uint256 credit = market.credits(party);
-        if (credit == 0) return;
-        vm.prank(party);
-        market.withdraw();
-        withdrawn += credit;
+        Ledger[2] memory ledgers = [Ledger(market), Ledger(profiles)];
+        for (uint256 i = 0; i < 2; ++i) {
+            uint256 credit = ledgers[i].credits(party);
+            if (credit == 0) continue;
+            vm.prank(party);
+            ledgers[i].withdraw();
+            withdrawn += credit;
+        }
     }
 
     /// @notice Time passes: seldom more than a window.
@@ -135,7 +161,7 @@ contract MarketHandler is MarketBase {
     function owed() external view returns (uint256 sum) {
         sum = _atStake;
         for (uint256 i = 0; i < _parties.length; ++i) {
-            sum += market.credits(_parties[i]);
+            sum += market.credits(_parties[i]) + profiles.credits(_parties[i]);
         }
         for (uint256 i = 0; i < _ids.length; ++i) {
             sum += _locked(_ids[i]);
@@ -143,22 +169,27 @@ contract MarketHandler is MarketBase {
     }
 
     function held() external view returns (uint256) {
-        return address(market).balance;
+        return address(market).balance + address(profiles).balance;
     }
 
     function _advanceOpen(Task memory t, uint256 choice) private {
         Terms memory s = market.terms(id);
-        if (choice % 16 == 15) {
+        bool contestable = _isContestable();
+        if (choice % 16 == 15 && !contestable) {
             vm.prank(submitter);
             market.cancelTask(id);
         } else if (t.verifier == address(0)) {
             _seat(choice);
-        } else if (choice % 16 == 14) {
+        } else if (choice % 16 == 14 && !contestable) {
             vm.prank(t.verifier);
             market.leaveAsVerifier(id);
-        } else if (!t.profiled) {
-            vm.prank(t.verifier);
-            market.postProfile(id, _thresholds(), "profile");
+        } else if (profiles.profile(id).verifier == address(0)) {
+            _profile(t.verifier);
+        } else if (_now <= profiles.profile(id).deadline) {
+            if (choice % 3 > 0) _doubt(t.verifier, choice);
+            else _skip(10 minutes);
+        } else if (profiles.profile(id).open > 0) {
+            hear(choice >> 8, choice);
         } else {
             // An intruder may sit in the verifier's seat with the solver's address; the submitter never does.
             address trainer = t.verifier == _parties[1] ? submitter : _parties[1];
@@ -166,6 +197,24 @@ contract MarketHandler is MarketBase {
             vm.prank(trainer);
             market.acceptTask{value: s.solverStake}(id, uint128(bound(choice, 0, t.fee - s.verifierFee)), _thresholds());
         }
+    }
+
+    function _isContestable() private view returns (bool) {
+        Profile memory p = profiles.profile(id);
+        return p.verifier != address(0) && (_now <= p.deadline || p.open > 0);
+    }
+
+    /// @dev Somebody challenges the profile, and pays a little too much now and then.
+    function _doubt(address seated, uint256 choice) private {
+        address doubter = _parties[(choice >> 8) % _parties.length];
+        if (doubter == seated) doubter = doubter == challenger ? submitter : challenger;
+        (uint256 bond, uint256 excess) = (profiles.bondOf(id), choice % 5);
+        _fund(doubter, bond + excess);
+        Portion[] memory portions = _portions();
+        vm.prank(doubter);
+        profiles.challengePortion{value: bond + excess}(id, portions, uint32(choice % 2), Opening(HEADER, PAYLOAD));
+        _profileBonds[profileGame.disputes()] = bond;
+        _atStake += bond;
     }
 
     function _advanceTraining(Task memory t, uint256 choice) private {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
+import {IProfiles} from "../../../contracts/market/IProfiles.sol";
 import {ITaskMarket} from "../../../contracts/market/ITaskMarket.sol";
 import {Status} from "../../../contracts/market/TaskTypes.sol";
 import {MarketBase} from "./MarketBase.sol";
@@ -27,6 +28,7 @@ contract SeatsTest is MarketBase {
         _submit();
         _join(verifier);
         _profile();
+        _pass(10 minutes + 1);
         vm.prank(verifier);
         vm.expectRevert(abi.encodeWithSelector(ITaskMarket.NotAllowed.selector, verifier));
         market.acceptTask{value: 5 ether}(id, _price, _thresholds());
@@ -50,6 +52,7 @@ contract SeatsTest is MarketBase {
         vm.stopPrank();
         _join(verifier);
         _profile();
+        _pass(10 minutes + 1);
         vm.prank(solver);
         vm.expectRevert(abi.encodeWithSelector(ITaskMarket.WrongPayment.selector, 5 ether + 1, 5 ether));
         market.acceptTask{value: 5 ether + 1}(id, _price, _thresholds());
@@ -66,21 +69,24 @@ contract SeatsTest is MarketBase {
         _submit();
         _join(verifier);
         _profile();
+        _pass(10 minutes + 1);
         vm.prank(challenger);
         vm.expectRevert(abi.encodeWithSelector(ITaskMarket.NotAllowed.selector, challenger));
         market.leaveAsVerifier(id);
         vm.prank(verifier);
         market.leaveAsVerifier(id);
         vm.assertEq(market.credits(verifier), 3 ether);
-        vm.assertFalse(market.task(id).profiled);
         _expectConserved();
         vm.prank(solver);
-        vm.expectRevert(ITaskMarket.ProfileMismatch.selector);
+        vm.expectRevert(ITaskMarket.NoVerifier.selector);
+        market.acceptTask{value: 5 ether}(id, _price, _thresholds());
+        _join(nextVerifier);
+        vm.prank(solver);
+        vm.expectRevert(abi.encodeWithSelector(IProfiles.NoProfile.selector, id));
         market.acceptTask{value: 5 ether}(id, _price, _thresholds());
         vm.prank(solver);
-        vm.expectRevert(ITaskMarket.ProfileMismatch.selector);
+        vm.expectRevert(abi.encodeWithSelector(IProfiles.NoProfile.selector, id));
         market.acceptTask{value: 5 ether}(id, _price, [uint64(0), 0, 0]);
-        _join(nextVerifier);
         vm.prank(verifier);
         vm.expectRevert(abi.encodeWithSelector(ITaskMarket.NotAllowed.selector, verifier));
         market.leaveAsVerifier(id);
@@ -100,27 +106,11 @@ contract SeatsTest is MarketBase {
         market.leaveAsVerifier(id);
     }
 
-    function test_the_profile_is_posted_once_by_the_verifier() public {
-        _submit();
-        _join(verifier);
-        vm.prank(submitter);
-        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.NotAllowed.selector, submitter));
-        market.postProfile(id, _thresholds(), "profile");
-        vm.prank(verifier);
-        vm.expectRevert(ITaskMarket.ZeroHash.selector);
-        market.postProfile(id, _thresholds(), 0);
-        vm.expectEmit(address(market));
-        emit ITaskMarket.ProfilePosted(id, verifier, _thresholds(), "profile");
-        _profile();
-        vm.prank(verifier);
-        vm.expectRevert(ITaskMarket.ProfileAlreadyPosted.selector);
-        market.postProfile(id, [uint64(0), 0, 0], "another");
-    }
-
     function test_a_solver_is_bound_by_the_profile_that_it_saw() public {
         _submit();
         _join(verifier);
         _profile();
+        _pass(10 minutes + 1);
         for (uint256 c = 0; c < 3; ++c) {
             uint64[3] memory other = _thresholds();
             other[c] -= 1;
@@ -133,22 +123,11 @@ contract SeatsTest is MarketBase {
         vm.assertEq(market.task(id).deadline, block.timestamp + 1 hours);
     }
 
-    function test_zero_thresholds_need_a_profile_too() public {
-        _submit();
-        _join(verifier);
-        vm.prank(solver);
-        vm.expectRevert(ITaskMarket.ProfileMismatch.selector);
-        market.acceptTask{value: 5 ether}(id, _price, [uint64(0), 0, 0]);
-        vm.prank(verifier);
-        market.postProfile(id, [uint64(0), 0, 0], "exact mode");
-        vm.prank(solver);
-        market.acceptTask{value: 5 ether}(id, _price, [uint64(0), 0, 0]);
-    }
-
     function test_the_price_fits_the_escrow() public {
         _submit();
         _join(verifier);
         _profile();
+        _pass(10 minutes + 1);
         vm.startPrank(solver);
         vm.expectRevert(abi.encodeWithSelector(ITaskMarket.PriceTooHigh.selector, 8 ether));
         market.acceptTask{value: 5 ether}(id, 8 ether + 1, _thresholds());

@@ -100,6 +100,7 @@ contract SettlementTableTest is MarketBase {
         _submit();
         _join(verifier);
         _profile();
+        _pass(10 minutes + 1);
         vm.prank(submitter);
         market.cancelTask(id);
         _expectClosed(Outcome.Cancelled);

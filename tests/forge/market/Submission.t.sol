@@ -74,6 +74,60 @@ contract SubmissionTest is MarketBase {
         _expectValid(s);
     }
 
+    function test_a_profile_has_bounds_and_exact_mode_has_none() public {
+        Terms memory s = _terms();
+        s.margin = 1 << 16;
+        _expectInvalid(s, "margin");
+        s.margin = (1 << 16) - 1;
+        _expectValid(s);
+        s.reruns = 0;
+        _expectInvalid(s, "reruns");
+        s = _terms();
+        uint32[3] memory wrong = [uint32(0), (1 << 16) + 1, type(uint32).max];
+        for (uint256 i = 0; i < wrong.length; ++i) {
+            s.rerunCount = wrong[i];
+            _expectInvalid(s, "rerunCount");
+        }
+        s.rerunCount = 1 << 16;
+        _expectValid(s);
+        wrong = [uint32(0), _segments() + 1, type(uint32).max];
+        for (uint256 i = 0; i < wrong.length; ++i) {
+            s.profiled = wrong[i];
+            _expectInvalid(s, "profiled");
+        }
+        s.profiled = _segments();
+        _expectValid(s);
+        (s.steps, s.profiled) = (400, 17);
+        _expectInvalid(s, "profiled");
+        s.profiled = 16;
+        _expectValid(s);
+        wrong = [uint32(0), 59, 90 days + 1];
+        for (uint256 i = 0; i < wrong.length; ++i) {
+            s.profileWindow = wrong[i];
+            _expectInvalid(s, "profileWindow");
+        }
+        s.profileWindow = 60;
+        _expectValid(s);
+        s.profileWindow = 90 days;
+        _expectValid(s);
+    }
+
+    function test_exact_mode_has_no_profile() public {
+        Terms memory s = _exact(_terms());
+        _expectValid(s);
+        s.reruns = "reruns";
+        _expectInvalid(s, "reruns");
+        s = _exact(s);
+        s.rerunCount = 1;
+        _expectInvalid(s, "rerunCount");
+        s = _exact(s);
+        s.profiled = 1;
+        _expectInvalid(s, "profiled");
+        s = _exact(s);
+        s.profileWindow = 60;
+        _expectInvalid(s, "profileWindow");
+    }
+
     function test_work_and_stakes_are_there() public {
         Terms memory s = _terms();
         s.workUnits = 0;
@@ -207,13 +261,16 @@ contract SubmissionTest is MarketBase {
         fresh.submitTask{value: _fee}(s);
         vm.prank(submitter);
         vm.expectRevert(abi.encodeWithSelector(ITaskMarket.NotAllowed.selector, submitter));
-        fresh.setGame(address(game));
+        fresh.setGame(address(game), address(profiles));
         vm.expectRevert(ITaskMarket.GameNotSet.selector);
-        fresh.setGame(treasury);
-        fresh.setGame(address(game));
+        fresh.setGame(treasury, address(profiles));
+        vm.expectRevert(ITaskMarket.GameNotSet.selector);
+        fresh.setGame(address(game), treasury);
+        fresh.setGame(address(game), address(profiles));
         vm.assertEq(address(fresh.game()), address(game));
+        vm.assertEq(address(fresh.profiles()), address(profiles));
         vm.expectRevert(ITaskMarket.GameAlreadySet.selector);
-        fresh.setGame(address(game));
+        fresh.setGame(address(game), address(profiles));
     }
 
     function test_the_treasury_is_somebody() public {

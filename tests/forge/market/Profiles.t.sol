@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity 0.8.37;
+
+import {StartParams} from "../../../contracts/interfaces/IDisputeGame.sol";
+import {IProfiles} from "../../../contracts/market/IProfiles.sol";
+import {ITaskMarket} from "../../../contracts/market/ITaskMarket.sol";
+import {
+    Charge,
+    Opening,
+    Portion,
+    Profile,
+    ProfileDispute,
+    Reordered,
+    Witness
+} from "../../../contracts/market/ProfileTypes.sol";
+import {Profiles} from "../../../contracts/market/Profiles.sol";
+import {Status} from "../../../contracts/market/TaskTypes.sol";
+import {ProfileBase} from "./ProfileBase.sol";
+
+/// @notice A profile from its post to its end, verb by verb: stake 3, bonds 1, 1.5, 1.5, ...
+contract ProfilesTest is ProfileBase {
+    function test_the_chain_computes_the_thresholds() public view {
+        Profile memory p = profiles.profile(id);
+        for (uint256 c = 0; c < 3; ++c) {
+            vm.assertEq(p.thresholds[c], _thresholds()[c]);
+        }
+        vm.assertEq(p.verifier, verifier);
+        vm.assertEq(p.deadline, block.timestamp + 10 minutes);
+        vm.assertTrue(p.number == 1 && p.challenges == 0 && p.open == 0);
+    }
+
+    function test_what_is_posted_is_in_the_event() public {
+        (Portion[] memory portions, bytes32 root, Witness[3] memory witnesses) = _measured();
+        id = market.computeTaskId(submitter, 1, _terms());
+        _submit();
+        _join(verifier);
+        uint64 deadline = uint64(block.timestamp) + 10 minutes;
+        vm.expectEmit(address(profiles));
+        emit IProfiles.ProfilePosted(id, 1, verifier, portions, root, witnesses, _thresholds(), "profile", deadline);
+        _profile();
+    }
+
+    function test_only_the_seated_verifier_of_an_open_task_posts_and_only_once() public {
+        (Portion[] memory portions, bytes32 root, Witness[3] memory witnesses) = _measured();
+        vm.prank(verifier);
+        vm.expectRevert(IProfiles.ProfileAlreadyPosted.selector);
+        profiles.post(id, portions, root, witnesses, "profile");
+        vm.prank(nextVerifier);
+        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.NotAllowed.selector, nextVerifier));
+        profiles.post(id, portions, root, witnesses, "profile");
+        _accept();
+        vm.prank(verifier);
+        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.WrongStatus.selector, id, uint8(Status.Training)));
+        profiles.post(id, portions, root, witnesses, "profile");
+        vm.prank(verifier);
+        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.WrongStatus.selector, bytes32(0), uint8(Status.None)));
+        profiles.post(0, portions, root, witnesses, "profile");
+    }
+
+    function test_what_nobody_could_dispute_is_not_posted() public {
+        _fresh();
+        (Portion[] memory portions, bytes32 root, Witness[3] memory witnesses) = _measured();
+        _expectRefused(portions, 0, witnesses, "profile", abi.encodeWithSelector(ITaskMarket.ZeroHash.selector));
+        _expectRefused(portions, root, witnesses, 0, abi.encodeWithSelector(ITaskMarket.ZeroHash.selector));
+        portions[1].end = 0;
+        _expectRefused(portions, root, witnesses, "profile", abi.encodeWithSelector(ITaskMarket.ZeroHash.selector));
+        portions = _portions();
+        for (uint256 c = 0; c < 3; ++c) {
+            (,, witnesses) = _measured();
+            witnesses[c] = _witness(WORST);
+            witnesses[c].rerun.end = 0;
+            _expectRefused(portions, root, witnesses, "profile", abi.encodeWithSelector(ITaskMarket.ZeroHash.selector));
+        }
+        (,, witnesses) = _measured();
+        bytes memory reason = abi.encodeWithSelector(IProfiles.WrongPortionCount.selector, 2);
+        _expectRefused(new Portion[](0), root, witnesses, "profile", reason);
+        _expectRefused(new Portion[](1), root, witnesses, "profile", reason);
+        _expectRefused(new Portion[](3), root, witnesses, "profile", reason);
+    }
+
+    function test_a_witness_is_in_the_root_at_its_index() public {
+        _fresh();
+        (Portion[] memory portions, bytes32 root, Witness[3] memory witnesses) = _measured();
+        for (uint256 c = 0; c < 3; ++c) {
+            (,, witnesses) = _measured();
+            witnesses[c] = _witness(WORST);
+            witnesses[c].index = 5;
+            _expectRefused(
+                portions, root, witnesses, "profile", abi.encodeWithSelector(IProfiles.NotInReruns.selector, 5)
+            );
+            witnesses[c].index = 6;
+            _expectRefused(
+                portions, root, witnesses, "profile", abi.encodeWithSelector(IProfiles.NotInReruns.selector, 6)
+            );
+            witnesses[c].index = WORST;
+            witnesses[c].rerun.distances[c] += 1;
+            _expectRefused(
+                portions, root, witnesses, "profile", abi.encodeWithSelector(IProfiles.NotInReruns.selector, WORST)
+            );
+        }
+    }
+
+    function test_a_witness_without_a_ratio_makes_no_profile() public {
+        _fresh();
+        (Portion[] memory portions, bytes32 root, Witness[3] memory witnesses) = _measured();
+        for (uint8 c = 0; c < 3; ++c) {
+            portions = _portions();
+            portions[1].references[c] = 1 << 160;
+            bytes memory reason = abi.encodeWithSelector(IProfiles.NoThreshold.selector, c + 1);
+            _expectRefused(portions, root, witnesses, "profile", reason);
+        }
+    }
+
+    function test_a_solver_waits_for_the_window_and_for_every_dispute() public {
+        uint64 deadline = profiles.profile(id).deadline;
+        _pass(10 minutes);
+        _expectAcceptRefused(abi.encodeWithSelector(IProfiles.Contestable.selector, deadline));
+        _chargePortion(challenger);
+        _chargePortion(solver);
+        _pass(1_000 days);
+        _expectAcceptRefused(abi.encodeWithSelector(ITaskMarket.DisputesOpen.selector, 2));
+        profileGame.report(1, true);
+        _expectAcceptRefused(abi.encodeWithSelector(ITaskMarket.DisputesOpen.selector, 1));
+        profileGame.report(2, true);
+        _accept();
+        vm.assertEq(market.task(id).thresholds[2], 3 * THRESHOLD);
+        _expectConserved();
+    }
+
+    function test_a_portion_is_replayed_from_the_one_before() public {
+        _chargePortion(challenger);
+        StartParams memory params = _started();
+        vm.assertTrue(params.asserter == verifier && params.challenger == challenger);
+        vm.assertTrue(params.kind == 1 && params.component == 0 && params.clock == 10 minutes);
+        vm.assertTrue(params.program == "program" && params.constants == "constants");
+        vm.assertTrue(params.firstStep == 10 && params.steps == 10);
+        vm.assertTrue(params.start == _portions()[0].end && params.end == _portions()[1].end);
+        vm.assertTrue(params.x == 0 && params.y == 0 && params.sum == 0);
+        vm.assertEq(profileGame.header(), HEADER);
+        vm.assertEq(profileGame.payload(), PAYLOAD);
+        vm.prank(challenger);
+        profiles.challengePortion{value: 1.5 ether}(id, _portions(), 0, _opening());
+        params = _started();
+        vm.assertTrue(params.start == log[0] && params.end == _portions()[0].end && params.firstStep == 0);
+    }
+
+    function test_a_rerun_is_replayed_with_the_program_of_the_terms() public {
+        for (uint32 index = 0; index < 6; ++index) {
+            vm.expectEmit(address(profiles));
+            emit IProfiles.ProfileChallenged(id, 1, challenger, index + 1, Charge.Rerun, index, 0, _bond());
+            _chargeRerun(index);
+            StartParams memory params = _started();
+            vm.assertTrue(params.kind == 1 && params.program == _programs()[index % 3]);
+            vm.assertTrue(params.constants == "constants" && params.clock == 10 minutes);
+            vm.assertTrue(params.firstStep == index / 3 * 10 && params.steps == 10);
+            vm.assertTrue(params.start == (index < 3 ? log[0] : _portions()[0].end));
+            vm.assertTrue(params.end == _rerun(index).end);
+        }
+    }
+
+    function test_a_distance_lies_between_a_portion_and_a_rerun() public {
+        for (uint8 c = 1; c <= 3; ++c) {
+            _chargeDistance(c + 1, c);
+            StartParams memory params = _started();
+            vm.assertTrue(params.kind == 2 && params.component == c && params.program == "program");
+            vm.assertTrue(params.x == _portions()[(c + 1) / 3].end && params.y == _rerun(c + 1).end);
+            vm.assertTrue(params.sum == _rerun(c + 1).distances[c - 1] && params.clock == 10 minutes);
+        }
+    }
+
+    function test_a_reference_lies_between_a_portion_and_its_start() public {
+        for (uint32 k = 0; k < 2; ++k) {
+            for (uint8 c = 1; c <= 3; ++c) {
+                _chargeReference(k, c);
+                StartParams memory params = _started();
+                vm.assertTrue(params.kind == 3 && params.component == c && params.program == "program");
+                vm.assertTrue(params.x == _portions()[k].end);
+                vm.assertTrue(params.y == (k == 0 ? log[0] : _portions()[0].end));
+                vm.assertTrue(params.sum == 1 << 64 && params.clock == 10 minutes);
+            }
+        }
+    }
+
+    function test_there_is_no_other_portion_and_no_other_component() public {
+        bytes memory reason = abi.encodeWithSelector(IProfiles.InvalidCharge.selector, 2, 1);
+        vm.startPrank(challenger);
+        vm.expectRevert(reason);
+        profiles.challengePortion{value: 1 ether}(id, _portions(), 2, _opening());
+        vm.expectRevert(reason);
+        profiles.challengeReference{value: 1 ether}(id, _portions(), 2, 1, _opening());
+        Witness memory first = _witness(0);
+        for (uint8 c = 0; c < 8; c += 4) {
+            reason = abi.encodeWithSelector(IProfiles.InvalidCharge.selector, 0, c);
+            vm.expectRevert(reason);
+            profiles.challengeReference{value: 1 ether}(id, _portions(), 0, c, _opening());
+            vm.expectRevert(reason);
+            profiles.challengeDistance{value: 1 ether}(id, _portions(), first, c, _opening());
+            vm.expectRevert(reason);
+            profiles.convict(id, _portions(), first, c);
+        }
+    }
+
+    function test_a_challenge_names_the_portions_the_rerun_and_the_program() public {
+        Portion[] memory other = _portions();
+        other[0].references[2] += 1;
+        (Witness memory rerun, Reordered memory reordered) = (_witness(4), _reordered(1));
+        vm.startPrank(challenger);
+        vm.expectRevert(IProfiles.WrongPortions.selector);
+        profiles.challengePortion{value: 1 ether}(id, other, 0, _opening());
+        vm.expectRevert(IProfiles.WrongPortions.selector);
+        profiles.challengeRerun{value: 1 ether}(id, other, rerun, reordered, _opening());
+        vm.expectRevert(IProfiles.WrongPortions.selector);
+        profiles.challengeDistance{value: 1 ether}(id, other, rerun, 1, _opening());
+        vm.expectRevert(IProfiles.WrongPortions.selector);
+        profiles.challengeReference{value: 1 ether}(id, other, 0, 1, _opening());
+        vm.expectRevert(IProfiles.WrongPortions.selector);
+        profiles.convict(id, other, rerun, 1);
+        rerun.index = 3;
+        vm.expectRevert(abi.encodeWithSelector(IProfiles.NotInReruns.selector, 3));
+        profiles.challengeRerun{value: 1 ether}(id, _portions(), rerun, reordered, _opening());
+        vm.expectRevert(abi.encodeWithSelector(IProfiles.NotInReruns.selector, 3));
+        profiles.challengeDistance{value: 1 ether}(id, _portions(), rerun, 1, _opening());
+        vm.expectRevert(abi.encodeWithSelector(IProfiles.NotInReruns.selector, 3));
+        profiles.convict(id, _portions(), rerun, 1);
+        rerun.index = 4;
+        for (uint256 j = 0; j < 3; j += 2) {
+            reordered = _reordered(j);
+            vm.expectRevert(abi.encodeWithSelector(IProfiles.NotInPrograms.selector, 1));
+            profiles.challengeRerun{value: 1 ether}(id, _portions(), rerun, reordered, _opening());
+        }
+        reordered = _reordered(1);
+        reordered.program = "program";
+        vm.expectRevert(abi.encodeWithSelector(IProfiles.NotInPrograms.selector, 1));
+        profiles.challengeRerun{value: 1 ether}(id, _portions(), rerun, reordered, _opening());
+    }
+
+    function test_a_challenge_comes_within_the_window_and_not_from_the_verifier() public {
+        Portion[] memory portions = _portions();
+        vm.prank(verifier);
+        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.NotAllowed.selector, verifier));
+        profiles.challengePortion{value: 1 ether}(id, portions, 0, _opening());
+        uint64 deadline = profiles.profile(id).deadline;
+        _pass(10 minutes);
+        _chargePortion(submitter);
+        _pass(1);
+        vm.prank(challenger);
+        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.DeadlinePassed.selector, deadline));
+        profiles.challengePortion{value: 2 ether}(id, portions, 0, _opening());
+        vm.prank(challenger);
+        vm.expectRevert(abi.encodeWithSelector(IProfiles.NoProfile.selector, bytes32(0)));
+        profiles.challengePortion{value: 2 ether}(0, portions, 0, _opening());
+    }
+
+    function test_bonds_grow_and_what_is_paid_too_much_comes_back() public {
+        vm.prank(challenger);
+        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.WrongPayment.selector, 1 ether - 1, 1 ether));
+        profiles.challengePortion{value: 1 ether - 1}(id, _portions(), 0, _opening());
+        vm.prank(challenger);
+        profiles.challengePortion{value: 1.5 ether}(id, _portions(), 0, _opening());
+        vm.assertEq(profiles.credits(challenger), 0.5 ether);
+        vm.assertEq(_bond(), 1.5 ether);
+        ProfileDispute memory d = profiles.dispute(1);
+        vm.assertTrue(d.taskId == id && d.challenger == challenger && d.profile == 1 && !d.released);
+        vm.assertEq(d.bond, 1 ether);
+        _chargePortion(solver);
+        vm.assertEq(profiles.dispute(2).bond, 1.5 ether);
+        vm.assertTrue(profiles.profile(id).challenges == 2 && profiles.profile(id).open == 2);
+        _expectConserved();
+    }
+
+    function test_who_challenges_without_a_ground_loses_its_bond() public {
+        _chargePortion(challenger);
+        vm.expectEmit(address(profiles));
+        emit IProfiles.ProfileDisputeResolved(id, 1, 1, true);
+        profileGame.finish(true);
+        vm.assertEq(profiles.credits(verifier), 0.5 ether);
+        vm.assertEq(profiles.credits(treasury), 0.5 ether);
+        vm.assertEq(profiles.profile(id).open, 0);
+        _expectConserved();
+    }
+
+    function test_who_is_right_takes_half_of_the_stake_and_the_task_is_profiled_anew() public {
+        _chargePortion(challenger);
+        vm.expectEmit(address(profiles));
+        emit IProfiles.ProfileGone(id, 1);
+        vm.expectEmit(address(market));
+        emit ITaskMarket.ProfileVoided(id, verifier, challenger);
+        profileGame.finish(false);
+        _expectVoid(challenger, 1 ether);
+        _expectStatus(Status.Open);
+        _join(nextVerifier);
+        _profile(nextVerifier);
+        vm.assertEq(profiles.profile(id).number, 2);
+        verifier = nextVerifier;
+        _accept();
+        _expectStatus(Status.Training);
+    }
+
+    function test_an_understated_threshold_convicts_at_once() public {
+        Witness memory hidden = _understate();
+        vm.prank(challenger);
+        vm.expectRevert(abi.encodeWithSelector(IProfiles.NotUnderstated.selector, THRESHOLD));
+        profiles.convict(id, _portions(), hidden, 1);
+        vm.expectEmit(address(profiles));
+        emit IProfiles.ProfileUnderstated(id, 1, 0, 2);
+        vm.prank(challenger);
+        profiles.convict(id, _portions(), hidden, 2);
+        vm.assertEq(market.credits(challenger), 1.5 ether);
+        vm.assertEq(market.task(id).verifier, address(0));
+        vm.prank(challenger);
+        vm.expectRevert(abi.encodeWithSelector(IProfiles.NoProfile.selector, id));
+        profiles.convict(id, _portions(), hidden, 2);
+    }
+
+    function test_equal_ratios_and_lower_ones_convict_nobody() public {
+        for (uint32 index = 0; index < 6; ++index) {
+            Witness memory rerun = _witness(index);
+            for (uint8 c = 1; c <= 3; ++c) {
+                vm.prank(challenger);
+                vm.expectRevert(abi.encodeWithSelector(IProfiles.NotUnderstated.selector, _thresholds()[c - 1]));
+                profiles.convict(id, _portions(), rerun, c);
+            }
+        }
+    }
+
+    function test_the_game_is_named_once() public {
+        Profiles fresh = new Profiles(market, treasury);
+        vm.prank(solver);
+        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.NotAllowed.selector, solver));
+        fresh.setGame(address(profileGame));
+        vm.expectRevert(IProfiles.GameNotSet.selector);
+        fresh.setGame(treasury);
+        (Portion[] memory portions, bytes32 root, Witness[3] memory witnesses) = _measured();
+        vm.prank(verifier);
+        vm.expectRevert(IProfiles.GameNotSet.selector);
+        fresh.post(id, portions, root, witnesses, "profile");
+        fresh.setGame(address(profileGame));
+        vm.expectRevert(IProfiles.GameAlreadySet.selector);
+        fresh.setGame(address(profileGame));
+        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.NotAllowed.selector, address(0)));
+        new Profiles(market, address(0));
+    }
+
+    function _fresh() private {
+        id = market.computeTaskId(submitter, 1, _terms());
+        _submit();
+        _join(verifier);
+    }
+
+    function _expectRefused(
+        Portion[] memory portions,
+        bytes32 root,
+        Witness[3] memory witnesses,
+        bytes32 digest,
+        bytes memory reason
+    ) private {
+        vm.prank(verifier);
+        vm.expectRevert(reason);
+        profiles.post(id, portions, root, witnesses, digest);
+    }
+
+    function _expectAcceptRefused(bytes memory reason) private {
+        vm.prank(solver);
+        vm.expectRevert(reason);
+        market.acceptTask{value: 5 ether}(id, _price, _thresholds());
+    }
+}
