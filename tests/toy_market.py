@@ -22,6 +22,7 @@ from pol.dispute.players import Player
 from pol.dispute.position import Kind
 from pol.execution.reference import ReferenceExecutor
 from pol.verification.distance import component_distances
+from pol.verification.profile_claim import EXACT
 from pol.verification.verdict import Claim
 
 INTERVAL, SEGMENTS = 20, 2
@@ -86,12 +87,13 @@ def segment_traces() -> list[SegmentTrace]:
 
 
 def terms_of(trace: SegmentTrace, steps: int = INTERVAL * SEGMENTS) -> Terms:
-    """Terms of the toy task: every segment that is drawn is one of two."""
+    """Terms of the toy task: every segment that is drawn is one of two, and the training is exact."""
     return Terms(
         program=program_hash(trace.program),
         constants=constants_root(trace.program.constants, trace.constants),
         initial_state=trace.state_root(0),
         document=b"\x01" * 32,
+        reruns=bytes(32),
         steps=steps,
         interval=INTERVAL,
         draws=1,
@@ -100,6 +102,10 @@ def terms_of(trace: SegmentTrace, steps: int = INTERVAL * SEGMENTS) -> Terms:
         verifier_stake=2 * ETHER,
         bond=ETHER,
         verifier_fee=ETHER // 10,
+        rerun_count=0,
+        profiled=0,
+        margin=0,
+        profile_window=0,
         training_window=86400,
         verification_window=86400,
         challenge_window=86400,
@@ -116,9 +122,7 @@ def at_verdict(connection: Connection, lie: object = None) -> ToyMarket:
     roots = [traces[0].state_root(0), traces[0].state_root(INTERVAL), traces[1].state_root(2 * INTERVAL)]
     task_id = market.submit(parties["submitter"], terms_of(traces[0]), ETHER)
     market.join_as_verifier(parties["verifier"], task_id)
-    thresholds = (1 << 24, 0, 1 << 24)
-    market.post_profile(parties["verifier"], task_id, thresholds, b"\x02" * 32)
-    market.accept(parties["solver"], task_id, ETHER // 2, thresholds)
+    market.accept(parties["solver"], task_id, ETHER // 2, EXACT)
     log = CheckpointLog(roots[:2])
     market.post_progress(parties["solver"], task_id, 2, log.root(), [])
     log.append(roots[2])

@@ -13,6 +13,7 @@ from pol.chain.beacon import DRAND_DELAY, Beacon, BeaconKind
 from pol.chain.connection import Connection
 from pol.chain.game import DisputeGame
 from pol.chain.market import TaskMarket
+from pol.chain.profiles import Profiles
 from pol.chain.wallet import Wallet
 from pol.dispute.position import HASH_BITS
 from pol.errors import OperationalError, ProtocolError
@@ -28,6 +29,8 @@ class Deployment:
     one_step: ChecksumAddress
     starts: ChecksumAddress
     game: ChecksumAddress
+    profiles: ChecksumAddress
+    profile_game: ChecksumAddress
     treasury: ChecksumAddress
     block: int
     """The first of the contracts was deployed in this block: no event is older."""
@@ -54,15 +57,12 @@ class Deployment:
             raise ProtocolError(f"not a deployment document: {error}") from error
 
     def contracts(self, connection: Connection) -> tuple[TaskMarket, DisputeGame]:
-        """The two contracts that roles talk to.
+        """The market, and the game of the verdicts.
 
         Raises:
             OperationalError: the connection leads to another chain.
         """
-        if connection.chain_id != self.chain_id:
-            raise OperationalError(
-                f"{connection.name} is chain {connection.chain_id}, the contracts are on {self.chain_id}"
-            )
+        self._require_chain(connection)
         market, game = TaskMarket(connection, self.market), DisputeGame(connection, self.game)
         market.log.start_at(self.block)
         game.log.start_at(self.block)
@@ -71,6 +71,24 @@ class Deployment:
     def beacon_on(self, connection: Connection) -> Beacon:
         """The beacon that the market draws by."""
         return Beacon(connection, self.beacon, self.beacon_kind)
+
+    def profile_contracts(self, connection: Connection) -> tuple[Profiles, DisputeGame]:
+        """The profiles, and their game.
+
+        Raises:
+            OperationalError: the connection leads to another chain.
+        """
+        self._require_chain(connection)
+        profiles, game = Profiles(connection, self.profiles), DisputeGame(connection, self.profile_game)
+        profiles.log.start_at(self.block)
+        game.log.start_at(self.block)
+        return profiles, game
+
+    def _require_chain(self, connection: Connection) -> None:
+        if connection.chain_id != self.chain_id:
+            raise OperationalError(
+                f"{connection.name} is chain {connection.chain_id}, the contracts are on {self.chain_id}"
+            )
 
 
 @dataclass(frozen=True)
@@ -111,11 +129,26 @@ def deploy(
     market = deploy_contract(wallet, "TaskMarket", beacon, treasury)
     one_step = deploy_contract(wallet, "OneStep")
     starts = deploy_contract(wallet, "Starts")
-    graces = (rules.replay_grace, rules.move_grace)
-    game = deploy_contract(wallet, "DisputeGame", market, one_step, starts, rules.bits, *graces)
-    binding = TaskMarket(wallet.connection, market)
-    wallet.send(binding.function("setGame", game))
-    return Deployment(wallet.connection.chain_id, beacon, market, one_step, starts, game, treasury, block, beacon_kind)
+    profiles = deploy_contract(wallet, "Profiles", market, treasury)
+    # A game has one resolver, so the disputes about profiles have a game of their own.
+    arguments = (one_step, starts, rules.bits, rules.replay_grace, rules.move_grace)
+    game = deploy_contract(wallet, "DisputeGame", market, *arguments)
+    profile_game = deploy_contract(wallet, "DisputeGame", profiles, *arguments)
+    wallet.send(Profiles(wallet.connection, profiles).function("setGame", profile_game))
+    wallet.send(TaskMarket(wallet.connection, market).function("setGame", game, profiles))
+    return Deployment(
+        chain_id=wallet.connection.chain_id,
+        beacon=beacon,
+        market=market,
+        one_step=one_step,
+        starts=starts,
+        game=game,
+        profiles=profiles,
+        profile_game=profile_game,
+        treasury=treasury,
+        block=block,
+        beacon_kind=beacon_kind,
+    )
 
 
 def deploy_contract(wallet: Wallet, name: str, *arguments: str | int) -> ChecksumAddress:

@@ -48,6 +48,7 @@ class Terms:
     constants: bytes
     initial_state: bytes
     document: bytes
+    reruns: bytes
     steps: int
     interval: int
     draws: int
@@ -56,10 +57,19 @@ class Terms:
     verifier_stake: int
     bond: int
     verifier_fee: int
+    rerun_count: int
+    profiled: int
+    margin: int
+    profile_window: int
     training_window: int
     verification_window: int
     challenge_window: int
     clock: int
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the training has to be canonical, bit for bit; there is no profile then."""
+        return self.margin == 0
 
 
 @dataclass(frozen=True)
@@ -69,7 +79,6 @@ class Task:
     submitter: ChecksumAddress
     status: Status
     outcome: TaskOutcome
-    profiled: bool
     accepted: bool
     verdicts: int
     verifier: ChecksumAddress
@@ -108,7 +117,7 @@ class TaskMarket(Binding):
     def task(self, task_id: bytes) -> Task:
         """The state of a task."""
         fields = list(self.read("task", task_id))
-        fields[1], fields[2], fields[15] = Status(fields[1]), TaskOutcome(fields[2]), tuple(fields[15])
+        fields[1], fields[2], fields[14] = Status(fields[1]), TaskOutcome(fields[2]), tuple(fields[14])
         return Task(*fields)
 
     def terms(self, task_id: bytes) -> Terms:
@@ -132,10 +141,6 @@ class TaskMarket(Binding):
     def leave_as_verifier(self, wallet: Wallet, task_id: bytes) -> TxReceipt:
         """Give the seat of an open task back and take the stake."""
         return wallet.send(self.function("leaveAsVerifier", task_id))
-
-    def post_profile(self, wallet: Wallet, task_id: bytes, thresholds: Sequence[int], digest: bytes) -> TxReceipt:
-        """State the thresholds and the content address of the evidence for them."""
-        return wallet.send(self.function("postProfile", task_id, list(thresholds), digest))
 
     def accept(self, wallet: Wallet, task_id: bytes, price: int, thresholds: Sequence[int]) -> TxReceipt:
         """Become the solver for ``price`` under these thresholds."""

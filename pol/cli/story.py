@@ -46,7 +46,7 @@ MODEL = "MLP 64-64-10 on the UCI handwritten digits, cross-entropy"
 OPTIMIZER = "torch.optim.SGD(lr=0.05, momentum=0.9)"
 TEST_FUNDS = 100 * ETHER
 LIVE_WINDOW, LIVE_CLOCK = 60, 600
-"""Seconds of a challenge window and of a clock on a chain whose time can't be moved."""
+"""Seconds of a profile or challenge window and of a clock on a chain whose time can't be moved."""
 LIVE_PRICE, LIVE_GAS = 1000, 30_000_000
 """Wei per work unit, and gas that every party can pay for, on a chain whose money isn't free."""
 
@@ -115,7 +115,7 @@ class Story:
             self._offer = Offer(digits.STEPS, digits.INTERVAL)
             self._purse = Purse(seed, TEST_FUNDS, funder_key)
         else:
-            windows = {"challenge_window": LIVE_WINDOW, "clock": LIVE_CLOCK}
+            windows = {"profile_window": LIVE_WINDOW, "challenge_window": LIVE_WINDOW, "clock": LIVE_CLOCK}
             self._offer = Offer(digits.STEPS, digits.INTERVAL, wei_per_work_unit=LIVE_PRICE, **windows)
             self._purse = Purse(seed, LIVE_GAS * self._connection.gas_price(), funder_key)
 
@@ -253,6 +253,14 @@ class Story:
             f"{spread[2]} (optimizer state) of the distance travelled; thresholds {threshold[0]} and {threshold[2]}. A "
             f"fresh rerun stays inside with probability >= {profile.coverage}, before a margin of {claim.margin}."
         )
+        deadline = verifier.profiles.standing(task_id).deadline
+        hours = verifier.market.terms(task_id).profile_window / 3600
+        waiting = "the chain's clock is moved past it" if self._connection.is_test_chain else "everybody waits"
+        self._tell.say(
+            f"Whoever measures something else has {hours:.3g} hours to convict the profile; nobody accepts the task "
+            f"before: {waiting}."
+        )
+        verifier.connection.wait_until(deadline)
 
     def _train(self, solver: Solver, task_id: bytes) -> float:
         price = solver.accept(task_id)

@@ -18,13 +18,15 @@ class Policy:
     A window or a clock that is too short makes an honest party lose; one that is too long holds its money to ransom.
     """
 
+    min_profile_window: int = HOUR
+    """Time to measure the profiled segments again and challenge a false profile."""
     min_training_window: int = HOUR
     max_training_window: int = 90 * DAY
     min_verification_window: int = HOUR
     min_challenge_window: int = HOUR
     """Time to replay the drawn segments and challenge a lie, between two looks at the chain."""
     max_window: int = 30 * DAY
-    """Of the verification window and the challenge window."""
+    """Of the profile window, the verification window and the challenge window."""
     min_clock: int = HOUR
     """A side makes about a dozen moves in a dispute, and may have to replay the segment again before the first."""
     max_clock: int = 7 * DAY
@@ -35,7 +37,9 @@ class Policy:
     min_move_grace: int = MINUTE
     """The same for any other move."""
     min_margin: int = 16
-    """Of the profile that a solver agrees to: a factor on the distances that its author has seen."""
+    """That a solver agrees to, unless the training is exact: a factor on the distances that the profile has seen."""
+    max_executions: int = 1024
+    """Of segments that a profile takes, all its reruns. Every party makes the reordered programs before it stakes."""
 
     def require(self, terms: Terms) -> None:
         """Check terms before staking on them.
@@ -43,6 +47,8 @@ class Policy:
         Raises:
             ProtocolError: they break this policy; the message says which.
         """
+        if not terms.is_exact:
+            _require("profileWindow", terms.profile_window, self.min_profile_window, self.max_window)
         for field, seconds, low, high in (
             ("trainingWindow", terms.training_window, self.min_training_window, self.max_training_window),
             ("verificationWindow", terms.verification_window, self.min_verification_window, self.max_window),
@@ -50,6 +56,31 @@ class Policy:
         ):
             _require(field, seconds, low, high)
         self.require_clock(terms)
+
+    def require_margin(self, terms: Terms) -> None:
+        """Check what the thresholds leave to a solver.
+
+        Raises:
+            ProtocolError: it breaks this policy.
+        """
+        if not terms.is_exact and terms.margin < self.min_margin:
+            raise ProtocolError(
+                f"the task has a margin of {terms.margin}, this party's policy asks for {self.min_margin}: leave it "
+                "alone, or give the role another Policy"
+            )
+
+    def require_reruns(self, terms: Terms) -> None:
+        """Check how much work a profile is, before any of it is done.
+
+        Raises:
+            ProtocolError: it breaks this policy.
+        """
+        executions = terms.profiled * terms.rerun_count
+        if executions > self.max_executions:
+            raise ProtocolError(
+                f"a profile of this task takes {executions} reruns of a segment, this party's policy admits "
+                f"{self.max_executions}: leave it alone, or give the role another Policy"
+            )
 
     def require_clock(self, terms: Terms) -> None:
         """Check what matters to a challenger: the time that it has in the dispute, and the time that its bond is held.
@@ -82,6 +113,7 @@ def _require(field: str, seconds: int, low: int, high: int) -> None:
 PUBLIC_CHAIN = Policy()
 """For money that counts."""
 TEST_NETWORK = Policy(
+    min_profile_window=MINUTE,
     min_training_window=MINUTE,
     max_training_window=365 * DAY,
     min_verification_window=MINUTE,
@@ -93,5 +125,6 @@ TEST_NETWORK = Policy(
     min_replay_grace=0,
     min_move_grace=0,
     min_margin=1,
+    max_executions=1 << 20,
 )
 """All that the contract admits (contracts/market/TermsRules.sol)."""

@@ -14,6 +14,7 @@ from pol.training.learning_proof import LearningProof
 from pol.training.storage.store import Store
 from pol.training.task import LoadedTask
 from pol.training.task import load as load_task
+from pol.verification.profiling import rerun_programs, rerun_programs_root
 
 
 def require_terms(task: LoadedTask, terms: Terms) -> None:
@@ -28,6 +29,11 @@ def require_terms(task: LoadedTask, terms: Terms) -> None:
         raise ProtocolError("the published task has another program, data or initial state than the terms on chain")
     if (document.steps, document.interval) != (terms.steps, terms.interval):
         raise ProtocolError("the published task has another number of steps than the terms on chain")
+    if rerun_programs_root(rerun_programs(task.program, terms.rerun_count)) != terms.reruns:
+        raise ProtocolError(
+            "the terms name other programs for the reruns of a profile than the task's own, reordered: whoever wrote "
+            "them chooses how far honest executions part; don't stake on them"
+        )
 
 
 class Role:
@@ -56,6 +62,7 @@ class Role:
         self.market, self.game = deployment.contracts(connection)
         self.beacon = deployment.beacon_on(connection)
         self.rounds = rounds
+        self.profiles, self.profile_game = deployment.profile_contracts(connection)
         self.store = Store(store_url)
         self.policy = policy
         self._tasks: dict[bytes, LoadedTask] = {}
@@ -64,11 +71,12 @@ class Role:
         """A task with all its parts, each checked against what the chain says.
 
         Raises:
-            ProtocolError: the published task isn't the one that the terms name.
+            ProtocolError: the published task isn't the one that the terms name, or too much work to check.
             OperationalError: the node or the store failed.
         """
         if task_id not in self._tasks:
             terms = self.market.terms(task_id)
+            self.policy.require_reruns(terms)
             task = load_task(self.store, terms.document.hex())
             require_terms(task, terms)
             self._tasks[task_id] = task
@@ -90,6 +98,7 @@ class Role:
         return proof
 
     def withdraw(self) -> None:
-        """Take what the market owes this party, if anything."""
-        if self.market.credit(self.wallet.address):
-            self.market.withdraw(self.wallet)
+        """Take what the market and the profiles owe this party, if anything."""
+        for ledger in (self.market, self.profiles):
+            if ledger.credit(self.wallet.address):
+                ledger.withdraw(self.wallet)

@@ -9,6 +9,8 @@ from pol.chain.market import Terms
 from pol.roles.role import Role
 from pol.training import task
 from pol.training.start import GIVEN, Start
+from pol.verification.profile_claim import MARGIN, NO_RERUNS
+from pol.verification.profiling import PROFILED, RERUNS, rerun_programs, rerun_programs_root
 
 if TYPE_CHECKING:
     # Only an annotation, and it would bring torch.
@@ -31,6 +33,13 @@ class Offer:
     """Stakes are the maximum price times this: more than a cheat could gain."""
     bond_divisor: int = 2
     """A challenger's bond is the maximum price divided by this."""
+    margin: int = MARGIN
+    """Factor on the distances that the profile has seen. 0 asks for exact training: no profile, equal roots."""
+    rerun_count: int = RERUNS
+    """Reruns of each profiled segment."""
+    profiled: int = PROFILED
+    """Segments that are profiled, if the task has so many."""
+    profile_window: int = 24 * 3600
     training_window: int = 24 * 3600
     verification_window: int = 24 * 3600
     challenge_window: int = 24 * 3600
@@ -64,11 +73,14 @@ class Submitter(Role):
         work = document.work * offer.steps
         price = work * offer.wei_per_work_unit
         verifier_fee = price // offer.verifier_share
+        exact = offer.margin == 0
+        reruns = 0 if exact else offer.rerun_count
         terms = Terms(
             program=document.program_hash,
             constants=document.constants_root,
             initial_state=document.initial_state_root,
             document=bytes.fromhex(digest),
+            reruns=NO_RERUNS if exact else rerun_programs_root(rerun_programs(capture.program, reruns)),
             steps=offer.steps,
             interval=offer.interval,
             draws=offer.draws,
@@ -77,6 +89,10 @@ class Submitter(Role):
             verifier_stake=price * offer.stake_factor,
             bond=price // offer.bond_divisor,
             verifier_fee=verifier_fee,
+            rerun_count=reruns,
+            profiled=0 if exact else min(offer.profiled, offer.steps // offer.interval),
+            margin=offer.margin,
+            profile_window=0 if exact else offer.profile_window,
             training_window=offer.training_window,
             verification_window=offer.verification_window,
             challenge_window=offer.challenge_window,

@@ -14,12 +14,13 @@ from pol.dispute.sums import SumEvidence
 from pol.errors import OperationalError, ProtocolError
 from pol.execution.cpu import CpuExecutor
 from pol.roles.duel import Duel
+from pol.roles.measurement import Measurement
 from pol.roles.role import Role
 from pol.training.learning_proof import Checkpoint, LearningProof, load_checkpoint
 from pol.training.task import LoadedTask
 from pol.verification.distance import INFINITE
 from pol.verification.profile import Profile
-from pol.verification.profiling import PROFILED, RERUNS, profile
+from pol.verification.profiling import profile
 from pol.verification.replay import Executor
 from pol.verification.verdict import Claim, Outcome, Verdict, verify_segment
 
@@ -34,6 +35,10 @@ class Verifier(Role):
     def _traces(self) -> dict[tuple[bytes, int], SegmentTrace]:
         return {}
 
+    @cached_property
+    def _measurements(self) -> dict[bytes, Measurement]:
+        return {}
+
     def join(self, task_id: bytes) -> None:
         """Take the verifier's seat of a task and stake on it.
 
@@ -46,13 +51,42 @@ class Verifier(Role):
         self.policy.require_game(self.game, terms.clock)
         self.market.join_as_verifier(self.wallet, task_id)
 
-    def profile(self, task_id: bytes, reruns: int = RERUNS) -> Profile:
-        """Measure how far honest executions part, publish the profile and post the thresholds."""
-        task = self.task(task_id)
-        result = profile(task, CpuExecutor, min(PROFILED, task.document.segments), reruns)
+    def profile(self, task_id: bytes) -> Profile:
+        """Measure how far honest executions part, publish the profile and post what it claims.
+
+        Anybody may challenge it until its window is over (`profile_defences`), and nobody accepts the task before.
+
+        Raises:
+            ProtocolError: the training is exact, so there is nothing to measure.
+            UnsupportedError: no threshold can tell honest work from cheating here; leave the seat.
+        """
+        if self.market.terms(task_id).is_exact:
+            raise ProtocolError("the training of this task is exact: it needs no profile, solvers accept it at once")
+        result = self.measure(task_id)
         self.store.put(result.encode())
-        self.market.post_profile(self.wallet, task_id, result.thresholds, result.digest)
+        self.profiles.post(self.wallet, task_id, result.claim, result.digest)
         return result
+
+    def measure(self, task_id: bytes) -> Profile:
+        """What the terms ask a profile to measure."""
+        terms = self.market.terms(task_id)
+        return profile(self.task(task_id), CpuExecutor, terms.profiled, terms.rerun_count, terms.margin)
+
+    def profile_defences(self, task_id: bytes) -> list[Duel]:
+        """The defences in all disputes that the posted profile waits for; ask again after every round of moves."""
+        measured, duels = self.measurement(task_id), []
+        for number in self.profiles.disputes(task_id):
+            charge = self.profiles.charge(number)
+            duel = (self.profile_game, self.wallet, measured.program(charge), number, measured.player(charge))
+            duels.append(Duel(*duel))
+        return duels
+
+    def measurement(self, task_id: bytes) -> Measurement:
+        """This verifier's executions behind its profile: however many challenge it, each is made once."""
+        if task_id not in self._measurements:
+            task, reruns = self.task(task_id), self.market.terms(task_id).rerun_count
+            self._measurements[task_id] = Measurement(task, reruns)
+        return self._measurements[task_id]
 
     def verify(self, task_id: bytes) -> list[Verdict]:
         """Replay the drawn segments and post the verdict.

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from town import Town
+from town import Town, profiled
 
 from pol.chain.market import TaskOutcome
 from pol.graph.capture import capture, capture_initialisation
@@ -30,9 +30,9 @@ def test_the_market_pays_for_a_loop_of_ones_own(tmp_path: Path) -> None:
     start = Start(
         initialisation=initialisation.publish(submitter.store, capture_initialisation(build, SEED, step)),
     )
-    task_id = submitter.submit(step, Offer(STEPS, INTERVAL, draws=2), start=start)
+    task_id = submitter.submit(step, Offer(STEPS, INTERVAL, draws=2, rerun_count=2, profiled=1), start=start)
     verifier.join(task_id)
-    verifier.profile(task_id, reruns=2)
+    profiled(verifier, task_id)
     solver.accept(task_id)
 
     own = build()

@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from town import OFFER, Town, until_proof
+from town import OFFER, Town, profiled, until_proof
 
 from pol.chain.market import Status, TaskOutcome
 from pol.chain.wallet import Reverted
@@ -157,7 +157,7 @@ def test_a_solver_that_vanishes_defaults(town: Town) -> None:
     submitter, verifier, solver = town.join(Submitter, "s"), town.join(Verifier, "v"), town.join(Solver, "t")
     task_id = submitter.submit(digits.captured(2), OFFER)
     verifier.join(task_id)
-    verifier.profile(task_id, reruns=1)
+    profiled(verifier, task_id)
     solver.accept(task_id)
     with pytest.raises(OperationalError, match="hasn't committed"):
         verifier.proof(task_id)

@@ -7,7 +7,7 @@ from dataclasses import astuple, replace
 from pathlib import Path
 
 import pytest
-from town import OFFER, Town
+from town import OFFER, Town, profiled
 
 from pol.chain.deployment import GameRules
 from pol.chain.market import Status, TaskOutcome, Terms
@@ -30,6 +30,8 @@ from pol.verification.verdict import Outcome, Reason
 
 DAY = 24 * 3600
 TRAPS = [
+    ("profileWindow", {"profile_window": 60}),
+    ("profileWindow", {"profile_window": 90 * DAY}),
     ("trainingWindow", {"training_window": 60}),
     ("trainingWindow", {"training_window": 365 * DAY}),
     ("verificationWindow", {"verification_window": 60}),
@@ -55,7 +57,7 @@ def accepted(town: Town) -> tuple[bytes, Verifier, Solver]:
     task_id, _ = opened(town)
     verifier, solver = town.join(Verifier, "v"), town.join(Solver, "t")
     verifier.join(task_id)
-    verifier.profile(task_id, reruns=1)
+    profiled(verifier, task_id)
     solver.accept(task_id)
     return task_id, verifier, solver
 
@@ -82,7 +84,7 @@ def commit(solver: Solver, task_id: bytes, root: Callable[[int], bytes]) -> None
 
 @pytest.mark.parametrize(("field", "change"), TRAPS, ids=[f"{f}-{next(iter(c.values()))}" for f, c in TRAPS])
 def test_terms_outside_of_a_policy_are_named(field: str, change: dict[str, int]) -> None:
-    terms = Terms(*[b"\x01" * 32] * 4, 100, 10, 1, 1000, 4, 4, 1, 1, DAY, DAY, DAY, 6 * 3600)
+    terms = Terms(*[b"\x01" * 32] * 5, 100, 10, 1, 1000, 4, 4, 1, 1, 8, 2, 64, DAY, DAY, DAY, DAY, 6 * 3600)
     PUBLIC_CHAIN.require(terms)
     with pytest.raises(ProtocolError, match=f"{field} of {next(iter(change.values()))} s") as refused:
         PUBLIC_CHAIN.require(replace(terms, **change))
@@ -117,7 +119,7 @@ def test_nobody_stakes_on_a_clock_that_loses(town: Town) -> None:
         town.join(Verifier, "v").join(task_id)
     verifier = town.join(Verifier, "v", TEST_NETWORK)
     verifier.join(task_id)
-    verifier.profile(task_id, reruns=1)
+    profiled(verifier, task_id)
     with pytest.raises(ProtocolError, match="challengeWindow of 600 s"):
         town.join(Solver, "t").accept(task_id)
     solver = town.join(Solver, "t", TEST_NETWORK)
@@ -151,7 +153,7 @@ def test_nobody_lets_a_dispute_hold_its_money_for_a_season(tmp_path: Path) -> No
 
 
 def test_a_solver_reads_the_profile_before_it_stakes(town: Town) -> None:
-    """The thresholds decide over its stake, so they have to be those of a profile that it can read."""
+    """The thresholds decide over its stake, so they have to be final, and those of a profile that it can read."""
     task_id, _ = opened(town)
     verifier, solver = town.join(Verifier, "v"), town.join(Solver, "t")
     with pytest.raises(OperationalError, match="no profile"):
@@ -159,14 +161,21 @@ def test_a_solver_reads_the_profile_before_it_stakes(town: Town) -> None:
     verifier.join(task_id)
     with pytest.raises(OperationalError, match="no profile"):
         solver.accept(task_id)
-    honest = verifier.profile(task_id, reruns=2)
+    honest = verifier.profile(task_id)
+    with pytest.raises(OperationalError, match="aren't final yet"):
+        solver.accept(task_id)
+    with pytest.raises(Reverted, match="Contestable"):
+        verifier.market.leave_as_verifier(verifier.wallet, task_id)
+    town.connection.wait_until(verifier.profiles.standing(task_id).deadline)
     verifier.market.leave_as_verifier(verifier.wallet, task_id)
     with pytest.raises(OperationalError, match="no profile"):
         solver.accept(task_id)
 
     verifier.join(task_id)
-    verifier.market.post_profile(verifier.wallet, task_id, (0, 0, 0), honest.digest)
-    with pytest.raises(ProtocolError, match="other thresholds"):
+    tight = replace(honest.claim.reruns[0], distances=(1, 0, 0))
+    doubled = claim(honest.claim.margin, honest.claim.portions, [tight, *honest.claim.reruns[1:]])
+    post(verifier, task_id, replace(honest, claim=doubled), honest.digest)
+    with pytest.raises(ProtocolError, match=r"other thresholds|never measured"):
         solver.accept(task_id)
     assert solver.market.task(task_id).status is Status.OPEN
 
@@ -175,15 +184,15 @@ def test_a_profile_that_nobody_can_read_is_not_agreed_to(town: Town) -> None:
     task_id, _ = opened(town)
     verifier, solver = town.join(Verifier, "v"), town.join(Solver, "t")
     verifier.join(task_id)
-    verifier.market.post_profile(verifier.wallet, task_id, (1 << 30, 1 << 30, 1 << 30), b"\x05" * 32)
+    post(verifier, task_id, verifier.measure(task_id), b"\x05" * 32)
     with pytest.raises(OperationalError, match="read object"):
         solver.accept(task_id)
 
 
-def post(verifier: Verifier, task_id: bytes, profile: Profile) -> None:
-    verifier.store.put(profile.encode())
-    verifier.join(task_id)
-    verifier.market.post_profile(verifier.wallet, task_id, profile.thresholds, profile.digest)
+def post(verifier: Verifier, task_id: bytes, profile: Profile, digest: bytes) -> None:
+    """Post what a profile claims, and wait until it is final."""
+    verifier.profiles.post(verifier.wallet, task_id, profile.claim, digest)
+    verifier.connection.wait_until(verifier.profiles.standing(task_id).deadline)
 
 
 def test_an_invented_profile_is_found_out_by_repeating_it(town: Town) -> None:
@@ -191,20 +200,60 @@ def test_an_invented_profile_is_found_out_by_repeating_it(town: Town) -> None:
     task_id, _ = opened(town)
     verifier, solver = town.join(Verifier, "v"), town.join(Solver, "t")
     verifier.join(task_id)
-    honest = verifier.profile(task_id, reruns=2)
-    verifier.market.leave_as_verifier(verifier.wallet, task_id)
+    honest = verifier.measure(task_id)
     reruns = [replace(rerun, distances=(0, 0, 0)) for rerun in honest.claim.reruns]
-    post(verifier, task_id, replace(honest, claim=claim(honest.claim.margin, honest.claim.portions, reruns)))
+    invented = replace(honest, claim=claim(honest.claim.margin, honest.claim.portions, reruns))
+    verifier.store.put(invented.encode())
+    post(verifier, task_id, invented, invented.digest)
     with pytest.raises(ProtocolError, match="never measured"):
-        solver.accept(task_id, recheck=True)
-    verifier.market.leave_as_verifier(verifier.wallet, task_id)
-    post(verifier, task_id, replace(honest, claim=replace(honest.claim, margin=1)))
-    with pytest.raises(ProtocolError, match="margin of 1"):
         solver.accept(task_id)
     verifier.market.leave_as_verifier(verifier.wallet, task_id)
-    post(verifier, task_id, honest)
-    solver.accept(task_id, recheck=True)
+    verifier.join(task_id)
+    profiled(verifier, task_id)
+    solver.accept(task_id)
     assert solver.market.task(task_id).status is Status.TRAINING
+
+
+def test_a_solver_wants_a_margin(town: Town) -> None:
+    task_id, _ = opened(town, replace(OFFER, margin=1))
+    with pytest.raises(ProtocolError, match="margin of 1"):
+        town.join(Solver, "t").accept(task_id)
+
+
+def test_terms_that_name_other_reruns_are_refused_by_everybody(town: Town) -> None:
+    """Whoever chooses the reordered programs chooses the thresholds: recomputed before anything is staked."""
+    task_id, submitter = opened(town)
+    terms, fee = submitter.market.terms(task_id), submitter.market.task(task_id).fee
+    chosen = submitter.market.submit(submitter.wallet, replace(terms, reruns=b"\x07" * 32), fee)
+    fewer = submitter.market.submit(submitter.wallet, replace(terms, rerun_count=1), fee)
+    for wrong in (chosen, fewer):
+        with pytest.raises(ProtocolError, match="other programs for the reruns"):
+            town.join(Verifier, "v").join(wrong)
+        with pytest.raises(ProtocolError, match="other programs for the reruns"):
+            town.join(Solver, "t").accept(wrong)
+
+
+def test_nobody_makes_more_reordered_programs_than_it_wants_to(town: Town) -> None:
+    task_id, submitter = opened(town)
+    terms, fee = submitter.market.terms(task_id), submitter.market.task(task_id).fee
+    flood = submitter.market.submit(submitter.wallet, replace(terms, rerun_count=1 << 16), fee)
+    with pytest.raises(ProtocolError, match="takes 65536 reruns"):
+        town.join(Verifier, "v").join(flood)
+
+
+def test_exact_training_needs_no_profile(town: Town) -> None:
+    """The solver computes the defined bits, roots are equal, and the market pays."""
+    task_id, _ = opened(town, replace(OFFER, margin=0))
+    verifier, solver = town.join(Verifier, "v"), town.join(Solver, "t")
+    verifier.join(task_id)
+    with pytest.raises(ProtocolError, match="needs no profile"):
+        verifier.profile(task_id)
+    solver.accept(task_id)
+    solver.train(task_id)
+    (verdict,) = verifier.verify(task_id)
+    assert verdict.outcome is Outcome.ACCEPTED
+    assert verdict.reasons == (Reason.EQUAL_ROOTS,)
+    assert verifier.market.task(task_id).accepted
 
 
 # --- evidence that can't be replayed ----------------------------------------------------------------------------------
@@ -322,12 +371,12 @@ def test_only_training_needs_torch(role: str) -> None:
 
 
 def test_a_task_id_is_what_the_specification_says(town: Town) -> None:
-    """docs/spec/market.md: twenty words, recomputed without the contract."""
+    """docs/spec/market.md: twenty-five words, recomputed without the contract."""
     task_id, submitter = opened(town)
     market, terms = submitter.market, submitter.market.terms(task_id)
-    hashes, numbers = astuple(terms)[:4], astuple(terms)[4:]
+    hashes, numbers = astuple(terms)[:5], astuple(terms)[5:]
     addresses = [bytes(12) + bytes.fromhex(a[2:]) for a in (market.address, submitter.wallet.address)]
     words = [town.connection.chain_id.to_bytes(32, "big"), *addresses, bytes(32), *hashes]
     words += [number.to_bytes(32, "big") for number in numbers]
-    assert len(words) == 20
+    assert len(words) == 25
     assert keccak256(b"".join(words)) == task_id

@@ -16,9 +16,10 @@ from pol.roles.solver import Solver
 from pol.roles.submitter import Offer, Submitter
 from pol.roles.verifier import Verifier
 from pol.training import digits
+from pol.verification.profile import Profile
 
 R = TypeVar("R", bound=Role)
-OFFER = Offer(digits.STEPS, digits.INTERVAL, draws=1)
+OFFER = Offer(digits.STEPS, digits.INTERVAL, draws=1, rerun_count=2, profiled=1)
 
 
 class Town:
@@ -49,11 +50,18 @@ class Town:
         return role
 
 
+def profiled(verifier: Verifier, task_id: bytes) -> Profile:
+    """Post the profile of the task; when this returns it is final."""
+    profile = verifier.profile(task_id)
+    verifier.connection.wait_until(verifier.profiles.standing(task_id).deadline)
+    return profile
+
+
 def until_proof(town: Town) -> tuple[bytes, Submitter, Verifier, Solver]:
     submitter, verifier, solver = town.join(Submitter, "s"), town.join(Verifier, "v"), town.join(Solver, "t")
     task_id = submitter.submit(digits.captured(2), OFFER)
     verifier.join(task_id)
-    verifier.profile(task_id, reruns=2)
+    profiled(verifier, task_id)
     solver.accept(task_id)
     solver.train(task_id)
     return task_id, submitter, verifier, solver

@@ -62,9 +62,9 @@ contract ProfileAttacksTest is ProfileBase {
     function test_attack_exit_that_outruns_a_challenge() public {
         uint64 deadline = profiles.profile(id).deadline;
         bytes memory reason = abi.encodeWithSelector(IProfiles.Contestable.selector, deadline);
-        _expectNoExit(error);
+        _expectNoExit(reason);
         _pass(10 minutes);
-        _expectNoExit(error);
+        _expectNoExit(reason);
         _chargePortion(challenger);
         _pass(1_000 days);
         _expectNoExit(abi.encodeWithSelector(ITaskMarket.DisputesOpen.selector, 1));

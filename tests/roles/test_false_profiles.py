@@ -1,0 +1,261 @@
+"""A false profile is convicted, whatever is false in it, by a party that knows nothing but the chain and the store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from random import Random
+
+import pytest
+from anvil_node import anvil_node
+from town import Town
+
+from pol.chain.connection import Connection
+from pol.chain.market import Status, TaskOutcome
+from pol.chain.wallet import Reverted
+from pol.dispute.evidence import SegmentTrace
+from pol.dispute.hostile import LyingSums, LyingTrace, draw_lie
+from pol.dispute.position import Side
+from pol.dispute.sums import SumEvidence
+from pol.errors import OperationalError, ProtocolError
+from pol.graph.capture import Capture, capture
+from pol.graph.step_program import Component
+from pol.incentives.payouts import bond_after
+from pol.roles.duel import Duel
+from pol.roles.measurement import Measurement
+from pol.roles.solver import Solver
+from pol.roles.submitter import Offer, Submitter
+from pol.roles.verifier import Verifier
+from pol.roles.whistleblower import Whistleblower
+from pol.training import digits
+from pol.training.task import LoadedTask
+from pol.verification.profile import Profile
+from pol.verification.profile_challenge import Charge, ChargeKind
+from pol.verification.profile_claim import ProfileClaim
+
+STEPS, INTERVAL, RERUNS = 6, 3, 2
+OFFER = Offer(STEPS, INTERVAL, draws=1, rerun_count=RERUNS, profiled=2)
+CHARGES = [
+    Charge(ChargeKind.PORTION, 1),
+    Charge(ChargeKind.RERUN, 3),
+    Charge(ChargeKind.DISTANCE, 2, Component.PARAMETER),
+    Charge(ChargeKind.REFERENCE, 1, Component.OPTIMIZER),
+]
+
+
+class LyingMeasurement(Measurement):
+    """Executions that are wrong in one place: one scalar of an execution, or one leaf of a sum."""
+
+    def __init__(self, task: LoadedTask, reruns: int, charge: Charge) -> None:
+        super().__init__(task, reruns)
+        self.charge = charge
+        self._lying: dict[int, LyingTrace] = {}
+
+    def portion(self, segment: int) -> SegmentTrace:
+        honest = super().portion(segment)
+        return self._lied(honest) if (ChargeKind.PORTION, segment) == (self.charge.kind, self.charge.index) else honest
+
+    def rerun(self, index: int) -> SegmentTrace:
+        honest = super().rerun(index)
+        return self._lied(honest) if (ChargeKind.RERUN, index) == (self.charge.kind, self.charge.index) else honest
+
+    def sums(self, charge: Charge) -> SumEvidence:
+        honest = super().sums(charge)
+        if charge != self.charge:
+            return honest
+        slots = honest.program.slots
+        slot = next(i for i, s in enumerate(slots) if s.component is charge.component)
+        return LyingSums(honest, slot, 0, 1)
+
+    def _lied(self, honest: SegmentTrace) -> LyingTrace:
+        if not self._lying:
+            lie = draw_lie(honest, range(len(honest.program.nodes)), Random(5))
+            self._lying[0] = LyingTrace(honest, lie)
+        return self._lying[0]
+
+
+class Liar(Verifier):
+    """Posts a profile in which one thing is false, and defends it."""
+
+    charge: Charge
+    _executions: LyingMeasurement | None = None
+
+    def measure(self, task_id: bytes) -> Profile:
+        honest = super().measure(task_id)
+        return replace(honest, claim=self.falsified(task_id, honest.claim))
+
+    def measurement(self, task_id: bytes) -> LyingMeasurement:
+        if self._executions is None:
+            self._executions = LyingMeasurement(self.task(task_id), RERUNS, self.charge)
+        return self._executions
+
+    def falsified(self, task_id: bytes, claim: ProfileClaim) -> ProfileClaim:
+        kind, index, measured = self.charge.kind, self.charge.index, self.measurement(task_id)
+        portions, reruns = list(claim.portions), list(claim.reruns)
+        if kind is ChargeKind.UNDERSTATED:
+            least = [claim.ratios(component) for component in Component]
+            first, second, third = (ratios.index(min(r for r in ratios if r is not None)) for ratios in least)
+            return replace(claim, witnesses=(first, second, third))
+        if kind is ChargeKind.PORTION:
+            portions[index] = replace(portions[index], end=end_of(measured.portion(index)))
+        elif kind is ChargeKind.RERUN:
+            reruns[index] = replace(reruns[index], end=end_of(measured.rerun(index)))
+        else:
+            assert self.charge.component is not None
+            total, place = measured.sums(self.charge).total(), self.charge.component - 1
+            if kind is ChargeKind.DISTANCE:
+                a, b, c = (total if i == place else d for i, d in enumerate(reruns[index].distances))
+                reruns[index] = replace(reruns[index], distances=(a, b, c))
+            else:
+                a, b, c = (total if i == place else r for i, r in enumerate(portions[index].references))
+                portions[index] = replace(portions[index], references=(a, b, c))
+        return replace(claim, portions=tuple(portions), reruns=tuple(reruns))
+
+
+class Seer(Whistleblower):
+    """Sees something wrong that isn't."""
+
+    charge: Charge
+
+    def measured(self, task_id: bytes) -> tuple[ProfileClaim, Measurement]:
+        claim, measured = super().measured(task_id)
+        if not isinstance(measured, LyingMeasurement):
+            measured = LyingMeasurement(self.task(task_id), RERUNS, self.charge)
+            self._measured[task_id] = (claim, measured)
+        return claim, measured
+
+
+def end_of(trace: SegmentTrace) -> bytes:
+    return trace.state_root(trace.first_step + trace.steps)
+
+
+@pytest.fixture(scope="module")
+def captured() -> Capture:
+    model = digits.DigitClassifier(4)
+    return capture(model, digits.loss_function, digits.build_optimizer(model), digits.dataset(), digits.order(1, STEPS))
+
+
+@pytest.fixture(scope="module")
+def town(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
+    with anvil_node() as url:
+        yield Town(tmp_path_factory.mktemp("store"), connection=Connection.to(url))
+
+
+@pytest.fixture
+def task_id(town: Town, captured: Capture) -> bytes:
+    return town.join(Submitter, "s").submit(captured, OFFER)
+
+
+def lying(town: Town, task_id: bytes, charge: Charge) -> Liar:
+    liar = town.join(Liar, f"liar {charge.kind}")
+    liar.charge = charge
+    liar.join(task_id)
+    liar.profile(task_id)
+    return liar
+
+
+def play(sides: tuple[Duel, Duel]) -> int:
+    """The number of moves until the game has a winner."""
+    moves = 0
+    while sides[0].game.winner(sides[0].dispute) is Side.NONE:
+        assert sides[0].advance() or sides[1].advance()
+        moves += 1
+    return moves
+
+
+@pytest.mark.parametrize("charge", CHARGES, ids=lambda charge: charge.kind.name.lower())
+def test_whatever_is_false_is_convicted_in_a_dispute(town: Town, task_id: bytes, charge: Charge) -> None:
+    liar, whistleblower = lying(town, task_id, charge), town.join(Whistleblower, f"w {charge.kind}")
+    market, profiles, terms = liar.market, liar.profiles, liar.market.terms(task_id)
+    assert whistleblower.check_profile(task_id)[0] == charge
+    dispute = whistleblower.challenge_profile(task_id, charge)
+    assert profiles.charge(dispute) == charge
+    with pytest.raises(Reverted, match="Contestable"):
+        market.leave_as_verifier(liar.wallet, task_id)
+    (defence,) = liar.profile_defences(task_id)
+    moves = play((defence, whistleblower.attack_profile(task_id, charge, dispute)))
+    assert moves > 1
+    assert liar.profile_game.winner(dispute) is Side.CHALLENGER
+    assert not profiles.standing(task_id).is_posted
+    state = market.task(task_id)
+    assert (state.status, int(state.verifier, 16)) == (Status.OPEN, 0)
+    assert profiles.credit(whistleblower.wallet.address) == terms.bond
+    assert market.credit(whistleblower.wallet.address) == terms.verifier_stake // 2
+    assert market.credit(liar.wallet.address) == 0
+
+
+def test_a_false_profile_falls_and_the_task_goes_its_way(town: Town, task_id: bytes) -> None:
+    """Understated thresholds need no dispute; the next profile stands against two who are wrong; everybody is paid."""
+    charge = Charge(ChargeKind.UNDERSTATED, 0, Component.PARAMETER)
+    liar, whistleblower = lying(town, task_id, charge), town.join(Whistleblower, "w")
+    found = whistleblower.check_profile(task_id)
+    assert {charge.kind for charge in found} == {ChargeKind.UNDERSTATED}
+    with pytest.raises(ProtocolError, match="is no dispute"):
+        whistleblower.challenge_profile(task_id, found[0])
+    whistleblower.convict_profile(task_id, found[0])
+    terms = liar.market.terms(task_id)
+    assert liar.market.credit(whistleblower.wallet.address) == terms.verifier_stake // 2
+    with pytest.raises(OperationalError, match="no profile"):
+        whistleblower.check_profile(task_id)
+
+    verifier, solver = town.join(Verifier, "v"), town.join(Solver, "t")
+    verifier.join(task_id)
+    verifier.profile(task_id)
+    assert whistleblower.check_profile(task_id) == []
+    duels = []
+    for charge in CHARGES[1:3]:
+        seer = town.join(Seer, f"seer {charge.kind}")
+        seer.charge = charge
+        duels.append(seer.attack_profile(task_id, charge, seer.challenge_profile(task_id, charge)))
+    for defence, attack in zip(verifier.profile_defences(task_id), duels, strict=True):
+        play((defence, attack))
+        assert verifier.profile_game.winner(attack.dispute) is Side.ASSERTER
+    bonds = [bond_after(terms.bond, terms.verifier_stake, earlier) for earlier in range(2)]
+    assert verifier.profiles.credit(verifier.wallet.address) == sum(bond // 2 for bond in bonds)
+
+    with pytest.raises(OperationalError, match="aren't final yet"):
+        solver.accept(task_id)
+    town.connection.wait_until(verifier.profiles.standing(task_id).deadline)
+    solver.accept(task_id)
+    solver.train(task_id)
+    verifier.verify(task_id)
+    town.connection.wait_until(verifier.market.task(task_id).deadline)
+    verifier.market.settle(verifier.wallet, task_id)
+    assert verifier.market.task(task_id).outcome is TaskOutcome.ACCEPTED
+    before = verifier.wallet.balance() + verifier.wallet.gas_paid
+    verifier.withdraw()
+    earned = terms.verifier_fee + terms.verifier_stake + sum(bond // 2 for bond in bonds)
+    assert verifier.wallet.balance() + verifier.wallet.gas_paid == before + earned
+
+
+def test_what_is_on_chain_convicts_without_the_document(town: Town, task_id: bytes) -> None:
+    """Who posts a digest of nothing: thresholds that are too high rest on witnesses that the chain has shown."""
+    liar, whistleblower = town.join(Liar, "hiding"), town.join(Whistleblower, "w")
+    liar.charge = Charge(ChargeKind.DISTANCE, 2, Component.PARAMETER)
+    liar.join(task_id)
+    false = liar.measure(task_id).claim
+    hidden = replace(false, witnesses=(2, *false.witnesses[1:]))
+    liar.profiles.post(liar.wallet, task_id, hidden, b"\x05" * 32)
+    assert whistleblower.check_profile(task_id) == [liar.charge]
+    dispute = whistleblower.challenge_profile(task_id, liar.charge)
+    (defence,) = liar.profile_defences(task_id)
+    play((defence, whistleblower.attack_profile(task_id, liar.charge, dispute)))
+    assert not liar.profiles.standing(task_id).is_posted
+
+
+def test_who_is_right_too_late_gets_its_bond_back(town: Town, task_id: bytes) -> None:
+    liar = lying(town, task_id, CHARGES[3])
+    first, second = town.join(Whistleblower, "x"), town.join(Whistleblower, "y")
+    for whistleblower in (first, second):
+        whistleblower.challenge_profile(task_id, CHARGES[3])
+    assert (first.reclaim_profile(task_id), len(liar.profiles.disputes(task_id))) == ([], 2)
+    play(
+        (
+            liar.profile_defences(task_id)[0],
+            first.attack_profile(task_id, CHARGES[3], liar.profiles.disputes(task_id)[0]),
+        )
+    )
+    terms, profiles = liar.market.terms(task_id), liar.profiles
+    assert len(second.reclaim_profile(task_id)) == 1
+    assert second.reclaim_profile(task_id) == []
+    assert profiles.credit(second.wallet.address) == bond_after(terms.bond, terms.verifier_stake, 1)
