@@ -245,7 +245,7 @@ contract Profiles is IProfiles, IDisputeResolver, Ledger {
         Portion[] calldata portions,
         bytes32 rerunRoot,
         Witness[3] calldata witnesses
-    ) private view returns (uint64[3] memory result) {
+    ) private pure returns (uint64[3] memory result) {
         for (uint8 c = 0; c < COMPONENTS; ++c) {
             Witness calldata w = witnesses[c];
             if (w.rerun.end == 0) revert ITaskMarket.ZeroHash();
@@ -287,7 +287,7 @@ contract Profiles is IProfiles, IDisputeResolver, Ledger {
         if (segment >= portions || component == 0 || component > COMPONENTS) revert InvalidCharge(segment, component);
     }
 
-    function _requireRerun(Terms memory s, bytes32 root, Witness calldata w) private view {
+    function _requireRerun(Terms memory s, bytes32 root, Witness calldata w) private pure {
         bytes32 leaf = keccak256(abi.encode(w.rerun));
         uint256 size = uint256(s.profiled) * s.rerunCount;
         if (!CheckpointLog.isIncluded(leaf, w.index, size, root, w.path)) revert NotInReruns(w.index);

@@ -131,9 +131,9 @@ def deploy(
     starts = deploy_contract(wallet, "Starts")
     profiles = deploy_contract(wallet, "Profiles", market, treasury)
     # A game has one resolver, so the disputes about profiles have a game of their own.
-    arguments = (one_step, starts, rules.bits, rules.replay_grace, rules.move_grace)
-    game = deploy_contract(wallet, "DisputeGame", market, *arguments)
-    profile_game = deploy_contract(wallet, "DisputeGame", profiles, *arguments)
+    court = (one_step, starts, rules.bits, rules.replay_grace, rules.move_grace)
+    game = deploy_contract(wallet, "DisputeGame", market, *court)
+    profile_game = deploy_contract(wallet, "DisputeGame", profiles, *court)
     wallet.send(Profiles(wallet.connection, profiles).function("setGame", profile_game))
     wallet.send(TaskMarket(wallet.connection, market).function("setGame", game, profiles))
     return Deployment(

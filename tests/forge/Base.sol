@@ -62,6 +62,10 @@ interface Vm {
     function parseJsonBytes32Array(string calldata json, string calldata key) external pure returns (bytes32[] memory);
     function parseJsonBytesArray(string calldata json, string calldata key) external pure returns (bytes[] memory);
     function parseJsonKeys(string calldata json, string calldata key) external pure returns (string[] memory);
+    function parseJsonTypeArray(string calldata json, string calldata key, string calldata form)
+        external
+        pure
+        returns (bytes memory);
     function parseJsonUint(string calldata json, string calldata key) external pure returns (uint256);
     function parseJsonUintArray(string calldata json, string calldata key) external pure returns (uint256[] memory);
     function parseJsonString(string calldata json, string calldata key) external pure returns (string memory);
