@@ -43,7 +43,6 @@ def committed(connection: Connection, kind: BeaconKind) -> tuple[Deployment, Tas
     log = CheckpointLog([trace.state_root(0), *(bytes([i]) * 32 for i in range(1, SEGMENTS + 1))])
     task_id = market.submit(parties["submitter"], toy_market.terms_of(trace, INTERVAL * SEGMENTS), ETHER)
     market.join_as_verifier(parties["verifier"], task_id)
-    market.post_profile(parties["verifier"], task_id, (0, 0, 0), b"\x02" * 32)
     market.accept(parties["solver"], task_id, ETHER // 2, (0, 0, 0))
     if kind is BeaconKind.DRAND:
         at(connection, COMMITTED)

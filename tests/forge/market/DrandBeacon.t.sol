@@ -6,7 +6,6 @@ import {IBeacon} from "../../../contracts/market/IBeacon.sol";
 import {PrevrandaoBeacon} from "../../../contracts/market/PrevrandaoBeacon.sol";
 import {G1Point, Quicknet} from "../../../contracts/market/Quicknet.sol";
 import {SegmentDraw} from "../../../contracts/market/SegmentDraw.sol";
-import {TaskMarket} from "../../../contracts/market/TaskMarket.sol";
 import {Status} from "../../../contracts/market/TaskTypes.sol";
 import {Drand} from "./Drand.sol";
 import {MarketBase} from "./MarketBase.sol";
@@ -146,11 +145,11 @@ contract DrandMarketTest is MarketBase, Drand {
     function setUp() public override {
         super.setUp();
         drand = new DrandBeacon(60);
-        market = new TaskMarket(drand, treasury);
-        market.setGame(address(game));
+        _deploy(drand);
         id = market.computeTaskId(submitter, 0, _terms());
-        vm.warp(drand.timeOf(ROUND) - 61);
+        vm.warp(drand.timeOf(ROUND) - 20 minutes);
         _toTraining();
+        vm.warp(drand.timeOf(ROUND) - 61);
         _commit();
         vm.assertEq(uint256(market.task(id).round), ROUND);
     }
@@ -202,8 +201,7 @@ contract PrevrandaoBeaconTest is MarketBase {
     function setUp() public override {
         super.setUp();
         randao = new PrevrandaoBeacon();
-        market = new TaskMarket(randao, treasury);
-        market.setGame(address(game));
+        _deploy(randao);
         id = market.computeTaskId(submitter, 0, _terms());
     }
 

@@ -2,6 +2,7 @@
 pragma solidity 0.8.37;
 
 import {BlockBeacon} from "../../../contracts/market/BlockBeacon.sol";
+import {IBeacon} from "../../../contracts/market/IBeacon.sol";
 import {Portion, Rerun, Witness} from "../../../contracts/market/ProfileTypes.sol";
 import {Profiles} from "../../../contracts/market/Profiles.sol";
 import {TaskMarket} from "../../../contracts/market/TaskMarket.sol";
@@ -43,12 +44,9 @@ abstract contract MarketBase is Base {
         vm.roll(1_000);
         vm.warp(1_000_000);
         beacon = new BlockBeacon();
-        market = new TaskMarket(beacon, treasury);
         game = new ToyGame();
-        profiles = new Profiles(market, treasury);
         profileGame = new ToyGame();
-        profiles.setGame(address(profileGame));
-        market.setGame(address(game), address(profiles));
+        _deploy(beacon);
         address[5] memory accounts = [submitter, solver, verifier, nextVerifier, challenger];
         for (uint256 i = 0; i < accounts.length; ++i) {
             vm.deal(accounts[i], 1_000 ether);
@@ -59,6 +57,13 @@ abstract contract MarketBase is Base {
         }
         _rerunPrograms = NaiveLog.root(_programs(), 0, RERUNS);
         id = market.computeTaskId(submitter, 0, _terms());
+    }
+
+    function _deploy(IBeacon by) internal {
+        market = new TaskMarket(by, treasury);
+        profiles = new Profiles(market, treasury);
+        profiles.setGame(address(profileGame));
+        market.setGame(address(game), address(profiles));
     }
 
     function _segments() internal pure virtual returns (uint32) {
