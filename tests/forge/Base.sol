@@ -71,11 +71,13 @@ interface Vm {
     function parseJsonString(string calldata json, string calldata key) external pure returns (string memory);
     function parseJsonStringArray(string calldata json, string calldata key) external pure returns (string[] memory);
     function parseUint(string calldata text) external pure returns (uint256);
+    function pauseGasMetering() external;
     function prank(address sender) external;
     function prevrandao(uint256 value) external;
     function readFile(string calldata path) external view returns (string memory);
     function readFileBinary(string calldata path) external view returns (bytes memory);
     function recordLogs() external;
+    function resumeGasMetering() external;
     function roll(uint256 blockNumber) external;
     function sign(uint256 privateKey, bytes32 digest) external pure returns (uint8 v, bytes32 r, bytes32 s);
     function startPrank(address sender) external;

@@ -1,67 +1,81 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {Portion, Reordered, Rerun, Witness} from "../../../contracts/market/ProfileTypes.sol";
-import {NaiveLog} from "../commitments/NaiveLog.sol";
+import {IDisputeGame, StartParams} from "../../../contracts/interfaces/IDisputeGame.sol";
+import {Portion, Reordered, Witness} from "../../../contracts/market/ProfileTypes.sol";
+import {Profiles} from "../../../contracts/market/Profiles.sol";
 import {ProfileBase} from "../market/ProfileBase.sol";
 
-/// @notice Gas of the calls about profiles, on record in .ci/gas.json as `Gas.t.sol`: execution alone, without calldata and the 21,000 of a
-/// transaction. Two portions of three reruns; what the game itself takes comes on top of a challenge (docs/contracts.md).
-contract ProfilesGas is ProfileBase {
-    Portion[] private portions;
-    Witness private worst;
-    Reordered private reordered;
-    bytes32 private root;
+/// @notice Numbers disputes and does nothing else: what it costs to open one is on record elsewhere.
+contract CountingGame is IDisputeGame {
+    uint256 private number = 1;
 
-    function setUp() public override {
-        super.setUp();
-        (Portion[] memory measured, bytes32 root_,) = _measured();
-        for (uint256 k = 0; k < measured.length; ++k) {
-            portions.push(measured[k]);
-        }
-        (worst, reordered, root) = (_witness(WORST), _reordered(WORST % RERUNS), root_);
+    function start(StartParams calldata, bytes calldata, bytes calldata) external returns (uint256) {
+        return ++number;
     }
 
-    function test_profile_post() public {
+    function longest(uint32) external pure returns (uint256) {
+        return 0;
+    }
+}
+
+/// @notice Gas of the calls about profiles, on record in .ci/gas.json as `Gas.t.sol`: execution alone, without calldata, the 21,000 of a
+/// transaction and the game. Two portions of three reruns.
+contract ProfilesGas is ProfileBase {
+    modifier metered() {
+        vm.pauseGasMetering();
+        _;
+        vm.pauseGasMetering();
+    }
+
+    function test_profile_post() public metered {
         id = market.computeTaskId(submitter, 1, _terms());
         _submit();
         _join(verifier);
-        (Portion[] memory p, Witness memory w) = (portions, worst);
-        _cool();
-        vm.prank(verifier);
-        profiles.post(id, p, root, [w, w, w], "profile");
+        (Portion[] memory portions, bytes32 root, Witness[3] memory witnesses) = _measured();
+        _begin(verifier);
+        profiles.post(id, portions, root, witnesses, "profile");
     }
 
-    function test_profile_challenge_portion() public {
-        Portion[] memory p = portions;
-        _cool();
-        vm.prank(challenger);
-        profiles.challengePortion{value: 1 ether}(id, p, 1, _opening());
+    function test_profile_challenge_portion() public metered {
+        _countingGame();
+        Portion[] memory portions = _portions();
+        _begin(challenger);
+        profiles.challengePortion{value: 1 ether}(id, portions, 1, _opening());
     }
 
-    function test_profile_challenge_rerun() public {
-        (Portion[] memory p, Witness memory w, Reordered memory r) = (portions, worst, reordered);
-        _cool();
-        vm.prank(challenger);
-        profiles.challengeRerun{value: 1 ether}(id, p, w, r, _opening());
+    function test_profile_challenge_rerun() public metered {
+        _countingGame();
+        (Portion[] memory portions, Witness memory rerun) = (_portions(), _witness(WORST));
+        Reordered memory reordered = _reordered(WORST % RERUNS);
+        _begin(challenger);
+        profiles.challengeRerun{value: 1 ether}(id, portions, rerun, reordered, _opening());
     }
 
-    function test_profile_resolve() public {
-        _chargePortion(challenger);
-        _cool();
-        profileGame.finish(false);
+    function test_profile_resolve() public metered {
+        uint256 number = _chargePortion(challenger);
+        _begin(address(profileGame));
+        profiles.onResolved(number, false);
     }
 
-    function test_profile_convict() public {
+    function test_profile_convict() public metered {
         Witness memory hidden = _understate();
-        Portion[] memory p = portions;
-        _cool();
-        vm.prank(challenger);
-        profiles.convict(id, p, hidden, 2);
+        Portion[] memory portions = _portions();
+        _begin(challenger);
+        profiles.convict(id, portions, hidden, 2);
     }
 
-    function _cool() private {
+    /// @dev The profiles begin anew, with a game that costs next to nothing.
+    function _countingGame() private {
+        profiles = new Profiles(market, treasury);
+        profiles.setGame(address(new CountingGame()));
+        _profile();
+    }
+
+    function _begin(address caller) private {
         vm.cool(address(profiles));
         vm.cool(address(market));
+        vm.prank(caller);
+        vm.resumeGasMetering();
     }
 }
