@@ -32,7 +32,7 @@ from pol.graph.capture import Capture
 from pol.graph.names import Names
 from pol.roles.duel import Duel, MoveMade
 from pol.roles.hostile import BaselessWhistleblower, LyingVerifier, SkippingSolver
-from pol.roles.policy import PUBLIC_CHAIN, TEST_NETWORK, Policy
+from pol.roles.policy import HOUR, PUBLIC_CHAIN, TEST_NETWORK, Policy
 from pol.roles.role import Role
 from pol.roles.solver import Solver
 from pol.roles.submitter import Offer, Submitter
@@ -45,8 +45,8 @@ from pol.verification.verdict import Outcome, Verdict, limit, relative_distance
 MODEL = "MLP 64-64-10 on the UCI handwritten digits, cross-entropy"
 OPTIMIZER = "torch.optim.SGD(lr=0.05, momentum=0.9)"
 TEST_FUNDS = 100 * ETHER
-LIVE_WINDOW, LIVE_CLOCK = 60, 600
-"""Seconds of a profile or challenge window and of a clock on a chain whose time can't be moved."""
+LIVE_PROFILE_WINDOW, LIVE_WINDOW, LIVE_CLOCK = 60, 240, 600
+"""Seconds of a profile window, a challenge window and a clock on a chain whose time can't be moved."""
 LIVE_PRICE, LIVE_GAS = 1000, 30_000_000
 """Wei per work unit, and gas that every party can pay for, on a chain whose money isn't free."""
 
@@ -112,10 +112,11 @@ class Story:
         self._tell = narrator
         self._connection = connect()
         if self._connection.is_test_chain:
-            self._offer = Offer(digits.STEPS, digits.INTERVAL)
+            # Short beside the challenge window: the first verdict is challenged after the profiles of two more tasks.
+            self._offer = Offer(digits.STEPS, digits.INTERVAL, profile_window=HOUR)
             self._purse = Purse(seed, TEST_FUNDS, funder_key)
         else:
-            windows = {"profile_window": LIVE_WINDOW, "challenge_window": LIVE_WINDOW, "clock": LIVE_CLOCK}
+            windows = {"profile_window": LIVE_PROFILE_WINDOW, "challenge_window": LIVE_WINDOW, "clock": LIVE_CLOCK}
             self._offer = Offer(digits.STEPS, digits.INTERVAL, wei_per_work_unit=LIVE_PRICE, **windows)
             self._purse = Purse(seed, LIVE_GAS * self._connection.gas_price(), funder_key)
 
