@@ -1,6 +1,12 @@
 """Settings shared by all tests."""
 
+import pytest
 from hypothesis import settings
 
 settings.register_profile("ci", derandomize=True, deadline=None, max_examples=100)
 settings.load_profile("ci")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What waits for a compiler begins first, so that no process is left alone with it at the end."""
+    items.sort(key=lambda item: item.path.name != "test_project.py")

@@ -126,7 +126,7 @@ def figures(measured: Measured) -> dict[str, Figure]:
             for name, row in part["attacks"].items()
             if name in battery and not battery[name].hides and row["of_honest"] is not None
         ]
-        lengths[f"separation {key}"] = Figure(min(found), "times the greatest honest distance")
+        lengths["separation_" + key.replace(" ", "_")] = Figure(min(found), "times the greatest honest distance")
     least = min(figure.value for figure in lengths.values())
     return {**result, "separation_min": Figure(least, "times the greatest honest distance"), **lengths}
 

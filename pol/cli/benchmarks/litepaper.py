@@ -220,7 +220,7 @@ def overhead_figures(found: Experiment) -> dict[str, Figure]:
         "segments": Figure(found.segments, f"of {found.interval} steps"),
         "draws": Figure(found.draws, "segments"),
         "drawn_rejected": Figure(found.rejected, "segments"),
-        "detection_5_percent": Figure(
+        "draws_detection_5_percent": Figure(
             float(detection_probability(found.segments, cheated, found.draws)), "probability, 5 % of segments cheated"
         ),
         "cheating_found_99": Figure(
