@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {Ledger} from "../market/Ledger.sol";
 import {CheckpointLog} from "./CheckpointLog.sol";
 import {ChunkProofs} from "./ChunkProofs.sol";
 import {Chunk, Demand, ILearningLog, Run, RunStatus} from "./ILearningLog.sol";
+import {Ledger} from "./Ledger.sol";
 
 /// @title Availability
 /// @notice Demands for leaves of posted checkpoints, and the stake that answers for them. See `ILearningLog`.

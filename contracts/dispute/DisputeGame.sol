@@ -325,6 +325,8 @@ contract DisputeGame is IDisputeGame, Descent {
         returns (uint256 range)
     {
         m.rest.start(move);
+        // Only that so many bytes are there: they are read below.
+        // slither-disable-next-line unused-return
         m.rest.slice(WITNESS_AT);
         (m.number, m.clock, m.mover) = (_number(move), clock, mover);
         bytes32 frame;

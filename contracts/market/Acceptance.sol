@@ -12,12 +12,13 @@ library Acceptance {
     /// thresholds neither side of the comparison can overflow.
     uint256 internal constant UNEQUAL = 1 << 160;
 
-    /// @notice What the chain says about a segment. In exact mode the solver's end has to be the replayed one, bit for bit; whatever the
-    /// sums are: two states that differ may have no distance, and equal ones may hold what is not finite.
+    /// @notice What the chain says about a segment. In exact mode, where thresholds are zero, the solver's end has to be the replayed
+    /// one as well: states that differ may have no distance. The sums count there too: equal states may hold what is not finite.
     function accepts(bool exact, uint64[3] memory thresholds, Claim calldata claim) internal pure returns (bool) {
         // Zero in the solver's log is no state: nothing about it could be disputed, so nothing about it may be accepted.
         if (claim.start == 0 || claim.end == 0) return false;
-        return exact ? claim.replay == claim.end : isAccepted(thresholds, claim.distances, claim.references);
+        if (exact && claim.replay != claim.end) return false;
+        return isAccepted(thresholds, claim.distances, claim.references);
     }
 
     /// @notice Accept if and only if in every component no integer differs, the reference is finite and

@@ -2,6 +2,7 @@
 pragma solidity 0.8.37;
 
 import {IBeacon} from "./IBeacon.sol";
+import {RecordedBeacon} from "./RecordedBeacon.sol";
 
 /// @title BlockBeacon
 /// @notice Round `r` is the hash of block `r`. Good enough for a test network; know what it does not give:
@@ -9,29 +10,15 @@ import {IBeacon} from "./IBeacon.sol";
 /// - The chain forgets a hash after 256 blocks. If nobody recorded round `r` by then, its seed becomes the hash of the next block in
 ///   `r + 256, r + 512, ...` that is still known. Someone who dislikes the seed can therefore hope that nobody records it in 256
 ///   blocks; anybody who likes it records it. Nobody can *choose* a block: at any time only one is admissible.
-contract BlockBeacon is IBeacon {
+contract BlockBeacon is RecordedBeacon {
     /// @notice Blocks between a commitment and the round that it is bound to.
     uint64 public constant DELAY = 2;
     /// @notice How many past block hashes the EVM knows.
     uint64 public constant HISTORY = 256;
 
-    mapping(uint64 round => bytes32) private _seeds;
-
     /// @inheritdoc IBeacon
     function nextRound() external view returns (uint64) {
         return uint64(block.number) + DELAY;
-    }
-
-    /// @inheritdoc IBeacon
-    function recorded(uint64 round) public view returns (bool) {
-        return _seeds[round] != 0;
-    }
-
-    /// @inheritdoc IBeacon
-    function seed(uint64 round) external view returns (bytes32) {
-        bytes32 value = _seeds[round];
-        if (value == 0) revert RoundNotRecorded(round);
-        return value;
     }
 
     /// @inheritdoc IBeacon

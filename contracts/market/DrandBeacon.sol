@@ -3,6 +3,7 @@ pragma solidity 0.8.37;
 
 import {IBeacon} from "./IBeacon.sol";
 import {G1Point, Quicknet} from "./Quicknet.sol";
+import {RecordedBeacon} from "./RecordedBeacon.sol";
 
 /// @title DrandBeacon
 /// @notice Rounds of drand's network quicknet: every three seconds the League of Entropy signs the number of a round; the seed is the
@@ -13,7 +14,7 @@ import {G1Point, Quicknet} from "./Quicknet.sol";
 /// - If the League stops, rounds after its end never come; what waits for them waits for ever.
 /// - A round is bound to a commitment by the clock of this chain. `delay` has to exceed by how much that clock can lie behind the
 ///   world's when a transaction is included, and how long a block may still be replaced.
-contract DrandBeacon is IBeacon {
+contract DrandBeacon is RecordedBeacon {
     /// @notice Two slots of 12 seconds: a block's time is that of its slot, and its content is known later.
     uint64 public constant MIN_DELAY = 24 seconds;
     /// @notice Hash of the network's parameters, as its relays name it.
@@ -24,8 +25,6 @@ contract DrandBeacon is IBeacon {
     uint64 public constant PERIOD = Quicknet.PERIOD;
     /// @notice Seconds after a commitment in which no round is bound to it.
     uint64 public immutable delay;
-
-    mapping(uint64 round => bytes32) private _seeds;
 
     /// @notice The delay is shorter than `MIN_DELAY`.
     error DelayTooShort(uint64 delay);
@@ -52,18 +51,6 @@ contract DrandBeacon is IBeacon {
     function nextRound() external view returns (uint64) {
         uint256 time = block.timestamp + delay;
         return time < GENESIS ? 1 : uint64((time - GENESIS) / PERIOD + 2);
-    }
-
-    /// @inheritdoc IBeacon
-    function recorded(uint64 round) public view returns (bool) {
-        return _seeds[round] != 0;
-    }
-
-    /// @inheritdoc IBeacon
-    function seed(uint64 round) external view returns (bytes32) {
-        bytes32 value = _seeds[round];
-        if (value == 0) revert RoundNotRecorded(round);
-        return value;
     }
 
     /// @inheritdoc IBeacon

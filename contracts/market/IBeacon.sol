@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
+/// @dev A beacon that is silent for so many seconds has stopped. Until then whoever has seen a round can record it.
+uint64 constant PATIENCE = 7 days;
+
 /// @title IBeacon
 /// @notice A public source of randomness in numbered rounds. The market knows nothing else about it: a drand or prevrandao beacon
 /// stands behind the same four functions.

@@ -4,24 +4,22 @@ pragma solidity 0.8.37;
 import {Charge, Opening, Portion, Profile, ProfileDispute, Reordered, Witness} from "./ProfileTypes.sol";
 
 /// @title IProfiles
-/// @notice Where the thresholds of a task come from: its verifier says how far honest executions part, and anybody disputes it before a
-/// solver agrees (docs/spec/profile.md). The verifier's stake stays in the market; the bonds of challengers are here.
+/// @notice Where the thresholds of a task come from: its profiler says how far honest executions part, and anybody disputes it before a
+/// solver agrees (docs/spec/profile.md). Its stake lies with `Seats`, the bonds of challengers here.
 ///
-/// - A profile is contestable through the window of the terms, and after it until no dispute about it is open. Then it is final.
-/// - While it is contestable nobody accepts the task, nobody cancels it, and its verifier stays.
-/// - The first challenger that is right makes it void: the verifier loses seat and stake as for a verdict, and the next one posts
+/// - A profile is contestable through the window of the terms. It is final once no dispute about it is open and somebody has concluded it.
+/// - While it is contestable nobody bids for the task, nobody cancels it, and its profiler stays.
+/// - The first challenger that is right makes it void: the profiler loses seat and stake as for a verdict, and the next one posts
 ///   a profile of its own. Disputes about a void profile are moot: bonds go back in full.
-/// - A challenger that is wrong loses its bond to verifier and treasury, as for a verdict, and bonds grow in the same way.
+/// - A challenger that is wrong loses its bond to profiler and fund, as for a verdict, and bonds grow in the same way.
 ///
 /// Assumptions and known limits:
 /// - The terms name the reordered programs, and no contract can tell whether they are reordered programs. Every party recomputes
 ///   `Terms.reruns` before it stakes.
 /// - Portions and witnesses are on chain; all other reruns are known by their root. Thresholds that are too high are refuted by what
 ///   is on chain. Who posts a root of reruns that it shows to nobody can keep thresholds too low: no solver agrees to a profile that
-///   it has not repeated, so the seat is all that is lost, and the submitter cancels.
+///   it has not repeated, so fee and time are all that is lost, and the submitter cancels.
 interface IProfiles {
-    /// @notice The game is named, once and for ever.
-    event GameSet(address game);
     /// @notice Profile `profile` of the task, contestable until `deadline`; `digest` is the content address of its document.
     event ProfilePosted(
         bytes32 indexed taskId,
@@ -34,7 +32,7 @@ interface IProfiles {
         bytes32 digest,
         uint64 deadline
     );
-    /// @notice A part of profile `profile` is in dispute `dispute` of the game; `bond` wei are in escrow.
+    /// @notice A part of profile `profile` is in dispute `dispute` of the game; `bond` is locked.
     event ProfileChallenged(
         bytes32 indexed taskId,
         uint32 indexed profile,
@@ -48,7 +46,7 @@ interface IProfiles {
     /// @notice The rerun of this index is in the posted root and demands a higher threshold, or admits none.
     event ProfileUnderstated(bytes32 indexed taskId, uint32 indexed profile, uint32 index, uint8 component);
     /// @notice The profile stood in this dispute, or is void, and every other dispute about it moot.
-    event ProfileDisputeResolved(
+    event ProfileDisputeSettled(
         bytes32 indexed taskId, uint32 indexed profile, uint256 indexed dispute, bool asserterWon
     );
     /// @notice The challenger has its bond back, because the profile fell otherwise.
@@ -56,16 +54,10 @@ interface IProfiles {
     /// @notice There is no profile any more: its verifier left, or it is void.
     event ProfileGone(bytes32 indexed taskId, uint32 indexed profile);
 
-    /// @notice Only the deployer names the game, and only once.
-    error GameAlreadySet();
-    /// @notice There is no game yet, or no contract at its address.
-    error GameNotSet();
     /// @notice The task has no profile now.
     error NoProfile(bytes32 taskId);
     /// @notice The verifier has posted a profile already.
     error ProfileAlreadyPosted();
-    /// @notice The training of this task is exact: it has no profile.
-    error ExactMode(bytes32 taskId);
     /// @notice The terms ask for another number of portions.
     error WrongPortionCount(uint256 expected);
     /// @notice These are not the portions of the posted profile.
@@ -82,6 +74,16 @@ interface IProfiles {
     error InvalidCharge(uint32 index, uint8 component);
     /// @notice The profile can be challenged until `deadline`.
     error Contestable(uint64 deadline);
+    /// @notice The profile waits for so many disputes.
+    error DisputesOpen(uint32 open);
+    /// @notice No challenge led to a dispute of this number.
+    error UnknownDispute(uint256 number);
+    /// @notice The game has not ended the dispute, or it is settled.
+    error NothingToSettle(uint256 number);
+    /// @notice The profile has fallen in a dispute that waits for `settleDispute`.
+    error ProfileFell(bytes32 taskId);
+    /// @notice Another challenge came first: the bond is `bond` now.
+    error BondTooHigh(uint128 bond);
 
     /// @notice The seated verifier of an open task states what it measured, once. The window starts.
     /// @param portions One for each profiled segment.
@@ -101,8 +103,7 @@ interface IProfiles {
     /// @param segment Which of them.
     /// @param opening Its header is that of the task's program.
     function challengePortion(bytes32 taskId, Portion[] calldata portions, uint32 segment, Opening calldata opening)
-        external
-        payable;
+        external;
 
     /// @notice Disputes the state after a rerun.
     /// @param rerun Of the posted root.
@@ -113,7 +114,7 @@ interface IProfiles {
         Witness calldata rerun,
         Reordered calldata reordered,
         Opening calldata opening
-    ) external payable;
+    ) external;
 
     /// @notice Disputes the distance of a rerun from the canonical execution.
     /// @param component 1 parameter, 2 buffer, 3 optimizer.
@@ -123,7 +124,7 @@ interface IProfiles {
         Witness calldata rerun,
         uint8 component,
         Opening calldata opening
-    ) external payable;
+    ) external;
 
     /// @notice Disputes how far the canonical execution of a segment went.
     function challengeReference(
@@ -132,20 +133,27 @@ interface IProfiles {
         uint32 segment,
         uint8 component,
         Opening calldata opening
-    ) external payable;
+    ) external;
 
     /// @notice Shows a rerun of the posted root from which a higher threshold follows than the posted one, or none. The profile is void at
     /// once; no bond is needed.
     function convict(bytes32 taskId, Portion[] calldata portions, Witness calldata rerun, uint8 component) external;
 
-    /// @notice Anybody credits a challenger its bond of a dispute about a void profile, without waiting for the game to end it.
-    function releaseBond(uint256 number) external;
+    /// @notice Anybody, once the game has ended a dispute: splits the bond if the profile stood, else pays the challenger, and another profiler is
+    /// drawn. If the profile fell otherwise, the bond is free at once.
+    function settleDispute(uint256 number) external;
 
-    /// @notice The market lets a verifier go: its profile goes with it. Refused while it is contestable.
-    function release(bytes32 taskId) external;
+    /// @notice Anybody: a profile that can't be challenged any more is final. Its profiler is paid, and the auction begins.
+    function conclude(bytes32 taskId) external;
+
+    /// @notice Registry: the task is cancelled; refused once a profile is posted.
+    function cancel(bytes32 taskId) external;
 
     /// @notice The thresholds of a final profile; reverts while there is none.
     function thresholds(bytes32 taskId) external view returns (uint64[3] memory);
+
+    /// @notice Whose profile it is, final or not, which must not bid; zero if there is none.
+    function profiler(bytes32 taskId) external view returns (address);
 
     /// @notice The profile of a task; all but its number is zero if there is none.
     function profile(bytes32 taskId) external view returns (Profile memory);
@@ -153,6 +161,6 @@ interface IProfiles {
     /// @notice What is known about a dispute of the game; zeros if no challenge led to it.
     function dispute(uint256 number) external view returns (ProfileDispute memory);
 
-    /// @notice What the next challenger of the profile puts up (`Settlement.bondOf`).
-    function bondOf(bytes32 taskId) external view returns (uint256);
+    /// @notice What the next challenger of the profile puts up (`Split.bondOf`).
+    function bondOf(bytes32 taskId) external view returns (uint128);
 }

@@ -2,6 +2,7 @@
 pragma solidity 0.8.37;
 
 import {IBeacon} from "./IBeacon.sol";
+import {RecordedBeacon} from "./RecordedBeacon.sol";
 
 /// @title PrevrandaoBeacon
 /// @notice For test chains: round `r` takes the chain's own randomness (PREVRANDAO, EIP-4399) in the first block from `r` on in which
@@ -10,27 +11,13 @@ import {IBeacon} from "./IBeacon.sol";
 ///   reward. Who proposes the last k slots before `r` chooses among 2^k seeds.
 /// - The value of a block is known as soon as the block before it is. While nobody records, whoever dislikes it waits, and whoever
 ///   likes it records. A party that wants no choice left records in block `r`.
-contract PrevrandaoBeacon is IBeacon {
+contract PrevrandaoBeacon is RecordedBeacon {
     /// @notice Blocks between a commitment and its round: the mix of the next block is known to whoever commits.
     uint64 public constant DELAY = 2;
-
-    mapping(uint64 round => bytes32) private _seeds;
 
     /// @inheritdoc IBeacon
     function nextRound() external view returns (uint64) {
         return uint64(block.number) + DELAY;
-    }
-
-    /// @inheritdoc IBeacon
-    function recorded(uint64 round) public view returns (bool) {
-        return _seeds[round] != 0;
-    }
-
-    /// @inheritdoc IBeacon
-    function seed(uint64 round) external view returns (bytes32) {
-        bytes32 value = _seeds[round];
-        if (value == 0) revert RoundNotRecorded(round);
-        return value;
     }
 
     /// @inheritdoc IBeacon

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
+import {Ending} from "./TaskTypes.sol";
+
 /// @notice The canonical execution of one profiled segment, see docs/spec/profile.md.
 struct Portion {
     bytes32 end; // state root after it
@@ -30,6 +32,7 @@ struct Reordered {
 struct Opening {
     bytes header; // of the program that the dispute is about
     bytes payload; // by which the challenger's version differs
+    uint128 mostBond; // that it wants to put up: others may have challenged in between
 }
 
 /// @notice What is said to be wrong in a profile. Zero means nothing.
@@ -48,7 +51,9 @@ struct Profile {
     uint32 number; // profiles that the task has seen, this one included
     uint64[3] thresholds; // by component, squared relative distance times 2^64
     uint32 challenges; // of this profile, whatever became of them
-    uint32 open; // of them, those whose dispute is not resolved
+    uint32 open; // of them, those whose dispute is not settled
+    bool fell; // its profiler has lost one of them, which is not settled
+    bool concluded; // nobody can challenge it any more, and the auction has begun
     bytes32 portions; // keccak256(abi.encode(portions))
     bytes32 rerunRoot; // log root of the reruns
 }
@@ -58,6 +63,6 @@ struct ProfileDispute {
     bytes32 taskId;
     address challenger;
     uint32 profile; // number of the profile that it is about
-    bool released; // the bond is paid out
+    Ending ending;
     uint128 bond;
 }

@@ -2,50 +2,33 @@
 pragma solidity 0.8.37;
 
 import {CheckpointLog} from "../commitments/CheckpointLog.sol";
-import {IDisputeGame, KIND_DISTANCE, KIND_REFERENCE, KIND_REPLAY, StartParams} from "../interfaces/IDisputeGame.sol";
+import {IStakeVault} from "../incentives/IStakeVault.sol";
+import {IDisputeGame, KIND_DISTANCE, KIND_REFERENCE, StartParams} from "../interfaces/IDisputeGame.sol";
 import {IDisputeResolver} from "../interfaces/IDisputeResolver.sol";
 import {IProfiles} from "./IProfiles.sol";
-import {ITaskMarket} from "./ITaskMarket.sol";
-import {Ledger} from "./Ledger.sol";
+import {ITaskRegistry} from "./ITaskRegistry.sol";
+import {Market, MarketDesk} from "./MarketDesk.sol";
+import {ProfileEvidence} from "./ProfileEvidence.sol";
 import {ProfileThreshold} from "./ProfileThreshold.sol";
-import {Charge, Opening, Portion, Profile, ProfileDispute, Reordered, Witness} from "./ProfileTypes.sol";
-import {Settlement} from "./Settlement.sol";
-import {Status, Task, Terms} from "./TaskTypes.sol";
+import {Charge, Opening, Portion, Profile, ProfileDispute, Reordered, Rerun, Witness} from "./ProfileTypes.sol";
+import {Split} from "./Split.sol";
+import {Ending, Status, Task, Terms} from "./TaskTypes.sol";
 
 /// @title Profiles
 /// @notice See `IProfiles` for the protocol and its assumptions.
-/// @dev Every function checks, then writes, then calls. The only foreign code that runs is the market and the game, both fixed for ever,
-/// and the receiver in `withdraw`. Wei held = wei credited + bonds that are not paid out, after every call.
-contract Profiles is IProfiles, IDisputeResolver, Ledger {
-    /// @notice Knows tasks and terms, and holds the verifier's stake.
-    ITaskMarket public immutable market;
-    /// @notice Is credited what no party gets.
-    address public immutable treasury;
+/// @dev Bonds are locked under the task's id.
+contract Profiles is IProfiles, IDisputeResolver, MarketDesk {
     /// @notice Arbitrates challenges of profiles; the game of the verdicts is another instance, for a game has one resolver.
     IDisputeGame public game;
 
-    address private immutable _deployer;
     mapping(bytes32 taskId => Profile) private _profiles;
     mapping(uint256 number => ProfileDispute) private _disputes;
 
-    uint8 private constant COMPONENTS = 3;
+    constructor(IStakeVault vault_) MarketDesk(vault_) {}
 
-    /// @param market_ Whose tasks are profiled.
-    /// @param treasury_ Gets what lost bonds leave; must be able to call `withdraw`.
-    constructor(ITaskMarket market_, address treasury_) {
-        if (address(market_) == address(0) || treasury_ == address(0)) revert ITaskMarket.NotAllowed(address(0));
-        market = market_;
-        treasury = treasury_;
-        _deployer = msg.sender;
-    }
-
-    /// @notice Names the game, by the deployer and once. No profile is posted before.
-    function setGame(address game_) external {
-        if (msg.sender != _deployer) revert ITaskMarket.NotAllowed(msg.sender);
-        if (address(game) != address(0)) revert GameAlreadySet();
-        if (game_.code.length == 0) revert GameNotSet();
-        game = IDisputeGame(game_);
-        emit GameSet(game_);
+    /// @dev The game's resolver is this contract, so neither can know the other when it is made.
+    function _wired(Market calldata m) internal override {
+        game = m.profileGame;
     }
 
     /// @inheritdoc IProfiles
@@ -56,32 +39,31 @@ contract Profiles is IProfiles, IDisputeResolver, Ledger {
         Witness[3] calldata witnesses,
         bytes32 digest
     ) external {
-        if (address(game) == address(0)) revert GameNotSet();
         Terms memory s = _termsFor(taskId);
         Profile storage p = _profiles[taskId];
         if (p.verifier != address(0)) revert ProfileAlreadyPosted();
-        if (rerunRoot == 0 || digest == 0) revert ITaskMarket.ZeroHash();
+        if (rerunRoot == 0 || digest == 0) revert ITaskRegistry.ZeroHash();
         if (portions.length != s.profiled) revert WrongPortionCount(s.profiled);
         for (uint256 k = 0; k < portions.length; ++k) {
-            if (portions[k].end == 0) revert ITaskMarket.ZeroHash();
+            if (portions[k].end == 0) revert ITaskRegistry.ZeroHash();
         }
-        p.verifier = msg.sender;
+        p.verifier = _party();
         p.deadline = uint64(block.timestamp) + s.profileWindow;
         ++p.number;
         p.portions = keccak256(abi.encode(portions));
         p.rerunRoot = rerunRoot;
-        p.thresholds = _thresholdsOf(s, portions, rerunRoot, witnesses);
+        p.thresholds = ProfileEvidence.thresholdsOf(s, portions, rerunRoot, witnesses);
         _emitPosted(taskId, p, portions, witnesses, digest);
+        registry.advance(taskId, Status.Profiling, Status.Profiling, 0);
     }
 
     /// @inheritdoc IProfiles
     function challengePortion(bytes32 taskId, Portion[] calldata portions, uint32 segment, Opening calldata opening)
         external
-        payable
     {
         (Profile storage p, Terms memory s) = _contested(taskId, portions);
-        _requirePart(segment, 1, portions.length);
-        StartParams memory params = _replay(s, portions, segment);
+        ProfileEvidence.requirePart(segment, 1, portions.length);
+        StartParams memory params = ProfileEvidence.replayOf(s, portions, segment);
         params.program = s.program;
         params.end = portions[segment].end;
         _start(taskId, p, s, params, opening, Charge.Portion, segment);
@@ -94,14 +76,14 @@ contract Profiles is IProfiles, IDisputeResolver, Ledger {
         Witness calldata rerun,
         Reordered calldata reordered,
         Opening calldata opening
-    ) external payable {
+    ) external {
         (Profile storage p, Terms memory s) = _contested(taskId, portions);
-        _requireRerun(s, p.rerunRoot, rerun);
+        ProfileEvidence.requireRerun(s, p.rerunRoot, rerun);
         uint32 j = rerun.index % s.rerunCount;
-        if (!CheckpointLog.isIncluded(reordered.program, j, s.rerunCount, s.reruns, reordered.path)) {
+        if (!CheckpointLog.isIncluded(reordered.program, j, s.rerunCount + s.looks, s.reruns, reordered.path)) {
             revert NotInPrograms(j);
         }
-        StartParams memory params = _replay(s, portions, rerun.index / s.rerunCount);
+        StartParams memory params = ProfileEvidence.replayOf(s, portions, rerun.index / s.rerunCount);
         params.program = reordered.program;
         params.end = rerun.rerun.end;
         _start(taskId, p, s, params, opening, Charge.Rerun, rerun.index);
@@ -114,10 +96,10 @@ contract Profiles is IProfiles, IDisputeResolver, Ledger {
         Witness calldata rerun,
         uint8 component,
         Opening calldata opening
-    ) external payable {
+    ) external {
         (Profile storage p, Terms memory s) = _contested(taskId, portions);
-        _requireRerun(s, p.rerunRoot, rerun);
-        _requirePart(rerun.index / s.rerunCount, component, portions.length);
+        ProfileEvidence.requireRerun(s, p.rerunRoot, rerun);
+        ProfileEvidence.requirePart(rerun.index / s.rerunCount, component, portions.length);
         StartParams memory params;
         params.program = s.program;
         params.kind = KIND_DISTANCE;
@@ -135,15 +117,15 @@ contract Profiles is IProfiles, IDisputeResolver, Ledger {
         uint32 segment,
         uint8 component,
         Opening calldata opening
-    ) external payable {
+    ) external {
         (Profile storage p, Terms memory s) = _contested(taskId, portions);
-        _requirePart(segment, component, portions.length);
+        ProfileEvidence.requirePart(segment, component, portions.length);
         StartParams memory params;
         params.program = s.program;
         params.kind = KIND_REFERENCE;
         params.component = component;
         params.x = portions[segment].end;
-        params.y = _startOf(s, portions, segment);
+        params.y = ProfileEvidence.startOf(s, portions, segment);
         params.sum = portions[segment].references[component - 1];
         _start(taskId, p, s, params, opening, Charge.Reference, segment);
     }
@@ -151,9 +133,9 @@ contract Profiles is IProfiles, IDisputeResolver, Ledger {
     /// @inheritdoc IProfiles
     function convict(bytes32 taskId, Portion[] calldata portions, Witness calldata rerun, uint8 component) external {
         (Profile storage p, Terms memory s) = _contested(taskId, portions);
-        _requireRerun(s, p.rerunRoot, rerun);
+        ProfileEvidence.requireRerun(s, p.rerunRoot, rerun);
         uint32 segment = rerun.index / s.rerunCount;
-        _requirePart(segment, component, portions.length);
+        ProfileEvidence.requirePart(segment, component, portions.length);
         uint256 c = component - 1;
         uint64 demanded =
             ProfileThreshold.fromRerun(rerun.rerun.distances[c], portions[segment].references[c], s.margin);
@@ -163,56 +145,73 @@ contract Profiles is IProfiles, IDisputeResolver, Ledger {
         }
         emit ProfileUnderstated(taskId, p.number, rerun.index, component);
         _forget(taskId, p);
-        market.voidProfile(taskId, msg.sender);
+        _void(taskId, _party());
     }
 
     /// @inheritdoc IDisputeResolver
-    function onResolved(uint256 number, bool asserterWon) external {
-        if (msg.sender != address(game)) revert ITaskMarket.NotAllowed(msg.sender);
-        ProfileDispute storage d = _disputes[number];
-        if (d.taskId == 0) revert ITaskMarket.UnknownDispute(number);
+    function onResolved(uint256 number, bool asserterWon) external only(address(game)) {
+        ProfileDispute storage d = _existing(number);
         // Nothing below may fail for a dispute that there is: the game could never end it.
-        if (d.released) return;
-        if (!_isLive(d)) return _releaseMoot(number, d);
-        bytes32 taskId = d.taskId;
-        Profile storage p = _profiles[taskId];
-        d.released = true;
-        emit ProfileDisputeResolved(taskId, d.profile, number, asserterWon);
+        if (d.ending != Ending.None) return;
         if (asserterWon) {
-            --p.open;
-            uint256 share = Settlement.shareDown(d.bond, Settlement.VERIFIER_OF_BOND);
-            _credit(taskId, p.verifier, share);
-            _credit(taskId, treasury, d.bond - share);
+            d.ending = Ending.Stood;
+            return;
+        }
+        Profile storage p = _profiles[d.taskId];
+        if (_isAbout(d, p) && !p.fell) (d.ending, p.fell) = (Ending.Fell, true);
+    }
+
+    /// @inheritdoc IProfiles
+    function settleDispute(uint256 number) external {
+        ProfileDispute storage d = _existing(number);
+        (bytes32 taskId, Ending ending) = (d.taskId, d.ending);
+        Profile storage p = _profiles[taskId];
+        bool stands = _isAbout(d, p);
+        bool isMoot = !stands || (p.fell && ending != Ending.Fell);
+        if (ending == Ending.Settled || (ending == Ending.None && !isMoot)) revert NothingToSettle(number);
+        d.ending = Ending.Settled;
+        if (stands) --p.open;
+        if (isMoot) {
+            emit ProfileDisputeMoot(taskId, d.profile, number);
+            vault.unlock(taskId, d.challenger, d.bond);
+        } else if (ending == Ending.Stood) {
+            emit ProfileDisputeSettled(taskId, d.profile, number, true);
+            _slash(taskId, d.challenger, d.bond, p.verifier, Split.VERIFIER_OF_BOND);
         } else {
+            emit ProfileDisputeSettled(taskId, d.profile, number, false);
             _forget(taskId, p);
-            _credit(taskId, d.challenger, d.bond);
-            market.voidProfile(taskId, d.challenger);
+            vault.unlock(taskId, d.challenger, d.bond);
+            _void(taskId, d.challenger);
         }
     }
 
     /// @inheritdoc IProfiles
-    function releaseBond(uint256 number) external {
-        ProfileDispute storage d = _disputes[number];
-        if (d.taskId == 0) revert ITaskMarket.UnknownDispute(number);
-        if (d.released || _isLive(d)) revert ITaskMarket.NotMoot(number);
-        _releaseMoot(number, d);
+    function conclude(bytes32 taskId) external {
+        _expect(taskId, Status.Profiling);
+        Profile storage p = _profiles[taskId];
+        _requireFinal(taskId, p);
+        p.concluded = true;
+        seats.release(taskId);
+        settlement.payProfiler(taskId, p.verifier);
+        registry.openBidding(taskId);
     }
 
     /// @inheritdoc IProfiles
-    function release(bytes32 taskId) external {
-        if (msg.sender != address(market)) revert ITaskMarket.NotAllowed(msg.sender);
-        Profile storage p = _profiles[taskId];
-        if (p.verifier == address(0)) return;
-        _requireFinal(p);
-        _forget(taskId, p);
+    function cancel(bytes32 taskId) external only(address(registry)) {
+        if (_profiles[taskId].verifier != address(0)) revert Contestable(_profiles[taskId].deadline);
+        seats.release(taskId);
     }
 
     /// @inheritdoc IProfiles
     function thresholds(bytes32 taskId) external view returns (uint64[3] memory) {
         Profile storage p = _profiles[taskId];
-        if (p.verifier == address(0)) revert NoProfile(taskId);
-        _requireFinal(p);
+        if (!p.concluded) revert NoProfile(taskId);
         return p.thresholds;
+    }
+
+    /// @inheritdoc IProfiles
+    function profiler(bytes32 taskId) external view returns (address) {
+        return _profiles[taskId].verifier;
     }
 
     /// @inheritdoc IProfiles
@@ -226,34 +225,16 @@ contract Profiles is IProfiles, IDisputeResolver, Ledger {
     }
 
     /// @inheritdoc IProfiles
-    function bondOf(bytes32 taskId) external view returns (uint256) {
-        return _bondOf(market.terms(taskId), _profiles[taskId]);
+    function bondOf(bytes32 taskId) external view returns (uint128) {
+        return _bondOf(registry.terms(taskId), _profiles[taskId]);
     }
 
     /// @dev The terms of an open task that is to be profiled, for its verifier.
     function _termsFor(bytes32 taskId) private view returns (Terms memory s) {
-        Task memory t = market.task(taskId);
-        if (t.status != Status.Open) revert ITaskMarket.WrongStatus(taskId, uint8(t.status));
-        if (msg.sender != t.verifier) revert ITaskMarket.NotAllowed(msg.sender);
-        s = market.terms(taskId);
-        if (s.margin == 0) revert ExactMode(taskId);
-    }
-
-    /// @dev By component, what follows from its witness.
-    function _thresholdsOf(
-        Terms memory s,
-        Portion[] calldata portions,
-        bytes32 rerunRoot,
-        Witness[3] calldata witnesses
-    ) private pure returns (uint64[3] memory result) {
-        for (uint8 c = 0; c < COMPONENTS; ++c) {
-            Witness calldata w = witnesses[c];
-            if (w.rerun.end == 0) revert ITaskMarket.ZeroHash();
-            _requireRerun(s, rerunRoot, w);
-            uint256 base = portions[w.index / s.rerunCount].references[c];
-            result[c] = ProfileThreshold.fromRerun(w.rerun.distances[c], base, s.margin);
-            if (result[c] == 0) revert NoThreshold(c + 1);
-        }
+        Task memory t = _expect(taskId, Status.Profiling);
+        _requireParty(t.holder);
+        if (_profiles[taskId].verifier == address(0)) _notAfter(t.deadline);
+        s = registry.terms(taskId);
     }
 
     function _emitPosted(
@@ -265,7 +246,7 @@ contract Profiles is IProfiles, IDisputeResolver, Ledger {
     ) private {
         bytes32 rerunRoot = p.rerunRoot;
         emit ProfilePosted(
-            taskId, p.number, msg.sender, portions, rerunRoot, witnesses, p.thresholds, digest, p.deadline
+            taskId, p.number, p.verifier, portions, rerunRoot, witnesses, p.thresholds, digest, p.deadline
         );
     }
 
@@ -277,38 +258,11 @@ contract Profiles is IProfiles, IDisputeResolver, Ledger {
     {
         p = _profiles[taskId];
         if (p.verifier == address(0)) revert NoProfile(taskId);
-        if (block.timestamp > p.deadline) revert ITaskMarket.DeadlinePassed(p.deadline);
-        if (msg.sender == p.verifier) revert ITaskMarket.NotAllowed(msg.sender);
+        if (p.fell) revert ProfileFell(taskId);
+        _notAfter(p.deadline);
+        if (_party() == p.verifier) revert NotAllowed(p.verifier);
         if (keccak256(abi.encode(portions)) != p.portions) revert WrongPortions();
-        s = market.terms(taskId);
-    }
-
-    function _requirePart(uint32 segment, uint8 component, uint256 portions) private pure {
-        if (segment >= portions || component == 0 || component > COMPONENTS) revert InvalidCharge(segment, component);
-    }
-
-    function _requireRerun(Terms memory s, bytes32 root, Witness calldata w) private pure {
-        bytes32 leaf = keccak256(abi.encode(w.rerun));
-        uint256 size = uint256(s.profiled) * s.rerunCount;
-        if (!CheckpointLog.isIncluded(leaf, w.index, size, root, w.path)) revert NotInReruns(w.index);
-    }
-
-    /// @dev The state before a profiled segment.
-    function _startOf(Terms memory s, Portion[] calldata portions, uint32 segment) private pure returns (bytes32) {
-        return segment == 0 ? s.initialState : portions[segment - 1].end;
-    }
-
-    /// @dev An execution of a profiled segment; which program's and where it ends says the caller.
-    function _replay(Terms memory s, Portion[] calldata portions, uint32 segment)
-        private
-        pure
-        returns (StartParams memory params)
-    {
-        params.kind = KIND_REPLAY;
-        params.constants = s.constants;
-        params.firstStep = uint64(segment) * s.interval;
-        params.steps = s.interval;
-        params.start = _startOf(s, portions, segment);
+        s = registry.terms(taskId);
     }
 
     /// @dev Takes the bond and opens the dispute.
@@ -324,27 +278,33 @@ contract Profiles is IProfiles, IDisputeResolver, Ledger {
         uint32 index
     ) private {
         params.asserter = p.verifier;
-        params.challenger = msg.sender;
+        params.challenger = _party();
         params.clock = s.clock;
-        uint256 bond = _bondOf(s, p);
-        if (msg.value < bond) revert ITaskMarket.WrongPayment(msg.value, bond);
-        // The bond may have grown since the sender looked.
-        _credit(taskId, msg.sender, msg.value - bond);
+        uint128 bond = _bondOf(s, p);
+        if (bond > opening.mostBond) revert BondTooHigh(bond);
+        vault.lock(taskId, params.challenger, bond);
         uint256 number = game.start(params, opening.header, opening.payload);
-        _disputes[number] = ProfileDispute(taskId, msg.sender, p.number, false, uint128(bond));
+        _disputes[number] = ProfileDispute(taskId, params.challenger, p.number, Ending.None, bond);
         ++p.challenges;
         ++p.open;
-        emit ProfileChallenged(taskId, p.number, msg.sender, number, charge, index, params.component, bond);
+        emit ProfileChallenged(taskId, p.number, params.challenger, number, charge, index, params.component, bond);
     }
 
-    function _bondOf(Terms memory s, Profile storage p) private view returns (uint256) {
-        return Settlement.bondOf(s.bond, s.verifierStake, p.challenges);
+    function _bondOf(Terms memory s, Profile storage p) private view returns (uint128) {
+        return uint128(Split.bondOf(s.bond, s.verifierStake, p.challenges));
     }
 
     /// @dev The window is over and nobody waits for a dispute.
-    function _requireFinal(Profile storage p) private view {
+    function _requireFinal(bytes32 taskId, Profile storage p) private view {
+        if (p.verifier == address(0)) revert NoProfile(taskId);
         if (block.timestamp <= p.deadline) revert Contestable(p.deadline);
-        if (p.open > 0) revert ITaskMarket.DisputesOpen(p.open);
+        if (p.open > 0) revert DisputesOpen(p.open);
+    }
+
+    /// @dev The profiler loses its stake, and the task is profiled anew.
+    function _void(bytes32 taskId, address challenger) private {
+        seats.slash(taskId, challenger, Split.CHALLENGER_OF_VERIFIER_STAKE);
+        seats.open(taskId, false);
     }
 
     /// @dev All but the number, by which disputes about this profile are told from those about the next.
@@ -355,16 +315,14 @@ contract Profiles is IProfiles, IDisputeResolver, Ledger {
         emit ProfileGone(taskId, number);
     }
 
-    /// @dev The profile stands unless a dispute about it was lost; while one is open its verifier does not leave.
-    function _isLive(ProfileDispute storage d) private view returns (bool) {
-        Profile storage p = _profiles[d.taskId];
-        return p.verifier != address(0) && p.number == d.profile;
+    /// @dev Whoever challenges is somebody.
+    function _existing(uint256 number) private view returns (ProfileDispute storage d) {
+        d = _disputes[number];
+        if (d.challenger == address(0)) revert UnknownDispute(number);
     }
 
-    /// @dev The profile fell otherwise: whoever is right in this dispute, the challenger loses nothing.
-    function _releaseMoot(uint256 number, ProfileDispute storage d) private {
-        d.released = true;
-        emit ProfileDisputeMoot(d.taskId, d.profile, number);
-        _credit(d.taskId, d.challenger, d.bond);
+    /// @dev The profile is the one that is disputed: while a dispute about it is open its profiler does not leave.
+    function _isAbout(ProfileDispute storage d, Profile storage p) private view returns (bool) {
+        return p.verifier != address(0) && p.number == d.profile;
     }
 }

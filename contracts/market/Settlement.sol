@@ -1,34 +1,175 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
+import {IStakeVault} from "../incentives/IStakeVault.sol";
+import {ISettlement} from "./ISettlement.sol";
+import {MarketDesk} from "./MarketDesk.sol";
+import {Split as Shares} from "./Split.sol";
+import {Outcome, Status, Task, Terms} from "./TaskTypes.sol";
+import {TermsRules} from "./TermsRules.sol";
+
 /// @title Settlement
-/// @notice How slashed money is split. What a share leaves goes to the treasury, so the whole of a slash never goes to one party,
-/// least of all to the one that proved it. `pol.incentives.payouts` mirrors these rules.
-library Settlement {
-    /// @notice Basis points in a whole.
-    uint256 internal constant WHOLE = 10_000;
-    /// @notice Of the stake of a solver that is rejected or misses its deadline, to the submitter.
-    uint256 internal constant SUBMITTER_OF_SOLVER_STAKE = 5_000;
-    /// @notice Of the stake of a verifier that misses its deadline, to the submitter.
-    uint256 internal constant SUBMITTER_OF_VERIFIER_STAKE = 5_000;
-    /// @notice Of the stake of a verifier that lost a dispute, to the challenger.
-    uint256 internal constant CHALLENGER_OF_VERIFIER_STAKE = 5_000;
-    /// @notice Of the bond of a challenger that lost a dispute, to the verifier.
-    uint256 internal constant VERIFIER_OF_BOND = 5_000;
+/// @notice See `ISettlement`.
+/// @dev The escrow of a task is the submitter's money, locked under the task's id; a pot of that id is empty between calls.
+contract Settlement is ISettlement, MarketDesk {
+    /// @notice Gets its share of prices.
+    address public immutable treasury;
 
-    /// @notice So many doublings lead from the smallest bond that `TermsRules` admits to the largest.
-    uint256 internal constant MAX_DOUBLINGS = 3;
+    /// @dev The pot of the jackpot that pays and reserves.
+    bytes32 private constant FUND = "fund";
 
-    /// @notice What a challenger puts up: the bond of the terms, doubled for each challenge that the verdict has seen before, but never
-    /// more than the challenger wins if it is right. So nobody is priced out by challenges of others, whoever they are.
-    function bondOf(uint128 bond, uint128 verifierStake, uint256 earlier) internal pure returns (uint256) {
-        uint256 doubled = uint256(bond) << (earlier < MAX_DOUBLINGS ? earlier : MAX_DOUBLINGS);
-        uint256 reward = shareDown(verifierStake, CHALLENGER_OF_VERIFIER_STAKE);
-        return doubled < reward ? doubled : reward;
+    /// @param treasury_ Must be able to withdraw from the vault.
+    constructor(IStakeVault vault_, address treasury_) MarketDesk(vault_) {
+        if (treasury_ == address(0)) revert NotAllowed(treasury_);
+        treasury = treasury_;
     }
 
-    /// @notice `amount * points / 10000`, rounded down; the treasury gets what rounding leaves.
-    function shareDown(uint256 amount, uint256 points) internal pure returns (uint256) {
-        return amount * points / WHOLE;
+    /// @inheritdoc ISettlement
+    function hold(bytes32 taskId, address submitter, Terms calldata terms)
+        external
+        only(address(registry))
+        returns (uint256 escrow)
+    {
+        escrow = escrowOf(terms);
+        vault.lock(taskId, submitter, escrow);
+    }
+
+    /// @inheritdoc ISettlement
+    function holdStake(bytes32 taskId, address solver, uint256 stake) external only(address(registry)) {
+        vault.lock(taskId, solver, stake);
+    }
+
+    /// @inheritdoc ISettlement
+    function refund(bytes32 taskId) external only(address(registry)) {
+        _refund(taskId, registry.task(taskId).submitter);
+    }
+
+    /// @inheritdoc ISettlement
+    function payProfiler(bytes32 taskId, address profiler) external only(address(profiles)) {
+        uint256 fee = registry.terms(taskId).verifierFee;
+        if (fee == 0) return;
+        vault.forfeit(taskId, registry.task(taskId).submitter, fee);
+        vault.pay(taskId, profiler, fee);
+    }
+
+    /// @inheritdoc ISettlement
+    function split(bytes32 taskId, uint256 amount, address party, uint256 points) external onlyDesk {
+        _split(taskId, amount, party, points);
+    }
+
+    /// @inheritdoc ISettlement
+    // Desks, beacon and vault are code of the deployment, and none of them calls a party.
+    // slither-disable-next-line reentrancy-events
+    function settle(bytes32 taskId) external {
+        Task memory t = _expect(taskId, Status.Contested);
+        _after(t.deadline);
+        uint32 open = challenges.contested(taskId).open;
+        if (open > 0) revert DisputesOpen(open);
+        bool accepted = verdicts.conclude(taskId);
+        if (accepted) _requireNoDemands(taskId);
+        Terms memory s = registry.terms(taskId);
+        registry.close(taskId, accepted ? Outcome.Accepted : Outcome.Rejected);
+        seats.release(taskId);
+        uint256 price = accepted ? t.price : 0;
+        uint256 share = Shares.up(price, Shares.TREASURY_OF_PRICE);
+        uint256 tax = jackpot.tax(s.jackpot);
+        emit Settled(taskId, price, s.verifierFee, tax, share);
+        vault.forfeit(taskId, t.submitter, price + share + s.verifierFee + tax);
+        _pay(taskId, t.solver, price);
+        _pay(taskId, treasury, share);
+        _pay(taskId, t.holder, s.verifierFee);
+        _toFund(taskId, tax);
+        _refund(taskId, t.submitter);
+        if (accepted) {
+            vault.unlock(taskId, t.solver, s.solverStake);
+        } else {
+            _slashSolver(taskId, t);
+        }
+    }
+
+    /// @inheritdoc ISettlement
+    function claimSolverDefault(bytes32 taskId) external {
+        Task memory t = _expect(taskId, Status.Training);
+        _after(t.deadline);
+        _slashSolver(taskId, t);
+        registry.openBidding(taskId);
+    }
+
+    /// @inheritdoc ISettlement
+    function claimWithheld(bytes32 taskId, address demander) external only(address(demands)) {
+        Task memory t = registry.task(taskId);
+        uint256 stake = vault.locked(address(this), taskId, t.solver);
+        uint256 bounty = Shares.down(stake, Shares.DEMANDER_OF_SOLVER_STAKE);
+        uint256 half = Shares.down(stake, Shares.SUBMITTER_OF_SOLVER_STAKE);
+        // Paid by the submitter's share: the escrow stays whole for the next solver and its verifier.
+        uint256 fee = t.status == Status.Contested ? registry.terms(taskId).verifierFee : 0;
+        emit Withheld(taskId, t.solver, demander, bounty, half - fee, fee);
+        vault.forfeit(taskId, t.solver, stake);
+        _pay(taskId, demander, bounty);
+        _pay(taskId, t.submitter, half - fee);
+        _pay(taskId, t.holder, fee);
+        _toFund(taskId, stake - bounty - half);
+        seats.release(taskId);
+        verdicts.forget(taskId);
+        registry.openBidding(taskId);
+    }
+
+    /// @inheritdoc ISettlement
+    function claimSeatDefault(bytes32 taskId) external {
+        Task memory t = registry.task(taskId);
+        bool verifies = t.status != Status.Profiling;
+        if (verifies) t = _expect(taskId, Status.Verifying);
+        if (t.holder == address(0) || t.deadline == 0) revert NotAllowed(_party());
+        _after(t.deadline);
+        if (verifies) _requireNoDemands(taskId);
+        // A beacon that is silent keeps a verifier from its verdict. Anybody records the round if there is one.
+        if (verifies && (seats.dutySeed(taskId) == 0 || !proofs.isDrawn(taskId))) seats.release(taskId);
+        // The terms may admit no profile, so their submitter gains nothing by one that isn't posted.
+        else seats.slash(taskId, t.submitter, verifies ? Shares.SUBMITTER_OF_VERIFIER_STAKE : 0);
+        registry.advance(taskId, t.status, verifies ? Status.Committed : Status.Profiling, 0);
+        seats.open(taskId, verifies);
+    }
+
+    /// @inheritdoc ISettlement
+    function escrowOf(Terms calldata s) public view returns (uint256) {
+        uint256 price = Shares.maximumPrice(s.workUnits, s.unitPrice);
+        if (price == 0 || price > TermsRules.MAX_AMOUNT) revert PriceTooHigh(TermsRules.MAX_AMOUNT);
+        uint256 fees = uint256(s.verifierFee) * (s.margin == 0 ? 1 : 2);
+        return price + Shares.up(price, Shares.TREASURY_OF_PRICE) + fees + jackpot.tax(s.jackpot);
+    }
+
+    /// @dev They end within one window: none is made after the deadline.
+    function _requireNoDemands(bytes32 taskId) private view {
+        uint32 open = demands.open(taskId);
+        if (open > 0) revert DemandsOpen(open);
+    }
+
+    /// @dev The settlement holds the solver's stake itself.
+    // Desks, beacon and vault are code of the deployment, and none of them calls a party.
+    // slither-disable-next-line reentrancy-events
+    function _slashSolver(bytes32 taskId, Task memory t) private {
+        uint256 stake = vault.locked(address(this), taskId, t.solver);
+        vault.forfeit(taskId, t.solver, stake);
+        _split(taskId, stake, t.submitter, Shares.SUBMITTER_OF_SOLVER_STAKE);
+    }
+
+    function _split(bytes32 taskId, uint256 amount, address party, uint256 points) private {
+        uint256 share = Shares.down(amount, points);
+        emit Split(taskId, party, amount, share);
+        _pay(taskId, party, share);
+        _toFund(taskId, amount - share);
+    }
+
+    function _refund(bytes32 taskId, address submitter) private {
+        uint256 rest = vault.locked(address(this), taskId, submitter);
+        if (rest > 0) vault.unlock(taskId, submitter, rest);
+    }
+
+    function _pay(bytes32 taskId, address account, uint256 amount) private {
+        if (amount > 0) vault.pay(taskId, account, amount);
+    }
+
+    function _toFund(bytes32 taskId, uint256 amount) private {
+        if (amount > 0) vault.move(taskId, address(jackpot), FUND, amount);
     }
 }

@@ -2,7 +2,7 @@
 pragma solidity 0.8.37;
 
 /// @notice What the submitter asks for. Fixed at submission; the id of a task is derived from it.
-/// @dev Windows and clock are seconds, amounts are wei.
+/// @dev Windows and clock are seconds, amounts are units of the vault's asset.
 struct Terms {
     bytes32 program; // hash of the step program
     bytes32 constants; // root of the constants (data set, sample order, schedules)
@@ -13,28 +13,39 @@ struct Terms {
     uint32 interval; // steps between two checkpoints; divides steps
     uint32 draws; // segments that are verified
     uint128 workUnits; // weighted operations of the whole training
+    uint128 unitPrice; // of 2^32 work units: bounds what a solver can be paid
+    uint128 secondPrice; // what a second of training time weighs in the auction
     uint128 solverStake;
     uint128 verifierStake;
-    uint128 bond; // what the first challenger of a verdict puts up; see `Settlement.bondOf` for the next
-    uint128 verifierFee;
+    uint128 bond; // what the first challenger of a verdict puts up; see `Split.bondOf` for the next
+    uint128 verifierFee; // of the verifier, and as much again of the profiler
+    uint128 jackpot; // reserved from the choice of a solver until it is swept
     uint32 rerunCount; // reruns of each profiled segment; zero in exact mode
     uint32 profiled; // segments that are profiled, from the first on; zero in exact mode
     uint32 margin; // factor on the distances that a profile has seen; zero is exact mode
+    uint32 looks; // reruns of a segment that the thresholds reject; zero if there is no second look
+    uint32 lookMargin; // factor on the distances of those
     uint32 profileWindow; // from the profile; what is challenged in it may end later; zero in exact mode
-    uint32 trainingWindow; // from acceptance to the committed learning proof
-    uint32 verificationWindow; // from the draw, or from joining after it, to the verdict
-    uint32 challengeWindow; // from the verdict; what is challenged in it may end later
+    uint32 bidWindow; // for bids, and again to reveal them
+    uint32 seatWindow; // for claims of a seat
+    uint32 trainingWindow; // most seconds of training that a bid may promise
+    uint32 verificationWindow; // from the seat to the verdict, or the profile
+    uint32 watchWindow; // from the draw of the watchers until its verifier has to disclose whether it erred on purpose
+    uint32 disclosureWindow; // for that
+    uint32 challengeWindow; // from the disclosure; what is challenged in it may end later
     uint32 clock; // budget of each side in a dispute
 }
 
 /// @notice Where a task is. Zero means that it does not exist.
 enum Status {
     None,
-    Open, // waits for a verifier, for a profile that stood through its window, and for a solver
+    Profiling, // waits for somebody in the profiler's seat, its profile, and until that can't be challenged any more
+    Bidding, // the auction of solvers goes on
     Training, // until deadline the solver may commit
-    Committed, // waits for the beacon
-    Drawn, // until deadline the verifier may post a verdict; no clock runs while nobody is verifier
-    Verdict, // until deadline anybody may challenge; then it waits for the disputes that are open
+    Committed, // waits for the beacon and for a verifier
+    Verifying, // until deadline the verifier may post a verdict
+    Watched, // until deadline watchers look; for the disclosure window after it the verifier may disclose
+    Contested, // until deadline anybody may challenge; then it waits for the disputes that are open
     Closed // everything is paid out
 }
 
@@ -43,38 +54,29 @@ enum Outcome {
     None,
     Accepted,
     Rejected,
-    SolverDefaulted,
     Cancelled
 }
 
-/// @notice The state of a task. A zero address or hash means nothing.
+/// @notice What a desk knows of how a dispute has ended.
+enum Ending {
+    None, // the game has not ended it, or when it did, the matter was decided already
+    Stood, // what was disputed
+    Fell, // what was disputed, in this dispute before all others
+    Settled // the bond is free or lost, and nothing is left to do
+}
+
+/// @notice What all desks know of a task; what only one has to know is there. A zero address or hash means nothing.
 struct Task {
     address submitter;
     Status status;
     Outcome outcome;
-    bool accepted; // what the current verdict says
-    uint32 verdicts; // number of the current verdict; the first is 1
-    address verifier;
-    uint64 deadline; // last second of what the status allows; zero while no clock runs
+    uint64 deadline; // last second of what the status allows; zero while no clock of the task runs
     address solver;
-    uint64 logSize; // entries of the checkpoint log
-    uint64 round; // beacon round that draws the segments
-    uint128 fee; // in escrow: maximum price and verifierFee
-    uint32 challenges; // of the current verdict, whatever became of them
-    uint32 open; // of them, those whose dispute is not resolved
-    uint128 price; // agreed with the solver
-    uint64[3] thresholds; // that the solver agreed to: by component, squared relative distance times 2^64
-    bytes32 logRoot;
-    bytes32 seed;
-}
-
-/// @notice One challenge of one verdict.
-struct Dispute {
-    bytes32 taskId;
-    address challenger;
-    uint32 verdict; // that it is about
-    uint32 earlier; // challenges that this verdict had seen before: what the bond depends on
-    bool released; // the bond is paid out
+    uint64 began; // when the solver was chosen
+    address holder; // of the seat: profiler or verifier
+    uint32 seating; // of all seats of this task, from 1; zero while nobody has been seated
+    uint128 price; // that the solver is paid if it is accepted
+    uint64 closed; // when it was
 }
 
 /// @notice What a verifier says about one drawn segment, see docs/spec/verdict.md.

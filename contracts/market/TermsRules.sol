@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {ITaskMarket} from "./ITaskMarket.sol";
+import {AuctionRules} from "../incentives/AuctionRules.sol";
+import {ITaskRegistry} from "./ITaskRegistry.sol";
 import {SegmentDraw} from "./SegmentDraw.sol";
-import {Settlement} from "./Settlement.sol";
+import {Split} from "./Split.sol";
+
 import {Terms} from "./TaskTypes.sol";
 
 /// @title TermsRules
@@ -15,7 +17,7 @@ library TermsRules {
     uint32 internal constant MIN_WINDOW = 60 seconds;
     /// @notice Longest that one missing verdict or one challenge window holds everybody's stakes.
     uint32 internal constant MAX_WINDOW = 90 days;
-    /// @notice Trainings are long; the verifier's stake waits for them.
+    /// @notice Trainings are long.
     uint32 internal constant MAX_TRAINING_WINDOW = 365 days;
     /// @notice Fifty blocks of 12 seconds. The longest walk through a segment that a machine can replay takes either side about 40
     /// moves: with less, the side that is right loses by the pace of the chain.
@@ -25,17 +27,26 @@ library TermsRules {
     /// @notice The first bond is at least the verifier's stake divided by this: a delay costs something.
     uint256 internal constant MAX_STAKE_PER_BOND = 16;
     /// @notice The first bond is at most the verifier's stake divided by this: who is right wins half of that stake
-    /// (`Settlement`), so it wins no less than it puts at risk.
+    /// (`Split`), so it wins no less than it puts at risk.
     uint256 internal constant MIN_STAKE_PER_BOND = 2;
     /// @notice Reruns of one segment: more give no better threshold, and every party makes all of these programs.
     uint32 internal constant MAX_RERUNS = 2 ** 16;
     /// @notice Profiled segments, whose portions every challenge carries.
     uint32 internal constant MAX_PROFILED = 16;
+    /// @notice Reruns of a second look, all of which are posted.
+    uint32 internal constant MAX_LOOKS = 64;
+    /// @notice Reruns in all second looks of a verdict: 128 bytes each, and nodes relay transactions of 128 KiB at most.
+    uint32 internal constant MAX_RERUNS_POSTED = 512;
     /// @notice With its square and the greatest ratio there is, thresholds are computed without an overflow.
     uint32 internal constant MAX_MARGIN = 2 ** 16 - 1;
+    /// @notice No sum or product of amounts that the desks form overflows below it.
+    uint128 internal constant MAX_AMOUNT = 2 ** 112;
 
     /// @notice Reverts with the name of the first field that breaks a rule.
-    function check(Terms calldata s) internal pure {
+    /// @param shares Of the jackpot.
+    /// @param watchers Of a seating, on average.
+    /// @param tax Of the task.
+    function check(Terms calldata s, uint256 shares, uint256 watchers, uint256 tax) internal pure {
         _require(s.program != 0, "program");
         _require(s.constants != 0, "constants");
         _require(s.initialState != 0, "initialState");
@@ -46,21 +57,16 @@ library TermsRules {
         // A claim names its segment in 32 bits.
         _require(segments < type(uint32).max, "steps");
         _require(s.draws > 0 && s.draws <= segments && s.draws <= SegmentDraw.MAX_DRAWS, "draws");
-        _require(s.workUnits > 0, "workUnits");
         _checkProfile(s, segments);
-        _require(s.verifierStake > 0, "verifierStake");
-        _require(
-            s.bond * MIN_STAKE_PER_BOND <= s.verifierStake && s.verifierStake <= s.bond * MAX_STAKE_PER_BOND, "bond"
-        );
-        // A rejection costs the submitter the verifier's fee; its share of the slash makes up for it.
-        _require(
-            s.solverStake > 0
-                && Settlement.shareDown(s.solverStake, Settlement.SUBMITTER_OF_SOLVER_STAKE) >= s.verifierFee,
-            "solverStake"
-        );
+        _checkAmounts(s);
+        _checkJackpot(s, shares, watchers, tax);
+        _checkWindow(s.bidWindow, "bidWindow");
+        _checkWindow(s.seatWindow, "seatWindow");
         _require(MIN_WINDOW <= s.trainingWindow && s.trainingWindow <= MAX_TRAINING_WINDOW, "trainingWindow");
-        _require(MIN_WINDOW <= s.verificationWindow && s.verificationWindow <= MAX_WINDOW, "verificationWindow");
-        _require(MIN_WINDOW <= s.challengeWindow && s.challengeWindow <= MAX_WINDOW, "challengeWindow");
+        _checkWindow(s.verificationWindow, "verificationWindow");
+        _checkWindow(s.watchWindow, "watchWindow");
+        _checkWindow(s.disclosureWindow, "disclosureWindow");
+        _checkWindow(s.challengeWindow, "challengeWindow");
         _require(MIN_CLOCK <= s.clock && s.clock <= MAX_CLOCK, "clock");
     }
 
@@ -73,13 +79,49 @@ library TermsRules {
         _require(
             exact ? s.profiled == 0 : s.profiled > 0 && s.profiled <= segments && s.profiled <= MAX_PROFILED, "profiled"
         );
+        _require(exact ? s.looks == 0 : s.looks <= MAX_LOOKS && s.looks * s.draws <= MAX_RERUNS_POSTED, "looks");
+        _require((s.looks == 0) == (s.lookMargin == 0) && s.lookMargin <= MAX_MARGIN, "lookMargin");
         _require(
             exact ? s.profileWindow == 0 : MIN_WINDOW <= s.profileWindow && s.profileWindow <= MAX_WINDOW,
             "profileWindow"
         );
     }
 
+    function _checkAmounts(Terms calldata s) private pure {
+        _require(s.workUnits > 0 && s.workUnits <= MAX_AMOUNT, "workUnits");
+        _require(s.unitPrice > 0 && s.unitPrice <= MAX_AMOUNT, "unitPrice");
+        // Some bid can win: the auction opens when nobody can change the terms any more.
+        uint256 maximum = Split.maximumPrice(s.workUnits, s.unitPrice);
+        _require(uint256(s.secondPrice) * AuctionRules.MIN_PROMISE <= maximum, "secondPrice");
+        _require(s.verifierFee <= MAX_AMOUNT, "verifierFee");
+        _require(s.verifierStake > 0 && s.verifierStake <= MAX_AMOUNT, "verifierStake");
+        _require(
+            s.bond * MIN_STAKE_PER_BOND <= s.verifierStake && s.verifierStake <= s.bond * MAX_STAKE_PER_BOND, "bond"
+        );
+        // A rejection costs the submitter the verifier's fee; its share of the slash makes up for it.
+        _require(
+            s.solverStake <= MAX_AMOUNT && s.solverStake > 0
+                && Split.down(s.solverStake, Split.SUBMITTER_OF_SOLVER_STAKE) >= s.verifierFee,
+            "solverStake"
+        );
+    }
+
+    /// @dev The jackpot refuses to reserve less than one unit a share, and nobody lies to catch itself: `IJackpot`.
+    function _checkJackpot(Terms calldata s, uint256 shares, uint256 watchers, uint256 tax) private pure {
+        _require(shares <= s.jackpot && s.jackpot <= MAX_AMOUNT, "jackpot");
+        _require(s.jackpot * 2 * watchers <= s.verifierStake * shares, "jackpot");
+        // Who withholds data draws the duty of a verifier anew. What that leaves to the fund is at least what a planted error costs it on
+        // average: nobody earns by drawing until one is planted.
+        uint256 shared = Split.down(s.solverStake, Split.SUBMITTER_OF_SOLVER_STAKE)
+            + Split.down(s.solverStake, Split.DEMANDER_OF_SOLVER_STAKE);
+        _require(s.solverStake - shared >= tax, "solverStake");
+    }
+
+    function _checkWindow(uint32 window, string memory field) private pure {
+        _require(MIN_WINDOW <= window && window <= MAX_WINDOW, field);
+    }
+
     function _require(bool holds, string memory field) private pure {
-        if (!holds) revert ITaskMarket.InvalidTerms(field);
+        if (!holds) revert ITaskRegistry.InvalidTerms(field);
     }
 }

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity 0.8.37;
+
+import {CheckpointLog} from "../commitments/CheckpointLog.sol";
+import {IStakeVault} from "../incentives/IStakeVault.sol";
+import {IDisputeGame, KIND_DISTANCE, KIND_REFERENCE, KIND_REPLAY, StartParams} from "../interfaces/IDisputeGame.sol";
+import {IDisputeResolver} from "../interfaces/IDisputeResolver.sol";
+import {ClaimCharge, Contested, Dispute, IChallenges} from "./IChallenges.sol";
+import {Market, MarketDesk} from "./MarketDesk.sol";
+import {Opening, Reordered, Rerun} from "./ProfileTypes.sol";
+import {Split} from "./Split.sol";
+import {Claim, Ending, Status, Task, Terms} from "./TaskTypes.sol";
+
+/// @dev Kinds of challenges of a second look; 1 to 3 are those of the game.
+uint8 constant KIND_LOOK_RERUN = 4;
+uint8 constant KIND_LOOK_DISTANCE = 5;
+
+/// @title Challenges
+/// @notice See `IChallenges`.
+/// @dev Bonds are locked under the task's id.
+contract Challenges is IChallenges, IDisputeResolver, MarketDesk {
+    /// @notice Arbitrates.
+    IDisputeGame public game;
+
+    mapping(bytes32 taskId => Contested) private _contested;
+    mapping(uint256 number => Dispute) private _disputes;
+
+    constructor(IStakeVault vault_) MarketDesk(vault_) {}
+
+    /// @dev The game's resolver is this contract, so neither can know the other when it is made.
+    function _wired(Market calldata m) internal override {
+        game = m.game;
+    }
+
+    /// @inheritdoc IChallenges
+    function challenge(bytes32 taskId, ClaimCharge calldata charge, Opening calldata opening)
+        external
+        returns (uint256 number)
+    {
+        StartParams memory params = _charged(taskId, charge);
+        Claim calldata claim = charge.claim;
+        uint8 component = charge.component;
+        if (charge.kind == KIND_REPLAY && component == 0) {
+            _replayed(params, taskId, claim.segment);
+            params.start = claim.start;
+            params.end = claim.replay;
+        } else if (charge.kind == KIND_DISTANCE && component >= 1 && component <= 3) {
+            params.x = claim.replay;
+            params.y = claim.end;
+            params.sum = claim.distances[component - 1];
+        } else if (charge.kind == KIND_REFERENCE && component >= 1 && component <= 3) {
+            params.x = claim.replay;
+            params.y = claim.start;
+            params.sum = claim.references[component - 1];
+        } else {
+            revert InvalidChallenge(charge.kind, component);
+        }
+        return _start(taskId, charge, params, opening);
+    }
+
+    /// @inheritdoc IChallenges
+    function challengeLook(
+        bytes32 taskId,
+        ClaimCharge calldata charge,
+        Rerun[] calldata reruns,
+        Reordered calldata reordered,
+        Opening calldata opening
+    ) external returns (uint256 number) {
+        StartParams memory params = _charged(taskId, charge);
+        uint32 j = charge.rerun;
+        uint8 component = charge.component;
+        if (charge.look != keccak256(abi.encode(reruns)) || j >= reruns.length) revert UnknownClaim(charge.index);
+        if (charge.kind == KIND_LOOK_RERUN && component == 0) {
+            Terms memory s = registry.terms(taskId);
+            if (!CheckpointLog.isIncluded(
+                    reordered.program, s.rerunCount + j, s.rerunCount + s.looks, s.reruns, reordered.path
+                )) revert NotInPrograms(j);
+            _replayed(params, taskId, charge.claim.segment);
+            params.program = reordered.program;
+            params.start = charge.claim.start;
+            params.end = reruns[j].end;
+        } else if (charge.kind == KIND_LOOK_DISTANCE && component >= 1 && component <= 3) {
+            params.kind = KIND_DISTANCE;
+            params.x = charge.claim.replay;
+            params.y = reruns[j].end;
+            params.sum = reruns[j].distances[component - 1];
+        } else {
+            revert InvalidChallenge(charge.kind, component);
+        }
+        return _start(taskId, charge, params, opening);
+    }
+
+    /// @inheritdoc IDisputeResolver
+    function onResolved(uint256 number, bool asserterWon) external only(address(game)) {
+        Dispute storage d = _existing(number);
+        // Nothing below may fail for a dispute that there is: the game could never end it.
+        if (d.ending != Ending.None) return;
+        if (asserterWon) {
+            d.ending = Ending.Stood;
+            return;
+        }
+        Contested storage c = _contested[d.taskId];
+        if (c.seating == d.seating && !c.fell) (d.ending, c.fell) = (Ending.Fell, true);
+    }
+
+    /// @inheritdoc IChallenges
+    function settleDispute(uint256 number) external {
+        Dispute storage d = _existing(number);
+        (bytes32 taskId, Ending ending) = (d.taskId, d.ending);
+        Contested storage c = _contested[taskId];
+        Task memory t = registry.task(taskId);
+        bool stands = t.status == Status.Contested && t.seating == d.seating;
+        bool isMoot = !stands || (c.fell && ending != Ending.Fell);
+        if (ending == Ending.Settled || (ending == Ending.None && !isMoot)) revert NothingToSettle(number);
+        d.ending = Ending.Settled;
+        if (stands) --c.open;
+        if (isMoot) {
+            emit DisputeMoot(taskId, d.seating, number);
+            vault.unlock(taskId, d.challenger, d.bond);
+        } else if (ending == Ending.Stood) {
+            emit DisputeSettled(taskId, d.seating, number, true);
+            _slash(taskId, d.challenger, d.bond, t.holder, Split.VERIFIER_OF_BOND);
+        } else {
+            emit DisputeSettled(taskId, d.seating, number, false);
+            vault.unlock(taskId, d.challenger, d.bond);
+            seats.slash(taskId, d.challenger, Split.CHALLENGER_OF_VERIFIER_STAKE);
+            verdicts.void(taskId);
+        }
+    }
+
+    /// @inheritdoc IChallenges
+    function dispute(uint256 number) external view returns (Dispute memory) {
+        return _disputes[number];
+    }
+
+    /// @inheritdoc IChallenges
+    function contested(bytes32 taskId) public view returns (Contested memory c) {
+        c = _contested[taskId];
+        uint32 seating = registry.task(taskId).seating;
+        if (c.seating != seating) c = Contested(seating, 0, 0, false);
+    }
+
+    /// @inheritdoc IChallenges
+    function bondOf(bytes32 taskId) public view returns (uint128) {
+        Terms memory s = registry.terms(taskId);
+        return uint128(Split.bondOf(s.bond, s.verifierStake, contested(taskId).challenges));
+    }
+
+    /// @dev What every dispute about a claim begins with, for anybody but who answers for it.
+    function _charged(bytes32 taskId, ClaimCharge calldata charge) private view returns (StartParams memory params) {
+        Task memory t = _expect(taskId, Status.Contested);
+        _notAfter(t.deadline);
+        address challenger = _party();
+        if (challenger == t.holder) revert NotAllowed(challenger);
+        if (!verdicts.holds(taskId, charge.index, charge.claim, charge.look, charge.entries)) {
+            revert UnknownClaim(charge.index);
+        }
+        if (charge.claim.start == 0 || charge.claim.end == 0) revert InvalidChallenge(charge.kind, charge.component);
+        Terms memory s = registry.terms(taskId);
+        params.asserter = t.holder;
+        params.challenger = challenger;
+        params.program = s.program;
+        params.constants = s.constants;
+        params.kind = charge.kind;
+        params.component = charge.component;
+        params.clock = s.clock;
+    }
+
+    /// @dev An execution of a segment; from where to where, and of which program if not the task's, says the caller.
+    function _replayed(StartParams memory params, bytes32 taskId, uint32 segment) private view {
+        uint32 interval = registry.terms(taskId).interval;
+        params.kind = KIND_REPLAY;
+        params.firstStep = uint64(segment) * interval;
+        params.steps = interval;
+    }
+
+    /// @dev Locks the bond and opens the dispute.
+    // The contract called is part of the deployment and calls nobody: nothing moves the task before its number is known.
+    // slither-disable-next-line reentrancy-events,reentrancy-benign
+    function _start(bytes32 taskId, ClaimCharge calldata charge, StartParams memory params, Opening calldata opening)
+        private
+        returns (uint256 number)
+    {
+        Contested storage v = _current(taskId);
+        if (v.fell) revert VerdictFell(taskId);
+        uint128 bond = bondOf(taskId);
+        if (bond > opening.mostBond) revert BondTooHigh(bond);
+        ++v.challenges;
+        ++v.open;
+        vault.lock(taskId, params.challenger, bond);
+        number = game.start(params, opening.header, opening.payload);
+        _disputes[number] = Dispute(taskId, params.challenger, v.seating, charge.index, Ending.None, bond);
+        emit Challenged(taskId, v.seating, params.challenger, number, charge.index, charge.kind, charge.component, bond);
+    }
+
+    /// @dev Counts start anew with each verdict.
+    function _current(bytes32 taskId) private returns (Contested storage c) {
+        uint32 seating = registry.task(taskId).seating;
+        c = _contested[taskId];
+        if (c.seating != seating) (c.seating, c.challenges, c.open, c.fell) = (seating, 0, 0, false);
+    }
+
+    /// @dev Whoever challenges is somebody.
+    function _existing(uint256 number) private view returns (Dispute storage d) {
+        d = _disputes[number];
+        if (d.challenger == address(0)) revert UnknownDispute(number);
+    }
+}
