@@ -1,69 +1,101 @@
-"""Who gets what: the integer mirror of the settlement split of `contracts/market/TaskMarket.sol`.
+"""Who gets what: the integer mirror of `contracts/market/Split.sol` and of the desks that split by it.
 
-Every function takes a `Deal` and returns the `Payout` of one row of the settlement table, in wei. A payout sums to what
-the row releases; shares round down and the treasury gets the rest, so the whole of a slash never goes to the party that
-proved it.
+Every function is one row, or two that are alike, of the table "Who pays whom" (docs/spec/market.md): it takes a `Deal`
+and returns the `Payout`, in the smallest unit of the asset. A payout sums to what the row releases; shares round down
+and the fund of the jackpot gets the rest, so the whole of a slash never goes to the party that proved it.
 """
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass, fields
+from dataclasses import astuple, dataclass
 
 from pol.errors import ProtocolError
 
 WHOLE = 10_000
 """Basis points in a whole."""
 SUBMITTER_OF_SOLVER_STAKE = 5_000
-"""Of the stake of a solver that is rejected or misses its deadline, to the submitter."""
+"""Of the stake of a solver that is rejected, misses its deadline or withholds data, to the submitter."""
+DEMANDER_OF_SOLVER_STAKE = 625
+"""Of the stake of a solver that withholds data, to whoever asked for them."""
 SUBMITTER_OF_VERIFIER_STAKE = 5_000
-"""Of the stake of a verifier that misses its deadline, to the submitter."""
+"""Of the stake of a profiler or verifier that misses its deadline, to the submitter."""
 CHALLENGER_OF_VERIFIER_STAKE = 5_000
-"""Of the stake of a verifier that lost a dispute, to the challenger."""
+"""Of the stake of a profiler or verifier that lost a dispute or leaked its secret, to who proved it."""
 VERIFIER_OF_BOND = 5_000
-"""Of the bond of a challenger that lost a dispute, to the verifier."""
-
+"""Of the bond of a challenger that lost a dispute, to who answered for what was challenged."""
+TREASURY_OF_PRICE = 50
+"""Of the price that a solver is paid, to the treasury on top of it."""
+WORK = 1 << 32
+"""Units of work that the unit price of the terms pays."""
+MAX_AMOUNT = 1 << 112
+"""No amount of the terms is above it."""
 MAX_DOUBLINGS = 3
 """Challenges that double the bond: from the smallest that the terms may ask for to the largest."""
 
 
 @dataclass(frozen=True)
 class Deal:
-    """What the parties of one task put in, in wei.
+    """What the parties of one task put in.
 
     Raises:
         ProtocolError: amounts that the market does not admit.
     """
 
-    fee: int
-    """Escrow of the submitter: the maximum price and the verifier's fee."""
+    maximum: int
+    """The most that a solver can be paid, see `maximum_price`."""
     price: int
     """Agreed with the solver."""
     verifier_fee: int
+    """Of the verifier, and as much of the profiler."""
     solver_stake: int
     verifier_stake: int
     bond: int
     """What the challenger put up, see `bond_after`."""
+    tax: int = 0
+    """What the task pays to the fund, see `jackpot.Jackpot.tax`."""
+    share: int = 0
+    """What a catch is paid, see `jackpot.Jackpot.share`."""
+    profiled: bool = True
+    """The task has a profile, so its submitter pays a profiler too; not in exact mode."""
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            if not 0 <= getattr(self, field.name) < 1 << 128:
-                raise ProtocolError(f"{field.name} is not an amount of wei below 2^128")
-        if self.price + self.verifier_fee > self.fee:
-            raise ProtocolError(f"price and verifier's fee exceed the escrow of {self.fee} wei; lower the price")
+        for name, amount in vars(self).items():
+            if not 0 <= amount <= MAX_AMOUNT:
+                raise ProtocolError(f"{name} is not an amount up to 2^112")
+        if self.price > self.maximum:
+            raise ProtocolError(f"the price exceeds the maximum of {self.maximum}; lower the price")
         if share_down(self.solver_stake, SUBMITTER_OF_SOLVER_STAKE) < self.verifier_fee:
             raise ProtocolError(
                 "the submitter's share of the solver's stake does not cover the verifier's fee; raise the stake"
             )
+        if data_withheld(self, stood=False).fund < self.tax:
+            raise ProtocolError(
+                "what withheld data leave of the solver's stake does not cover the tax; raise the stake"
+            )
+
+    @property
+    def escrow(self) -> int:
+        """What the submitter locks: the maximum price and the treasury's part of it, the fees, and the tax."""
+        return self.bidding_escrow + (self.verifier_fee if self.profiled else 0)
+
+    @property
+    def bidding_escrow(self) -> int:
+        """What is left of it when solvers bid: the profiler has been paid."""
+        return self.maximum + share_up(self.maximum, TREASURY_OF_PRICE) + self.verifier_fee + self.tax
 
 
 @dataclass(frozen=True)
 class Payout:
-    """What each party is credited in wei when something is released."""
+    """What each party is credited when something is released."""
 
     submitter: int = 0
     solver: int = 0
-    verifier: int = 0
+    holder: int = 0
+    """Of the seat: the profiler or the verifier."""
     challenger: int = 0
+    """Or whoever else has proved or found something."""
+    fund: int = 0
+    """Of the jackpot."""
     treasury: int = 0
 
     @property
@@ -77,62 +109,137 @@ def share_down(amount: int, points: int) -> int:
     return amount * points // WHOLE
 
 
+def share_up(amount: int, points: int) -> int:
+    """`amount * points / 10000`, rounded up."""
+    return -(-amount * points // WHOLE)
+
+
+def maximum_price(work_units: int, unit_price: int) -> int:
+    """The most that a solver can be paid: work times price, rounded up."""
+    return -(-work_units * unit_price // WORK)
+
+
 def bond_after(bond: int, verifier_stake: int, earlier: int) -> int:
-    """What a challenger puts up against a verdict that has seen ``earlier`` challenges, in wei.
+    """What a challenger puts up against a verdict or profile that has seen ``earlier`` challenges.
 
     Each has doubled the bond of the terms; it is never more than what the challenger wins if it is right.
     """
     return min(bond << min(earlier, MAX_DOUBLINGS), share_down(verifier_stake, CHALLENGER_OF_VERIFIER_STAKE))
 
 
+def profile_concluded(deal: Deal) -> Payout:
+    """The profile stands: releases a fee of the escrow and the profiler's stake."""
+    return Payout(holder=deal.verifier_fee + deal.verifier_stake)
+
+
 def accepted(deal: Deal) -> Payout:
-    """The verdict accepts and stands: releases fee and both stakes."""
+    """The verdict accepts and stands: releases what is left of the escrow and both stakes."""
+    treasury = share_up(deal.price, TREASURY_OF_PRICE)
     return Payout(
-        submitter=deal.fee - deal.price - deal.verifier_fee,
+        submitter=deal.bidding_escrow - deal.price - treasury - deal.verifier_fee - deal.tax,
         solver=deal.price + deal.solver_stake,
-        verifier=deal.verifier_fee + deal.verifier_stake,
+        holder=deal.verifier_fee + deal.verifier_stake,
+        fund=deal.tax,
+        treasury=treasury,
     )
 
 
 def rejected(deal: Deal) -> Payout:
-    """The verdict rejects and stands: releases fee and both stakes; the solver loses its own."""
+    """The verdict rejects and stands: releases what is left of the escrow and both stakes; the solver loses its own."""
     share = share_down(deal.solver_stake, SUBMITTER_OF_SOLVER_STAKE)
     return Payout(
-        submitter=deal.fee - deal.verifier_fee + share,
-        verifier=deal.verifier_fee + deal.verifier_stake,
-        treasury=deal.solver_stake - share,
+        submitter=deal.bidding_escrow - deal.verifier_fee - deal.tax + share,
+        holder=deal.verifier_fee + deal.verifier_stake,
+        fund=deal.tax + deal.solver_stake - share,
     )
 
 
 def challenger_right(deal: Deal) -> Payout:
-    """The verdict falls: releases the bond and the verifier's stake; the verifier loses its own."""
-    share = share_down(deal.verifier_stake, CHALLENGER_OF_VERIFIER_STAKE)
-    return Payout(challenger=deal.bond + share, treasury=deal.verifier_stake - share)
+    """The verdict or the profile falls in a dispute: releases the bond and the stake of who answered for it."""
+    proved = _proved(deal)
+    return Payout(challenger=deal.bond + proved.challenger, fund=proved.fund)
 
 
 def challenger_wrong(deal: Deal) -> Payout:
-    """The claim stands: releases the bond."""
+    """What was challenged stands: releases the bond."""
     share = share_down(deal.bond, VERIFIER_OF_BOND)
-    return Payout(verifier=share, treasury=deal.bond - share)
+    return Payout(holder=share, fund=deal.bond - share)
 
 
 def challenge_moot(deal: Deal) -> Payout:
-    """The verdict fell in another dispute: releases the bond."""
+    """What was challenged has fallen otherwise: releases the bond."""
     return Payout(challenger=deal.bond)
 
 
+def profile_convicted(deal: Deal) -> Payout:
+    """The profile contradicts itself: releases the profiler's stake."""
+    return _proved(deal)
+
+
+def error_found(deal: Deal) -> Payout:
+    """A watcher's commitment opens to the truth: releases one share of the jackpot."""
+    return Payout(challenger=deal.share)
+
+
+def secret_withheld(deal: Deal) -> Payout:
+    """The secret wasn't disclosed, or the duty not done: releases the verifier's stake; no party gets any of it."""
+    return Payout(fund=deal.verifier_stake)
+
+
+def secret_leaked(deal: Deal) -> Payout:
+    """Somebody has shown the secret: releases the verifier's stake."""
+    return _proved(deal)
+
+
 def solver_defaulted(deal: Deal) -> Payout:
-    """No learning proof in time: releases fee and both stakes; the solver loses its own."""
+    """No learning proof in time: releases the solver's stake; an auction begins anew with the same escrow."""
     share = share_down(deal.solver_stake, SUBMITTER_OF_SOLVER_STAKE)
-    return Payout(submitter=deal.fee + share, verifier=deal.verifier_stake, treasury=deal.solver_stake - share)
+    return Payout(submitter=share, fund=deal.solver_stake - share)
 
 
-def verifier_defaulted(deal: Deal) -> Payout:
+def data_withheld(deal: Deal, *, stood: bool) -> Payout:
+    """The solver doesn't show what it has committed to: releases its stake and that of a seated verifier.
+
+    ``stood``: a verdict was posted and stood, so its verifier is paid. An auction begins anew with the same escrow.
+    """
+    fee = deal.verifier_fee if stood else 0
+    share = share_down(deal.solver_stake, SUBMITTER_OF_SOLVER_STAKE)
+    bounty = share_down(deal.solver_stake, DEMANDER_OF_SOLVER_STAKE)
+    return Payout(
+        submitter=share - fee,
+        holder=fee + deal.verifier_stake,
+        challenger=bounty,
+        fund=deal.solver_stake - share - bounty,
+    )
+
+
+def seat_defaulted(deal: Deal) -> Payout:
     """No verdict in time: releases the verifier's stake."""
     share = share_down(deal.verifier_stake, SUBMITTER_OF_VERIFIER_STAKE)
-    return Payout(submitter=share, treasury=deal.verifier_stake - share)
+    return Payout(submitter=share, fund=deal.verifier_stake - share)
 
 
-def cancelled(deal: Deal) -> Payout:
-    """The submitter withdraws the task before a solver accepts: releases the fee and the seated verifier's stake."""
-    return Payout(submitter=deal.fee, verifier=deal.verifier_stake)
+def profiler_defaulted(deal: Deal) -> Payout:
+    """No profile in time: releases the profiler's stake. The terms may admit none, so their submitter gets nothing."""
+    return Payout(fund=deal.verifier_stake)
+
+
+def seat_excused(deal: Deal) -> Payout:
+    """No verdict in time, and a silent beacon is why: releases the verifier's stake."""
+    return Payout(holder=deal.verifier_stake)
+
+
+def cancelled_unprofiled(deal: Deal, *, seated: bool) -> Payout:
+    """The submitter withdraws a task that has no profile yet: releases the escrow and a seated profiler's stake."""
+    return Payout(submitter=deal.escrow, holder=deal.verifier_stake if seated else 0)
+
+
+def cancelled_bidding(deal: Deal) -> Payout:
+    """The submitter withdraws a task that nobody has bid for: releases what is left of the escrow."""
+    return Payout(submitter=deal.bidding_escrow)
+
+
+def _proved(deal: Deal) -> Payout:
+    """A stake is lost to who has proved why."""
+    share = share_down(deal.verifier_stake, CHALLENGER_OF_VERIFIER_STAKE)
+    return Payout(challenger=share, fund=deal.verifier_stake - share)

@@ -6,7 +6,7 @@ Run this module to write them anew.
 import hashlib
 import json
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ import pytest
 from pymerkle import InmemoryTree
 
 from pol.incentives import payouts
+from pol.incentives.jackpot import Jackpot
 from pol.incentives.payouts import Deal, Payout
 from pol.verification.sampling import draw
 
@@ -21,43 +22,98 @@ VECTORS = Path(__file__).resolve().parents[2] / "fixtures" / "vectors"
 ETHER = 10**18
 
 
+CHANCE = Jackpot(watchers=2, shares=4, rate=1 << 30)
+"""Of the market of tests/forge/market/MarketBase.sol."""
+MOST = payouts.MAX_AMOUNT
+
+
+@dataclass(frozen=True)
+class Named:
+    """Amounts of terms, and a price that an auction led to."""
+
+    work_units: int
+    unit_price: int
+    price: int
+    verifier_fee: int
+    solver_stake: int
+    verifier_stake: int
+    bond: int
+    jackpot: int
+    profiled: bool = True
+
+    @property
+    def deal(self) -> Deal:
+        """What the settlement table makes of them."""
+        return Deal(
+            payouts.maximum_price(self.work_units, self.unit_price),
+            self.price,
+            self.verifier_fee,
+            self.solver_stake,
+            self.verifier_stake,
+            self.bond,
+            CHANCE.tax(self.jackpot),
+            CHANCE.share(self.jackpot),
+            self.profiled,
+        )
+
+
+NAMED = [
+    Named(10**12, 8 * ETHER * payouts.WORK // 10**12, 7 * ETHER, ETHER, 5 * ETHER, 3 * ETHER, ETHER, 2 * ETHER),
+    # The least of everything; then fees and prices of nothing.
+    Named(1, 1, 1, 1, 2, 4, 1, 4),
+    Named(payouts.WORK - 1, 3, 0, 0, 1, 4, 2, 4),
+    # Nothing divides.
+    Named(12_345_677, 348_000_001, 900_001, 99_991, 199_999, 211, 14, 209),
+    Named(12_345_677, 348_000_001, 1_000_300, 99_991, 199_999, 1_601, 101, 1_601),
+    Named((1 << 32) + 1, (1 << 96) - 1, 1 << 95, (1 << 80) + 1, (1 << 81) + 3, (1 << 79) + 1, (1 << 78) - 1, 1 << 78),
+    # The most of everything.
+    Named(1 << 32, MOST, MOST, MOST // 2, MOST, MOST, MOST // 2, MOST),
+    # Exact mode.
+    Named(12_345_677, 348_000_001, 900_001, 99_991, 199_999, 1_601, 101, 1_601, profiled=False),
+]
+ROWS: dict[str, Callable[[Deal], Payout]] = {
+    "profileConcluded": payouts.profile_concluded,
+    "accepted": payouts.accepted,
+    "rejected": payouts.rejected,
+    "challengerRight": payouts.challenger_right,
+    "challengerWrong": payouts.challenger_wrong,
+    "challengeMoot": lambda deal: payouts.challenge_moot(_after(1, deal)),
+    "challengerWrongAgain": lambda deal: payouts.challenger_wrong(_after(5, deal)),
+    "challengerRightAtLast": lambda deal: payouts.challenger_right(_after(5, deal)),
+    "profileConvicted": payouts.profile_convicted,
+    "errorFound": payouts.error_found,
+    "secretWithheld": payouts.secret_withheld,
+    "secretLeaked": payouts.secret_leaked,
+    "solverDefaulted": payouts.solver_defaulted,
+    "dataWithheld": lambda deal: payouts.data_withheld(deal, stood=False),
+    "dataWithheldAfterVerdict": lambda deal: payouts.data_withheld(deal, stood=True),
+    "seatDefaulted": payouts.seat_defaulted,
+    "profilerDefaulted": payouts.profiler_defaulted,
+    "seatExcused": payouts.seat_excused,
+    "cancelledUnseated": lambda deal: payouts.cancelled_unprofiled(deal, seated=False),
+    "cancelledSeated": lambda deal: payouts.cancelled_unprofiled(deal, seated=True),
+    "cancelledBidding": payouts.cancelled_bidding,
+}
+
+
 def payout_vectors() -> dict[str, Any]:
     """Amounts as decimal strings: JSON readers lose integers beyond 2^53."""
-    deals = [
-        Deal(10 * ETHER, 8 * ETHER, ETHER, 5 * ETHER, 3 * ETHER, ETHER),
-        Deal(ETHER, ETHER - 1, 1, 2, 2, 1),
-        Deal(1_000_003, 900_001, 99_991, 199_999, 31, 13),
-        Deal(1_000_003, 900_001, 99_991, 199_999, 1_601, 101),
-        Deal((1 << 96) + 1, 1 << 95, (1 << 80) + 1, (1 << 81) + 3, (1 << 79) + 1, (1 << 78) - 1),
-    ]
-    rows = {
-        "accepted": payouts.accepted,
-        "rejected": payouts.rejected,
-        "challengerRight": payouts.challenger_right,
-        "challengerWrong": payouts.challenger_wrong,
-        "solverDefaulted": payouts.solver_defaulted,
-        "verifierDefaulted": payouts.verifier_defaulted,
-        "cancelled": payouts.cancelled,
-    }
     return {
-        "count": len(deals),
+        "count": len(NAMED),
         "deals": [
             {
-                **{name: str(amount) for name, amount in asdict(deal).items()},
-                **{row: {who: str(wei) for who, wei in asdict(pay(deal)).items()} for row, pay in rows.items()},
-                "challengeMoot": _after(1, deal, payouts.challenge_moot),
-                "challengerWrongAgain": _after(5, deal, payouts.challenger_wrong),
-                "challengerRightAtLast": _after(5, deal, payouts.challenger_right),
+                **{name: str(int(amount)) for name, amount in asdict(named).items()},
+                "escrow": str(named.deal.escrow),
+                **{row: {who: str(wei) for who, wei in asdict(pay(named.deal)).items()} for row, pay in ROWS.items()},
             }
-            for deal in deals
+            for named in NAMED
         ],
     }
 
 
-def _after(earlier: int, deal: Deal, pay: Callable[[Deal], Payout]) -> dict[str, str]:
-    """What the challenge after ``earlier`` others pays."""
-    bond = payouts.bond_after(deal.bond, deal.verifier_stake, earlier)
-    return {who: str(wei) for who, wei in asdict(pay(replace(deal, bond=bond))).items()}
+def _after(earlier: int, deal: Deal) -> Deal:
+    """The challenge after ``earlier`` others."""
+    return replace(deal, bond=payouts.bond_after(deal.bond, deal.verifier_stake, earlier))
 
 
 def draw_vectors() -> dict[str, Any]:

@@ -1,6 +1,9 @@
 """Every row of the settlement table: each wei in is a wei out, and nobody profits from the whole of a slash."""
 
 from collections.abc import Callable
+from dataclasses import astuple, replace
+from functools import partial
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -10,75 +13,156 @@ from pol.errors import ProtocolError
 from pol.incentives import payouts
 from pol.incentives.payouts import Deal, Payout
 
-AMOUNT = st.integers(0, (1 << 100) - 1)
-DEAL = Deal(fee=1_000, price=700, verifier_fee=100, solver_stake=501, verifier_stake=303, bond=51)
+AMOUNT = st.integers(0, 1 << 100)
+# The treasury's part of a maximum price of 1001 is 6, of a price of 701 it is 4.
+DEAL = Deal(
+    maximum=1_001,
+    price=701,
+    verifier_fee=100,
+    solver_stake=501,
+    verifier_stake=303,
+    bond=51,
+    tax=31,
+    share=25,
+)
+EXACT = replace(DEAL, profiled=False)
 
 
 @st.composite
 def deals(draw: st.DrawFn) -> Deal:
-    verifier_fee = draw(AMOUNT)
-    price = draw(AMOUNT)
-    fee = price + verifier_fee + draw(AMOUNT)
-    return Deal(fee, price, verifier_fee, 2 * verifier_fee + draw(AMOUNT), draw(AMOUNT), draw(AMOUNT))
+    verifier_fee, price, tax = draw(AMOUNT), draw(AMOUNT), draw(AMOUNT)
+    return Deal(
+        maximum=price + draw(AMOUNT),
+        price=price,
+        verifier_fee=verifier_fee,
+        solver_stake=2 * verifier_fee + 3 * tax + draw(AMOUNT),
+        verifier_stake=draw(AMOUNT),
+        bond=draw(AMOUNT),
+        tax=tax,
+        share=draw(AMOUNT),
+        profiled=draw(st.booleans()),
+    )
 
 
-ROWS: list[tuple[Callable[[Deal], Payout], Callable[[Deal], int], Payout]] = [
-    (
+def left(deal: Deal) -> int:
+    """Of the escrow, once a profiler is paid."""
+    return deal.escrow - (deal.verifier_fee if deal.profiled else 0)
+
+
+Row = tuple[Callable[[Deal], Payout], Callable[[Deal], int], Payout]
+ROWS: dict[str, Row] = {
+    "profile concluded": (
+        payouts.profile_concluded,
+        lambda d: d.verifier_fee + d.verifier_stake,
+        Payout(holder=403),
+    ),
+    "accepted": (
         payouts.accepted,
-        lambda d: d.fee + d.solver_stake + d.verifier_stake,
-        Payout(submitter=200, solver=1_201, verifier=403),
+        lambda d: left(d) + d.solver_stake + d.verifier_stake,
+        Payout(submitter=302, solver=1_202, holder=403, fund=31, treasury=4),
     ),
-    (
+    "rejected": (
         payouts.rejected,
-        lambda d: d.fee + d.solver_stake + d.verifier_stake,
-        Payout(submitter=900 + 250, verifier=403, treasury=251),
+        lambda d: left(d) + d.solver_stake + d.verifier_stake,
+        Payout(submitter=1_007 + 250, holder=403, fund=31 + 251),
     ),
-    (
+    "challenger right": (
         payouts.challenger_right,
         lambda d: d.verifier_stake + d.bond,
-        Payout(challenger=51 + 151, treasury=152),
+        Payout(challenger=51 + 151, fund=152),
     ),
-    (payouts.challenger_wrong, lambda d: d.bond, Payout(verifier=25, treasury=26)),
-    (payouts.challenge_moot, lambda d: d.bond, Payout(challenger=51)),
-    (
-        payouts.solver_defaulted,
-        lambda d: d.fee + d.solver_stake + d.verifier_stake,
-        Payout(submitter=1_000 + 250, verifier=303, treasury=251),
+    "challenger wrong": (payouts.challenger_wrong, lambda d: d.bond, Payout(holder=25, fund=26)),
+    "challenge moot": (payouts.challenge_moot, lambda d: d.bond, Payout(challenger=51)),
+    "profile convicted": (
+        payouts.profile_convicted,
+        lambda d: d.verifier_stake,
+        Payout(challenger=151, fund=152),
     ),
-    (payouts.verifier_defaulted, lambda d: d.verifier_stake, Payout(submitter=151, treasury=152)),
-    (payouts.cancelled, lambda d: d.fee + d.verifier_stake, Payout(submitter=1_000, verifier=303)),
-]
-NAMES = [row[0].__name__ for row in ROWS]
+    "error found": (payouts.error_found, lambda d: d.share, Payout(challenger=25)),
+    "secret withheld": (payouts.secret_withheld, lambda d: d.verifier_stake, Payout(fund=303)),
+    "secret leaked": (payouts.secret_leaked, lambda d: d.verifier_stake, Payout(challenger=151, fund=152)),
+    "solver defaulted": (payouts.solver_defaulted, lambda d: d.solver_stake, Payout(submitter=250, fund=251)),
+    "data withheld": (
+        partial(payouts.data_withheld, stood=False),
+        lambda d: d.solver_stake + d.verifier_stake,
+        Payout(submitter=250, holder=303, challenger=31, fund=220),
+    ),
+    "data withheld after a verdict": (
+        partial(payouts.data_withheld, stood=True),
+        lambda d: d.solver_stake + d.verifier_stake,
+        Payout(submitter=150, holder=403, challenger=31, fund=220),
+    ),
+    "seat defaulted": (payouts.seat_defaulted, lambda d: d.verifier_stake, Payout(submitter=151, fund=152)),
+    "profiler defaulted": (payouts.profiler_defaulted, lambda d: d.verifier_stake, Payout(fund=303)),
+    "seat excused": (payouts.seat_excused, lambda d: d.verifier_stake, Payout(holder=303)),
+    "cancelled before a seat": (
+        partial(payouts.cancelled_unprofiled, seated=False),
+        lambda d: d.escrow,
+        Payout(submitter=1_238),
+    ),
+    "cancelled before a profile": (
+        partial(payouts.cancelled_unprofiled, seated=True),
+        lambda d: d.escrow + d.verifier_stake,
+        Payout(submitter=1_238, holder=303),
+    ),
+    "cancelled before a bid": (payouts.cancelled_bidding, left, Payout(submitter=1_138)),
+}
 
 
-@pytest.mark.parametrize(("pay", "released", "expected"), ROWS, ids=NAMES)
+@pytest.mark.parametrize(("pay", "released", "expected"), ROWS.values(), ids=ROWS)
 def test_row(pay: Callable[[Deal], Payout], released: Callable[[Deal], int], expected: Payout) -> None:
     assert pay(DEAL) == expected
     assert expected.total == released(DEAL)
 
 
-@pytest.mark.parametrize(("pay", "released", "_"), ROWS, ids=NAMES)
+@pytest.mark.parametrize(("pay", "released", "_"), ROWS.values(), ids=ROWS)
 @given(deal=deals())
 def test_every_wei_in_is_a_wei_out(
     pay: Callable[[Deal], Payout], released: Callable[[Deal], int], _: Payout, deal: Deal
 ) -> None:
     payout = pay(deal)
     assert payout.total == released(deal)
-    assert min(payout.submitter, payout.solver, payout.verifier, payout.challenger, payout.treasury) >= 0
+    assert min(astuple(payout)) >= 0
+
+
+def test_the_escrow_holds_the_fee_of_a_profiler_where_there_is_one() -> None:
+    assert DEAL.escrow == 1_001 + 6 + 2 * 100 + 31
+    assert EXACT.escrow == DEAL.escrow - 100
+    assert EXACT.bidding_escrow == DEAL.bidding_escrow == EXACT.escrow
+    assert payouts.accepted(EXACT) == payouts.accepted(DEAL)
+    assert payouts.rejected(EXACT) == payouts.rejected(DEAL)
 
 
 @given(deal=deals())
-def test_a_rejection_never_costs_the_submitter(deal: Deal) -> None:
-    assert payouts.rejected(deal).submitter >= deal.fee
+def test_a_rejection_costs_the_submitter_tax_and_profile_at_most(deal: Deal) -> None:
+    """The verdict itself is paid by the solver's stake."""
+    assert payouts.rejected(deal).submitter >= deal.bidding_escrow - deal.tax
 
 
 @given(deal=deals())
-def test_nobody_gets_more_than_half_of_what_another_lost(deal: Deal) -> None:
+def test_a_price_is_paid_with_the_treasurys_part_of_it_and_nothing_else(deal: Deal) -> None:
+    paid = payouts.rejected(deal).submitter - payouts.accepted(deal).submitter - deal.solver_stake // 2
+    assert paid == deal.price + payouts.accepted(deal).treasury
+    assert 0 <= 200 * payouts.accepted(deal).treasury - deal.price < 200
+
+
+@given(deal=deals())
+def test_no_party_gets_more_than_half_of_what_another_lost(deal: Deal) -> None:
     assert 2 * (payouts.challenger_right(deal).challenger - deal.bond) <= deal.verifier_stake
-    assert 2 * (payouts.challenger_wrong(deal).verifier) <= deal.bond
-    assert 2 * (payouts.verifier_defaulted(deal).submitter) <= deal.verifier_stake
-    assert 2 * (payouts.solver_defaulted(deal).submitter - deal.fee) <= deal.solver_stake
-    assert payouts.rejected(deal).verifier == deal.verifier_fee + deal.verifier_stake
+    assert 2 * payouts.challenger_wrong(deal).holder <= deal.bond
+    assert 2 * payouts.profile_convicted(deal).challenger <= deal.verifier_stake
+    assert 2 * payouts.secret_leaked(deal).challenger <= deal.verifier_stake
+    assert 2 * payouts.seat_defaulted(deal).submitter <= deal.verifier_stake
+    assert 2 * payouts.solver_defaulted(deal).submitter <= deal.solver_stake
+    assert 2 * (payouts.rejected(deal).submitter - deal.bidding_escrow + deal.verifier_fee + deal.tax) <= (
+        deal.solver_stake
+    )
+
+
+@given(deal=deals())
+def test_drawing_a_duty_anew_costs_the_tax(deal: Deal) -> None:
+    """Solver, demander, submitter and verifier are one person, and withhold until the verifier has to err."""
+    assert payouts.data_withheld(deal, stood=False).fund >= deal.tax
 
 
 @given(deal=deals())
@@ -86,7 +170,7 @@ def test_disputing_oneself_costs_half_of_the_stake(deal: Deal) -> None:
     """Verifier and challenger are one person: it gets back less than it put in, whoever of the two wins."""
     right, wrong = payouts.challenger_right(deal), payouts.challenger_wrong(deal)
     assert deal.bond + deal.verifier_stake - right.challenger == (deal.verifier_stake + 1) // 2
-    assert deal.bond - wrong.verifier == (deal.bond + 1) // 2
+    assert deal.bond - wrong.holder == (deal.bond + 1) // 2
 
 
 def test_bonds_double_up_to_what_a_challenger_wins() -> None:
@@ -96,7 +180,7 @@ def test_bonds_double_up_to_what_a_challenger_wins() -> None:
     assert payouts.bond_after(19, 303, 2**32 - 1) == 151
 
 
-@given(stake=st.integers(2, 1 << 128), place=st.integers(0, (1 << 128) - 1), earlier=st.integers(0, 100))
+@given(stake=st.integers(2, 1 << 112), place=st.integers(0, (1 << 112) - 1), earlier=st.integers(0, 100))
 def test_no_bond_exceeds_the_reward_and_none_is_below_that_of_the_terms(stake: int, place: int, earlier: int) -> None:
     low, high = -(-stake // 16), stake // 2
     bond = low + place % (high - low + 1)
@@ -104,21 +188,22 @@ def test_no_bond_exceeds_the_reward_and_none_is_below_that_of_the_terms(stake: i
     assert payouts.bond_after(bond, stake, payouts.MAX_DOUBLINGS) == high
 
 
-@given(deal=deals())
-def test_a_moot_challenge_costs_nothing(deal: Deal) -> None:
-    assert payouts.challenge_moot(deal) == Payout(challenger=deal.bond)
+@given(work=st.integers(1, 1 << 112), price=st.integers(1, 1 << 112))
+def test_the_maximum_price_is_rounded_up(work: int, price: int) -> None:
+    assert 0 <= payouts.maximum_price(work, price) * payouts.WORK - work * price < payouts.WORK
+    assert payouts.maximum_price(work, price) > 0
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"price": 901}, "lower the price"),
-        ({"solver_stake": 199}, "raise the stake"),
+        ({"price": 1_002}, "lower the price"),
+        ({"solver_stake": 199}, "cover the verifier's fee; raise the stake"),
+        ({"tax": 221}, "cover the tax; raise the stake"),
         ({"bond": -1}, "bond is not"),
-        ({"fee": 1 << 128}, "fee is not"),
+        ({"tax": (1 << 112) + 1}, "tax is not"),
     ],
 )
-def test_an_impossible_deal_is_refused(change: dict[str, int], message: str) -> None:
-    amounts = {**vars(DEAL), **change}
+def test_an_impossible_deal_is_refused(change: dict[str, Any], message: str) -> None:
     with pytest.raises(ProtocolError, match=message):
-        Deal(**amounts)
+        replace(DEAL, **change)

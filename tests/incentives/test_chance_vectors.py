@@ -1,0 +1,200 @@
+"""Vectors of draws, planted errors and the jackpot, which Python and Solidity share; forge reads the same files.
+
+Run this module to write them anew.
+"""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pol.incentives.forced_errors import LARGEST_RATE, LEAST_RATE, Assignment, commitment
+from pol.incentives.jackpot import Jackpot, watch_commitment
+from pol.incentives.sortition import Draw, Duty, Weights, watch_limit
+from pol.verification.verdict import Claim
+
+VECTORS = Path(__file__).resolve().parents[2] / "fixtures" / "vectors"
+WATCHERS = 3
+
+
+def word(text: str) -> bytes:
+    return hashlib.sha256(text.encode()).digest()
+
+
+def account(number: int) -> bytes:
+    return word(f"account {number}")[:20]
+
+
+def texts(values: list[bytes]) -> list[str]:
+    return ["0x" + value.hex() for value in values]
+
+
+HISTORY = [
+    # account, its tickets from then on, second
+    (0, 5, 100),
+    (1, 1, 100),
+    (0, 8, 100),
+    (2, 40, 101),
+    (1, 3, 107),
+    (1, 2, 107),
+    (0, 0, 110),
+    (3, 7, 110),
+    (0, 6, 119),
+    (2, 12, 120),
+    (3, 0, 120),
+    (3, 7, 121),
+]
+TIMES = [1, 99, 100, 101, 102, 107, 108, 110, 111, 119, 120, 121, 122, 1000]
+
+
+def history() -> Weights:
+    weights = Weights()
+    for number, tickets, at in HISTORY:
+        weights.set(account(number), tickets, at)
+    return weights
+
+
+def sortition_vectors() -> dict[str, Any]:
+    """A history of tickets and what counts of it at some times; ranks; who watches; limits."""
+    weights = history()
+    draws = [
+        Draw(duty, word(f"task {number}"), number % 3 + 1, since, word(f"seed {number}"))
+        for number, (duty, since) in enumerate(
+            [(Duty.SEAT, 111), (Duty.WATCH, 111), (Duty.WATCH, 102), (Duty.WATCH, 1000), (Duty.SEAT, 122)]
+        )
+    ]
+    ranked = [weights.ranked(draw) for draw in draws]
+    watching = [weights.watching(draw, WATCHERS) for draw in draws]
+    limits = [(4, 3), (5, 3), (64, 3), (1_000_003, 17), ((1 << 64) + 1, 1), (1 << 255, (1 << 32) - 1), (2, 1)]
+    accounts = [account(number) for number in range(4)]
+    return {
+        "accounts": texts(accounts),
+        "history_account": [number for number, _, _ in HISTORY],
+        "history_tickets": [tickets for _, tickets, _ in HISTORY],
+        "history_at": [at for _, _, at in HISTORY],
+        "t": TIMES,
+        "tickets": [[weights.tickets(holder, t) for t in TIMES] for holder in accounts],
+        "total": [weights.total(t) for t in TIMES],
+        "watchers": WATCHERS,
+        "draws": [
+            {
+                "duty": str(draw.duty),
+                "task": "0x" + draw.task_id.hex(),
+                "seating": draw.seating,
+                "since": draw.since,
+                "seed": "0x" + draw.seed.hex(),
+                "rank": texts([rank.to_bytes(32, "big") for rank, _, _ in order]),
+                "account": [accounts.index(holder) for _, holder, _ in order],
+                "ticket": [ticket for _, _, ticket in order],
+                "watches": [int((holder, ticket) in drawn) for _, holder, ticket in order],
+            }
+            for draw, order, drawn in zip(draws, ranked, watching, strict=True)
+        ],
+        "limit_total": [str(total) for total, _ in limits],
+        "limit_watchers": [watchers for _, watchers in limits],
+        "limit": texts([watch_limit(*limit).to_bytes(32, "big") for limit in limits]),
+    }
+
+
+def forced_error_vectors() -> dict[str, Any]:
+    """Seatings with rates from the least to the largest; some are forced."""
+    rates = [LEAST_RATE, 1 << 28, 429_496_730, LARGEST_RATE, LARGEST_RATE]
+    cases = []
+    for number in range(15):
+        assignment = Assignment(word(f"seed {number}"), word(f"task {number}"), number + 1, word(f"secret {number}"))
+        claim = Claim(
+            number,
+            word(f"start {number}"),
+            word(f"end {number}"),
+            word(f"replay {number}"),
+            (number, (1 << 255) + number, (1 << 256) - 1),
+            (0, 1 << 128, number),
+        )
+        rate, draws, salt = rates[number % len(rates)], number % 32 + 1, word(f"salt {number}")
+        cases.append(
+            {
+                "seed": "0x" + assignment.seed.hex(),
+                "task": "0x" + assignment.task_id.hex(),
+                "seating": assignment.seating,
+                "secret": "0x" + assignment.secret.hex(),
+                "account": "0x" + account(number).hex(),
+                "rate": rate,
+                "draws": draws,
+                "salt": "0x" + salt.hex(),
+                "segment": claim.segment,
+                "roots": texts([claim.start, claim.end, claim.replay]),
+                "distances": [str(number) for number in claim.distances],
+                "references": [str(number) for number in claim.references],
+                "forced": int(assignment.is_forced(rate)),
+                "index": assignment.index(draws),
+                "error": "0x" + assignment.error_root.hex(),
+                "sealed": "0x" + assignment.sealed(salt, claim).hex(),
+                "commitment": "0x" + commitment(account(number), assignment.task_id, assignment.secret).hex(),
+            }
+        )
+    return {"count": len(cases), "cases": cases}
+
+
+def jackpot_vectors() -> dict[str, Any]:
+    """Amounts as decimal strings: JSON readers lose integers beyond 2^53."""
+    jackpots = [
+        (Jackpot(3, 6, LARGEST_RATE), [6, 7, 10**18, (1 << 128) - 1]),
+        (Jackpot(3, 8, 1 << 28), [8, 1_000_003, 10**18 + 1]),
+        (Jackpot(1, 2, LEAST_RATE), [2, 3, 10**17]),
+        (Jackpot(40, 97, 429_496_730), [97, 98, (1 << 96) + 1]),
+    ]
+    rows = [(jackpot, reserved) for jackpot, amounts in jackpots for reserved in amounts]
+    watches = [
+        (account(number), word(f"task {number}"), number, number * 5, word(f"root {number}"), word(f"salt {number}"))
+        for number in range(4)
+    ]
+    return {
+        "count": len(rows),
+        "rows": [
+            {
+                "watchers": jackpot.watchers,
+                "shares": jackpot.shares,
+                "rate": jackpot.rate,
+                "reserved": str(reserved),
+                "share": str(jackpot.share(reserved)),
+                "tax": str(jackpot.tax(reserved)),
+            }
+            for jackpot, reserved in rows
+        ],
+        "watches": [
+            {
+                "account": "0x" + watch[0].hex(),
+                "task": "0x" + watch[1].hex(),
+                "seating": watch[2],
+                "index": watch[3],
+                "replay": "0x" + watch[4].hex(),
+                "salt": "0x" + watch[5].hex(),
+                "commitment": "0x" + watch_commitment(*watch).hex(),
+            }
+            for watch in watches
+        ],
+    }
+
+
+FILES = {
+    "sortition.json": sortition_vectors,
+    "forced_errors.json": forced_error_vectors,
+    "jackpot.json": jackpot_vectors,
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_file_is_what_python_computes_of_chance(name: str) -> None:
+    assert json.loads((VECTORS / name).read_text()) == FILES[name]()
+
+
+def test_vectors_have_both_sides_of_every_question() -> None:
+    assert {case["forced"] for case in forced_error_vectors()["cases"]} == {0, 1}
+    assert {watches for draw in sortition_vectors()["draws"] for watches in draw["watches"]} == {0, 1}
+
+
+if __name__ == "__main__":
+    for file_name, compute in FILES.items():
+        (VECTORS / file_name).write_text(json.dumps(compute(), indent=1) + "\n")

@@ -1,0 +1,109 @@
+"""Parameters from costs: what they follow, and what is said when there are none."""
+
+from dataclasses import replace
+
+import pytest
+
+from pol.errors import ProtocolError
+from pol.incentives.design import LONGEST_WINDOW, Needs, design
+from pol.incentives.forced_errors import LARGEST_RATE, LEAST_RATE
+
+UNIT = 10**18
+NEEDS = Needs(100 * UNIT, 20 * UNIT, 10 * UNIT, transaction=UNIT // 1000, dispute=UNIT // 100)
+
+
+def changed(**needs: object) -> Needs:
+    return replace(NEEDS, **needs)
+
+
+def test_the_terms_are_within_the_bounds_of_the_market() -> None:
+    found = design(NEEDS)
+    stakes, windows = found.stakes, found.windows
+    assert stakes.verifier_stake <= 16 * stakes.bond
+    assert 2 * stakes.bond <= stakes.verifier_stake
+    assert stakes.solver_stake // 2 >= stakes.verifier_fee
+    assert 2 * stakes.jackpot * found.chance.watchers <= stakes.verifier_stake * found.chance.shares
+    assert windows.exit_delay > max(windows.watch, windows.challenge) + windows.longest_dispute
+    assert stakes.price + found.overhead <= NEEDS.task_value
+
+
+def test_the_catch_pays_the_watch() -> None:
+    found = design(NEEDS)
+    assert found.game.rate * found.game.share > found.game.verification
+
+
+def test_the_fewer_watches_until_pay_the_higher_the_rate() -> None:
+    rates = [design(changed(paid_within=n)).chance.rate for n in (1, 12, 48, 2000)]
+    assert rates == sorted(rates, reverse=True)
+    assert rates[0] == LARGEST_RATE
+    assert rates[-1] == LEAST_RATE
+    stakes = [design(changed(paid_within=n)).stakes.verifier_stake for n in (8, 48)]
+    assert stakes[0] < stakes[1]
+
+
+def test_more_in_one_hand_takes_more_watchers() -> None:
+    watchers = [design(changed(coalition=q, task_value=1000 * UNIT)).chance.watchers for q in (0.0, 0.25, 0.5, 0.75)]
+    assert watchers == sorted(set(watchers))
+
+
+def test_more_draws_lower_the_stake() -> None:
+    dear = design(changed(capital=0.0))
+    sure = design(changed(capital=0.0, detection=0.5))
+    assert sure.stakes.draws > dear.stakes.draws
+    assert sure.stakes.solver_stake < dear.stakes.solver_stake
+    assert sure.detection >= 0.5
+
+
+def test_a_cap_on_stakes_is_met_by_draws() -> None:
+    found = design(changed(most_stake=38 * UNIT))
+    assert found.stakes.solver_stake <= 38 * UNIT
+    assert found.stakes.draws > design(NEEDS).stakes.draws
+
+
+def test_a_beacon_bit_costs_stake() -> None:
+    assert design(changed(beacon_bits=1)).stakes.solver_stake > design(NEEDS).stakes.solver_stake
+
+
+@pytest.mark.parametrize(
+    ("needs", "words"),
+    [
+        ({"exact": True}, "use a profile"),
+        ({"task_value": 20 * UNIT, "most_stake": 100 * UNIT}, "isn't worth training by strangers"),
+        ({"most_stake": UNIT}, "allow a higher stake"),
+        ({"detection": 0.999}, "use fewer, longer segments"),
+        ({"segments": 1000}, "make segments longer"),
+        ({"slowest": 400.0, "train_seconds": 100 * 86_400}, "make segments shorter"),
+        ({"train_seconds": 300 * 86_400}, "make segments shorter"),
+        ({"coalition": 0.7, "beacon_bits": 1}, "use a beacon that nobody can bias"),
+        ({"false_reject": 0.5, "cheat_fraction": 0.01, "cheat_gain": 0}, "draw more"),
+        ({"capital": 2000.0}, "shorten the windows"),
+    ],
+)
+def test_what_cannot_be_reached_is_said_with_what_to_change(needs: dict[str, object], words: str) -> None:
+    with pytest.raises(ProtocolError, match=words):
+        design(changed(**needs))
+
+
+@pytest.mark.parametrize(
+    "needs",
+    [
+        {"task_value": 0},
+        {"cheat_gain": -1},
+        {"cheat_fraction": 0.0},
+        {"confidence": 1.0},
+        {"margin": 0.0},
+        {"coalition": 0.99},
+        {"slowest": 0.5},
+        {"most_draws": 33},
+        {"beacon_bits": 7},
+        {"false_reject": 0.9},
+    ],
+)
+def test_numbers_without_sense_are_refused(needs: dict[str, object]) -> None:
+    with pytest.raises(ProtocolError, match=next(iter(needs)).split("_")[0]):
+        changed(**needs)
+
+
+def test_windows_fit_the_contract() -> None:
+    found = design(changed(slowest=40.0))
+    assert found.windows.verification <= LONGEST_WINDOW

@@ -1,0 +1,94 @@
+"""Shares, taxes, and that nobody earns with identities or with tasks of its own."""
+
+from fractions import Fraction
+from math import comb
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pol.errors import ProtocolError
+from pol.incentives.forced_errors import LARGEST_RATE, LEAST_RATE, ONE
+from pol.incentives.jackpot import Jackpot
+
+JACKPOTS = st.builds(
+    lambda watchers, more, rate: Jackpot(watchers, 2 * watchers + more, rate),
+    st.integers(1, 64),
+    st.integers(0, 64),
+    st.integers(LEAST_RATE, LARGEST_RATE),
+)
+RESERVES = st.integers(256, (1 << 128) - 1)
+
+
+def expected_catches(jackpot: Jackpot, tickets: int) -> Fraction:
+    """Mean of the catches that are paid if every ticket watches: binomial, cut at the shares."""
+    chance = min(Fraction(jackpot.watchers, tickets), Fraction(1))
+    return sum(
+        (
+            comb(tickets, drawn) * chance**drawn * (1 - chance) ** (tickets - drawn) * min(drawn, jackpot.shares)
+            for drawn in range(tickets + 1)
+        ),
+        Fraction(0),
+    )
+
+
+@given(JACKPOTS, RESERVES, st.integers(0, 400))
+def test_a_task_never_pays_more_than_it_has_reserved(jackpot: Jackpot, reserved: int, catches: int) -> None:
+    assert jackpot.paid(reserved, catches) <= reserved
+    assert jackpot.share(reserved) >= 1
+
+
+@given(JACKPOTS, RESERVES, st.integers(1, 32), st.integers(1, 64))
+def test_identities_gain_nothing(jackpot: Jackpot, reserved: int, names: int, tickets: int) -> None:
+    """sybil_jackpot_excess_wei = 0: each name is paid its catches, however the same tickets are split."""
+    paid, left = 0, jackpot.shares
+    for number in range(names):
+        held = tickets // names + (number < tickets % names)
+        paid += jackpot.paid(reserved, min(held, left))
+        left -= min(held, left)
+    assert paid == jackpot.paid(reserved, tickets)
+
+
+@given(JACKPOTS, RESERVES)
+def test_the_tax_is_five_quarters_of_the_mean_cost_rounded_up(jackpot: Jackpot, reserved: int) -> None:
+    mean = Fraction(reserved * jackpot.watchers * jackpot.rate, jackpot.shares * ONE)
+    assert 0 <= jackpot.tax(reserved) - mean * 5 / 4 < 1
+
+
+@pytest.mark.parametrize("tickets", [1, 3, 4, 7, 40, 150])
+@pytest.mark.parametrize("jackpot", [Jackpot(3, 6, LARGEST_RATE), Jackpot(3, 8, 1 << 28), Jackpot(1, 2, LEAST_RATE)])
+def test_tasks_of_ones_own_do_not_pay(jackpot: Jackpot, tickets: int) -> None:
+    """With every ticket of all, and every watcher drawn catching, a task costs more tax than its jackpot pays."""
+    reserved = 10**18
+    gain = expected_catches(jackpot, tickets) * jackpot.share(reserved) * Fraction(jackpot.rate, ONE)
+    assert gain < jackpot.tax(reserved)
+
+
+@given(JACKPOTS, RESERVES)
+def test_neither_lies_nor_leaks_of_ones_own_pay(jackpot: Jackpot, reserved: int) -> None:
+    """Whoever has all tickets, task and seat, and what a stake keeps it from.
+
+    `jackpot * 2 * watchers <= stake * shares`, and half of a stake comes back through a friend. A lie pays all drawn
+    tickets for certain. A leak, whenever no error is forced, asks for another seating until one is.
+    """
+    stake = -(-2 * reserved * jackpot.watchers // jackpot.shares)
+    chance, catches = Fraction(jackpot.rate, ONE), jackpot.watchers * jackpot.share(reserved)
+    assert catches - Fraction(stake, 2) <= 0
+    assert catches - jackpot.tax(reserved) - Fraction(stake, 2) * (1 - chance) / chance < 0
+
+
+@pytest.mark.parametrize(("watchers", "shares"), [(0, 6), (4, 7), (1, 0), (1, 1 << 33)])
+def test_deployments_that_are_not(watchers: int, shares: int) -> None:
+    with pytest.raises(ProtocolError, match="watchers"):
+        Jackpot(watchers, shares, LARGEST_RATE)
+
+
+def test_rates_that_are_not() -> None:
+    with pytest.raises(ProtocolError, match="rate"):
+        Jackpot(3, 6, LARGEST_RATE + 1)
+
+
+@pytest.mark.parametrize("reserved", [0, 5, 1 << 128])
+def test_reserves_that_are_not(reserved: int) -> None:
+    with pytest.raises(ProtocolError, match="shares"):
+        Jackpot(3, 6, LARGEST_RATE).share(reserved)

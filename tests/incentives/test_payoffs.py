@@ -1,0 +1,215 @@
+"""The game: honesty is the best answer with the rules as they are, and each rule that is taken away tempts somebody."""
+
+from dataclasses import replace
+from fractions import Fraction
+from itertools import pairwise
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pol.errors import ProtocolError
+from pol.incentives import griefing, payouts
+from pol.incentives.design import Needs, design
+from pol.incentives.game import Choice, Game, Threat, without_planted_errors
+from pol.incentives.griefing import burn_ratio, burns
+from pol.incentives.payouts import Deal, Payout
+from pol.verification.sampling import detection_probability
+
+UNIT = 10**18
+NEEDS = Needs(100 * UNIT, 20 * UNIT, 10 * UNIT, transaction=UNIT // 1000, dispute=UNIT // 100)
+GAME = design(NEEDS).game
+
+
+def tempted(game: Game) -> set[str]:
+    """Who doesn't lose by something else than its duty, and by what."""
+    return {f"{c.role}: {action}" for c in game.choices() for action, value in c.others.items() if value >= c.honest}
+
+
+def under(**threat: object) -> Game:
+    return replace(GAME, threat=replace(GAME.threat, **threat))
+
+
+def test_honesty_is_best_for_everybody() -> None:
+    assert tempted(GAME) == set()
+    assert {c.role for c in GAME.choices()} == {"solver", "verifier", "watcher", "challenger", "submitter", "coalition"}
+
+
+def test_without_planted_errors_nobody_does_its_duty() -> None:
+    """The verifier's dilemma: watching isn't paid, so guessing isn't found, so fabricating isn't either."""
+    found = tempted(without_planted_errors(GAME))
+    assert {"watcher: sleep", f"solver: fabricate {GAME.stakes.segments}"} <= found
+    assert "verifier: lie for a bribe, no work" in found
+
+
+@pytest.mark.parametrize(
+    ("threat", "temptation"),
+    [
+        ({"public_roots": True}, "watcher: guess the root"),
+        ({"can_wait": True}, "watcher: wait for another's commitment"),
+        ({"watchers_known": True}, "verifier: lie for a bribe, no work"),
+        ({"catches_of_lies": False}, "challenger: stay silent"),
+    ],
+)
+def test_each_rule_is_needed(threat: dict[str, bool], temptation: str) -> None:
+    assert temptation in tempted(under(**threat))
+
+
+def test_in_exact_mode_verifiers_guess_too() -> None:
+    assert f"verifier: guess {GAME.stakes.draws}" in tempted(under(public_roots=True))
+
+
+@pytest.mark.parametrize(
+    ("name", "part", "temptation"),
+    [
+        ("solver_stake", 3, f"solver: fabricate {NEEDS.least}"),
+        ("verifier_stake", 40, "verifier: lie for a bribe"),
+        ("jackpot", 2, "watcher: sleep"),
+        ("verifier_fee", 2, "verifier: stay away"),
+    ],
+)
+def test_too_little_at_stake_tempts(name: str, part: int, temptation: str) -> None:
+    stakes = replace(GAME.stakes, **{name: getattr(GAME.stakes, name) // part})
+    assert temptation in tempted(replace(GAME, stakes=stakes))
+
+
+def test_one_hand_with_nearly_all_tickets_is_tempted() -> None:
+    assert tempted(under(coalition=0.95)) >= {"coalition: reject an honest proof"}
+
+
+def test_a_beacon_that_can_be_drawn_again_helps_who_cheats() -> None:
+    """With k seeds to choose from a cheat is found with the k-th power of its probability."""
+    once, twice = GAME, under(seeds=2)
+    for cheated, missed in once.misses.items():
+        assert 1 - twice.misses[cheated] == pytest.approx((1 - missed) ** 2)
+    assert twice.seen() == pytest.approx(once.seen() ** 2)
+    assert f"solver: fabricate {NEEDS.least}" in tempted(twice)
+
+
+@given(st.integers(1, 60), st.data())
+def test_misses_are_those_of_a_draw_without_replacement(segments: int, data: st.DataObject) -> None:
+    draws = data.draw(st.integers(1, min(segments, 32)))
+    stakes = replace(GAME.stakes, segments=segments, draws=draws)
+    game = replace(GAME, stakes=stakes, threat=Threat(0, 1, 0.0))
+    for cheated, missed in game.missed():
+        assert missed == pytest.approx(float(1 - detection_probability(segments, cheated, draws)), abs=1e-12)
+
+
+@given(st.integers(3, 80), st.data())
+def test_detection_is_concave(segments: int, data: st.DataObject) -> None:
+    """Theorem 1 rests on it: exactly, each fabricated segment more adds no more than the one before."""
+    draws = data.draw(st.integers(1, min(segments, 32)))
+    found = [detection_probability(segments, cheated, draws) for cheated in range(segments + 1)]
+    steps = [after - before for before, after in pairwise(found)]
+    assert all(later <= earlier for earlier, later in pairwise(steps))
+    assert all(found[c] * segments >= c * Fraction(1) for c in range(segments + 1))
+
+
+def test_the_worst_cheat_is_the_least_or_the_whole() -> None:
+    values = {a: v for a, v in GAME.solver().others.items() if a.startswith("fabricate")}
+    ends = (
+        f"fabricate {NEEDS.least - 1}",
+        f"fabricate {NEEDS.least}",
+        f"fabricate {GAME.stakes.segments}",
+        "fabricate 1",
+    )
+    assert max(values.values()) == max(values[end] for end in ends)
+
+
+def test_withholding_is_worse_than_any_disclosure() -> None:
+    for choice in GAME.verifier():
+        withheld = max(value for action, value in choice.others.items() if action.startswith("withhold"))
+        lied = choice.others["lie for a bribe"]
+        assert withheld < lied < choice.honest
+
+
+def test_every_attack_burns_ten_times_its_harm() -> None:
+    assert len(burns(GAME)) == 8
+    assert burn_ratio(GAME) >= 10
+
+
+def test_a_smaller_bond_burns_less() -> None:
+    game = replace(GAME, stakes=replace(GAME.stakes, bond=GAME.stakes.bond // 2))
+    assert burn_ratio(game) < 10
+
+
+def test_margin_of_a_choice_without_others_is_boundless() -> None:
+    assert Choice("r", "s", 0.0, {}).margin == float("inf")
+
+
+@pytest.mark.parametrize(
+    ("stakes", "threat"),
+    [({"draws": 0}, {}), ({"draws": 101}, {}), ({}, {"least": 0}), ({}, {"coalition": 1.0}), ({}, {"seeds": 0})],
+)
+def test_what_is_no_task_is_refused(stakes: dict[str, int], threat: dict[str, float]) -> None:
+    with pytest.raises(ProtocolError):
+        replace(GAME, stakes=replace(GAME.stakes, **stakes), threat=replace(GAME.threat, **threat))
+
+
+SHARES = st.floats(0.001, 1.0)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    value=st.integers(1, 10**6),
+    replay=st.floats(0.05, 20),
+    gain=st.floats(0, 30),
+    segments=st.integers(2, 120),
+    least=SHARES,
+    coalition=st.floats(0, 0.6),
+    bits=st.integers(0, 1),
+    confidence=st.floats(0.6, 0.9999),
+    margin=st.floats(0.01, 1),
+    paid_within=st.integers(1, 500),
+    capital=st.floats(0, 0.5),
+)
+def test_wherever_design_finds_parameters_honesty_is_best(
+    value: int,
+    replay: float,
+    gain: float,
+    segments: int,
+    least: float,
+    coalition: float,
+    bits: int,
+    confidence: float,
+    margin: float,
+    paid_within: int,
+    capital: float,
+) -> None:
+    training = value * UNIT
+    needs = Needs(
+        100 * training,
+        int(training * replay),
+        int(training * gain),
+        train_cost=training,
+        segments=segments,
+        cheat_fraction=least,
+        coalition=coalition,
+        beacon_bits=bits,
+        confidence=confidence,
+        margin=margin,
+        paid_within=paid_within,
+        capital=capital,
+        transaction=UNIT // 1000,
+        dispute=UNIT // 100,
+        train_seconds=7 * 86_400,
+    )
+    try:
+        found = design(needs)
+    except ProtocolError:
+        return
+    assert tempted(found.game) == set()
+    assert burn_ratio(found.game) >= 10
+    # Whatever price an auction leads to, cheating brings less than work.
+    cheap = replace(found.game, stakes=replace(found.stakes, price=0)).solver()
+    assert all(v <= cheap.honest + 1e-9 * training for a, v in cheap.others.items() if a.startswith("fabricate"))
+
+
+def test_a_fund_that_gets_half_of_the_rest_is_drained_by_lies(monkeypatch: pytest.MonkeyPatch) -> None:
+    def halved(deal: Deal) -> Payout:
+        paid = payouts.challenger_right(deal)
+        return replace(paid, fund=paid.fund // 2, treasury=paid.fund - paid.fund // 2)
+
+    monkeypatch.setattr(griefing, "payouts", SimpleNamespace(**{**vars(payouts), "challenger_right": halved}))
+    assert burn_ratio(GAME) < 10
