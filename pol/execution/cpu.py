@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
 import functools
 from collections.abc import Sequence
+from weakref import WeakSet
 
 import numpy as np
 
@@ -46,14 +48,15 @@ class CpuExecutor:
         self._state_places = [kept.index(slot.producer) for slot in program.slots]
         self._observed_places = [kept.index(node) for node in observed]
         try:
-            self._step = _kernels.Step(
+            self._kernel = _kernels.Step(
                 [node.encode() for node in program.nodes],
                 [type_.numel for type_ in self._state_types],
                 [type_.numel for type_ in program.constants],
             )
-            self._step.keep(kept)
+            self._kernel.keep(kept)
         except _kernels.MalformedError as error:
             raise ProtocolError(f"the step program cannot be executed: {error}") from error
+        _native.add(self)
         self._outputs = Recycler(types)
         self._results = Recycler([types[node] for node in kept])
 
@@ -61,7 +64,7 @@ class CpuExecutor:
         """Outputs of all nodes at this step; ProtocolError if the state is not of the program's types."""
         self._check(state, step)
         outputs = self._outputs.take()
-        self._step.run(step, state, self._constants, outputs, self._threads)
+        self._kernel.run(step, state, self._constants, outputs, self._threads)
         self._outputs.keep(outputs)
         return outputs
 
@@ -72,14 +75,14 @@ class CpuExecutor:
         """
         self._check(state, step)
         results = self._results.take()
-        self._step.advance(step, state, self._constants, results, self._threads)
+        self._kernel.advance(step, state, self._constants, results, self._threads)
         self._results.keep(results)
         return [results[i] for i in self._state_places], [results[i] for i in self._observed_places]
 
     @property
     def arena_words(self) -> int:
         """Words of memory that `advance` works in, besides its arguments and results."""
-        return self._step.arena_words
+        return self._kernel.arena_words
 
     def _check(self, state: Sequence[Words], step: int) -> None:
         if not 0 <= step <= MAX_STEP:
@@ -101,6 +104,7 @@ class CpuNode:
             self._kernel = _kernels.Node(node.encode())
         except _kernels.MalformedError as error:
             raise ProtocolError(f"the node cannot be executed: {error}") from error
+        _native.add(self)
 
     def run(self, step: int, sources: Sources) -> Words:
         """The node's output; ProtocolError if a source is missing or not of the operand's type."""
@@ -110,6 +114,21 @@ class CpuNode:
         operands = [source_words(operand, sources) for operand in self._node.operands]
         self._kernel.run(step, output, operands, self._threads)
         return output
+
+
+_native: WeakSet[CpuExecutor | CpuNode] = WeakSet()
+"""What holds native objects."""
+
+
+@atexit.register
+def _release() -> None:
+    """Give native objects back while the interpreter still runs.
+
+    Some libraries, torch among them, keep Python objects for as long as the process lives, and with them what these
+    reach. The kernels would report what is left then as a leak.
+    """
+    for holder in list(_native):
+        del holder._kernel
 
 
 def program_values(program: ScalarProgram, inputs: Sequence[Words]) -> Words:

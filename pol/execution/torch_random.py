@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
@@ -71,10 +70,6 @@ def _executor(name: str, parameters: Sequence[float], count: int, threads: int) 
     slots = [Slot(Component.BUFFER, value.type, emitter.stored(value).index) for value in (seed, ordinal)]
     program = StepProgram(tuple(slots), (_ORDINAL,), tuple(emitter.nodes))
     return CpuExecutor(program, [np.zeros((), np.uint32)], threads, observed=[drawn.index])
-
-
-# Executors hold native objects, which want to be gone before the interpreter is.
-atexit.register(_executor.cache_clear)
 
 
 def _typed(words: Words, dtype: torch.dtype) -> Tensor:

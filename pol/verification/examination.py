@@ -14,7 +14,8 @@ from pol.training.task import LoadedTask
 from pol.training.task import load as load_task
 from pol.verification import sampling
 from pol.verification.engines.engine import Engine, Examined, Job
-from pol.verification.verdict import Outcome, Reason, Three, judge
+from pol.verification.second_look import LOOKS
+from pol.verification.verdict import Outcome, Reason, Reasons, Three, judge
 
 Advance = Callable[[int, int], None]
 """``advance(done, total)``"""
@@ -59,7 +60,7 @@ class ProofVerdict:
     """The outcome for a learning proof as a whole, and for each segment that was looked at, in order."""
 
     outcome: Outcome
-    reasons: tuple[Reason, ...]
+    reasons: Reasons
     detail: str
     examined: tuple[Examined, ...] = ()
 
@@ -93,8 +94,9 @@ def examine(
     thresholds: Three,
     engine: Engine,
     advance: Advance = lambda done, total: None,
+    looks: int = LOOKS,
 ) -> ProofVerdict:
-    """Replay ``segments`` by an engine and decide.
+    """Replay ``segments`` by an engine and decide; ``looks`` are the reruns of a second look, 0 for none.
 
     Raises:
         ProtocolError: no segment, or one that the task doesn't have.
@@ -104,7 +106,7 @@ def examine(
     if not segments or not all(0 <= segment < count for segment in segments):
         raise ProtocolError(f"can't replay segments {list(segments)}: the task has {count}, from 0")
     url, task = subject.store.url, subject.task.digest
-    jobs = [Job(url, task, checkpoints[s], checkpoints[s + 1], thresholds) for s in segments]
+    jobs = [Job(url, task, checkpoints[s], checkpoints[s + 1], thresholds, looks) for s in segments]
     examined: list[Examined] = []
     advance(0, len(jobs))
     for result in engine.run(jobs):

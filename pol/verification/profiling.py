@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 from pol.arithmetic.primitives import Words
 from pol.commitments.log import CheckpointLog
@@ -17,6 +18,7 @@ from pol.verification.metrics import Gap, gaps
 from pol.verification.profile import PortionDetail, Profile, RerunDetail
 from pol.verification.profile_claim import MARGIN, NO_RERUNS, Portion, ProfileClaim, Rerun, claim
 from pol.verification.replay import ExecutorFactory, replay_end
+from pol.verification.second_look import look_program
 from pol.verification.verdict import Three
 
 PROFILED = 2
@@ -27,9 +29,20 @@ RERUNS = 8
 OnProgress = Callable[[int, int], None]
 
 
-def rerun_programs(program: StepProgram, count: int) -> list[bytes]:
-    """The hashes of `reorder(program, j)` for j = 0 .. count - 1: what the terms of a task commit to."""
-    return [program_hash(reorder(program, seed)) for seed in range(count)]
+def rerun_programs(program: StepProgram, count: int, looks: int = 0) -> list[bytes]:
+    """The hashes that the terms of a task commit to: those of `reorder(program, j)` for j = 0 .. count - 1.
+
+    After them those of the ``looks`` reruns of a second look, if there is one.
+    """
+    return list(_rerun_programs(program, count, looks))
+
+
+@lru_cache(maxsize=4)
+def _rerun_programs(program: StepProgram, count: int, looks: int) -> tuple[bytes, ...]:
+    # Every party asks for them several times about each task.
+    programs = [reorder(program, seed) for seed in range(count)]
+    programs += [look_program(program, index) for index in range(looks)]
+    return tuple(program_hash(other) for other in programs)
 
 
 def rerun_programs_root(hashes: Sequence[bytes]) -> bytes:

@@ -1,39 +1,40 @@
 """A cheap look at all checkpoints for segments that don't look like their neighbours: a hint where to replay.
 
-It is no evidence. Nothing is executed: the parameters of each segment move by some distance, and in an honest training
-that distance changes slowly. Whoever forges a segment with care passes; whoever skips or pads steps without it doesn't.
+It is no evidence. Nothing is executed: weights and optimizer state of each segment move some way in some direction, and
+in an honest training both change slowly. Whoever forges a segment with care passes; whoever skips or pads steps, or
+goes elsewhere, doesn't.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from statistics import median
 
 import numpy as np
 
 from pol.arithmetic.primitives import Words
 from pol.errors import OperationalError, ProtocolError
-from pol.graph.step_program import Component
+from pol.graph.step_program import Component, StepProgram
 from pol.graph.types import DType
 from pol.training.learning_proof import LearningProof, load_checkpoint
 from pol.training.storage.store import Store
 from pol.training.task import LoadedTask
+from pol.verification.distance import require_state
+from pol.verification.oddness import Series, oddness
 
-REACH = 3
-"""Neighbours on either side that a segment is compared with."""
 SUSPICIOUS = 6.0
-"""Scores from here on are named: the typical one is 1."""
-_SMALLEST_SPREAD = 1e-3
+"""Scores from here on are named: 1 is a standard deviation of what is typical."""
+_LOOKED_AT = (Component.PARAMETER, Component.OPTIMIZER)
+_UNSEEN = np.array([np.nan])
 
 
 @dataclass(frozen=True)
 class Suspicion:
     """How little a segment looks like its neighbours.
 
-    ``moved`` is the L2 norm of the change of its f32 parameters, NaN if it couldn't be seen; ``score`` how far the
-    logarithm of that is from what the neighbours suggest, over what is typical in this training.
+    ``moved`` is the L2 norm of the change of its f32 parameters, NaN if it couldn't be seen; ``score`` how far its
+    updates are, in length or direction, from what the neighbours suggest, over what is typical in this training.
     """
 
     segment: int
@@ -49,62 +50,87 @@ class Suspicion:
 def screen(
     store: Store, task: LoadedTask, proof: LearningProof, advance: Callable[[int, int], None] = lambda done, total: None
 ) -> list[Suspicion]:
-    """All segments, the most suspicious first.
+    """All segments of a learning proof, the most suspicious first; a checkpoint that can't be read isn't seen."""
+    return ranked(suspicions(task.program, _states(store, task, proof, advance)))
 
-    A segment whose ends can't be read, aren't finite or are equal has an infinite score: a replay says what it is.
+
+def ranked(found: Iterable[Suspicion]) -> list[Suspicion]:
+    """The most suspicious first, equal ones in their order."""
+    return sorted(found, key=lambda s: (-s.score, s.segment))
+
+
+def suspicions(program: StepProgram, states: Iterable[Sequence[Words] | None]) -> list[Suspicion]:
+    """The segments between checkpoints, in order; None is a checkpoint that can't be seen.
+
+    Of weights and of optimizer state: the length of the update (its logarithm), and its cosines with the updates before
+    and after. A segment that goes elsewhere is odd by both cosines, its neighbours by one; else the oddest of the
+    numbers counts. A segment whose ends can't be seen, aren't finite or don't differ in one of these has an infinite
+    score: a replay says what it is. Two states are held at a time, and one update.
+
+    Raises:
+        ProtocolError: fewer than two states, or one isn't a state of the program.
     """
-    moved = list(_movements(store, task, proof, advance))
-    return sorted(score(moved), key=lambda s: (-s.score, s.segment))
+    places = {component: _places(program, component) for component in _LOOKED_AT}
+    movements = {component: _Movement() for component, own in places.items() if own}
+    count = 0
+    for state in states:
+        if state is not None:
+            require_state(program, state)
+        for component, movement in movements.items():
+            movement.add(_UNSEEN if state is None else _flat(state, places[component]))
+        count += 1
+    if count < 2:
+        raise ProtocolError("a screen compares the segments between checkpoints: give it two at least")
+    scores = np.max([np.zeros(count - 1), *(movement.scores() for movement in movements.values())], axis=0)
+    weights = movements.get(Component.PARAMETER)
+    moved = [0.0] * (count - 1) if weights is None else weights.lengths
+    return [Suspicion(i, *found) for i, found in enumerate(zip(moved, scores.tolist(), strict=True))]
 
 
-def score(moved: Sequence[float]) -> list[Suspicion]:
-    """The scores of segments that move their parameters by these distances, in their order."""
-    logs = [math.log(m) if 0.0 < m < math.inf else math.nan for m in moved]
-    residuals = [_residual(logs, i) for i in range(len(logs))]
-    known = [r for r in residuals if not math.isnan(r)]
-    spread = max(median(known), _SMALLEST_SPREAD) if known else _SMALLEST_SPREAD
-    scores = (
-        math.inf if math.isnan(own) else 0.0 if math.isnan(r) else r / spread
-        for own, r in zip(logs, residuals, strict=True)
-    )
-    return [Suspicion(i, m, s) for i, (m, s) in enumerate(zip(moved, scores, strict=True))]
-
-
-def _residual(logs: Sequence[float], i: int) -> float:
-    """How far a segment is from what its neighbours suggest, in units of what noise makes of it; NaN without any.
-
-    They suggest the middle between both sides, so that a schedule is followed; at an end, the line of the other side.
-    """
-    middles = [(i - k, i + k, 0.5, 0.5) for k in range(1, REACH + 1)]
-    lines = [(i + side, i + 2 * side, 2.0, -1.0) for side in (-1, 1)]
-    found: list[float] = []
-    for a, b, weight_a, weight_b in middles + lines:
-        if len(found) < REACH and min(a, b) >= 0 and max(a, b) < len(logs):
-            far = abs(logs[i] - weight_a * logs[a] - weight_b * logs[b]) / math.hypot(1.0, weight_a, weight_b)
-            found += [] if math.isnan(far) else [far]
-    return median(found) if found else math.nan
-
-
-def _movements(
+def _states(
     store: Store, task: LoadedTask, proof: LearningProof, advance: Callable[[int, int], None]
-) -> Iterator[float]:
-    before = None
-    for done, entry in enumerate(proof.checkpoints):
+) -> Iterator[Sequence[Words] | None]:
+    for done, entry in enumerate(proof.checkpoints, 1):
         try:
-            after = load_checkpoint(store, task, entry)
+            yield load_checkpoint(store, task, entry)
         except (ProtocolError, OperationalError, MemoryError):
-            after = None
-        if done:
-            yield math.nan if before is None or after is None else _moved(task, before, after)
-        before = after
-        advance(done + 1, len(proof.checkpoints))
+            yield None
+        advance(done, len(proof.checkpoints))
 
 
-def _moved(task: LoadedTask, before: Sequence[Words], after: Sequence[Words]) -> float:
-    total = 0.0
-    with np.errstate(all="ignore"):
-        for slot, a, b in zip(task.program.slots, before, after, strict=True):
-            if slot.component is Component.PARAMETER and slot.type.dtype is DType.F32:
-                difference = (b.view(np.float32).astype(np.float64) - a.view(np.float32)).reshape(-1)
-                total += float(difference @ difference)
-    return math.sqrt(total) if total >= 0.0 else math.nan
+def _places(program: StepProgram, component: Component) -> list[int]:
+    slots = enumerate(program.slots)
+    return [i for i, slot in slots if slot.component is component and slot.type.dtype is DType.F32]
+
+
+def _flat(state: Sequence[Words], places: Sequence[int]) -> Series:
+    return np.concatenate([state[i].reshape(-1).view(np.float32).astype(np.float64) for i in places])
+
+
+class _Movement:
+    """The updates of one component, one state after the other."""
+
+    def __init__(self) -> None:
+        self._state: Series | None = None
+        self._update: Series | None = None
+        self._cosines: list[float] = []
+        self.lengths: list[float] = []
+
+    def add(self, state: Series) -> None:
+        if self._state is not None:
+            with np.errstate(all="ignore"):
+                # One that isn't seen is NaN, and so are the updates on both sides of it.
+                update = state - self._state
+                self.lengths.append(math.sqrt(float(update @ update)))
+                if self._update is not None:
+                    product = np.float64(self.lengths[-1]) * self.lengths[-2]
+                    self._cosines.append(float((update * self._update).sum() / product))
+            self._update = update
+        self._state = state
+
+    def scores(self) -> Series:
+        """How odd each segment is by its length, or by its cosines with the updates before and after."""
+        with np.errstate(all="ignore"):
+            lengths = np.log(np.array(self.lengths))
+        turns = np.array([0.0, *oddness(np.array(self._cosines)), 0.0])
+        return np.where(np.isfinite(lengths), np.maximum(oddness(lengths), (turns[:-1] + turns[1:]) / 2), np.inf)

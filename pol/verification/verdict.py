@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from pol.arithmetic.primitives import Words
 from pol.commitments.tensor import state_root
-from pol.errors import EvidenceError, OperationalError, ProtocolError, UnsupportedError
+from pol.errors import EvidenceError, Fault, OperationalError, ProtocolError, UnsupportedError
 from pol.graph.step_program import Component, Slot, StepProgram
 from pol.graph.types import DType
 from pol.training.learning_proof import Checkpoint, LearningProof, load_checkpoint
@@ -19,10 +20,13 @@ from pol.training.task import LoadedTask
 from pol.verification.distance import RANGE_BITS, SATURATION, UNEQUAL, component_distances
 from pol.verification.replay import Executor, Observe, replay_end
 
+if TYPE_CHECKING:
+    from pol.verification.second_look import SecondLook
+
 THRESHOLD_BITS = 64
 Three = tuple[int, int, int]
 EXACT: Three = (0, 0, 0)
-"""Thresholds of exact mode: the solver ran canonically, and equality of roots is the test."""
+"""Thresholds of exact mode: the solver ran canonically, so roots are equal and nothing is without a distance."""
 
 
 class Outcome(IntEnum):
@@ -36,11 +40,13 @@ class Outcome(IntEnum):
 class Reason(StrEnum):
     """Why; for programs. ``Verdict.detail`` says it to people.
 
-    Those from ``MALFORMED`` to ``BROKEN_LOG`` are the faults of `pol.errors.Fault`; ``BAD_EVIDENCE`` is all other.
+    What is wrong with evidence is told by its `pol.errors.Fault`, which is a reason as well; ``BAD_EVIDENCE`` is all
+    other.
     """
 
     WITHIN_THRESHOLD = "within-threshold"
     EQUAL_ROOTS = "equal-roots"
+    WITHIN_SECOND_LOOK = "within-second-look"
 
     DISTANCE_ABOVE_THRESHOLD = "distance-above-threshold"
     ROOTS_DIFFER = "roots-differ"
@@ -52,26 +58,15 @@ class Reason(StrEnum):
     INFINITE = "infinite"
     OUT_OF_RANGE = "out-of-range"
 
-    MALFORMED = "malformed"
-    TRUNCATED = "truncated"
-    MISSING_TENSOR = "missing-tensor"
-    EXTRA_TENSOR = "extra-tensor"
-    WRONG_DTYPE = "wrong-dtype"
-    WRONG_SHAPE = "wrong-shape"
-    WRONG_ROOT = "wrong-root"
-    WRONG_START = "wrong-start"
-    WRONG_DATA = "wrong-data"
-    WRONG_ORDER = "wrong-order"
-    WRONG_STEP = "wrong-step"
-    WRONG_TASK = "wrong-task"
-    MISSING_ENTRY = "missing-entry"
-    BROKEN_LOG = "broken-log"
     BAD_EVIDENCE = "bad-evidence"
 
     CORRUPT_OBJECT = "corrupt-object"
     NOT_AVAILABLE = "not-available"
     UNSUPPORTED = "unsupported"
     WORKER_LOST = "worker-lost"
+
+
+Reasons = tuple[Reason | Fault, ...]
 
 
 @dataclass(frozen=True)
@@ -88,13 +83,21 @@ class Claim:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The outcome for one segment. ``claim`` is None if the evidence didn't allow a replay."""
+    """The outcome for one segment. ``claim`` is None if the evidence didn't allow a replay.
+
+    ``look`` is what it was judged by in place of the thresholds, if they reject the claim.
+    """
 
     segment: int
     outcome: Outcome
-    reasons: tuple[Reason, ...]
+    reasons: Reasons
     detail: str
     claim: Claim | None = None
+    look: SecondLook | None = None
+
+
+Again: TypeAlias = "Callable[[Verdict, Sequence[Words]], Verdict]"
+"""``again(verdict, start)``: the last word on a segment (`pol.verification.second_look.SecondLooker`)."""
 
 
 def is_accepted(distance: int, reference: int, threshold: int) -> bool:
@@ -147,12 +150,18 @@ def measure(
 
 
 def decide(claim: Claim, thresholds: Three) -> Verdict:
-    """The verdict that follows from a claim; the contract decides the same."""
+    """The verdict that follows from a claim; the contract decides the same.
+
+    In exact mode the roots have to be equal, beside the rule for each component: equal states may hold what isn't
+    finite, and states that differ may have no distance.
+    """
     if not any(claim.start) or not any(claim.end):
         detail = f"segment {claim.segment} begins or ends in a zero root, which is no state"
         return Verdict(claim.segment, Outcome.REJECTED, (Reason.ZERO_ROOT,), detail, claim)
-    if thresholds == EXACT:
-        return _decide_exactly(claim)
+    exact = thresholds == EXACT
+    if exact and claim.replay != claim.end:
+        detail = f"the replay ends in root {claim.replay.hex()}, the solver's segment in {claim.end.hex()}"
+        return Verdict(claim.segment, Outcome.REJECTED, (Reason.ROOTS_DIFFER,), detail, claim)
     reasons: list[Reason] = []
     details: list[str] = []
     rows = zip(Component, claim.distances, claim.references, thresholds, strict=True)
@@ -168,17 +177,11 @@ def decide(claim: Claim, thresholds: Three) -> Verdict:
         )
     if reasons:
         return Verdict(claim.segment, Outcome.REJECTED, tuple(reasons), "; ".join(details), claim)
-    detail = f"segment {claim.segment} is within the threshold"
-    return Verdict(claim.segment, Outcome.ACCEPTED, (Reason.WITHIN_THRESHOLD,), detail, claim)
-
-
-def _decide_exactly(claim: Claim) -> Verdict:
-    """Roots alone: states that differ may have no distance, and equal ones may hold what isn't finite."""
-    if claim.replay == claim.end:
+    if exact:
         detail = f"segment {claim.segment} ends in the replayed state, bit for bit"
         return Verdict(claim.segment, Outcome.ACCEPTED, (Reason.EQUAL_ROOTS,), detail, claim)
-    detail = f"the replay ends in root {claim.replay.hex()}, the solver's segment in {claim.end.hex()}"
-    return Verdict(claim.segment, Outcome.REJECTED, (Reason.ROOTS_DIFFER,), detail, claim)
+    detail = f"segment {claim.segment} is within the threshold"
+    return Verdict(claim.segment, Outcome.ACCEPTED, (Reason.WITHIN_THRESHOLD,), detail, claim)
 
 
 def _reason(distance: int, reference: int) -> Reason:
@@ -190,7 +193,13 @@ def _reason(distance: int, reference: int) -> Reason:
 
 
 def verify_segment(
-    store: Store, task: LoadedTask, proof: LearningProof, executor: Executor, segment: int, thresholds: Three
+    store: Store,
+    task: LoadedTask,
+    proof: LearningProof,
+    executor: Executor,
+    segment: int,
+    thresholds: Three,
+    again: Again | None = None,
 ) -> Verdict:
     """Fetch, replay and decide one segment of a learning proof, as `verify_entries`.
 
@@ -200,7 +209,7 @@ def verify_segment(
     if not 0 <= segment < task.document.segments:
         raise ProtocolError(f"no segment {segment}: the task has {task.document.segments}")
     start, end = proof.checkpoints[segment : segment + 2]
-    return verify_entries(store, task, start, end, executor, thresholds)
+    return verify_entries(store, task, start, end, executor, thresholds, again=again)
 
 
 def verify_entries(
@@ -211,11 +220,12 @@ def verify_entries(
     executor: Executor,
     thresholds: Three,
     observe: Observe | None = None,
+    again: Again | None = None,
 ) -> Verdict:
     """Fetch, replay and decide the segment between two entries of a checkpoint log that follow on each other.
 
     Bad evidence is REJECTED. Whatever keeps us from looking, including a store that hands out other bytes than those
-    asked for, is INCONCLUSIVE: it proves nothing about the solver.
+    asked for, is INCONCLUSIVE: it proves nothing about the solver. What the thresholds reject may have a second look.
     """
     segment = start.index
     states = gather(segment, lambda: (load_checkpoint(store, task, start), load_checkpoint(store, task, end)))
@@ -223,9 +233,11 @@ def verify_entries(
         return states
     try:
         claim = measure(task.program, executor, *states, segment, task.document.interval, observe)
+        verdict = decide(claim, thresholds)
+        if again is not None and verdict.outcome is Outcome.REJECTED:
+            verdict = again(verdict, states[0])
     except (OperationalError, MemoryError) as error:
         return Verdict(segment, Outcome.INCONCLUSIVE, (Reason.NOT_AVAILABLE,), f"couldn't replay: {error}")
-    verdict = decide(claim, thresholds)
     if not {Reason.DISTANCE_INFINITE, Reason.REFERENCE_INFINITE} & set(verdict.reasons):
         return verdict
     found = {name: reason for state in states for name, reason in _without_distance(task, state).items()}
@@ -261,7 +273,7 @@ def gather(
         return Verdict(segment, outcome, (reason,), str(error))
 
 
-def judge(error: Exception) -> tuple[Outcome, Reason]:
+def judge(error: Exception) -> tuple[Outcome, Reason | Fault]:
     """What a failed look at evidence says about the evidence.
 
     Raises:
@@ -271,7 +283,7 @@ def judge(error: Exception) -> tuple[Outcome, Reason]:
         case CorruptObjectError():
             return Outcome.INCONCLUSIVE, Reason.CORRUPT_OBJECT
         case EvidenceError():
-            return Outcome.REJECTED, Reason(error.fault.value)
+            return Outcome.REJECTED, error.fault
         case ProtocolError():
             return Outcome.REJECTED, Reason.BAD_EVIDENCE
         case UnsupportedError():

@@ -11,7 +11,8 @@ from typing import Any
 
 from pol.execution import _kernels
 from pol.graph.step_program import Component
-from pol.verification.advice import advice
+from pol.verification import second_look
+from pol.verification.advice import advice, looked_at_often
 from pol.verification.engines.engine import Examined
 from pol.verification.examination import Draw, ProofVerdict, Subject
 from pol.verification.screening import Suspicion
@@ -53,13 +54,14 @@ class Verification:
 
     @property
     def is_exact(self) -> bool:
-        """Whether roots decide."""
+        """Whether the training had to be canonical."""
         return self.thresholds == EXACT
 
     @property
     def advice(self) -> list[str]:
         """What to do next, in sentences."""
-        return advice(self.verdict.outcome, self.verdict.reasons)
+        often = looked_at_often([examined.verdict for examined in self.verdict.examined])
+        return [*advice(self.verdict.outcome, self.verdict.reasons), *often]
 
     @property
     def named(self) -> list[Suspicion]:
@@ -68,11 +70,17 @@ class Verification:
 
 
 def shares(verdict: Verdict, thresholds: Three) -> list[float]:
-    """How far off each component is: 1 is the limit. In exact mode: in shares of the distance travelled."""
+    """How far off each component is: 1 is the limit, that of a second look if that allows more.
+
+    In exact mode: in shares of the distance travelled.
+    """
     if verdict.claim is None:
         return []
     rows = zip(verdict.claim.distances, verdict.claim.references, thresholds, strict=True)
-    return [relative_distance(d, r) / (limit(t) or 1.0) for d, r, t in rows]
+    first = [relative_distance(d, r) / (limit(t) or 1.0) for d, r, t in rows]
+    if verdict.look is None:
+        return first
+    return [min(pair) for pair in zip(first, second_look.shares(verdict.claim, verdict.look), strict=True)]
 
 
 def because(found: Verification) -> list[str]:
@@ -143,6 +151,7 @@ def verdict_document(verdict: Verdict) -> dict[str, Any]:
         "reasons": [reason.value for reason in verdict.reasons],
         "detail": verdict.detail,
         "claim": None,
+        "second_look": None,
     }
     if claim is not None:
         document["claim"] = {
@@ -152,6 +161,11 @@ def verdict_document(verdict: Verdict) -> dict[str, Any]:
             "distances": [str(distance) for distance in claim.distances],
             "references": [str(reference) for reference in claim.references],
         }
+    if verdict.look is not None:
+        document["second_look"] = [
+            {"end": rerun.end.hex(), "distances": [str(distance) for distance in rerun.distances]}
+            for rerun in verdict.look.reruns
+        ]
     return document
 
 

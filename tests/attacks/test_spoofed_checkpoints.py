@@ -7,6 +7,7 @@ import pytest
 from trained import Training, checkpoints, executor, honest, profiled, proof_over, verdict
 
 from pol.arithmetic.primitives import Words
+from pol.errors import Fault
 from pol.graph.step_program import Component
 from pol.training.learning_proof import load_checkpoint
 from pol.training.storage.store import Store
@@ -121,7 +122,7 @@ def test_a_truncated_checkpoint_is_rejected() -> None:
     forged = replace(training, proof=replace(training.proof, checkpoints=entries))
     for segment in (FORGED - 1, FORGED):
         result = verdict(forged, segment)
-        assert (result.outcome, result.reasons, result.claim) == (Outcome.REJECTED, (Reason.TRUNCATED,), None)
+        assert (result.outcome, result.reasons, result.claim) == (Outcome.REJECTED, (Fault.TRUNCATED,), None)
 
 
 def test_a_checkpoint_with_another_root_than_its_entry_is_rejected() -> None:
@@ -129,7 +130,7 @@ def test_a_checkpoint_with_another_root_than_its_entry_is_rejected() -> None:
     entries = list(training.proof.checkpoints)
     entries[FORGED] = replace(entries[FORGED], object=entries[FORGED - 1].object)
     forged = replace(training, proof=replace(training.proof, checkpoints=tuple(entries)))
-    assert verdict(forged, FORGED).reasons == (Reason.WRONG_ROOT,)
+    assert verdict(forged, FORGED).reasons == (Fault.WRONG_ROOT,)
 
 
 def test_a_store_that_fails_never_rejects_anyone() -> None:

@@ -1,9 +1,11 @@
 """Replay mode gives the bits of the trace mode though nodes share memory, on threads that outlive a step."""
 
+import os
 import random
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -154,6 +156,24 @@ if child:
     sys.exit(os.waitpid(child, 0)[1])
 """
     subprocess.run([sys.executable, "-W", "ignore", "-c", script], check=True, timeout=60)
+
+
+def test_a_process_that_ends_reports_no_leak() -> None:
+    """Though something keeps what it executed with for as long as it lives, as parts of torch do."""
+    script = """
+import ctypes, toy
+from pol.execution.cpu import CpuExecutor, CpuNode
+program = toy.build()
+executor = CpuExecutor(program, toy.constants())
+executor.advance(toy.initial_state(), 0)
+for kept in (executor, CpuNode(program.nodes[0])):
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(kept))
+"""
+    environment = os.environ | {"PYTHONPATH": str(Path(toy.__file__).parent)}
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout + done.stderr == ""
 
 
 def test_a_state_of_another_shape_is_refused() -> None:

@@ -71,7 +71,7 @@ class Holding(http.server.ThreadingHTTPServer):
         self.url = f"http://127.0.0.1:{self.server_address[1]}"
 
     def reader(self) -> int:
-        return _process_at(self.ports.get(timeout=120))
+        return _process_at(self.ports.get(timeout=120), self.server_address[1])
 
     def kill_reader(self) -> None:
         os.kill(self.reader(), signal.SIGKILL)
@@ -92,10 +92,11 @@ class _Held(http.server.SimpleHTTPRequestHandler):
         pass
 
 
-def _process_at(port: int) -> int:
-    """The process whose connection on loopback begins at this port."""
+def _process_at(port: int, server: int) -> int:
+    """The process whose connection on loopback leads from one port to the other: many may begin at the same port."""
+    ends = [f"0100007F:{number:04X}" for number in (port, server)]
     rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
-    (inode,) = (row[9] for row in rows if row[1] == f"0100007F:{port:04X}")
+    (inode,) = (row[9] for row in rows if row[1:3] == ends)
     for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):  # gone, or somebody else's
             if any(os.readlink(fd) == f"socket:[{inode}]" for fd in (process / "fd").iterdir()):

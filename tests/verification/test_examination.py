@@ -11,7 +11,7 @@ import verified
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pol.errors import EvidenceError, OperationalError, ProtocolError, UnsupportedError
+from pol.errors import EvidenceError, Fault, OperationalError, ProtocolError, UnsupportedError
 from pol.training import learning_proof
 from pol.training.learning_proof import LearningProof, compute_log_root
 from pol.training.storage.store import CorruptObjectError, Store
@@ -32,17 +32,17 @@ def exact(tmp_path_factory: pytest.TempPathFactory) -> tuple[Store, LoadedTask, 
     return store, task, verified.solve_with(store, task, verified.Canonical(task))
 
 
-def verdict(segment: int, outcome: Outcome, *reasons: Reason) -> Examined:
+def verdict(segment: int, outcome: Outcome, *reasons: Reason | Fault) -> Examined:
     return Examined(Verdict(segment, outcome, reasons, ""))
 
 
 def test_one_rejection_is_enough_and_what_was_not_seen_is_not_accepted() -> None:
     good = verdict(0, ACCEPTED, Reason.WITHIN_THRESHOLD)
-    gone, bad = verdict(1, INCONCLUSIVE, Reason.NOT_AVAILABLE), verdict(2, REJECTED, Reason.INFINITE, Reason.WRONG_ROOT)
+    gone, bad = verdict(1, INCONCLUSIVE, Reason.NOT_AVAILABLE), verdict(2, REJECTED, Reason.INFINITE, Fault.WRONG_ROOT)
     assert (conclude([good]).outcome, conclude([good]).reasons) == (ACCEPTED, (Reason.WITHIN_THRESHOLD,))
     assert (conclude([good, gone]).outcome, conclude([good, gone]).reasons) == (INCONCLUSIVE, (Reason.NOT_AVAILABLE,))
     whole = conclude([good, gone, bad, bad])
-    assert (whole.outcome, whole.reasons) == (REJECTED, (Reason.INFINITE, Reason.WRONG_ROOT))
+    assert (whole.outcome, whole.reasons) == (REJECTED, (Reason.INFINITE, Fault.WRONG_ROOT))
     assert conclude([]).outcome is INCONCLUSIVE
 
 

@@ -37,7 +37,8 @@ def fault_of(call: Callable[[], object]) -> Fault:
 
 def test_each_fault_is_a_reason_of_a_rejection() -> None:
     for fault in Fault:
-        assert judge(EvidenceError(fault, "")) == (Outcome.REJECTED, Reason(fault.value))
+        assert judge(EvidenceError(fault, "")) == (Outcome.REJECTED, fault)
+    assert not {fault.value for fault in Fault} & {reason.value for reason in Reason}
     error: EvidenceError = pickle.loads(pickle.dumps(EvidenceError(Fault.WRONG_DATA, "said")))
     assert (error.fault, str(error)) == (Fault.WRONG_DATA, "said")
 
@@ -161,6 +162,27 @@ def test_exact_mode_takes_the_canonical_bits_and_nothing_else() -> None:
         other[slot].flat[place] ^= 1
         found = exactly(proof_over([*states[: SEGMENT + 1], other, *states[SEGMENT + 2 :]]), SEGMENT)
         assert (found.outcome, found.reasons) == (Outcome.REJECTED, (Reason.ROOTS_DIFFER,)), slot
+
+
+@pytest.mark.parametrize(
+    ("word", "reason"),
+    [(0x7FC00000, Reason.NOT_A_NUMBER), (0x7F800000, Reason.NOT_A_NUMBER), (0x4B000000, Reason.OUT_OF_RANGE)],
+)
+def test_exact_mode_takes_no_number_without_a_distance_however_exactly_it_is_repeated(
+    word: int, reason: Reason
+) -> None:
+    """Canonical training from a state that holds one: the roots are equal. An infinite weight soon is NaN."""
+    states = checkpoints(honest())
+    begin = [words.copy() for words in states[SEGMENT]]
+    begin[0].flat[0] = word
+    end = replay_end(loaded().program, executor(), begin, 25 * SEGMENT, 25)
+    found = exactly(proof_over([*states[:SEGMENT], begin, end, *states[SEGMENT + 2 :]]), SEGMENT)
+    assert found.claim is not None
+    assert found.claim.replay == found.claim.end
+    assert found.outcome is Outcome.REJECTED
+    assert {Reason.DISTANCE_INFINITE, Reason.REFERENCE_INFINITE} & set(found.reasons)
+    assert reason in found.reasons
+    assert loaded().names.slots[0] in found.detail
 
 
 EDGES = st.sampled_from([0, 0x80000000, 1, 0x7F800000, 0x7FC00000, 0x7F800001, 0x4B000000, 0x4AFFFFFF, 0xFFFFFFFF])

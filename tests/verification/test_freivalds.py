@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from functools import cache
 
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from toy import one
 
 from pol.arithmetic.primitives import Op, Words
+from pol.cli.benchmarks.freivalds import in_one_thread
 from pol.commitments.keccak import keccak256
 from pol.errors import ProtocolError
 from pol.execution.cpu import CpuExecutor, CpuNode
@@ -311,3 +313,9 @@ def test_an_inconclusive_bound_is_never_passed() -> None:
     nan = np.full((1, 1, 1), np.nan)
     assert not Projection(np.zeros((1, 1, 1, 1)), nan, False).is_conclusive
     assert not Projection(np.full((1, 1, 1, 1), np.nan), nan, False).passed
+
+
+def test_the_benchmark_takes_one_thread_for_numpys_products_too() -> None:
+    before = dict(os.environ)
+    assert in_one_thread(os.getenv, "OPENBLAS_NUM_THREADS") == "1"
+    assert dict(os.environ) == before

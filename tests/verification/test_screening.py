@@ -1,38 +1,105 @@
-"""A screen names segments that don't look like their neighbours, whatever the schedule."""
+"""A screen points at segments that don't look like their neighbours, whatever the schedule; it decides nothing."""
 
 import math
 
 import numpy as np
 import pytest
+import toy
 from trained import checkpoints, honest, loaded, proof_over, solve
 
-from pol.verification.screening import score, screen
+from pol.arithmetic.primitives import Words
+from pol.errors import ProtocolError
+from pol.verification.oddness import oddness
+from pol.verification.screening import SUSPICIOUS, ranked, screen, suspicions
+
+PROGRAM = toy.build()
+SEGMENTS = 20
 
 
-def test_a_schedule_is_not_suspicious_and_a_dent_in_it_is() -> None:
+def trail(change: dict[int, float] | None = None, turn: int | None = None) -> list[list[Words]]:
+    """States whose updates have one length and keep their direction, but for some."""
+    random = np.random.default_rng(3)
+    way = random.normal(size=toy.WEIGHT.shape)
+    weight, momentum = random.normal(size=toy.WEIGHT.shape), np.zeros(toy.WEIGHT.shape)
+    states = []
+    for segment in range(SEGMENTS + 1):
+        floats = [np.asarray(part, np.float32).view(np.uint32) for part in (weight, momentum)]
+        states.append([*floats, np.array(segment, np.uint32)])
+        update = 0.1 * (way + 0.3 * random.normal(size=way.shape)) * (change or {}).get(segment, 1.0)
+        if segment == turn:
+            update = 0.1 * random.normal(size=way.shape)
+        weight, momentum = weight + update, momentum + 0.1 * random.normal(size=way.shape)
+    return states
+
+
+def oddest(states: list[list[Words]], count: int = 1) -> list[int]:
+    return [suspicion.segment for suspicion in ranked(suspicions(PROGRAM, states))[:count]]
+
+
+def test_a_schedule_is_not_odd_and_a_dent_in_it_is() -> None:
     honest_named = 0
     for seed in range(20):
         noise = np.exp(0.05 * np.random.default_rng(seed).normal(size=70))
         schedule = np.concatenate([np.linspace(0.1, 1, 10), np.cos(np.linspace(0, 1.4, 60))])
-        moved = (schedule * noise).tolist()
-        honest_named += any(s.is_named for s in score(moved))
+        moved = schedule * noise
+        honest_named += bool((oddness(np.log(moved)) >= SUSPICIOUS).any())
         moved[33] *= 0.5
-        found = score(moved)
-        assert found[33].is_named, seed
-        assert max(found, key=lambda s: s.score).segment == 33, seed
+        found = oddness(np.log(moved))
+        assert found[33] >= SUSPICIOUS, seed
+        assert found.argmax() == 33, seed
     assert honest_named <= 2
 
 
-@pytest.mark.parametrize("bad", [0.0, math.nan, math.inf])
-def test_what_has_no_size_is_the_most_suspicious(bad: float) -> None:
-    found = score([1.0, 1.1, bad, 1.0])
-    assert [s.segment for s in found if s.is_named] == [2]
-    assert found[2].score == math.inf
+def test_what_isn_t_finite_says_nothing_about_its_neighbours() -> None:
+    inf = math.inf
+    assert oddness(np.array([1.0, -inf, 1.0, math.nan, 1.0, -inf, 1.0, 1.0, inf, inf, 1.0])).tolist() == [0.0] * 11
 
 
 def test_little_is_known_of_few() -> None:
-    assert [s.score for s in score([3.0])] == [0.0]
-    assert score([]) == []
+    assert oddness(np.array([3.0])).tolist() == [0.0]
+    assert oddness(np.array([])).tolist() == []
+
+
+@pytest.mark.parametrize("change", [{7: 30.0}, {7: 1e-6}, {19: 10.0}, {0: 10.0}])
+def test_an_update_of_another_length_comes_first(change: dict[int, float]) -> None:
+    assert oddest(trail(change)) == list(change)
+
+
+def test_an_update_in_another_direction_comes_first() -> None:
+    assert oddest(trail(turn=11)) == [11]
+
+
+def test_nothing_moved_and_nothing_finite_are_the_oddest() -> None:
+    states = trail()
+    states[5][0] = states[4][0]
+    first = ranked(suspicions(PROGRAM, states))[0]
+    assert (first.segment, first.moved, first.score, first.is_named) == (4, 0.0, math.inf, True)
+    states = trail()
+    states[9][0] = np.full_like(states[9][0], 0x7FC00000)
+    found = suspicions(PROGRAM, states)
+    assert [s.segment for s in found if s.score == math.inf] == [8, 9]
+    assert math.isnan(found[8].moved)
+
+
+def test_a_checkpoint_that_cannot_be_seen() -> None:
+    states = trail()
+    found = suspicions(PROGRAM, [*states[:9], None, *states[10:]])
+    assert [s.segment for s in found if s.score == math.inf] == [8, 9]
+    assert all(math.isfinite(s.moved) for s in found if s.segment not in (8, 9))
+
+
+def test_honest_segments_are_not_named() -> None:
+    found = suspicions(PROGRAM, trail())
+    assert [s.segment for s in found if s.is_named] == []
+    assert [s.segment for s in found] == list(range(SEGMENTS))
+    assert len(suspicions(PROGRAM, trail()[:2])) == 1
+
+
+def test_one_state_is_no_training() -> None:
+    with pytest.raises(ProtocolError, match="two at least"):
+        suspicions(PROGRAM, trail()[:1])
+    with pytest.raises(ProtocolError, match="slots"):
+        suspicions(PROGRAM, [state[:2] for state in trail()])
 
 
 def test_skipped_steps_and_repeated_checkpoints() -> None:

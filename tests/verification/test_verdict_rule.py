@@ -105,13 +105,28 @@ def test_a_zero_root_is_no_state(thresholds: tuple[int, int, int]) -> None:
 
 
 @given(st.tuples(*[DISTANCE] * 3), st.tuples(*[DISTANCE] * 3))
-def test_in_exact_mode_roots_decide_whatever_the_sums_are(
+def test_in_exact_mode_other_roots_reject_whatever_the_sums_are(
     distances: tuple[int, int, int], references: tuple[int, int, int]
 ) -> None:
     start, end, other = ROOTS
-    equal, unequal = (decide(Claim(4, start, end, r, distances, references), EXACT) for r in (end, other))
-    assert (equal.outcome, equal.reasons) == (Outcome.ACCEPTED, (Reason.EQUAL_ROOTS,))
+    unequal = decide(Claim(4, start, end, other, distances, references), EXACT)
     assert (unequal.outcome, unequal.reasons) == (Outcome.REJECTED, (Reason.ROOTS_DIFFER,))
+
+
+SUM = st.one_of(
+    st.just(0), st.integers(0, 2**256 - 1), st.sampled_from([1, UNEQUAL, SATURATION - 1, SATURATION, INFINITE])
+)
+
+
+@given(st.tuples(*[SUM] * 3), st.tuples(*[SUM] * 3))
+def test_in_exact_mode_equal_roots_have_no_distance_and_a_finite_way(
+    distances: tuple[int, int, int], references: tuple[int, int, int]
+) -> None:
+    start, end, _ = ROOTS
+    verdict = decide(Claim(4, start, end, end, distances, references), EXACT)
+    accepted = distances == (0, 0, 0) and max(references) < SATURATION
+    assert (verdict.outcome is Outcome.ACCEPTED) == accepted
+    assert (verdict.reasons == (Reason.EQUAL_ROOTS,)) == accepted
 
 
 @pytest.mark.parametrize(

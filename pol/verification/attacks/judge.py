@@ -1,8 +1,9 @@
-"""What verification makes of a forgery: every segment by tolerance and, beside it, by equality of roots."""
+"""What verification makes of a forgery: every segment by tolerance and, beside it, in exact mode."""
 
 from __future__ import annotations
 
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,21 +13,23 @@ from pol.training.learning_proof import LearningProof
 from pol.training.storage.store import Store
 from pol.verification.attacks.forgery import Attack, Forgery, Workshop, publish
 from pol.verification.attacks.target import Target
-from pol.verification.distance import SATURATION
 from pol.verification.sampling import detection_probability
-from pol.verification.verdict import Outcome, limit, relative_distance, verify_segment
+from pol.verification.second_look import allowances
+from pol.verification.verdict import EXACT, Outcome, decide, limit, relative_distance, verify_segment
 
 
 @dataclass(frozen=True)
 class SegmentFinding:
-    """One segment: the verdict by tolerance, whether the roots are equal, and the relative distance of each component.
+    """One segment: the verdict by tolerance, whether exact mode accepts it, and each component's relative distance.
 
-    In exact mode a segment passes only if its replay ends in the very root that was published, and is finite.
+    ``alone`` is the verdict by the thresholds alone, without a second look.
     """
 
     outcome: Outcome
+    alone: Outcome
     exact: bool
     distances: tuple[float, float, float]
+    allowed: tuple[float, float, float]
 
 
 @dataclass(frozen=True)
@@ -58,10 +61,20 @@ class Findings:
         """The segments that aren't accepted: by their distance, or because there is no evidence to look at."""
         return [i for i, finding in enumerate(self.segments) if finding.outcome is not Outcome.ACCEPTED]
 
+    @cached_property
+    def rejected_alone(self) -> list[int]:
+        """The segments that the thresholds alone wouldn't accept."""
+        return [i for i, finding in enumerate(self.segments) if finding.alone is not Outcome.ACCEPTED]
+
     @property
     def detection(self) -> float | None:
         """The share of cheated segments that are rejected if they are drawn; None if there is none."""
-        return len(set(self.rejected) & set(self.cheated)) / len(self.cheated) if self.cheated else None
+        return self._share(self.rejected)
+
+    @property
+    def detection_alone(self) -> float | None:
+        """As `detection`, by the thresholds alone."""
+        return self._share(self.rejected_alone)
 
     @property
     def passes_tolerance(self) -> bool:
@@ -70,7 +83,7 @@ class Findings:
 
     @property
     def passes_exact(self) -> bool:
-        """Whether every segment ends in the replayed root."""
+        """Whether exact mode accepts every segment."""
         return self.refused is None and not self.touched
 
     def ratio(self, scale: tuple[float, float, float]) -> float:
@@ -80,6 +93,15 @@ class Findings:
         """
         found = [_ratio(self.segments[i].distances, scale) for i in self.cheated]
         return min(found, default=float("inf"))
+
+    @property
+    def of_limit(self) -> float:
+        """As `ratio`, in multiples of what each segment is allowed."""
+        found = [_ratio(self.segments[i].distances, self.segments[i].allowed) for i in self.cheated]
+        return min(found, default=float("inf"))
+
+    def _share(self, rejected: Sequence[int]) -> float | None:
+        return len(set(rejected) & set(self.cheated)) / len(self.cheated) if self.cheated else None
 
     def caught(self, draws: int, chosen: tuple[int, ...] = ()) -> float:
         """The probability that ``draws`` segments, of which the verifier chose some itself, hit a rejected one."""
@@ -117,14 +139,21 @@ def mount(attack: Attack, target: Target, seed: int = 0) -> Findings:
 
 
 def _judge(store: Store, target: Target, proof: LearningProof, segment: int) -> SegmentFinding:
-    verdict = verify_segment(store, target.task, proof, target.executor, segment, target.thresholds)
-    claim = verdict.claim
+    verdict = verify_segment(
+        store, target.task, proof, target.executor, segment, target.thresholds, again=target.looker
+    )
+    claim, allowed = verdict.claim, limits(target)
     if claim is None:
-        return SegmentFinding(verdict.outcome, False, (float("inf"),) * 3)
+        return SegmentFinding(verdict.outcome, verdict.outcome, False, (float("inf"),) * 3, allowed)
+    if verdict.look is not None:
+        rows = zip(allowances(claim, verdict.look), claim.references, allowed, strict=True)
+        parameter, buffer, optimizer = (max(relative_distance(a, r), first) for a, r, first in rows)
+        allowed = (parameter, buffer, optimizer)
     pairs = zip(claim.distances, claim.references, strict=True)
     parameter, buffer, optimizer = (relative_distance(distance, reference) for distance, reference in pairs)
-    exact = claim.replay == claim.end and claim.distances == (0, 0, 0) and max(claim.references) < SATURATION
-    return SegmentFinding(verdict.outcome, exact, (parameter, buffer, optimizer))
+    exact = decide(claim, EXACT).outcome is Outcome.ACCEPTED
+    alone = decide(claim, target.thresholds).outcome
+    return SegmentFinding(verdict.outcome, alone, exact, (parameter, buffer, optimizer), allowed)
 
 
 def _ratio(distances: tuple[float, float, float], scale: tuple[float, float, float]) -> float:

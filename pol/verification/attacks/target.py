@@ -19,6 +19,7 @@ from pol.graph.types import DType
 from pol.training.solver import to_tensor, to_words
 from pol.training.task import ORDER, LoadedTask
 from pol.verification.replay import replay_end
+from pol.verification.second_look import LOOKS, SecondLooker
 from pol.verification.verdict import Three
 
 State = list[Words]
@@ -29,7 +30,8 @@ Floats = NDArray[np.float32]
 class Target:
     """A task under attack. ``build`` and ``optimize`` make the model and the optimizer that the task was captured from.
 
-    The first two constants of the task are inputs and labels.
+    The first two constants of the task are inputs and labels. Segments that the thresholds reject have a second look of
+    ``looks`` reruns.
     """
 
     name: str
@@ -38,6 +40,7 @@ class Target:
     optimize: Callable[[nn.Module], torch.optim.Optimizer]
     loss: Callable[[Tensor, Tensor], Tensor]
     thresholds: Three
+    looks: int = LOOKS
 
     @property
     def segments(self) -> int:
@@ -53,6 +56,11 @@ class Target:
     def executor(self) -> CpuExecutor:
         """The canonical steps of the task."""
         return CpuExecutor(self.task.program, self.task.constants)
+
+    @cached_property
+    def looker(self) -> SecondLooker:
+        """Judges segments again that the thresholds reject."""
+        return SecondLooker(self.task, CpuExecutor, self.thresholds, self.looks)
 
     @cached_property
     def model(self) -> nn.Module:

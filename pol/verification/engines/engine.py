@@ -18,6 +18,7 @@ from pol.training import task
 from pol.training.learning_proof import Checkpoint
 from pol.training.storage.store import Store
 from pol.training.task import LoadedTask
+from pol.verification.second_look import LOOKS, SecondLooker
 from pol.verification.verdict import Outcome, Reason, Three, Verdict, judge, verify_entries
 
 ATTEMPTS = 3
@@ -27,13 +28,17 @@ MAX_OBSERVED = 8
 
 @dataclass(frozen=True)
 class Job:
-    """One segment to verify. All that travels to a worker are names: the store's URL, digests and roots."""
+    """One segment to verify. All that travels to a worker are names: the store's URL, digests and roots.
+
+    ``looks`` is how many reruns a second look has (`pol.verification.second_look`), 0 for none.
+    """
 
     store: str
     task: str
     start: Checkpoint
     end: Checkpoint
     thresholds: Three
+    looks: int = LOOKS
 
 
 @dataclass(frozen=True)
@@ -70,7 +75,8 @@ def examine(job: Job, threads: int) -> Examined:
         for name, value in zip(names, words, strict=True):
             seen[name].append(float(value.reshape(-1).view(np.float32)[0]))
 
-    verdict = verify_entries(store, loaded, job.start, job.end, executor, job.thresholds, observe)
+    again = SecondLooker(loaded, functools.partial(CpuExecutor, threads=threads), job.thresholds, job.looks)
+    verdict = verify_entries(store, loaded, job.start, job.end, executor, job.thresholds, observe, again)
     return Examined(verdict, {name: tuple(values) for name, values in seen.items()})
 
 

@@ -1,0 +1,71 @@
+"""One leaf of a state and its way to the state root (docs/spec/market.md, "Data on demand")."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pol.arithmetic.primitives import Words
+from pol.commitments import merkle
+from pol.commitments.keccak import keccak256
+from pol.commitments.program import ProgramCommitment
+from pol.commitments.tensor import ListTag, list_root_over_tree, root_over_tree, tensor_leaves, tensor_roots
+from pol.graph.step_program import StepProgram
+from pol.graph.types import LEAF_WORDS
+
+LEAF_TAG = b"\x00"
+LEAF_BYTES = 4 * LEAF_WORDS
+
+
+@dataclass(frozen=True)
+class StatePiece:
+    """What stands at one place of a state; past the end of a list it is padding, and what isn't needed is empty."""
+
+    header: bytes
+    slot: bytes
+    slot_branch: tuple[bytes, ...]
+    leaf: bytes
+    branch: tuple[bytes, ...]
+    tensor_branch: tuple[bytes, ...]
+
+
+def prove(program: StepProgram, state: Sequence[Words], position: int, leaf: int) -> StatePiece:
+    """The piece of a state at slot ``position``, leaf ``leaf``; both count on from 0 past the width of their trees.
+
+    Raises:
+        ProtocolError: the arrays aren't a state of the program.
+    """
+    commitment = ProgramCommitment.of(program)
+    types = [slot.type for slot in program.slots]
+    roots = tensor_roots(types, state)
+    slot = position % (1 << merkle.depth(len(roots)))
+    way = tuple(merkle.branch(roots, slot))
+    if slot >= len(roots):
+        return StatePiece(commitment.header, b"", (), b"", (), way)
+    place = leaf % (1 << merkle.depth(types[slot].leaves))
+    data = b""
+    if place < types[slot].leaves:
+        data = state[slot].reshape(-1)[place * LEAF_WORDS : (place + 1) * LEAF_WORDS].tobytes().ljust(LEAF_BYTES, b"\0")
+    return StatePiece(
+        commitment.header,
+        program.slots[slot].encode(),
+        tuple(commitment.slot_branch(slot)),
+        data,
+        tuple(merkle.branch(tensor_leaves(state[slot]), place)),
+        way,
+    )
+
+
+def root_of(program: StepProgram, piece: StatePiece, position: int, leaf: int) -> bytes:
+    """The state root that follows from a piece of a state of this program at a place.
+
+    Raises:
+        ProtocolError: the branches have other lengths than the trees.
+    """
+    types = [slot.type for slot in program.slots]
+    slot, tensor = position % (1 << merkle.depth(len(types))), merkle.PAD
+    if slot < len(types):
+        place = leaf % (1 << merkle.depth(types[slot].leaves))
+        hash_ = keccak256(LEAF_TAG + piece.leaf) if place < types[slot].leaves else merkle.PAD
+        tensor = root_over_tree(types[slot], merkle.climb(hash_, place, piece.branch))
+    return list_root_over_tree(ListTag.STATE, len(types), merkle.climb(tensor, slot, piece.tensor_branch))
