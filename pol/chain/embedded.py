@@ -57,6 +57,11 @@ def embedded_web3(seed: int) -> Web3:
     class Provider(EthereumTesterProvider):
         """Adds the time methods under the names that anvil uses, and answers reverts as nodes do."""
 
+        def __init__(self, tester: EthereumTester) -> None:
+            super().__init__(tester)
+            self._logs: list[Any] = []
+            self._logged = -1
+
         def make_request(self, method: RPCEndpoint, params: Any) -> Any:
             try:
                 return self._answer(method, params)
@@ -69,14 +74,28 @@ def embedded_web3(seed: int) -> Web3:
                 tester.mine_blocks(1)
                 return _result("0x0")
             if method == "evm_increaseTime":
-                now = tester.get_block_by_number("latest")["timestamp"]
-                tester.time_travel(now + params[0])
+                now, next_ = (tester.get_block_by_number(block)["timestamp"] for block in ("latest", "pending"))
+                # The next block is `BLOCK_SECONDS` late anyhow, and never early.
+                tester.time_travel(max(now + params[0], next_))
                 return _result(params[0])
             if method == "eth_estimateGas":
                 # The backend bisects, a dozen executions. Here gas is free: one execution finds out whether it reverts.
                 called = super().make_request(RPCEndpoint("eth_call"), [params[0] | {"gas": ENOUGH_GAS}, "latest"])
                 return called if "error" in called else _result(ENOUGH_GAS)
+            if method == "eth_getLogs" and set(params[0]) == {"address", "from_block", "to_block"}:
+                return _result(self._logs_of(**params[0]))
+            if method == "evm_revert":
+                self._logs, self._logged = [], -1
             return super().make_request(method, params)
+
+        def _logs_of(self, address: list[str], from_block: int, to_block: int) -> Any:
+            """For each question the backend derives the receipts of all its blocks anew; here once for each block."""
+            if to_block > self._logged:
+                missing = {"from_block": self._logged + 1, "to_block": to_block}
+                self._logs += super().make_request(RPCEndpoint("eth_getLogs"), [missing])["result"]
+                self._logged = to_block
+            logs = (log for log in self._logs if from_block <= log["block_number"] <= to_block)
+            return tuple(log for log in logs if log["address"] in address)
 
     genesis = PyEVMBackend.generate_genesis_params({"timestamp": GENESIS_TIME})
     return Web3(Provider(EthereumTester(Backend(genesis_parameters=genesis))))

@@ -13,7 +13,7 @@ from web3.types import TxReceipt
 
 from pol.chain.binding import Binding
 from pol.chain.connection import Connection
-from pol.chain.deployment import deploy_contract
+from pol.chain.creation import deploy_contract
 from pol.chain.wallet import Wallet
 from pol.commitments.array import ArrayType
 from pol.commitments.complete_state import DOCUMENT_TAG, ChunkProof

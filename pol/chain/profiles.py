@@ -11,6 +11,7 @@ from web3.logs import DISCARD
 from web3.types import TxReceipt
 
 from pol.chain.binding import Binding
+from pol.chain.challenges import Ending
 from pol.chain.connection import Connection
 from pol.chain.wallet import Wallet
 from pol.commitments.log import CheckpointLog
@@ -57,6 +58,8 @@ class Standing:
     thresholds: Three
     challenges: int
     open: int
+    fell: bool
+    concluded: bool
     portions: bytes
     rerun_root: bytes
 
@@ -73,9 +76,13 @@ class ProfileDispute:
     task_id: bytes
     challenger: ChecksumAddress
     profile: int
-    released: bool
-    """The bond is paid out."""
+    ending: Ending
     bond: int
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether its bond is free or lost."""
+        return self.ending is Ending.SETTLED
 
 
 class Profiles(Binding):
@@ -140,7 +147,7 @@ class Profiles(Binding):
             ProtocolError: UNDERSTATED is no dispute (`convict`), or the proofs are missing.
             Reverted: the contract refuses the challenge.
         """
-        opening, told = (header, payload), [astuple(portion) for portion in portions]
+        opening, told = (header, payload, 8 * self.bond_of(task_id)), [astuple(portion) for portion in portions]
         if charge.kind is ChargeKind.PORTION:
             call = self.function("challengePortion", task_id, told, charge.index, opening)
         elif charge.kind is ChargeKind.RERUN and rerun and program:
@@ -151,7 +158,7 @@ class Profiles(Binding):
             call = self.function("challengeReference", task_id, told, charge.index, charge.component, opening)
         else:
             raise ProtocolError(f"{charge.kind.name} is no dispute, or its proofs are missing")
-        receipt = wallet.send(call, self.bond_of(task_id))
+        receipt = wallet.send(call)
         (event,) = self.contract.events.ProfileChallenged().process_receipt(receipt, errors=DISCARD)
         return int(event["args"]["dispute"])
 
@@ -184,7 +191,8 @@ class Profiles(Binding):
 
     def dispute(self, number: int) -> ProfileDispute:
         """What is known about a dispute; zeros if no challenge led to it."""
-        return ProfileDispute(*self.read("dispute", number))
+        task_id, challenger, profile, ending, bond = self.read("dispute", number)
+        return ProfileDispute(task_id, challenger, profile, Ending(ending), bond)
 
     def disputes(self, task_id: bytes) -> list[int]:
         """Numbers of the disputes that the posted profile waits for, oldest first."""
@@ -192,27 +200,29 @@ class Profiles(Binding):
         if not standing.is_posted or not standing.open:
             return []
         challenged = self.events("ProfileChallenged", taskId=task_id, profile=standing.number)
-        return [n for n in (int(event["dispute"]) for event in challenged) if not self.dispute(n).released]
+        return [n for n in (int(event["dispute"]) for event in challenged) if not self.dispute(n).is_settled]
 
-    def moot(self, task_id: bytes, challenger: ChecksumAddress) -> list[int]:
-        """Numbers of a challenger's disputes whose profile fell otherwise and whose bond is still held."""
-        standing = self.standing(task_id)
-        current = standing.number if standing.is_posted else None
-        challenged = self.events("ProfileChallenged", taskId=task_id, challenger=challenger)
-        numbers = [int(event["dispute"]) for event in challenged if event["profile"] != current]
-        return [number for number in numbers if not self.dispute(number).released]
+    def settleable(self, task_id: bytes, challenger: ChecksumAddress) -> list[int]:
+        """Numbers of a challenger's disputes that the game has ended, or whose profile fell otherwise."""
+        standing, numbers = self.standing(task_id), []
+        for event in self.events("ProfileChallenged", taskId=task_id, challenger=challenger):
+            dispute = self.dispute(number := int(event["dispute"]))
+            is_moot = standing.fell or not standing.is_posted or dispute.profile != standing.number
+            if not dispute.is_settled and (is_moot or dispute.ending is not Ending.NONE):
+                numbers.append(number)
+        return numbers
 
-    def release_bond(self, wallet: Wallet, number: int) -> TxReceipt:
-        """Credit the challenger of a moot dispute its bond."""
-        return wallet.send(self.function("releaseBond", number))
+    def settle(self, wallet: Wallet, number: int) -> TxReceipt:
+        """Pay out what a dispute was about: anybody does it, once the game has ended it or it is moot.
 
-    def withdraw(self, wallet: Wallet) -> TxReceipt:
-        """Take what the contract owes the wallet."""
-        return wallet.send(self.function("withdraw"))
+        Raises:
+            Reverted: it is neither, or somebody has done it.
+        """
+        return wallet.send(self.function("settleDispute", number))
 
-    def credit(self, address: ChecksumAddress) -> int:
-        """What the contract owes an account, in wei."""
-        return int(self.read("credits", address))
+    def conclude(self, wallet: Wallet, task_id: bytes) -> TxReceipt:
+        """End the profiling of a task: its profile can't be challenged any more, and the auction begins."""
+        return wallet.send(self.function("conclude", task_id))
 
 
 def witness_of(claim: ProfileClaim, log: CheckpointLog, index: int) -> Witness:

@@ -6,15 +6,16 @@ from contextlib import contextmanager
 import pytest
 import toy_market
 from anvil_node import anvil_node
+from arranged import unchanged
 from drand_rounds import ROUNDS
 from relay import relay
-from toy_market import ETHER, INTERVAL, SEGMENTS
+from toy_market import SEGMENTS, Ground
 from web3.types import RPCEndpoint
 
 from pol.chain.beacon import DRAND_DELAY, Beacon, BeaconKind
 from pol.chain.connection import Connection
-from pol.chain.deployment import Deployment, deploy, deploy_contract
-from pol.chain.market import TaskMarket
+from pol.chain.creation import deploy_contract
+from pol.chain.deployment import Deployment, deploy
 from pol.chain.relays import Relays
 from pol.chain.wallet import Reverted, Wallet
 from pol.commitments.log import CheckpointLog
@@ -25,6 +26,7 @@ from pol.verification.sampling import draw
 PUBLISHED = next(published for published in ROUNDS["quicknet"] if published.number == 30662990)
 COMMITTED = QUICKNET.time_of(PUBLISHED.number) - DRAND_DELAY - 1
 """A commitment in this second is bound to the round."""
+WEEK = 7 * 24 * 3600
 
 
 @contextmanager
@@ -34,21 +36,16 @@ def node(hardfork: str = "prague") -> Iterator[Connection]:
         yield Connection.to(url)
 
 
-def committed(connection: Connection, kind: BeaconKind) -> tuple[Deployment, TaskMarket, dict[str, Wallet], bytes]:
+def committed(connection: Connection, kind: BeaconKind) -> tuple[Ground, bytes]:
     """A toy task whose solver has committed its log; roots of states are all that the draw needs."""
-    parties = toy_market.wallets(connection)
-    deployment = deploy(parties["deployer"], parties["deployer"].address, beacon_kind=kind)
-    market, _ = deployment.contracts(connection)
-    trace = toy_market.segment_traces()[0]
+    ground, trace = toy_market.settled(connection, kind), toy_market.segment_traces()[0]
     log = CheckpointLog([trace.state_root(0), *(bytes([i]) * 32 for i in range(1, SEGMENTS + 1))])
-    task_id = market.submit(parties["submitter"], toy_market.terms_of(trace, INTERVAL * SEGMENTS), ETHER)
-    market.join_as_verifier(parties["verifier"], task_id)
-    market.accept(parties["solver"], task_id, ETHER // 2, (0, 0, 0))
+    task_id = toy_market.awarded(ground, toy_market.terms_of(trace))
     if kind is BeaconKind.DRAND:
         at(connection, COMMITTED)
     arguments = (task_id, SEGMENTS + 1, log.root(), [], b"\x03" * 32, log.inclusion(0))
-    market.commit_proof(parties["solver"], *arguments)
-    return deployment, market, parties, task_id
+    ground.market.proofs.commit(ground.wallets["solver"], *arguments)
+    return ground, task_id
 
 
 def at(connection: Connection, time: int) -> None:
@@ -59,23 +56,23 @@ def at(connection: Connection, time: int) -> None:
 
 def test_a_published_round_draws_on_a_real_node() -> None:
     with node() as connection, relay() as url:
-        deployment, market, parties, task_id = committed(connection, BeaconKind.DRAND)
-        assert market.task(task_id).round == PUBLISHED.number
-        beacon = deployment.beacon_on(connection)
+        ground, task_id = committed(connection, BeaconKind.DRAND)
+        proofs, verifier, solver = ground.market.proofs, ground.wallets["verifier"], ground.wallets["solver"]
+        assert proofs.proof(task_id).round == PUBLISHED.number
+        beacon = ground.deployment.beacon_on(connection)
+        with pytest.raises(Reverted, match="RoundNotRecorded"):
+            proofs.drawn_segments(task_id)
         with pytest.raises(Reverted, match="RoundNotReached"):
-            market.draw(parties["solver"], task_id)
-        with pytest.raises(Reverted, match="RoundNotReached"):
-            beacon.submit(parties["solver"], PUBLISHED)
+            beacon.submit(solver, PUBLISHED)
         connection.wait_until(QUICKNET.time_of(PUBLISHED.number))
-        refused(beacon, parties["solver"])
+        refused(beacon, solver)
         with pytest.raises(OperationalError, match="name relays"):
-            beacon.bring(parties["verifier"], PUBLISHED.number)
-        beacon.bring(parties["verifier"], PUBLISHED.number, Relays([url]).round)
+            beacon.bring(verifier, PUBLISHED.number)
+        beacon.bring(verifier, PUBLISHED.number, Relays([url]).round)
         assert beacon.seed(PUBLISHED.number) == PUBLISHED.seed
-        assert parties["verifier"].receipts[-1]["gasUsed"] < 200_000
-        beacon.bring(parties["verifier"], PUBLISHED.number)
-        assert market.draw(parties["solver"], task_id) == draw(PUBLISHED.seed, SEGMENTS, 1)
-        assert market.task(task_id).seed == PUBLISHED.seed
+        assert verifier.receipts[-1]["gasUsed"] < 200_000
+        beacon.bring(verifier, PUBLISHED.number)
+        assert proofs.drawn_segments(task_id) == draw(PUBLISHED.seed, SEGMENTS, 1)
 
 
 def refused(beacon: Beacon, wallet: Wallet) -> None:
@@ -97,12 +94,37 @@ def refused(beacon: Beacon, wallet: Wallet) -> None:
 @pytest.mark.parametrize("kind", [BeaconKind.BLOCK, BeaconKind.PREVRANDAO])
 def test_what_a_chain_knows_itself_draws_at_once(kind: BeaconKind) -> None:
     connection = Connection.embedded()
-    deployment, market, parties, task_id = committed(connection, kind)
-    beacon, number = deployment.beacon_on(connection), market.task(task_id).round
+    ground, task_id = committed(connection, kind)
+    beacon, number = ground.deployment.beacon_on(connection), ground.market.proofs.proof(task_id).round
     assert not beacon.recorded(number)
-    beacon.bring(parties["verifier"], number)
-    beacon.record(parties["whistleblower"], number)
-    assert market.draw(parties["verifier"], task_id) == draw(beacon.seed(number), SEGMENTS, 1)
+    beacon.bring(ground.wallets["verifier"], number)
+    beacon.record(ground.wallets["whistleblower"], number)
+    assert ground.market.proofs.drawn_segments(task_id) == draw(beacon.seed(number), SEGMENTS, 1)
+
+
+def test_rounds_that_nobody_sees_for_a_week_are_replaced() -> None:
+    """The draw and the seat: each waits for its own, and none for ever."""
+    with node() as connection:
+        ground, task_id = committed(connection, BeaconKind.DRAND)
+        market, anybody = ground.market, ground.wallets["deployer"]
+        for desk, round_of in (
+            (market.proofs, lambda: market.proofs.proof(task_id).round),
+            (market.seats, lambda: market.seats.seating(task_id).round),
+        ):
+            number = round_of()
+            with pytest.raises(Reverted, match="DeadlineNotPassed"):
+                desk.replace_round(anybody, task_id)
+            with unchanged(connection):
+                connection.wait_until(connection.now() + WEEK)
+                desk.replace_round(anybody, task_id)
+                assert round_of() > number
+                assert QUICKNET.time_of(round_of()) > connection.now()
+        connection.wait_until(QUICKNET.time_of(PUBLISHED.number))
+        ground.deployment.beacon_on(connection).submit(anybody, PUBLISHED)
+        connection.wait_until(connection.now() + WEEK)
+        for desk in (market.proofs, market.seats):
+            with pytest.raises(Reverted, match="RoundStands"):
+                desk.replace_round(anybody, task_id)
 
 
 def test_drand_is_refused_where_the_chain_has_no_precompiles_for_it() -> None:
@@ -128,7 +150,7 @@ def test_a_deployment_says_which_beacon_it_has() -> None:
     deployment = deploy(wallet, wallet.address, beacon_kind=BeaconKind.PREVRANDAO)
     assert Deployment.from_json(deployment.to_json()) == deployment
     assert deployment.beacon_on(connection).next_round() == connection.block_number() + 2
-    older = deployment.to_json().replace('  "beacon_kind": "prevrandao",\n', "")
-    assert Deployment.from_json(older).beacon_kind is BeaconKind.BLOCK
+    with pytest.raises(ProtocolError, match="not a deployment document"):
+        Deployment.from_json(deployment.to_json().replace('  "beacon_kind": "prevrandao",\n', ""))
     with pytest.raises(ProtocolError, match="not a deployment document"):
         Deployment.from_json(deployment.to_json().replace("prevrandao", "dice"))

@@ -6,19 +6,18 @@ import toy_market
 from anvil_node import anvil_node
 from web3.types import FilterParams, LogReceipt
 
-from pol.chain.binding import Binding
 from pol.chain.connection import Connection
 from pol.chain.deployment import Deployment, deploy
-from pol.chain.market import TaskMarket
+from pol.chain.market import Market
 from pol.chain.wallet import Reverted, Wallet
 from pol.errors import OperationalError, ProtocolError
 
 
-def market_on(connection: Connection) -> tuple[TaskMarket, Wallet, Deployment]:
+def market_on(connection: Connection) -> tuple[Market, Wallet, Deployment]:
     wallet = Wallet.create(connection, b"\x05" * 32)
     toy_market.fund(connection, wallet.address)
     deployment = deploy(wallet, wallet.address)
-    return deployment.contracts(connection)[0], wallet, deployment
+    return deployment.market(connection), wallet, deployment
 
 
 def test_nothing_listens() -> None:
@@ -50,7 +49,7 @@ def test_a_revert_is_told_before_anything_is_sent() -> None:
     market, wallet, _ = market_on(Connection.embedded())
     sent = len(wallet.receipts)
     with pytest.raises(Reverted, match="InvalidTerms") as caught:
-        market.submit(wallet, toy_market.terms_of(toy_market.segment_traces()[0], steps=41), toy_market.ETHER)
+        market.registry.submit(wallet, toy_market.terms_of(toy_market.segment_traces()[0], steps=41))
     assert caught.value.error == "InvalidTerms"
     assert caught.value.arguments
     assert len(wallet.receipts) == sent
@@ -64,7 +63,7 @@ def test_a_deployment_document() -> None:
         with pytest.raises(ProtocolError):
             Deployment.from_json(text)
     with anvil_node() as url, pytest.raises(OperationalError, match="is chain"):
-        deployment.contracts(Connection.to(url))
+        deployment.market(Connection.to(url))
 
 
 def test_the_log_cache_follows_a_reorganisation() -> None:
@@ -72,24 +71,27 @@ def test_the_log_cache_follows_a_reorganisation() -> None:
     with anvil_node() as url:
         connection = Connection.to(url)
         market, wallet, _ = market_on(connection)
+        registry = market.registry
+        market.vault.deposit(wallet, toy_market.DEPOSIT)
         snapshot = connection.web3.provider.make_request("evm_snapshot", [])["result"]  # type: ignore[arg-type]  # anvil's
         terms = toy_market.terms_of(toy_market.segment_traces()[0])
-        market.submit(wallet, terms, toy_market.ETHER)
-        assert len(market.events("TaskSubmitted")) == 1
+        registry.submit(wallet, terms)
+        assert len(registry.events("TaskSubmitted")) == 1
         connection.web3.provider.make_request("evm_revert", [snapshot])  # type: ignore[arg-type]  # anvil's
         connection.wait_for_block(connection.block_number() + 3)
-        assert market.events("TaskSubmitted") == []
-        assert len(Binding.events(market, "GameSet")) == 1
-        market.submit(wallet, terms, toy_market.ETHER)
-        assert len(market.events("TaskSubmitted", submitter=wallet.address)) == 1
-        assert market.events("TaskSubmitted", submitter="0x" + "00" * 20) == []
+        assert registry.events("TaskSubmitted") == []
+        assert len(market.vault.events("Deposited")) == 1
+        registry.submit(wallet, terms)
+        assert len(registry.events("TaskSubmitted", submitter=wallet.address)) == 1
+        assert registry.events("TaskSubmitted", submitter="0x" + "00" * 20) == []
 
 
 def test_the_log_cache_survives_a_failed_request(monkeypatch: pytest.MonkeyPatch) -> None:
     """A request that fails between two others neither loses nor doubles an event."""
     market, _, _ = market_on(Connection.embedded())
     monkeypatch.setattr("pol.chain.logs.CHUNK", 1)
-    eth = market.connection.web3.eth
+    vault = market.vault
+    eth = vault.connection.web3.eth
     original, calls = eth.get_logs, []
 
     def failing(query: FilterParams) -> list[LogReceipt]:
@@ -100,6 +102,6 @@ def test_the_log_cache_survives_a_failed_request(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(eth, "get_logs", failing)
     with pytest.raises(OperationalError):
-        market.events("GameSet")
-    assert len(market.events("GameSet")) == 1
+        vault.events("Wired")
+    assert len(vault.events("Wired")) == 1
     assert len(calls) > 5

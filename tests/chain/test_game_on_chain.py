@@ -1,16 +1,19 @@
 """Disputes on an EVM: the contract and `pol.dispute` agree on every position, and the honest side wins."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from random import Random
 
 import pytest
 import toy_market
-from toy_market import CLOCK, ETHER, ToyMarket
+from anvil_node import anvil_node
+from arranged import unchanged
+from toy_market import CLOCK, ETHER, Ground, ToyMarket
 
 from pol.arithmetic.primitives import Words
 from pol.chain.connection import Connection
 from pol.chain.game import resignation
-from pol.chain.market import Status
+from pol.chain.registry import Status
 from pol.chain.wallet import Reverted
 from pol.dispute.arbitration import disputed
 from pol.dispute.calldata import encode
@@ -27,8 +30,31 @@ from pol.verification.distance import UNEQUAL
 
 MOVE_GAS, DESCRIBE_GAS, LAST_GAS = 60_000, 80_000, 200_000
 """Of a transaction in all: a move, one that shows a descriptor and the facts that it belongs to, and the last one, in
-which the market settles its side of the dispute."""
+which the market settles its side of the dispute: a stake is split, and another seat opened."""
 KINDS = ("gather", "matmul", "tanh", "gradient", "momentum", "update", "counter")
+
+
+@pytest.fixture(scope="module")
+def settled() -> Iterator[Ground]:
+    with anvil_node() as url:
+        yield toy_market.settled(Connection.to(url))
+
+
+@pytest.fixture(scope="module")
+def honest(settled: Ground) -> ToyMarket:
+    return toy_market.at_verdict(settled)
+
+
+@pytest.fixture
+def ground(settled: Ground, honest: ToyMarket) -> Iterator[Ground]:
+    with unchanged(settled.connection):
+        yield settled.again()
+
+
+@pytest.fixture
+def toy(ground: Ground, honest: ToyMarket) -> ToyMarket:
+    """An honest verdict that can be challenged."""
+    return replace(honest, market=ground.market, game=ground.market.game)
 
 
 def duels(toy: ToyMarket, dispute: int, asserter: Player, challenger: Player) -> list[Duel]:
@@ -92,21 +118,22 @@ def baseless(toy: ToyMarket, seed: int = 1) -> ReplayPlayer:
 
 
 @pytest.mark.parametrize("node", range(7), ids=KINDS)
-def test_a_lie_in_any_kind_of_node_is_slashed(node: int) -> None:
+def test_a_lie_in_any_kind_of_node_is_slashed(ground: Ground, node: int) -> None:
     lies = []
 
     def lie(honest: SegmentTrace) -> LyingTrace:
         lies.append(draw_lie(honest, [node], Random(node)))
         return LyingTrace(honest, lies[0])
 
-    toy = toy_market.at_verdict(Connection.embedded(), lie)
+    toy = toy_market.at_verdict(ground, lie)
     liar = ReplayPlayer(LyingTrace(toy.honest, lies[0]))
     dispute = toy.challenge(ReplayPlayer(toy.honest))
     moves = play(toy, dispute, liar, ReplayPlayer(toy.honest))
     assert toy.game.winner(dispute) is Side.CHALLENGER
-    assert toy.market.task(toy.task_id).status is Status.DRAWN
-    assert toy.market.credit(toy.wallets["whistleblower"].address) > ETHER
-    assert toy.market.credit(toy.wallets["verifier"].address) == 0
+    assert toy.market.registry.task(toy.task_id).status is Status.CONTESTED
+    toy.market.challenges.settle(toy.wallets["deployer"], dispute)
+    assert toy.market.registry.task(toy.task_id).status is Status.COMMITTED
+    assert (toy.gain("whistleblower"), toy.gain("verifier")) == (ETHER, -2 * ETHER)
     last, proof = moves[-1].position, proof_of(moves[-1])
     found = disputed(last, proof.index)
     assert (found.facts.number, found.element) == (node, lies[0].element)
@@ -118,12 +145,11 @@ def test_a_lie_in_any_kind_of_node_is_slashed(node: int) -> None:
 
 
 @pytest.mark.parametrize("element", [0, 4])
-def test_whoever_defends_a_right_claim_with_a_wrong_trace_is_slashed(element: int) -> None:
+def test_whoever_defends_a_right_claim_with_a_wrong_trace_is_slashed(toy: ToyMarket, element: int) -> None:
     """Nothing reads the nodes with bounds and coordinates, so the state is right; element 4 is past the bound.
 
     The challenger is wrong too, but only after the trace, and the first difference decides.
     """
-    toy = toy_market.at_verdict(Connection.embedded())
     last_step = toy.honest.first_step + toy.honest.steps - 1
     wrong = LyingTrace(toy.honest, Lie(last_step, 8, element, 0, 3, 5))
     assert wrong.state_root(last_step + 1) == toy.honest.state_root(last_step + 1)
@@ -135,15 +161,14 @@ def test_whoever_defends_a_right_claim_with_a_wrong_trace_is_slashed(element: in
     assert (found.facts.number, found.element, found.instruction) == (8, element, 3)
 
 
-def test_a_right_claim_cannot_be_challenged_with_the_truth() -> None:
-    toy = toy_market.at_verdict(Connection.embedded())
+def test_a_right_claim_cannot_be_challenged_with_the_truth(toy: ToyMarket) -> None:
     with pytest.raises(Reverted, match="Agreed"):
         toy.challenge(ReplayPlayer(toy.honest))
 
 
-def test_a_state_that_its_own_trace_does_not_yield_is_slashed() -> None:
+def test_a_state_that_its_own_trace_does_not_yield_is_slashed(ground: Ground) -> None:
     """The challenger agrees with nothing but the trace, and proves what the slot should hold."""
-    toy = toy_market.at_verdict(Connection.embedded(), spoil)
+    toy = toy_market.at_verdict(ground, spoil)
     dispute = toy.challenge(ReplayPlayer(toy.honest))
     moves = play(toy, dispute, ReplayPlayer(spoil(toy.honest)), ReplayPlayer(toy.honest))
     assert toy.game.winner(dispute) is Side.CHALLENGER
@@ -153,8 +178,7 @@ def test_a_state_that_its_own_trace_does_not_yield_is_slashed() -> None:
     assert (last.position.level, last.position.lo + last.move.index) == (Level.STATE, 1)
 
 
-def test_a_challenger_whose_state_its_own_trace_does_not_yield_gives_up() -> None:
-    toy = toy_market.at_verdict(Connection.embedded())
+def test_a_challenger_whose_state_its_own_trace_does_not_yield_gives_up(toy: ToyMarket) -> None:
     challenger = ReplayPlayer(spoil(toy.honest))
     dispute = toy.challenge(challenger)
     moves = play(toy, dispute, ReplayPlayer(toy.honest), challenger)
@@ -164,38 +188,34 @@ def test_a_challenger_whose_state_its_own_trace_does_not_yield_gives_up() -> Non
 
 
 @pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 3))])
-def test_a_baseless_challenger_loses_its_bond(seed: int) -> None:
-    toy = toy_market.at_verdict(Connection.embedded())
+def test_a_baseless_challenger_loses_its_bond(toy: ToyMarket, seed: int) -> None:
     challenger = baseless(toy, seed)
     dispute = toy.challenge(challenger)
     play(toy, dispute, ReplayPlayer(toy.honest), challenger)
     assert toy.game.winner(dispute) is Side.ASSERTER
-    assert toy.market.task(toy.task_id).status is Status.VERDICT
-    assert toy.market.credit(toy.wallets["whistleblower"].address) == 0
+    assert toy.market.registry.task(toy.task_id).status is Status.CONTESTED
+    assert toy.gain("whistleblower") == -ETHER
 
 
 @pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 3))])
-def test_a_challenger_that_plays_at_random_loses_its_bond(seed: int) -> None:
-    toy = toy_market.at_verdict(Connection.embedded())
+def test_a_challenger_that_plays_at_random_loses_its_bond(toy: ToyMarket, seed: int) -> None:
     challenger = RandomPlayer(Random(seed), toy.honest.program)
     dispute = toy.challenge(challenger)
     play(toy, dispute, ReplayPlayer(toy.honest), challenger)
     assert toy.game.winner(dispute) is Side.ASSERTER
 
 
-def test_honest_training_with_a_counter_is_accepted() -> None:
+def test_honest_training_with_a_counter_is_accepted(toy: ToyMarket) -> None:
     """Its buffer is an integer that moves in every step."""
-    toy = toy_market.at_verdict(Connection.embedded())
     assert toy.claim.references[1] == UNEQUAL
-    (posted,) = toy.market.events("VerdictPosted")
-    assert posted["accepted"]
+    (posted,) = toy.market.verdicts.events("VerdictPosted")
+    assert posted["rejecting"] == 0
 
 
 @pytest.mark.parametrize("component", list(Component))
 @pytest.mark.parametrize("kind", [Kind.DISTANCE, Kind.REFERENCE])
-def test_an_honest_distance_stands(kind: Kind, component: Component) -> None:
+def test_an_honest_distance_stands(toy: ToyMarket, kind: Kind, component: Component) -> None:
     """Whatever slot the challenger sees an excess in: of this component, or of another one."""
-    toy = toy_market.at_verdict(Connection.embedded())
     honest, segment = toy.honest, toy.claim.segment
     start, end = honest.state(segment * toy_market.INTERVAL), honest.state((segment + 1) * toy_market.INTERVAL)
     sums = SumEvidence(honest.program, component, end, end if kind is Kind.DISTANCE else start)
@@ -209,8 +229,7 @@ def test_an_honest_distance_stands(kind: Kind, component: Component) -> None:
     assert toy.game.winner(dispute) is Side.ASSERTER
 
 
-def test_whoever_stops_moving_loses_by_its_clock() -> None:
-    toy = toy_market.at_verdict(Connection.embedded())
+def test_whoever_stops_moving_loses_by_its_clock(toy: ToyMarket) -> None:
     anybody, connection, challenger = toy.wallets["deployer"], toy.connection, baseless(toy)
     dispute = toy.challenge(challenger)
     with pytest.raises(Reverted, match="NotExpired"):
@@ -228,8 +247,7 @@ def test_whoever_stops_moving_loses_by_its_clock() -> None:
     assert toy.game.winner(second) is Side.CHALLENGER
 
 
-def test_no_dispute_outlasts_its_bound() -> None:
-    toy = toy_market.at_verdict(Connection.embedded())
+def test_no_dispute_outlasts_its_bound(toy: ToyMarket) -> None:
     replay, move = toy.game.graces
     assert toy.game.longest(CLOCK) - 2 * CLOCK == toy.game.longest(1) - 2
     assert toy.game.longest(CLOCK) >= 2 * CLOCK + replay + move
@@ -244,8 +262,7 @@ def test_no_dispute_outlasts_its_bound() -> None:
     assert toy.connection.now() - began <= toy.game.longest(CLOCK)
 
 
-def test_illegal_moves_are_refused_and_change_nothing() -> None:
-    toy = toy_market.at_verdict(Connection.embedded())
+def test_illegal_moves_are_refused_and_change_nothing(toy: ToyMarket) -> None:
     verifier, whistleblower = toy.wallets["verifier"], toy.wallets["whistleblower"]
     challenger, asserter = baseless(toy), ReplayPlayer(toy.honest)
     dispute = toy.challenge(challenger)
@@ -272,9 +289,8 @@ def test_illegal_moves_are_refused_and_change_nothing() -> None:
         toy.game.send(verifier, dispute, first, move)
 
 
-def test_a_move_that_has_been_made_is_not_made_again() -> None:
+def test_a_move_that_has_been_made_is_not_made_again(toy: ToyMarket) -> None:
     """The receipt got lost: sending again tells that the dispute stands just where the move leads to."""
-    toy = toy_market.at_verdict(Connection.embedded())
     challenger, asserter = baseless(toy), ReplayPlayer(toy.honest)
     dispute = toy.challenge(challenger)
     first = toy.game.standing(dispute, toy.honest.program).position
@@ -284,14 +300,14 @@ def test_a_move_that_has_been_made_is_not_made_again() -> None:
     assert len(toy.game.record(dispute, toy.honest.program).moves) == 1
 
 
-def liar_at_its_proof() -> tuple[ToyMarket, int, Position, ProveStep]:
+def liar_at_its_proof(ground: Ground) -> tuple[ToyMarket, int, Position, ProveStep]:
     """A dispute about a lying verdict in which the whistleblower is about to prove."""
     lie = Lie(0, 4, 3, 0, 0, 20)
 
     def lying(honest: SegmentTrace) -> LyingTrace:
         return LyingTrace(honest, replace(lie, step=honest.first_step + 2))
 
-    toy = toy_market.at_verdict(Connection.embedded(), lying)
+    toy = toy_market.at_verdict(ground, lying)
     asserter, challenger = ReplayPlayer(lying(toy.honest)), ReplayPlayer(toy.honest)
     dispute = toy.challenge(challenger)
     position = until(toy, dispute, asserter, challenger, ProveStep)
@@ -301,8 +317,8 @@ def liar_at_its_proof() -> tuple[ToyMarket, int, Position, ProveStep]:
     return toy, dispute, position, proof
 
 
-def test_anybody_may_help_with_a_proof() -> None:
-    toy, dispute, position, proof = liar_at_its_proof()
+def test_anybody_may_help_with_a_proof(ground: Ground) -> None:
+    toy, dispute, position, proof = liar_at_its_proof(ground)
     stranger = toy.wallets["deployer"]
     with pytest.raises(ProtocolError, match="only a proof"):
         toy.game.help(stranger, dispute, position, Answer(0, b""))
@@ -313,8 +329,7 @@ def test_anybody_may_help_with_a_proof() -> None:
     assert toy.game.help(stranger, dispute, position, proof) is None
 
 
-def test_anybody_may_relay_what_a_side_has_signed() -> None:
-    toy = toy_market.at_verdict(Connection.embedded())
+def test_anybody_may_relay_what_a_side_has_signed(toy: ToyMarket) -> None:
     challenger, asserter = baseless(toy), ReplayPlayer(toy.honest)
     dispute = toy.challenge(challenger)
     verifier, whistleblower, stranger = (toy.wallets[n] for n in ("verifier", "whistleblower", "deployer"))

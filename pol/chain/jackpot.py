@@ -1,0 +1,59 @@
+"""The fund, and who finds errors (contracts/incentives/IJackpot.sol)."""
+
+from __future__ import annotations
+
+from eth_typing import ChecksumAddress
+from web3.types import TxReceipt
+
+from pol.chain.binding import Binding
+from pol.chain.connection import Connection
+from pol.chain.wallet import Wallet
+
+
+class Jackpot(Binding):
+    """One function per verb; those that send take the sender's wallet."""
+
+    def __init__(self, connection: Connection, address: ChecksumAddress) -> None:
+        super().__init__(connection, "Jackpot", address)
+
+    def donate(self, wallet: Wallet, amount: int) -> TxReceipt:
+        """Give free money to the fund."""
+        return wallet.send(self.function("donate", amount))
+
+    def watch(self, wallet: Wallet, task_id: bytes, ticket: int, commitment: bytes) -> TxReceipt:
+        """Commit a drawn ticket to the error that it found, in the last seconds of the watch."""
+        return wallet.send(self.function("watch", task_id, ticket, commitment))
+
+    def claim(
+        self,
+        wallet: Wallet,
+        task_id: bytes,
+        seating: int,
+        account: ChecksumAddress,
+        ticket: int,
+        index: int,
+        salt: bytes,
+        evidence: bytes,
+    ) -> TxReceipt:
+        """Have a catch paid to ``account``, once the task is closed; ``evidence`` by `pol.chain.verdicts.evidence`."""
+        return wallet.send(self.function("claim", task_id, seating, account, ticket, index, salt, evidence))
+
+    def sweep(self, wallet: Wallet, task_id: bytes) -> TxReceipt:
+        """Give back to the fund what nobody has claimed in time."""
+        return wallet.send(self.function("sweep", task_id))
+
+    def available(self) -> int:
+        """What the fund could still reserve."""
+        return int(self.read("available"))
+
+    def tax(self, jackpot: int) -> int:
+        """What a task with this jackpot pays the fund."""
+        return int(self.read("tax", jackpot))
+
+    def commit_window(self) -> int:
+        """Last seconds of the watch in which commitments are taken."""
+        return int(self.read("commitWindow"))
+
+    def catch_window(self) -> int:
+        """Seconds to claim catches, from when the task is closed."""
+        return int(self.read("catchWindow"))

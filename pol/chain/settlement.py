@@ -1,0 +1,40 @@
+"""What ends a task, and who is paid then (contracts/market/ISettlement.sol)."""
+
+from __future__ import annotations
+
+from dataclasses import astuple
+
+from eth_typing import ChecksumAddress
+from web3.types import TxReceipt
+
+from pol.chain.binding import Binding
+from pol.chain.connection import Connection
+from pol.chain.registry import Terms
+from pol.chain.wallet import Wallet
+
+
+class Settlement(Binding):
+    """One function per verb; those that send take the sender's wallet."""
+
+    def __init__(self, connection: Connection, address: ChecksumAddress) -> None:
+        super().__init__(connection, "Settlement", address)
+
+    def escrow_of(self, terms: Terms) -> int:
+        """What a task with these terms locks of its submitter.
+
+        Raises:
+            Reverted: the work at this price costs more than any task may.
+        """
+        return int(self.read("escrowOf", astuple(terms)))
+
+    def settle(self, wallet: Wallet, task_id: bytes) -> TxReceipt:
+        """Close a task whose verdict stood through its window and all disputes."""
+        return wallet.send(self.function("settle", task_id))
+
+    def claim_solver_default(self, wallet: Wallet, task_id: bytes) -> TxReceipt:
+        """Remove a solver that missed its deadline; a new auction begins."""
+        return wallet.send(self.function("claimSolverDefault", task_id))
+
+    def claim_seat_default(self, wallet: Wallet, task_id: bytes) -> TxReceipt:
+        """Remove a profiler or verifier that missed its deadline."""
+        return wallet.send(self.function("claimSeatDefault", task_id))

@@ -1,0 +1,136 @@
+"""Demands for the states of a solver's log on a real node: some are answered, and one isn't."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import pytest
+import toy
+from anvil_node import anvil_node
+from toy_market import INTERVAL, committed, seat, segment_traces, settled, terms_of
+
+from pol.arithmetic.primitives import Words
+from pol.chain.connection import Connection
+from pol.chain.data_demands import DataDemand, DataDemands
+from pol.chain.deployment import MARKET_RULES
+from pol.chain.market import Market
+from pol.chain.registry import Status
+from pol.chain.wallet import Reverted, Wallet
+from pol.commitments.log import CheckpointLog, verify_inclusion
+from pol.commitments.state_leaf import StatePiece, prove, root_of
+from pol.graph.types import LEAF_WORDS
+
+WINDOW = MARKET_RULES.answer_window
+PROGRAM = toy.build()
+MOST_GAS = {"answer": 170_000, "expire": 420_000}
+"""Of a transaction."""
+
+
+@dataclass
+class Asked:
+    """A task whose verifier sits, and the states that its solver has committed to."""
+
+    connection: Connection
+    market: Market
+    parties: dict[str, Wallet]
+    task_id: bytes
+    log: CheckpointLog
+    states: list[list[Words]]
+
+    @property
+    def demands(self) -> DataDemands:
+        return self.market.demands
+
+    def free(self, name: str) -> int:
+        return self.market.vault.free(self.parties[name].address)
+
+    def ask(self, name: str, entry: int, position: int, leaf: int) -> DataDemand:
+        return self.demands.demand(self.parties[name], self.task_id, entry, position, leaf)
+
+    def piece(self, demand: DataDemand) -> StatePiece:
+        return prove(PROGRAM, self.states[demand.entry], demand.position, demand.leaf)
+
+    def show(self, name: str, demand: DataDemand) -> int:
+        path = self.log.inclusion(demand.entry)
+        return int(self.demands.answer(self.parties[name], demand, self.piece(demand), path)["gasUsed"])
+
+
+@pytest.fixture(scope="module")
+def asked_of() -> Iterator[Asked]:
+    with anvil_node() as url:
+        ground = settled(Connection.to(url))
+        first, second = segment_traces()
+        states = [first.state(0), first.state(INTERVAL), second.state(2 * INTERVAL)]
+        roots = [first.state_root(0), first.state_root(INTERVAL), second.state_root(2 * INTERVAL)]
+        task_id = committed(ground, terms_of(first), roots)
+        seat(ground, "verifier", task_id)
+        yield Asked(ground.connection, ground.market, ground.wallets, task_id, CheckpointLog(roots), states)
+
+
+def test_pieces_lead_to_the_root_of_their_state() -> None:
+    trace = segment_traces()[0]
+    for position in range(5):
+        for leaf in (0, 5, 6, 7, 8):
+            piece = prove(PROGRAM, trace.state(INTERVAL), position, leaf)
+            assert root_of(PROGRAM, piece, position, leaf) == trace.state_root(INTERVAL)
+
+
+def test_every_place_is_shown_and_the_chain_agrees(asked_of: Asked) -> None:
+    """Three slots of which two have six leaves: padding is shown too, and the last leaf is filled with zeros."""
+    before = asked_of.free("solver")
+    places = [(1, 0, 0), (1, 0, 5), (2, 1, 7), (0, 2, 0), (2, 3, 9), (1, 2**32 - 1, 2**32 - 1)]
+    asked = [asked_of.ask("whistleblower", *place) for place in places]
+    assert asked_of.demands.demands(asked_of.task_id) == asked
+    assert asked_of.demands.open(asked_of.task_id) == len(places)
+    gas = [asked_of.show("solver", demand) for demand in asked]
+    assert max(gas) < MOST_GAS["answer"]
+    assert asked_of.free("solver") - before == sum(demand.bond for demand in asked)
+    answers = asked_of.demands.answers(asked_of.task_id)
+    assert [answer.key for answer in answers] == [demand.key for demand in asked]
+    for demand, answer in zip(asked, answers, strict=True):
+        verify_inclusion(asked_of.log.root(), 3, demand.entry, answer.root, answer.log_path)
+        assert answer.leaf == asked_of.piece(demand).leaf
+    words = asked_of.states[1][0].reshape(-1)
+    assert answers[0].leaf == words[:LEAF_WORDS].tobytes()
+    assert answers[1].leaf == words[5 * LEAF_WORDS :].tobytes().ljust(4 * LEAF_WORDS, b"\0")
+    assert [len(answer.leaf) for answer in answers[2:]] == [0, 256, 0, 0]
+    assert asked_of.demands.demands(asked_of.task_id) == []
+
+
+def test_nothing_else_is_an_answer(asked_of: Asked) -> None:
+    demand = asked_of.ask("whistleblower", 1, 0, 1)
+    path = asked_of.log.inclusion(1)
+    other = prove(PROGRAM, asked_of.states[2], 0, 1)
+    with pytest.raises(Reverted, match="NotInLog"):
+        asked_of.demands.answer(asked_of.parties["solver"], demand, other, path)
+    short = replace(asked_of.piece(demand), leaf=b"\0" * 255)
+    with pytest.raises(Reverted, match="InvalidLeaf"):
+        asked_of.demands.answer(asked_of.parties["solver"], demand, short, path)
+    with pytest.raises(Reverted, match="SolverFirst"):
+        asked_of.show("whistleblower", demand)
+    asked_of.connection.wait_until(demand.deadline - WINDOW // 2)
+    asked_of.show("whistleblower", demand)
+    assert asked_of.demands.open(asked_of.task_id) == 0
+
+
+def test_who_withholds_loses_stake_and_task(asked_of: Asked) -> None:
+    """The verifier has a window more, and leaves with its stake and the bounty."""
+    market, task_id = asked_of.market, asked_of.task_id
+    stakes = market.registry.terms(task_id)
+    deadline = market.registry.task(task_id).deadline
+    before = {name: asked_of.free(name) for name in ("submitter", "verifier", "whistleblower")}
+    demand, later = asked_of.ask("verifier", 1, 0, 2), asked_of.ask("whistleblower", 1, 1, 2)
+    assert market.registry.task(task_id).deadline == deadline + WINDOW
+    with pytest.raises(Reverted, match="DeadlineNotPassed"):
+        asked_of.demands.expire(asked_of.parties["deployer"], demand)
+    asked_of.connection.wait_until(demand.deadline)
+    gas = asked_of.demands.expire(asked_of.parties["deployer"], demand)["gasUsed"]
+    assert gas < MOST_GAS["expire"]
+    task = market.registry.task(task_id)
+    assert (task.status, int(task.solver, 16), task.is_seated) == (Status.BIDDING, 0, False)
+    assert asked_of.free("verifier") - before["verifier"] == stakes.verifier_stake + stakes.solver_stake // 16
+    assert asked_of.free("submitter") - before["submitter"] == stakes.solver_stake // 2
+    with pytest.raises(Reverted, match="Moot"):
+        asked_of.show("solver", later)
+    asked_of.demands.expire(asked_of.parties["deployer"], later)
+    assert asked_of.free("whistleblower") == before["whistleblower"]
+    assert asked_of.demands.demands(task_id) == []

@@ -1,0 +1,62 @@
+"""Populations at the contracts of an EVM: every balance is what the mirror says, to the wei."""
+
+from collections.abc import Mapping
+from itertools import chain, repeat
+
+import pytest
+
+from pol.chain.connection import Connection
+from pol.chain.population import Desks, compare
+from pol.errors import OperationalError, ProtocolError
+from pol.incentives.agents import Kind, Party
+from pol.incentives.design import Needs, design
+from pol.incentives.simulate import Epoch, Result, Setting, simulate
+
+UNIT = 10**18
+FOUND = design(Needs(100 * UNIT, 20 * UNIT, 10 * UNIT, transaction=UNIT // 1000, dispute=UNIT // 100))
+
+
+def play(setting: Setting) -> tuple[Result, Mapping[str, int]]:
+    scene = Desks(Connection.embedded(setting.seed), FOUND, setting.seed)
+    with pytest.raises(OperationalError, match="no account of"):
+        scene.admit("somebody who loses a fortune", (bytes(20),), 10**6)
+    result = simulate(FOUND.game, setting, scene)
+    changes = dict(scene.changes())
+    return result, changes
+
+
+def happened(result: Result) -> Epoch:
+    """All epochs as one."""
+    names = ("tasks", "seatings", "lies", "lies_caught", "planted", "planted_caught", "fabricated", "watches")
+    return Epoch(**{name: sum(getattr(epoch, name) for epoch in result.epochs) for name in names})
+
+
+def test_vault_and_mirror_agree_to_the_wei(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A task whose first verdict is a lie that falls, and whose second one is challenged without a ground."""
+    replays = chain([False], repeat(True))
+    monkeypatch.setattr(Party, "replays", lambda *_: next(replays))
+    result, changes = play(Setting({Kind.GRIEFING: 2}, {Kind.HONEST: 1}, 0, tasks=1, seed=5))
+    assert result.total_change == 0
+    compare(result.balances, changes)
+    told = happened(result)
+    assert (told.seatings, told.lies, told.lies_caught) == (2, 1, 1)
+    # One wei is enough to be told.
+    for name in changes:
+        with pytest.raises(ProtocolError, match=name):
+            compare({**result.balances, name: result.balances[name] + 1}, changes)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_a_population_of_all_kinds_at_the_contracts() -> None:
+    kinds = [kind for kind in Kind if kind is not Kind.WHISTLEBLOWER]
+    solvers = dict.fromkeys((Kind.HONEST, Kind.LAZY, Kind.COLLUDING, Kind.RATIONAL), 1)
+    verifiers = {**dict.fromkeys(kinds, 1), Kind.COLLUDING: 3, Kind.LAZY: 2, Kind.WITHHOLDING: 2}
+    result, changes = play(Setting(verifiers, solvers, 3, tasks=24, seed=3))
+    compare(result.balances, changes)
+    told = happened(result)
+    assert told.tasks == 24
+    assert told.lies_caught > 0
+    assert 0 < told.planted_caught <= told.planted
+    # Withheld secrets and verdicts that fell.
+    assert told.seatings > told.tasks + told.lies_caught

@@ -1,0 +1,152 @@
+"""A vault on chain: money comes in, answers for duties, leaves, and goes out, by hand or by signature."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+import solidity
+import toy_market
+from eth_typing import ChecksumAddress
+
+from pol.chain.connection import Connection
+from pol.chain.token import Token
+from pol.chain.vault import Balances, Duty, StakeVault
+from pol.chain.wallet import Reverted, Wallet
+
+ETHER = 10**18
+DAY = 86_400
+KEY = b"a duty".ljust(32, b"\0")
+
+
+class Parties:
+    """A vault with a desk that does what it is told, and three wallets."""
+
+    def __init__(self, with_token: bool = False) -> None:
+        self.connection = Connection.embedded()
+        wallets = [Wallet.create(self.connection, bytes([i]) * 32) for i in (1, 2, 3, 4)]
+        self.deployer, self.alice, self.bob, self.poor = wallets
+        toy_market.fund(self.connection, *(wallet.address for wallet in wallets[:3]))
+        self.coin: Any = None
+        if with_token:
+            self.coin = self.contract("tests/forge/incentives/Tokens.sol", "Coin")
+            for wallet in wallets:
+                self.deployer.send(self.coin.functions.give(wallet.address, 10 * ETHER))
+        token = self.coin.address if with_token else None
+        self.vault = StakeVault.deploy(self.deployer, 3 * DAY, token)
+        self.desk = self.contract("tests/forge/incentives/PlainDesk.sol", "PlainDesk", self.vault.address)
+
+    def contract(self, path: str, name: str, *arguments: ChecksumAddress) -> Any:
+        built = solidity.compiled(path, name)
+        factory = self.connection.web3.eth.contract(abi=built["abi"], bytecode=built["bytecode"]["object"])
+        address = self.deployer.deploy(factory, *arguments)["contractAddress"]
+        return self.connection.web3.eth.contract(address=address, abi=built["abi"])
+
+    def wired(self) -> Parties:
+        self.vault.wire(self.deployer, [self.desk.address])
+        return self
+
+    def tell(self, verb: str, wallet: Wallet, amount: int) -> None:
+        self.deployer.send(self.desk.functions[verb](KEY, wallet.address, amount))
+
+
+def test_money_comes_in_answers_for_a_duty_leaves_and_goes_out() -> None:
+    parties = Parties().wired()
+    vault, alice, bob = parties.vault, parties.alice, parties.bob
+    assert (vault.token, vault.exit_delay) == (None, 3 * DAY)
+    vault.deposit(alice, 5 * ETHER)
+    vault.deposit(bob, 1 * ETHER, alice.address)
+    assert vault.balances(alice.address) == Balances(6 * ETHER, ())
+    parties.tell("lock", alice, 4 * ETHER)
+    parties.tell("startExit", alice, 3 * ETHER)
+    until = parties.connection.now() + 3 * DAY
+    duty = Duty(parties.desk.address, KEY, ETHER, 3 * ETHER, until)
+    balances = vault.balances(alice.address)
+    assert balances == Balances(2 * ETHER, (duty,))
+    assert (balances.locked, balances.leaving) == (ETHER, 3 * ETHER)
+    parties.tell("forfeit", alice, 2 * ETHER)
+    parties.tell("pay", bob, ETHER)
+    assert vault.pot(parties.desk.address, KEY) == ETHER
+    assert vault.balances(bob.address) == Balances(ETHER, ())
+    with pytest.raises(Reverted) as refused:
+        vault.finish_exit(bob, parties.desk.address, KEY, alice.address)
+    assert (refused.value.error, refused.value.arguments) == ("NotYet", (until,))
+    parties.connection.wait_until(until)
+    vault.finish_exit(bob, parties.desk.address, KEY, alice.address)
+    assert vault.balances(alice.address) == Balances(4 * ETHER, ())
+    before = bob.balance()
+    vault.withdraw(alice, 4 * ETHER, bob.address)
+    assert bob.balance() == before + 4 * ETHER
+    with pytest.raises(Reverted) as refused:
+        vault.withdraw(alice, 1)
+    assert (refused.value.error, refused.value.arguments) == ("Short", (alice.address.lower(), 0, 1))
+
+
+def test_nothing_comes_in_before_desks_are_named_and_they_are_named_once() -> None:
+    parties = Parties()
+    with pytest.raises(Reverted, match=r"NotWired\(\)"):
+        parties.vault.deposit(parties.alice, 1)
+    with pytest.raises(Reverted, match="NotADesk"):
+        parties.vault.wire(parties.deployer, [parties.alice.address])
+    parties.wired()
+    with pytest.raises(Reverted, match="NotAllowed"):
+        parties.wired()
+    with pytest.raises(Reverted, match=r"BadExitDelay\(86399\)"):
+        StakeVault.deploy(parties.deployer, DAY - 1)
+    with pytest.raises(Reverted, match="NotAToken"):
+        StakeVault.deploy(parties.deployer, DAY, parties.alice.address)
+
+
+def test_who_has_no_ether_is_relayed() -> None:
+    parties = Parties().wired()
+    vault, poor = parties.vault, parties.poor
+    vault.deposit(parties.alice, 2 * ETHER, poor.address)
+    request = vault.forwarder.sign(poor, vault.function("withdraw", poor.address, ETHER))
+    assert vault.forwarder.is_valid(request)
+    forged = dataclasses.replace(request, data=request.data[:-1] + b"\1")
+    assert not vault.forwarder.is_valid(forged)
+    with pytest.raises(Reverted, match="ERC2771ForwarderInvalidSigner"):
+        vault.forwarder.send(parties.bob, forged)
+    vault.forwarder.send(parties.bob, request)
+    assert poor.balance() == ETHER
+    assert vault.balances(poor.address) == Balances(ETHER, ())
+    with pytest.raises(Reverted, match="ERC2771ForwarderInvalidSigner"):
+        vault.forwarder.send(parties.bob, request)
+    late = vault.forwarder.sign(poor, vault.function("withdraw", poor.address, ETHER), valid_seconds=60)
+    parties.connection.wait_until(late.deadline)
+    with pytest.raises(Reverted, match="ERC2771ForwarderExpiredRequest"):
+        vault.forwarder.send(parties.bob, late)
+    more = vault.forwarder.sign(poor, vault.function("withdraw", poor.address, 2 * ETHER))
+    with pytest.raises(Reverted, match=r"FailedCall\(\)"):
+        vault.forwarder.send(parties.bob, more)
+    gift = vault.forwarder.sign(poor, vault.function("deposit", poor.address, ETHER), value=ETHER)
+    vault.forwarder.send(parties.bob, gift)
+    assert vault.free(poor.address) == 2 * ETHER
+
+
+def test_tokens_come_in_by_approval_and_by_permit() -> None:
+    parties = Parties(with_token=True).wired()
+    vault, alice, bob, poor = parties.vault, parties.alice, parties.bob, parties.poor
+    token = vault.token
+    assert isinstance(token, Token)
+    assert token.address == parties.coin.address
+    vault.deposit(alice, 3 * ETHER)
+    assert token.allowance(alice.address, vault.address) == 0
+    token.approve(alice, vault.address, 2 * ETHER)
+    sent = len(alice.receipts)
+    vault.deposit(alice, 1 * ETHER)
+    assert len(alice.receipts) == sent + 1
+    vault.deposit_with_permit(bob, 2 * ETHER)
+    assert len(bob.receipts) == 1
+    assert (vault.free(alice.address), vault.free(bob.address)) == (4 * ETHER, 2 * ETHER)
+    assert token.balance(vault.address) == 6 * ETHER
+    permit = token.permit(poor, vault.address, ETHER, parties.connection.now() + DAY)
+    signed = (permit.deadline, permit.v, permit.r, permit.s)
+    call = vault.function("depositWithPermit", poor.address, ETHER, *signed)
+    vault.forwarder.send(bob, vault.forwarder.sign(poor, call))
+    assert vault.free(poor.address) == ETHER
+    vault.withdraw(alice, 4 * ETHER, poor.address)
+    assert token.balance(poor.address) == 13 * ETHER
+    with pytest.raises(Reverted, match="NotADesk"):
+        alice.send(vault.function("lock", KEY, alice.address, 1))
