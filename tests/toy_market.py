@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import toy
+from arranged import until_true
 from eth_typing import ChecksumAddress
 
+from pol.chain.beacon import BeaconKind
+from pol.chain.challenges import ChargeKind, ClaimCharge
 from pol.chain.connection import Connection
 from pol.chain.deployment import Deployment, deploy
 from pol.chain.game import DisputeGame
-from pol.chain.market import TaskMarket, Terms
+from pol.chain.market import Market
+from pol.chain.registry import Terms
 from pol.chain.wallet import Wallet
 from pol.commitments.keccak import keccak256
 from pol.commitments.log import CheckpointLog
@@ -21,13 +26,17 @@ from pol.dispute.evidence import SegmentTrace
 from pol.dispute.players import Player
 from pol.dispute.position import Kind
 from pol.execution.reference import ReferenceExecutor
+from pol.incentives.auction import Bid, commitment
+from pol.incentives.forced_errors import Assignment
+from pol.incentives.forced_errors import commitment as secret_commitment
 from pol.verification.distance import component_distances
-from pol.verification.profile_claim import EXACT
 from pol.verification.verdict import Claim
 
 INTERVAL, SEGMENTS = 20, 2
 ETHER = 10**18
 CLOCK = 3600
+DEPOSIT = 50 * ETHER
+TICKETS = 4
 NAMES = ("submitter", "solver", "verifier", "whistleblower", "deployer")
 
 
@@ -37,12 +46,18 @@ class ToyMarket:
 
     connection: Connection
     deployment: Deployment
-    market: TaskMarket
+    market: Market
     game: DisputeGame
     wallets: dict[str, Wallet]
     task_id: bytes
     claim: Claim
     honest: SegmentTrace
+    before: dict[str, int]
+    """What each party had free in the vault before the task."""
+
+    def gain(self, name: str) -> int:
+        """What a party has free in the vault more than it had."""
+        return self.market.vault.free(self.wallets[name].address) - self.before[name]
 
     def challenge(self, player: Player, kind: Kind = Kind.REPLAY, component: int = 0) -> int:
         """The whistleblower disputes the claim with this player's version of it."""
@@ -59,8 +74,10 @@ class ToyMarket:
             states = (claim.replay, other)
             about = SumClaim(bytes(32), program_hash(program), component, *states, sums[component - 1])
         payload = player.open(about.first(header))
+        placed = self.market.verdicts.placed(self.task_id, self.market.registry.task(self.task_id).seating, 0)
+        charge = ClaimCharge(0, ChargeKind(kind), component)
         whistleblower = self.wallets["whistleblower"]
-        return self.market.challenge(whistleblower, self.task_id, 0, claim, kind, component, header, payload)
+        return self.market.challenges.challenge(whistleblower, self.task_id, charge, placed, header, payload)
 
 
 def fund(connection: Connection, *addresses: ChecksumAddress) -> None:
@@ -98,40 +115,118 @@ def terms_of(trace: SegmentTrace, steps: int = INTERVAL * SEGMENTS) -> Terms:
         interval=INTERVAL,
         draws=1,
         work_units=1000,
+        unit_price=ETHER // 1000 << 32,
+        second_price=0,
         solver_stake=3 * ETHER,
         verifier_stake=2 * ETHER,
         bond=ETHER,
         verifier_fee=ETHER // 10,
+        jackpot=ETHER // 100,
         rerun_count=0,
         profiled=0,
         margin=0,
+        looks=0,
+        look_margin=0,
         profile_window=0,
+        bid_window=600,
+        seat_window=600,
         training_window=86400,
         verification_window=86400,
+        watch_window=3600,
+        disclosure_window=3600,
         challenge_window=86400,
         clock=CLOCK,
     )
 
 
-def at_verdict(connection: Connection, lie: object = None) -> ToyMarket:
-    """Run a task up to its verdict; ``lie(honest trace)`` gives the verifier's execution if it isn't the honest one."""
+@dataclass(frozen=True)
+class Ground:
+    """A deployment whose parties have brought their money."""
+
+    connection: Connection
+    deployment: Deployment
+    market: Market
+    wallets: dict[str, Wallet]
+
+    def again(self) -> Ground:
+        """The same, and nothing read yet."""
+        return replace(self, market=self.deployment.market(self.connection))
+
+
+def settled(connection: Connection, beacon_kind: BeaconKind = BeaconKind.BLOCK) -> Ground:
+    """Everybody's money is in the vault, the fund has some, and the verifier has tickets."""
     parties = wallets(connection)
-    deployment = deploy(parties["deployer"], parties["deployer"].address)
-    market, game = deployment.contracts(connection)
+    deployment = deploy(parties["deployer"], parties["deployer"].address, beacon_kind=beacon_kind)
+    market = deployment.market(connection)
+    for wallet in parties.values():
+        market.vault.deposit(wallet, DEPOSIT)
+    market.jackpot.donate(parties["deployer"], 10 * ETHER)
+    market.sortition.enrol(parties["verifier"], TICKETS)
+    return Ground(connection, deployment, market, parties)
+
+
+SALT = b"\x07" * 32
+
+
+def awarded(ground: Ground, terms: Terms) -> bytes:
+    """A task of these terms that the solver has won; returns its id."""
+    market, solver = ground.market, ground.wallets["solver"]
+    task_id = market.registry.submit(ground.wallets["submitter"], terms)
+    round_id = market.auction.last_round(market.registry.address, task_id)
+    bid = Bid(bytes.fromhex(solver.address[2:]), ETHER // 2, 3600)
+    market.auction.bid(solver, round_id, commitment(round_id, bid, SALT))
+    ground.connection.wait_until(market.auction.bid_until(round_id))
+    market.auction.reveal(solver, round_id, solver.address, bid.price, bid.seconds, SALT)
+    market.registry.award(solver, task_id)
+    return task_id
+
+
+def committed(ground: Ground, terms: Terms, roots: list[bytes]) -> bytes:
+    """A task of these terms up to its committed proof; returns its id."""
+    task_id, proofs, solver = awarded(ground, terms), ground.market.proofs, ground.wallets["solver"]
+    log = CheckpointLog(roots[:2])
+    proofs.post(solver, task_id, 2, log.root(), [])
+    log.append(roots[2])
+    proofs.commit(solver, task_id, 3, log.root(), log.consistency(2), b"\x03" * 32, log.inclusion(0))
+    return task_id
+
+
+SECRET = b"\x09" * 32
+
+
+def seat(ground: Ground, name: str, task_id: bytes) -> None:
+    """A party gets the verifier's seat, and the beacon says that it doesn't have to err."""
+    connection, market, wallet = ground.connection, ground.market, ground.wallets[name]
+    beacon, rate = ground.deployment.beacon_on(connection), market.verdicts.read("rate")
+    connection.wait_for_block(market.seats.seating(task_id).round + 1)
+    market.seats.open_claims(wallet, task_id)
+    account = bytes.fromhex(wallet.address[2:])
+    market.seats.claim(wallet, task_id, 0, secret_commitment(account, task_id, SECRET))
+    connection.wait_until(market.seats.seating(task_id).until)
+
+    def spared() -> bool:
+        market.seats.decide(wallet, task_id)
+        seating = market.seats.seating(task_id)
+        connection.wait_for_block(seating.duty_round + 1)
+        beacon.record(wallet, seating.duty_round)
+        seed = market.seats.duty_seed(task_id)
+        assert seed is not None
+        return not Assignment(seed, task_id, seating.number, SECRET).is_forced(rate)
+
+    until_true(connection, spared)
+
+
+def at_verdict(ground: Ground, lie: Callable[[SegmentTrace], SegmentTrace] | None = None) -> ToyMarket:
+    """Run a task up to its verdict; ``lie(honest trace)`` gives the verifier's execution if it isn't the honest one."""
+    connection, market, verifier = ground.connection, ground.market, ground.wallets["verifier"]
+    before = {name: market.vault.free(wallet.address) for name, wallet in ground.wallets.items()}
     traces = segment_traces()
     roots = [traces[0].state_root(0), traces[0].state_root(INTERVAL), traces[1].state_root(2 * INTERVAL)]
-    task_id = market.submit(parties["submitter"], terms_of(traces[0]), ETHER)
-    market.join_as_verifier(parties["verifier"], task_id)
-    market.accept(parties["solver"], task_id, ETHER // 2, EXACT)
-    log = CheckpointLog(roots[:2])
-    market.post_progress(parties["solver"], task_id, 2, log.root(), [])
-    log.append(roots[2])
-    inclusion = log.inclusion(0)
-    market.commit_proof(parties["solver"], task_id, 3, log.root(), log.consistency(2), b"\x03" * 32, inclusion)
-    connection.wait_for_block(market.task(task_id).round + 1)
-    (segment,) = market.draw(parties["verifier"], task_id)
+    task_id = committed(ground, terms_of(traces[0]), roots)
+    seat(ground, "verifier", task_id)
+    (segment,) = market.proofs.drawn_segments(task_id)
     honest = traces[segment]
-    claimed = lie(honest) if callable(lie) else honest
+    claimed = lie(honest) if lie is not None else honest
     last = (segment + 1) * INTERVAL
     end, start = honest.state(last), honest.state(segment * INTERVAL)
     claim = Claim(
@@ -142,6 +237,12 @@ def at_verdict(connection: Connection, lie: object = None) -> ToyMarket:
         distances=component_distances(honest.program, claimed.state(last), end),
         references=component_distances(honest.program, claimed.state(last), start),
     )
+    log = CheckpointLog(roots)
     paths = (log.inclusion(segment), log.inclusion(segment + 1))
-    market.post_verdict(parties["verifier"], task_id, [claim], [paths])
-    return ToyMarket(connection, deployment, market, game, parties, task_id, claim, honest)
+    market.verdicts.post(verifier, task_id, [claim], [paths], [], b"\x01" * 32)
+    connection.wait_for_block(market.verdicts.verdict(task_id).watch_round + 1)
+    market.verdicts.open_watch(verifier, task_id)
+    connection.wait_until(market.verdicts.verdict(task_id).watch_until)
+    market.verdicts.disclose(verifier, task_id, SECRET)
+    about = (ground.wallets, task_id, claim, honest, before)
+    return ToyMarket(connection, ground.deployment, market, market.game, *about)

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 from web3.types import TxReceipt
 
+from pol.chain.challenges import Challenges
 from pol.chain.game import DisputeGame
+from pol.chain.profiles import Profiles
 from pol.chain.wallet import Reverted, Wallet
 from pol.dispute.moves import Move, Upheld
 from pol.dispute.players import NothingToDispute, Player
@@ -37,15 +39,24 @@ class Duel:
     program: StepProgram
     dispute: int
     player: Player
+    desk: Challenges | Profiles | None = None
+    """Where the result is worth something; None in a game without stakes."""
 
     def advance(self) -> MoveMade | None:
         """Make the move that is due, if it is this side's turn; resign where the other side turns out to be right.
+
+        Whichever side sees first that the game has ended has the desk settle it.
 
         Raises:
             IllegalMove: this side contradicts itself: no rule admits the move that it would make.
             Reverted: somebody moved in the meantime, or it is too late.
             OperationalError: the node fails; it can be tried again, a move is never made twice.
         """
+        made = self._move()
+        self._settle()
+        return made
+
+    def _move(self) -> MoveMade | None:
         if self.game.winner(self.dispute) is not Side.NONE:
             return None
         standing = self.game.standing(self.dispute, self.program)
@@ -60,6 +71,12 @@ class Duel:
         except NothingToDispute:
             pass
         return MoveMade(position, None, self.game.resign(self.wallet, self.dispute, position), upheld)
+
+    def _settle(self) -> None:
+        if self.desk is None or self.game.winner(self.dispute) is Side.NONE:
+            return
+        if not self.desk.dispute(self.dispute).is_settled:
+            self.desk.settle(self.wallet, self.dispute)
 
     def _refutes(self, position: Position, move: Move) -> bool:
         """Whether a proof proves what it should; before a side gives up the contract has the last word."""

@@ -8,11 +8,11 @@ from __future__ import annotations
 from functools import cached_property
 from random import Random
 
+from pol.chain.challenges import ChargeKind
 from pol.chain.connection import Connection
 from pol.chain.deployment import Deployment
 from pol.dispute.evidence import SegmentTrace
 from pol.dispute.hostile import Lie, LyingExecutor, LyingTrace, draw_lie
-from pol.dispute.position import Kind
 from pol.execution.cpu import CpuExecutor
 from pol.graph.names import Names
 from pol.roles.policy import PUBLIC_CHAIN, Policy
@@ -87,9 +87,9 @@ class BaselessWhistleblower(Schemer, Whistleblower):
 
     def check(self, task_id: bytes) -> list[Finding]:
         """A finding without any ground."""
-        claims = self.market.claims(task_id, self.market.task(task_id).verdicts)
+        claims = self.market.verdicts.claims(task_id, self.market.registry.task(task_id).seating)
         index = self._random.randrange(len(claims))
-        return [Finding(index, claims[index], Kind.REPLAY, 0)]
+        return [Finding(index, claims[index], ChargeKind.REPLAY, 0)]
 
     def trace(self, task_id: bytes, segment: int) -> SegmentTrace:
         """An execution with a lie in it: without one there would be nothing to open."""

@@ -102,6 +102,8 @@ def disputed(
     Raises:
         ProtocolError: the charge is no dispute.
     """
+    if charge.kind is ChargeKind.UNDERSTATED:
+        raise ProtocolError(f"{charge.kind.name} is no dispute: show the rerun (`convict_profile`)")
     document, identity = task.document, bytes(32)  # the dispute's id isn't known yet, and no opening depends on it
     segment = charge.index // reruns if charge.kind in {ChargeKind.RERUN, ChargeKind.DISTANCE} else charge.index
     start = portions[segment - 1].end if segment else document.initial_state_root

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pol.chain.game import DisputeGame
-from pol.chain.market import Terms
+from pol.chain.registry import Terms
 from pol.errors import ProtocolError
 
 MINUTE, HOUR, DAY = 60, 3600, 24 * 3600
@@ -23,10 +23,16 @@ class Policy:
     min_training_window: int = HOUR
     max_training_window: int = 90 * DAY
     min_verification_window: int = HOUR
+    min_seat_window: int = 10 * MINUTE
+    """Time to be heard: for bids and claims of a seat, and to disclose whether a verdict had to err."""
+    min_watch_window: int = HOUR
+    """Time for watchers to replay the drawn segments."""
     min_challenge_window: int = HOUR
     """Time to replay the drawn segments and challenge a lie, between two looks at the chain."""
+    min_answer_window: int = 2 * HOUR
+    """Time to show data that somebody demands; the first half is the solver's own."""
     max_window: int = 30 * DAY
-    """Of the profile window, the verification window and the challenge window."""
+    """Of every window but the one for training."""
     min_clock: int = HOUR
     """A side makes about a dozen moves in a dispute, and may have to replay the segment again before the first."""
     max_clock: int = 7 * DAY
@@ -50,6 +56,10 @@ class Policy:
         if not terms.is_exact:
             _require("profileWindow", terms.profile_window, self.min_profile_window, self.max_window)
         for field, seconds, low, high in (
+            ("bidWindow", terms.bid_window, self.min_seat_window, self.max_window),
+            ("seatWindow", terms.seat_window, self.min_seat_window, self.max_window),
+            ("watchWindow", terms.watch_window, self.min_watch_window, self.max_window),
+            ("disclosureWindow", terms.disclosure_window, self.min_seat_window, self.max_window),
             ("trainingWindow", terms.training_window, self.min_training_window, self.max_training_window),
             ("verificationWindow", terms.verification_window, self.min_verification_window, self.max_window),
             ("challengeWindow", terms.challenge_window, self.min_challenge_window, self.max_window),
@@ -81,6 +91,14 @@ class Policy:
                 f"a profile of this task takes {executions} reruns of a segment, this party's policy admits "
                 f"{self.max_executions}: leave it alone, or give the role another Policy"
             )
+
+    def require_answer_window(self, window: int) -> None:
+        """Check what a deployment leaves to a solver to show what somebody demands, and how long that may delay others.
+
+        Raises:
+            ProtocolError: it breaks this policy.
+        """
+        _require("window for answers", window, self.min_answer_window, self.max_window)
 
     def require_clock(self, terms: Terms) -> None:
         """Check what matters to a challenger: the time that it has in the dispute, and the time that its bond is held.
@@ -117,6 +135,9 @@ TEST_NETWORK = Policy(
     min_training_window=MINUTE,
     max_training_window=365 * DAY,
     min_verification_window=MINUTE,
+    min_seat_window=MINUTE,
+    min_watch_window=MINUTE,
+    min_answer_window=MINUTE,
     min_challenge_window=MINUTE,
     max_window=90 * DAY,
     min_clock=10 * MINUTE,

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
+
 from pol.chain.connection import Connection
 from pol.chain.deployment import Deployment
-from pol.chain.market import Terms
+from pol.chain.registry import Terms
 from pol.chain.relays import RoundSource
 from pol.chain.wallet import Wallet
 from pol.errors import OperationalError, ProtocolError
@@ -14,7 +17,9 @@ from pol.training.learning_proof import LearningProof
 from pol.training.storage.store import Store
 from pol.training.task import LoadedTask
 from pol.training.task import load as load_task
+from pol.verification.profile_claim import EXACT
 from pol.verification.profiling import rerun_programs, rerun_programs_root
+from pol.verification.verdict import Three
 
 
 def require_terms(task: LoadedTask, terms: Terms) -> None:
@@ -29,7 +34,7 @@ def require_terms(task: LoadedTask, terms: Terms) -> None:
         raise ProtocolError("the published task has another program, data or initial state than the terms on chain")
     if (document.steps, document.interval) != (terms.steps, terms.interval):
         raise ProtocolError("the published task has another number of steps than the terms on chain")
-    if rerun_programs_root(rerun_programs(task.program, terms.rerun_count)) != terms.reruns:
+    if rerun_programs_root(rerun_programs(task.program, terms.rerun_count, terms.looks)) != terms.reruns:
         raise ProtocolError(
             "the terms name other programs for the reruns of a profile than the task's own, reordered: whoever wrote "
             "them chooses how far honest executions part; don't stake on them"
@@ -59,10 +64,10 @@ class Role:
     ) -> None:
         self.connection = connection
         self.wallet = Wallet.create(connection, key)
-        self.market, self.game = deployment.contracts(connection)
+        self._key = key
+        self.market = deployment.market(connection)
         self.beacon = deployment.beacon_on(connection)
         self.rounds = rounds
-        self.profiles, self.profile_game = deployment.profile_contracts(connection)
         self.store = Store(store_url)
         self.policy = policy
         self._tasks: dict[bytes, LoadedTask] = {}
@@ -75,7 +80,7 @@ class Role:
             OperationalError: the node or the store failed.
         """
         if task_id not in self._tasks:
-            terms = self.market.terms(task_id)
+            terms = self.market.registry.terms(task_id)
             self.policy.require_reruns(terms)
             task = load_task(self.store, terms.document.hex())
             require_terms(task, terms)
@@ -89,7 +94,7 @@ class Role:
             ProtocolError: the published proof isn't the committed one.
             OperationalError: there is none yet, or the node or the store failed.
         """
-        committed = self.market.events("ProofCommitted", taskId=task_id)
+        committed = self.market.proofs.events("ProofCommitted", taskId=task_id)
         if not committed:
             raise OperationalError("the solver hasn't committed a learning proof yet; try again later")
         proof = learning_proof.load(self.store, bytes(committed[-1]["proofDigest"]).hex(), self.task(task_id))
@@ -97,8 +102,40 @@ class Role:
             raise ProtocolError("the published learning proof has another log root than the committed one")
         return proof
 
+    def bring(self, number: int) -> None:
+        """Have the seed of a round on chain, whoever should have recorded it.
+
+        Raises:
+            OperationalError: the beacon is drand's, nobody has submitted the round, and no relays are named.
+        """
+        self.beacon.bring(self.wallet, number, self.rounds)
+        if not self.beacon.recorded(number):
+            self.beacon.record(self.wallet, number)
+
+    def deposit(self, amount: int) -> None:
+        """Bring money into the vault: stakes, escrows and bonds are locked from it."""
+        self.market.vault.deposit(self.wallet, amount)
+
     def withdraw(self) -> None:
-        """Take what the market and the profiles owe this party, if anything."""
-        for ledger in (self.market, self.profiles):
-            if ledger.credit(self.wallet.address):
-                ledger.withdraw(self.wallet)
+        """Take out of the vault what answers for nothing, if anything."""
+        amount = self.market.vault.free(self.wallet.address)
+        if amount:
+            self.market.vault.withdraw(self.wallet, amount)
+
+    def thresholds(self, task_id: bytes) -> Three:
+        """The thresholds of a task: zeros in exact mode.
+
+        Raises:
+            OperationalError: there is no final profile yet, or the node failed.
+        """
+        if self.market.registry.terms(task_id).is_exact:
+            return EXACT
+        standing = self.market.profiles.standing(task_id)
+        if not standing.concluded:
+            raise OperationalError("the task has no final profile yet, so no thresholds; try again later")
+        return standing.thresholds
+
+    def secret(self, name: str, *parts: bytes) -> bytes:
+        """32 bytes that only this party's key gives: nothing has to be stored to know them again."""
+        message = b"\0".join((name.encode(), *parts))
+        return hmac.new(self._key, message, hashlib.sha256).digest()

@@ -1,25 +1,24 @@
-"""The solver: accepts a task, trains it with stock torch, publishes checkpoints and commits the learning proof."""
+"""The solver: bids for a task, trains it with stock torch, publishes checkpoints and commits the learning proof."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from pol.arithmetic.primitives import Words
-from pol.chain.market import Terms
+from pol.chain.registry import Terms
 from pol.commitments.log import CheckpointLog
-from pol.errors import OperationalError, ProtocolError
+from pol.errors import ProtocolError
 from pol.execution.cpu import CpuExecutor
 from pol.execution.torch_native import NativeExecutor
+from pol.incentives.auction import Bid, commitment
 from pol.roles.role import Role
 from pol.training import learning_proof
 from pol.training.learning_proof import LearningProof
 from pol.training.solver import StepExecutor, TaskRecorder, environment, train
 from pol.training.task import LoadedTask
 from pol.verification import profile
-from pol.verification.profile_claim import EXACT
 from pol.verification.profiling import profile as measure_profile
 from pol.verification.replay import replay
-from pol.verification.verdict import Three
 
 OnCheckpoint = Callable[[int, int], None]
 
@@ -27,44 +26,67 @@ OnCheckpoint = Callable[[int, int], None]
 class Solver(Role):
     """Trains for money."""
 
-    def accept(self, task_id: bytes, discount_percent: int = 20, recheck: bool = True) -> int:
-        """Check task, terms and profile, stake, and ask for less than the maximum price; returns the price in wei.
+    def bid(self, task_id: bytes, discount_percent: int = 20, promised: int | None = None, recheck: bool = True) -> Bid:
+        """Check task, terms and profile, and bid for the task: a sealed price and training time; the stake is locked.
 
-        ``recheck`` repeats the profile's measurements, each a replay of a segment. Without it the window is trusted, in
-        which nobody has convicted the profile; who hides reruns can't be convicted (docs/spec/profile.md).
+        ``discount_percent`` is what this party wants less than the maximum price, ``promised`` the seconds in which it
+        promises to train, at most the terms' window. ``recheck`` repeats the profile's measurements, each a replay of a
+        segment. Without it the window is trusted, in which nobody has convicted the profile; who hides reruns can't be
+        convicted (docs/spec/profile.md).
 
         Raises:
             ProtocolError: nothing that this party should stake on; the message says why.
             OperationalError: there is no final profile yet, or the node or the store failed.
         """
-        self.task(task_id)
-        state, terms = self.market.task(task_id), self.market.terms(task_id)
+        task, terms = self.task(task_id), self.market.registry.terms(task_id)
         self.policy.require(terms)
         self.policy.require_margin(terms)
-        thresholds = EXACT if terms.is_exact else self._final_thresholds(task_id, terms, recheck)
-        price = (state.fee - terms.verifier_fee) * (100 - discount_percent) // 100
-        self.market.accept(self.wallet, task_id, price, thresholds)
-        return price
+        self.policy.require_answer_window(self.market.demands.window())
+        if not terms.is_exact:
+            self._require_profile(task_id, task, terms, recheck)
+        bid = self._bid(terms, discount_percent, promised)
+        round_id = self.market.auction.last_round(self.market.registry.address, task_id)
+        self.market.auction.bid(self.wallet, round_id, commitment(round_id, bid, self.secret("bid", round_id)))
+        return bid
 
-    def _final_thresholds(self, task_id: bytes, terms: Terms, recheck: bool) -> Three:
-        posted, task = self.profiles.posted(task_id), self.task(task_id)
-        if self.connection.now() <= posted.deadline or self.profiles.disputes(task_id):
-            raise OperationalError(
-                f"the profile can be challenged until second {posted.deadline}, and disputes about it may last longer: "
-                "its thresholds aren't final yet; try again later"
-            )
+    def reveal(self, task_id: bytes, discount_percent: int = 20, promised: int | None = None) -> None:
+        """Reveal the bid, made with the same arguments, once the time for bids is over; an award ends the round.
+
+        Raises:
+            Reverted: the time for revealing is over, or the bid was revealed.
+        """
+        round_id = self.market.auction.last_round(self.market.registry.address, task_id)
+        bid = self._bid(self.market.registry.terms(task_id), discount_percent, promised)
+        salt = self.secret("bid", round_id)
+        self.connection.wait_until(self.market.auction.bid_until(round_id))
+        arguments = (round_id, self.wallet.address, bid.price, bid.seconds, salt)
+        self.market.auction.reveal(self.wallet, *arguments)
+
+    def _bid(self, terms: Terms, discount_percent: int, promised: int | None) -> Bid:
+        seconds = terms.training_window if promised is None else promised
+        price = terms.maximum_price * (100 - discount_percent) // 100 - terms.second_price * seconds
+        return Bid(bytes.fromhex(self.wallet.address[2:]), max(price, 0), seconds)
+
+    def _require_profile(self, task_id: bytes, task: LoadedTask, terms: Terms, recheck: bool) -> None:
+        """Check that the thresholds are final and follow from measurements.
+
+        Raises:
+            ProtocolError: they don't.
+            OperationalError: they aren't final yet, or the node or the store failed.
+        """
+        thresholds = self.thresholds(task_id)
+        posted = self.market.profiles.posted(task_id)
         # Decoding checks that the thresholds follow from witnesses, margin and floor.
         published = profile.load(self.store, posted.digest.hex(), task)
-        if published.thresholds != posted.thresholds:
+        if published.thresholds != thresholds:
             raise ProtocolError(
-                f"the verifier posted other thresholds, {posted.thresholds}, than its profile has, "
-                f"{published.thresholds}: don't stake on them"
+                f"the profiler posted other thresholds, {thresholds}, than its profile has, {published.thresholds}: "
+                "don't stake on them"
             )
         if recheck:
             own = measure_profile(task, CpuExecutor, terms.profiled, terms.rerun_count, terms.margin)
             if own != published or (own.claim.portions, own.claim.root) != (posted.portions, posted.root):
-                raise ProtocolError("the verifier's profile was never measured: the same reruns part in another way")
-        return posted.thresholds
+                raise ProtocolError("the profile was never measured: the same reruns part in another way")
 
     def executor(self, task: LoadedTask) -> StepExecutor:
         """What trains where a profile leaves room for it: stock torch kernels."""
@@ -92,12 +114,12 @@ class Solver(Role):
             if index % progress_every == progress_every - 1 and index < segments:
                 size, log = index + 1, recorder.log
                 consistency = log.consistency(posted) if posted else []
-                self.market.post_progress(self.wallet, task_id, size, log.root(), consistency)
+                self.market.proofs.post(self.wallet, task_id, size, log.root(), consistency)
                 posted = size
             if on_checkpoint is not None:
                 on_checkpoint(index, segments)
 
-        if self.market.terms(task_id).is_exact:
+        if self.market.registry.terms(task_id).is_exact:
             train_canonically(task, record)
         else:
             train(task, self.executor(task), record)
@@ -113,10 +135,10 @@ class Solver(Role):
         """
         proof = learning_proof.load(self.store, digest, self.task(task_id))
         log = CheckpointLog([entry.state_root for entry in proof.checkpoints])
-        posted = self.market.task(task_id).log_size
+        posted = self.market.proofs.proof(task_id).size
         consistency = log.consistency(posted) if posted else []
         arguments = (len(proof.checkpoints), log.root(), consistency, bytes.fromhex(digest), log.inclusion(0))
-        self.market.commit_proof(self.wallet, task_id, *arguments)
+        self.market.proofs.commit(self.wallet, task_id, *arguments)
         return proof
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pol.chain.market import Terms
+from pol.chain.registry import Terms
 from pol.roles.role import Role
 from pol.training import task
 from pol.training.start import GIVEN, Start
-from pol.verification.profile_claim import MARGIN, NO_RERUNS
+from pol.verification.profile_claim import MARGIN
 from pol.verification.profiling import PROFILED, RERUNS, rerun_programs, rerun_programs_root
+from pol.verification.second_look import LOOK_MARGIN, LOOKS
 
 if TYPE_CHECKING:
     # Only an annotation, and it would bring torch.
@@ -44,6 +45,15 @@ class Offer:
     verification_window: int = 24 * 3600
     challenge_window: int = 24 * 3600
     clock: int = 6 * 3600
+    bid_window: int = 3600
+    """For bids, and again for revealing them."""
+    seat_window: int = 3600
+    watch_window: int = 24 * 3600
+    disclosure_window: int = 3600
+    jackpot_factor: int = 1
+    """The jackpot is the maximum price times this."""
+    looks: int = LOOKS
+    look_margin: int = LOOK_MARGIN
 
 
 class Submitter(Role):
@@ -59,7 +69,8 @@ class Submitter(Role):
     ) -> bytes:
         """Publish the task, put it on chain with its fee escrowed; returns the task's id.
 
-        The fee is an upper bound, from the work in the graph; what isn't needed is refunded at settlement.
+        The escrow is an upper bound, from the work in the graph; it is locked from this party's free money in the
+        vault, and what isn't needed is free again at settlement.
         """
         digest, document = task.publish(
             self.store,
@@ -75,27 +86,38 @@ class Submitter(Role):
         verifier_fee = price // offer.verifier_share
         exact = offer.margin == 0
         reruns = 0 if exact else offer.rerun_count
+        looks = 0 if exact else offer.looks
+        programs = rerun_programs(capture.program, reruns, looks)
         terms = Terms(
             program=document.program_hash,
             constants=document.constants_root,
             initial_state=document.initial_state_root,
             document=bytes.fromhex(digest),
-            reruns=NO_RERUNS if exact else rerun_programs_root(rerun_programs(capture.program, reruns)),
+            reruns=rerun_programs_root(programs),
             steps=offer.steps,
             interval=offer.interval,
             draws=offer.draws,
             work_units=work,
+            unit_price=offer.wei_per_work_unit << 32,
+            second_price=0,
             solver_stake=price * offer.stake_factor,
             verifier_stake=price * offer.stake_factor,
             bond=price // offer.bond_divisor,
             verifier_fee=verifier_fee,
+            jackpot=price * offer.jackpot_factor,
             rerun_count=reruns,
             profiled=0 if exact else min(offer.profiled, offer.steps // offer.interval),
             margin=offer.margin,
+            looks=looks,
+            look_margin=offer.look_margin if looks else 0,
             profile_window=0 if exact else offer.profile_window,
+            bid_window=offer.bid_window,
+            seat_window=offer.seat_window,
             training_window=offer.training_window,
             verification_window=offer.verification_window,
+            watch_window=offer.watch_window,
+            disclosure_window=offer.disclosure_window,
             challenge_window=offer.challenge_window,
             clock=offer.clock,
         )
-        return self.market.submit(self.wallet, terms, price + verifier_fee)
+        return self.market.registry.submit(self.wallet, terms)

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 
-from pol.chain.game import StartParams
+from pol.chain.challenges import ChargeKind, ClaimCharge
+from pol.chain.seats import NO_COMMITMENT
+from pol.chain.verdicts import Placed
+from pol.chain.wallet import Reverted
 from pol.commitments.log import CheckpointLog
+from pol.commitments.tensor import state_root
 from pol.dispute.evidence import SegmentTrace
 from pol.dispute.players import Player, ReplayPlayer, SumPlayer
-from pol.dispute.position import Kind
 from pol.dispute.sums import SumEvidence
 from pol.errors import OperationalError, ProtocolError
 from pol.execution.cpu import CpuExecutor
+from pol.graph.step_program import Component, StepProgram
+from pol.incentives.forced_errors import Assignment, commitment
+from pol.incentives.sortition import Draw, Duty
+from pol.roles.availability import demand_missing
 from pol.roles.duel import Duel
+from pol.roles.looks import Looks
 from pol.roles.measurement import Measurement
 from pol.roles.role import Role
 from pol.training.learning_proof import Checkpoint, LearningProof, load_checkpoint
@@ -22,6 +31,7 @@ from pol.verification.distance import INFINITE
 from pol.verification.profile import Profile
 from pol.verification.profiling import profile
 from pol.verification.replay import Executor
+from pol.verification.second_look import SecondLooker
 from pol.verification.verdict import Claim, Outcome, Verdict, verify_segment
 
 NO_REPLAY = b"\xff" * 32
@@ -39,80 +49,117 @@ class Verifier(Role):
     def _measurements(self) -> dict[bytes, Measurement]:
         return {}
 
-    def join(self, task_id: bytes) -> None:
-        """Take the verifier's seat of a task and stake on it.
+    def enrol(self, tickets: int) -> None:
+        """Lock the bond of tickets, by which seats and watches are drawn."""
+        self.market.sortition.enrol(self.wallet, tickets)
+
+    def claim_seat(self, task_id: bytes) -> int:
+        """Claim the empty seat of a task with the best ticket; the stake is locked. Returns the ticket.
 
         Raises:
-            ProtocolError: the task isn't what it says, or its terms break this party's policy.
+            ProtocolError: the task isn't what it says, its terms break this party's policy, this party has no ticket
+                that counts, or somebody has claimed with a better one.
         """
         self.task(task_id)
-        terms = self.market.terms(task_id)
+        terms = self.market.registry.terms(task_id)
         self.policy.require(terms)
-        self.policy.require_game(self.game, terms.clock)
-        self.market.join_as_verifier(self.wallet, task_id)
+        self.policy.require_game(self.market.game, terms.clock)
+        self.policy.require_answer_window(self.market.demands.window())
+        seating = self.market.seats.seating(task_id)
+        if not seating.until:
+            self.beacon.bring(self.wallet, seating.round, self.rounds)
+            self.market.seats.open_claims(self.wallet, task_id)
+            seating = self.market.seats.seating(task_id)
+        tickets = self.market.sortition.tickets(self.wallet.address, seating.fixed_at)
+        if not tickets:
+            raise ProtocolError("this party had no ticket when the seat was opened: enrol, and claim a later one")
+        draw = Draw(Duty.SEAT, task_id, seating.number, seating.fixed_at, seating.seed)
+        account = bytes.fromhex(self.wallet.address[2:])
+        ticket = min(range(tickets), key=lambda number: draw.rank(account, number))
+        hidden = commitment(account, task_id, self._secret(task_id)) if seating.verifies else NO_COMMITMENT
+        self.market.seats.claim(self.wallet, task_id, ticket, hidden)
+        return ticket
+
+    def take_seat(self, task_id: bytes) -> bool:
+        """Wait until claims are over and have the seat decided; whether it is this party's."""
+        seating = self.market.seats.seating(task_id)
+        if not seating.is_held:
+            self.connection.wait_until(seating.until)
+            self.market.seats.decide(self.wallet, task_id)
+        return self.market.registry.task(task_id).holder == self.wallet.address
+
+    def _secret(self, task_id: bytes) -> bytes:
+        number = self.market.seats.seating(task_id).number
+        return self.secret("seat", task_id, number.to_bytes(4, "big"))
 
     def profile(self, task_id: bytes) -> Profile:
         """Measure how far honest executions part, publish the profile and post what it claims.
 
-        Anybody may challenge it until its window is over (`profile_defences`), and nobody accepts the task before.
+        Anybody may challenge it until its window is over (`profile_defences`), and nobody bids for the task before.
 
         Raises:
             ProtocolError: the training is exact, so there is nothing to measure.
             UnsupportedError: no threshold can tell honest work from cheating here; leave the seat.
         """
-        if self.market.terms(task_id).is_exact:
-            raise ProtocolError("the training of this task is exact: it needs no profile, solvers accept it at once")
+        if self.market.registry.terms(task_id).is_exact:
+            raise ProtocolError("the training of this task is exact: it needs no profile, solvers bid for it at once")
         result = self.measure(task_id)
         self.store.put(result.encode())
-        self.profiles.post(self.wallet, task_id, result.claim, result.digest)
+        self.market.profiles.post(self.wallet, task_id, result.claim, result.digest)
         return result
 
     def measure(self, task_id: bytes) -> Profile:
         """What the terms ask a profile to measure."""
-        terms = self.market.terms(task_id)
+        terms = self.market.registry.terms(task_id)
         return profile(self.task(task_id), CpuExecutor, terms.profiled, terms.rerun_count, terms.margin)
 
     def profile_defences(self, task_id: bytes) -> list[Duel]:
         """The defences in all disputes that the posted profile waits for; ask again after every round of moves."""
         measured, duels = self.measurement(task_id), []
-        for number in self.profiles.disputes(task_id):
-            charge = self.profiles.charge(number)
-            duel = (self.profile_game, self.wallet, measured.program(charge), number, measured.player(charge))
-            duels.append(Duel(*duel))
+        for number in self.market.profiles.disputes(task_id):
+            charge = self.market.profiles.charge(number)
+            duel = (self.market.profile_game, self.wallet, measured.program(charge), number, measured.player(charge))
+            duels.append(Duel(*duel, self.market.profiles))
         return duels
 
     def measurement(self, task_id: bytes) -> Measurement:
         """This verifier's executions behind its profile: however many challenge it, each is made once."""
         if task_id not in self._measurements:
-            task, reruns = self.task(task_id), self.market.terms(task_id).rerun_count
+            task, reruns = self.task(task_id), self.market.registry.terms(task_id).rerun_count
             self._measurements[task_id] = Measurement(task, reruns)
         return self._measurements[task_id]
 
     def verify(self, task_id: bytes) -> list[Verdict]:
-        """Replay the drawn segments and post the verdict.
+        """Replay the drawn segments and post the verdict; what can't be had or read is demanded on chain.
 
         Raises:
             ProtocolError: the evidence for a segment is bad, and nothing that could be defended can be said about it.
             OperationalError: a segment couldn't be looked at; nothing is posted, and it can be tried again.
         """
-        verdicts = self.replay(task_id)
-        self.post(task_id, verdicts)
+        try:
+            verdicts = self.replay(task_id)
+            self.post(task_id, verdicts)
+        except (OperationalError, ProtocolError) as error:
+            if not isinstance(error, Reverted):
+                demand_missing(self, task_id)
+            raise
         return verdicts
 
     def replay(self, task_id: bytes) -> list[Verdict]:
-        """Let the beacon draw if it hasn't, and replay the drawn segments."""
-        task, proof = self.task(task_id), self.proof(task_id)
-        state = self.market.task(task_id)
-        if not any(state.seed):
-            self.beacon.bring(self.wallet, state.round, self.rounds)
-            self.market.draw(self.wallet, task_id)
+        """Replay the drawn segments, and look again at what the thresholds reject."""
+        task, proof, terms = self.task(task_id), self.proof(task_id), self.market.registry.terms(task_id)
+        self.bring(self.market.proofs.proof(task_id).round)
+        thresholds = self.thresholds(task_id)
+        again = SecondLooker(task, CpuExecutor, thresholds, terms.looks, terms.look_margin) if terms.looks else None
         return [
-            verify_segment(self.store, task, proof, self.executor(task, proof, segment), segment, state.thresholds)
-            for segment in self.market.drawn_segments(task_id)
+            verify_segment(
+                self.store, task, proof, self.executor(task, proof, segment), segment, thresholds, again=again
+            )
+            for segment in self.market.proofs.drawn_segments(task_id)
         ]
 
     def post(self, task_id: bytes, verdicts: Sequence[Verdict]) -> None:
-        """Answer on chain for every drawn segment.
+        """Answer on chain for every drawn segment, with the error that the duty asks for if it does.
 
         Raises:
             ProtocolError: the evidence for a segment is bad, and nothing that could be defended can be said about it.
@@ -122,7 +169,65 @@ class Verifier(Role):
         log = CheckpointLog([entry.state_root for entry in checkpoints])
         claims = [self._claim(task_id, verdict, checkpoints) for verdict in verdicts]
         paths = [(log.inclusion(claim.segment), log.inclusion(claim.segment + 1)) for claim in claims]
-        self.market.post_verdict(self.wallet, task_id, claims, paths)
+        looks = [verdict.look for verdict in verdicts if verdict.look is not None]
+        duty, salt = self.duty(task_id), self._salt(task_id)
+        sealed = self.secret("nothing", task_id, salt)
+        if duty.is_forced(self.rate):
+            index = duty.index(len(claims))
+            sealed = duty.sealed(salt, claims[index])
+            claims[index] = duty.plant(claims[index])
+        self.market.verdicts.post(self.wallet, task_id, claims, paths, looks, sealed)
+
+    def duty(self, task_id: bytes) -> Assignment:
+        """What this verifier's secret says about its verdict, once the beacon has given the round.
+
+        Raises:
+            ProtocolError: this party holds no seat of the task.
+            OperationalError: the round isn't to be had.
+        """
+        seating = self.market.seats.seating(task_id)
+        if not seating.is_held or seating.holder != self.wallet.address:
+            raise ProtocolError("this party holds no seat of the task, so it has no duty: claim one that is empty")
+        if self.market.seats.duty_seed(task_id) is None:
+            self.bring(seating.duty_round)
+        seed = self.market.seats.duty_seed(task_id)
+        if seed is None:
+            raise OperationalError(f"round {seating.duty_round} of the beacon isn't on chain yet; try again later")
+        return Assignment(seed, task_id, seating.number, self._secret(task_id))
+
+    @cached_property
+    def rate(self) -> int:
+        """How often verdicts are wrong on purpose, times 2^32."""
+        return int(self.market.verdicts.read("rate"))
+
+    def open_watch(self, task_id: bytes) -> None:
+        """Have the watchers drawn, once the beacon has given their round."""
+        self.beacon.bring(self.wallet, self.market.verdicts.verdict(task_id).watch_round, self.rounds)
+        self.market.verdicts.open_watch(self.wallet, task_id)
+
+    def disclose(self, task_id: bytes) -> bool:
+        """Show whether the verdict had to err, once the watch is over, and the true claim if it had; whether it had.
+
+        Raises:
+            Reverted: the watch isn't over, or the time for this is.
+            OperationalError: the claims as posted can't be read from the chain, or the segment can't be replayed again.
+        """
+        duty, draws = self.duty(task_id), self.market.registry.terms(task_id).draws
+        if not duty.is_forced(self.rate):
+            self.market.verdicts.disclose(self.wallet, task_id, duty.secret)
+            return False
+        index = duty.index(draws)
+        posted = self.market.verdicts.placed(task_id, duty.seating, index, as_posted=True)
+        task, segment, root = self.task(task_id), posted.claim.segment, NO_REPLAY
+        if any(posted.claim.start) and any(posted.claim.end):
+            trace = self._executed(task_id, segment)
+            root = state_root(task.slot_types, trace.state((segment + 1) * task.document.interval))
+        truth = Placed(replace(posted.claim, replay=root), posted.look, posted.entries)
+        self.market.verdicts.disclose_planted(self.wallet, task_id, duty.secret, self._salt(task_id), truth)
+        return True
+
+    def _salt(self, task_id: bytes) -> bytes:
+        return self.secret("salt", task_id, self.market.seats.seating(task_id).number.to_bytes(4, "big"))
 
     def _claim(self, task_id: bytes, verdict: Verdict, checkpoints: Sequence[Checkpoint]) -> Claim:
         if verdict.claim is not None:
@@ -133,10 +238,9 @@ class Verifier(Role):
         if verdict.outcome is not Outcome.REJECTED:
             raise OperationalError(f"segment {verdict.segment} can't be replayed: {verdict.detail}")
         raise ProtocolError(
-            f"segment {verdict.segment} has bad evidence: {verdict.detail}. The contract has no availability challenge "
-            "yet, so no claim about this segment can be defended, and nobody can leave the seat after the draw. Post "
-            "nothing; unless the solver publishes what it committed to, the stake is lost by default after second "
-            f"{self.market.task(task_id).deadline}"
+            f"segment {verdict.segment} has bad evidence: {verdict.detail}; no claim about it can be defended, so "
+            "post nothing, and have the solver show what it committed to (roles.availability.demand_missing, before "
+            f"second {self.market.registry.task(task_id).deadline}): if it can't, it loses its stake, and you leave"
         )
 
     def executor(self, task: LoadedTask, proof: LearningProof, segment: int) -> Executor:
@@ -152,7 +256,7 @@ class Verifier(Role):
 
     def defences(self, task_id: bytes) -> list[Duel]:
         """The defences in all disputes that the current verdict waits for; ask again after every round of moves."""
-        return [self.defend(task_id, number) for number in self.market.disputes(task_id)]
+        return [self.defend(task_id, number) for number in self.market.challenges.disputes(task_id)]
 
     def defend(self, task_id: bytes, dispute: int | None = None) -> Duel:
         """The defence of one of this verifier's claims, rebuilt from chain and store.
@@ -163,24 +267,32 @@ class Verifier(Role):
             OperationalError: nobody disputes the task now.
         """
         if dispute is None:
-            disputes = self.market.disputes(task_id)
+            disputes = self.market.challenges.disputes(task_id)
             if not disputes:
                 raise OperationalError("nobody disputes this task now; there is nothing to defend")
             dispute = disputes[0]
-        task = self.task(task_id)
-        player = self._player(task_id, task, self.game.params(dispute))
-        return Duel(self.game, self.wallet, task.program, dispute, player)
+        program, player = self._side(task_id, self.market.challenges.charge(dispute), dispute)
+        return Duel(self.market.game, self.wallet, program, dispute, player, self.market.challenges)
 
-    def _player(self, task_id: bytes, task: LoadedTask, params: StartParams) -> Player:
-        proof = self.proof(task_id)
-        if params.kind is Kind.REPLAY:
-            return ReplayPlayer(self._executed(task_id, params.first_step // task.document.interval))
-        claims = self.market.claims(task_id, self.market.task(task_id).verdicts)
-        claim = next(c for c in claims if c.replay == params.x and params.y in (c.start, c.end))
-        other = claim.end if params.kind is Kind.DISTANCE else claim.start
-        entry = next(c for c in proof.checkpoints[claim.segment :] if c.state_root == other)
-        end = self._executed(task_id, claim.segment).state((claim.segment + 1) * task.document.interval)
-        return SumPlayer(SumEvidence(task.program, params.component, end, load_checkpoint(self.store, task, entry)))
+    def _side(self, task_id: bytes, charge: ClaimCharge, dispute: int) -> tuple[StepProgram, Player]:
+        """What is disputed, by this verifier's own executions."""
+        task, seating = self.task(task_id), self.market.registry.task(task_id).seating
+        claim = self.market.verdicts.claims(task_id, seating)[charge.index]
+        trace, params = self._executed(task_id, claim.segment), self.market.game.params(dispute)
+        if charge.kind is ChargeKind.REPLAY:
+            return task.program, ReplayPlayer(trace)
+        looks = Looks(task, self.market.registry.terms(task_id))
+        if charge.kind is ChargeKind.LOOK_RERUN:
+            index = looks.index(params.program)
+            return looks.program(index), looks.player(trace, replace(charge, rerun=index))
+        if charge.kind is ChargeKind.LOOK_DISTANCE:
+            reruns = self.market.verdicts.looks(task_id, seating)[charge.index].reruns
+            index = [rerun.end for rerun in reruns].index(params.y)
+            return task.program, looks.player(trace, replace(charge, rerun=index))
+        checkpoints = self.proof(task_id).checkpoints
+        entry = checkpoints[claim.segment + (charge.kind is ChargeKind.DISTANCE)]
+        states = trace.state((claim.segment + 1) * task.document.interval), load_checkpoint(self.store, task, entry)
+        return task.program, SumPlayer(SumEvidence(task.program, Component(charge.component), *states))
 
     def _executed(self, task_id: bytes, segment: int) -> SegmentTrace:
         """However many challenge a segment, it is executed once."""

@@ -1,5 +1,6 @@
 """A task of the digits whose segment is drawn by a published round of drand: the verifier fetches and submits it."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -7,15 +8,15 @@ import pytest
 from anvil_node import anvil_node
 from drand_rounds import ROUNDS
 from relay import relay
-from town import Town, until_proof
+from town import INTERVAL, OFFER, STEPS, Town, until_proof
 from web3.types import RPCEndpoint, TxReceipt
 
 from pol.chain.beacon import DRAND_DELAY, BeaconKind
 from pol.chain.connection import Connection
-from pol.chain.market import TaskMarket
+from pol.chain.proofs import ProofRegistry
 from pol.chain.relays import Relays
 from pol.errors import OperationalError
-from pol.training import digits
+from pol.roles.verifier import Verifier
 from pol.verification.beacon import QUICKNET
 from pol.verification.sampling import draw
 from pol.verification.verdict import Outcome
@@ -26,23 +27,27 @@ COMMITTED = QUICKNET.time_of(PUBLISHED.number) - DRAND_DELAY - 1
 
 @pytest.mark.slow
 def test_a_verifier_brings_the_round_of_the_commitment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    commit = TaskMarket.commit_proof
+    commit = ProofRegistry.commit
 
-    def punctual(market: TaskMarket, *arguments: Any) -> TxReceipt:
+    def punctual(proofs: ProofRegistry, *arguments: Any) -> TxReceipt:
         """The solver commits in the second that the round is bound to; the chain's clock is the only thing arranged."""
-        market.connection.web3.provider.make_request(RPCEndpoint("evm_setNextBlockTimestamp"), [COMMITTED])
-        return commit(market, *arguments)
+        proofs.connection.web3.provider.make_request(RPCEndpoint("evm_setNextBlockTimestamp"), [COMMITTED])
+        return commit(proofs, *arguments)
 
-    monkeypatch.setattr(TaskMarket, "commit_proof", punctual)
+    monkeypatch.setattr(ProofRegistry, "commit", punctual)
     with anvil_node("--timestamp", str(COMMITTED - 6 * 3600)) as url, relay() as relay_url:
         town = Town(tmp_path, connection=Connection.to(url), beacon_kind=BeaconKind.DRAND)
-        task_id, _, verifier, _ = until_proof(town)
-        assert verifier.market.task(task_id).round == PUBLISHED.number
-        with pytest.raises(OperationalError, match="isn't on chain yet: name relays"):
-            verifier.replay(task_id)
+        verifier = town.join(Verifier, "v")
+        task_id = until_proof(town, replace(OFFER, margin=0))
+        proofs, seats = verifier.market.proofs, verifier.market.seats
+        # One commitment, one round: it draws the segments, and who verifies them.
+        assert proofs.proof(task_id).round == seats.seating(task_id).round == PUBLISHED.number
+        for verb in (verifier.claim_seat, verifier.replay):
+            with pytest.raises(OperationalError, match="isn't on chain yet: name relays"):
+                verb(task_id)
         verifier.rounds = Relays([relay_url]).round
-        verdicts = verifier.verify(task_id)
-        assert verifier.market.task(task_id).seed == PUBLISHED.seed
-        drawn = draw(PUBLISHED.seed, digits.STEPS // digits.INTERVAL, 1)
-        assert [found.segment for found in verdicts] == drawn
+        verdicts = verifier.replay(task_id)
+        assert [found.segment for found in verdicts] == draw(PUBLISHED.seed, STEPS // INTERVAL, 1)
         assert [found.outcome for found in verdicts] == [Outcome.ACCEPTED]
+        verifier.claim_seat(task_id)
+        assert seats.seating(task_id).seed == PUBLISHED.seed

@@ -8,33 +8,30 @@ from random import Random
 
 import pytest
 from anvil_node import anvil_node
-from town import Town
+from arranged import unchanged
+from town import OFFER, SELDOM, Town, awarded, conclude, gain, seated, settle, submitted, verified
 
 from pol.chain.connection import Connection
-from pol.chain.market import Status, TaskOutcome
+from pol.chain.registry import Status, TaskOutcome
 from pol.chain.wallet import Reverted
 from pol.dispute.evidence import SegmentTrace
 from pol.dispute.hostile import LyingSums, LyingTrace, draw_lie
 from pol.dispute.position import Side
 from pol.dispute.sums import SumEvidence
 from pol.errors import OperationalError, ProtocolError
-from pol.graph.capture import Capture, capture
 from pol.graph.step_program import Component
 from pol.incentives.payouts import bond_after
 from pol.roles.duel import Duel
 from pol.roles.measurement import Measurement
 from pol.roles.solver import Solver
-from pol.roles.submitter import Offer, Submitter
 from pol.roles.verifier import Verifier
 from pol.roles.whistleblower import Whistleblower
-from pol.training import digits
 from pol.training.task import LoadedTask
 from pol.verification.profile import Profile
 from pol.verification.profile_challenge import Charge, ChargeKind
 from pol.verification.profile_claim import ProfileClaim
 
-STEPS, INTERVAL, RERUNS = 6, 3, 2
-OFFER = Offer(STEPS, INTERVAL, draws=1, rerun_count=RERUNS, profiled=2)
+RERUNS = OFFER.rerun_count
 CHARGES = [
     Charge(ChargeKind.PORTION, 1),
     Charge(ChargeKind.RERUN, 3),
@@ -130,28 +127,31 @@ def end_of(trace: SegmentTrace) -> bytes:
 
 
 @pytest.fixture(scope="module")
-def captured() -> Capture:
-    model = digits.DigitClassifier(4)
-    return capture(model, digits.loss_function, digits.build_optimizer(model), digits.dataset(), digits.order(1, STEPS))
-
-
-@pytest.fixture(scope="module")
-def town(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
     with anvil_node() as url:
-        yield Town(tmp_path_factory.mktemp("store"), connection=Connection.to(url))
+        yield Town(tmp_path_factory.mktemp("store"), connection=Connection.to(url), market_rules=SELDOM)
 
 
 @pytest.fixture
-def task_id(town: Town, captured: Capture) -> bytes:
-    return town.join(Submitter, "s").submit(captured, OFFER)
+def town(node: Town) -> Iterator[Town]:
+    with unchanged(node.connection):
+        yield node
 
 
-def lying(town: Town, task_id: bytes, charge: Charge) -> Liar:
-    liar = town.join(Liar, f"liar {charge.kind}")
+def sitting(town: Town, name: str) -> tuple[Liar, bytes]:
+    """Who is going to profile a new task."""
+    liar = town.join(Liar, name)
+    task_id, _ = submitted(town)
+    seated(liar, task_id)
+    return liar, task_id
+
+
+def lying(town: Town, charge: Charge) -> tuple[Liar, bytes]:
+    """A false profile of a new task."""
+    liar, task_id = sitting(town, "liar")
     liar.charge = charge
-    liar.join(task_id)
     liar.profile(task_id)
-    return liar
+    return liar, task_id
 
 
 def play(sides: tuple[Duel, Duel]) -> int:
@@ -164,42 +164,45 @@ def play(sides: tuple[Duel, Duel]) -> int:
 
 
 @pytest.mark.parametrize("charge", CHARGES, ids=lambda charge: charge.kind.name.lower())
-def test_whatever_is_false_is_convicted_in_a_dispute(town: Town, task_id: bytes, charge: Charge) -> None:
-    liar, whistleblower = lying(town, task_id, charge), town.join(Whistleblower, f"w {charge.kind}")
-    market, profiles, terms = liar.market, liar.profiles, liar.market.terms(task_id)
+def test_whatever_is_false_is_convicted_in_a_dispute(town: Town, charge: Charge) -> None:
+    whistleblower = town.join(Whistleblower, "w")
+    liar, task_id = lying(town, charge)
+    market, terms = liar.market, liar.market.registry.terms(task_id)
     assert whistleblower.check_profile(task_id)[0] == charge
     dispute = whistleblower.challenge_profile(task_id, charge)
-    assert profiles.charge(dispute) == charge
+    assert market.profiles.charge(dispute) == charge
     with pytest.raises(Reverted, match="Contestable"):
-        market.leave_as_verifier(liar.wallet, task_id)
+        market.profiles.conclude(liar.wallet, task_id)
+    with unchanged(town.connection):
+        town.connection.wait_until(market.profiles.standing(task_id).deadline)
+        with pytest.raises(Reverted, match="DisputesOpen"):
+            market.profiles.conclude(liar.wallet, task_id)
     (defence,) = liar.profile_defences(task_id)
     moves = play((defence, whistleblower.attack_profile(task_id, charge, dispute)))
     assert moves > 1
-    assert liar.profile_game.winner(dispute) is Side.CHALLENGER
-    assert not profiles.standing(task_id).is_posted
-    state = market.task(task_id)
-    assert (state.status, int(state.verifier, 16)) == (Status.OPEN, 0)
-    assert profiles.credit(whistleblower.wallet.address) == terms.bond
-    assert market.credit(whistleblower.wallet.address) == terms.verifier_stake // 2
-    assert market.credit(liar.wallet.address) == 0
+    assert market.profile_game.winner(dispute) is Side.CHALLENGER
+    assert not market.profiles.standing(task_id).is_posted
+    state = market.registry.task(task_id)
+    assert (state.status, state.is_seated) == (Status.PROFILING, False)
+    assert gain(whistleblower, tickets=1) == terms.verifier_stake // 2
+    assert gain(liar, tickets=1) == -terms.verifier_stake
 
 
-def test_a_false_profile_falls_and_the_task_goes_its_way(town: Town, task_id: bytes) -> None:
+def test_a_false_profile_falls_and_the_task_goes_its_way(town: Town) -> None:
     """Understated thresholds need no dispute; the next profile stands against two who are wrong; everybody is paid."""
-    charge = Charge(ChargeKind.UNDERSTATED, 0, Component.PARAMETER)
-    liar, whistleblower = lying(town, task_id, charge), town.join(Whistleblower, "w")
+    verifier, solver, whistleblower = town.join(Verifier, "v"), town.join(Solver, "t"), town.join(Whistleblower, "w")
+    liar, task_id = lying(town, Charge(ChargeKind.UNDERSTATED, 0, Component.PARAMETER))
+    market, terms = liar.market, liar.market.registry.terms(task_id)
     found = whistleblower.check_profile(task_id)
     assert {charge.kind for charge in found} == {ChargeKind.UNDERSTATED}
     with pytest.raises(ProtocolError, match="is no dispute"):
         whistleblower.challenge_profile(task_id, found[0])
     whistleblower.convict_profile(task_id, found[0])
-    terms = liar.market.terms(task_id)
-    assert liar.market.credit(whistleblower.wallet.address) == terms.verifier_stake // 2
+    assert gain(whistleblower, tickets=1) == terms.verifier_stake // 2
     with pytest.raises(OperationalError, match="no profile"):
         whistleblower.check_profile(task_id)
 
-    verifier, solver = town.join(Verifier, "v"), town.join(Solver, "t")
-    verifier.join(task_id)
+    seated(verifier, task_id)
     verifier.profile(task_id)
     assert whistleblower.check_profile(task_id) == []
     duels = []
@@ -209,55 +212,49 @@ def test_a_false_profile_falls_and_the_task_goes_its_way(town: Town, task_id: by
         duels.append(seer.attack_profile(task_id, charge, seer.challenge_profile(task_id, charge)))
     for defence, attack in zip(verifier.profile_defences(task_id), duels, strict=True):
         play((defence, attack))
-        assert verifier.profile_game.winner(attack.dispute) is Side.ASSERTER
-    bonds = [bond_after(terms.bond, terms.verifier_stake, earlier) for earlier in range(2)]
-    assert verifier.profiles.credit(verifier.wallet.address) == sum(bond // 2 for bond in bonds)
+        assert market.profile_game.winner(attack.dispute) is Side.ASSERTER
+    bonds = sum(bond_after(terms.bond, terms.verifier_stake, earlier) // 2 for earlier in range(2))
+    assert gain(verifier, tickets=1) == bonds - terms.verifier_stake
 
-    with pytest.raises(OperationalError, match="aren't final yet"):
-        solver.accept(task_id)
-    town.connection.wait_until(verifier.profiles.standing(task_id).deadline)
-    solver.accept(task_id)
+    with pytest.raises(OperationalError, match="no final profile"):
+        solver.bid(task_id)
+    conclude(verifier, task_id)
+    awarded(solver, task_id)
     solver.train(task_id)
-    verifier.verify(task_id)
-    town.connection.wait_until(verifier.market.task(task_id).deadline)
-    verifier.market.settle(verifier.wallet, task_id)
-    assert verifier.market.task(task_id).outcome is TaskOutcome.ACCEPTED
-    before = verifier.wallet.balance() + verifier.wallet.gas_paid
-    verifier.withdraw()
-    earned = terms.verifier_fee + terms.verifier_stake + sum(bond // 2 for bond in bonds)
-    assert verifier.wallet.balance() + verifier.wallet.gas_paid == before + earned
+    verified(verifier, task_id)
+    settle(verifier, task_id)
+    assert market.registry.task(task_id).outcome is TaskOutcome.ACCEPTED
+    assert gain(verifier, tickets=1) == 2 * terms.verifier_fee + bonds
 
 
-def test_what_is_on_chain_convicts_without_the_document(town: Town, task_id: bytes) -> None:
+def test_what_is_on_chain_convicts_without_the_document(town: Town) -> None:
     """Who posts a digest of nothing: thresholds that are too high rest on witnesses that the chain has shown."""
-    liar, whistleblower = town.join(Liar, "hiding"), town.join(Whistleblower, "w")
-    liar.join(task_id)
+    whistleblower = town.join(Whistleblower, "w")
+    liar, task_id = sitting(town, "hiding")
+    profiles = liar.market.profiles
     # A lie about the greatest distance: about any other one, the witness would be understated as well.
     witness = Verifier.measure(liar, task_id).claim.witnesses[0]
     liar.charge = Charge(ChargeKind.DISTANCE, witness, Component.PARAMETER)
     false = liar.measure(task_id).claim
     assert false.witnesses[0] == witness
-    liar.profiles.post(liar.wallet, task_id, false, b"\x05" * 32)
+    profiles.post(liar.wallet, task_id, false, b"\x05" * 32)
     assert whistleblower.check_profile(task_id) == [liar.charge]
     dispute = whistleblower.challenge_profile(task_id, liar.charge)
     (defence,) = liar.profile_defences(task_id)
     play((defence, whistleblower.attack_profile(task_id, liar.charge, dispute)))
-    assert not liar.profiles.standing(task_id).is_posted
+    assert not profiles.standing(task_id).is_posted
 
 
-def test_who_is_right_too_late_gets_its_bond_back(town: Town, task_id: bytes) -> None:
-    liar = lying(town, task_id, CHARGES[3])
+def test_who_is_right_too_late_gets_its_bond_back(town: Town) -> None:
+    liar, task_id = lying(town, CHARGES[3])
+    market, terms = liar.market, liar.market.registry.terms(task_id)
     first, second = town.join(Whistleblower, "x"), town.join(Whistleblower, "y")
     for whistleblower in (first, second):
         whistleblower.challenge_profile(task_id, CHARGES[3])
-    assert (first.reclaim_profile(task_id), len(liar.profiles.disputes(task_id))) == ([], 2)
-    play(
-        (
-            liar.profile_defences(task_id)[0],
-            first.attack_profile(task_id, CHARGES[3], liar.profiles.disputes(task_id)[0]),
-        )
-    )
-    terms, profiles = liar.market.terms(task_id), liar.profiles
+    dispute, _ = market.profiles.disputes(task_id)
+    assert first.reclaim_profile(task_id) == []
+    assert gain(second, tickets=1) == -bond_after(terms.bond, terms.verifier_stake, 1)
+    play((liar.profile_defences(task_id)[0], first.attack_profile(task_id, CHARGES[3], dispute)))
     assert len(second.reclaim_profile(task_id)) == 1
     assert second.reclaim_profile(task_id) == []
-    assert profiles.credit(second.wallet.address) == bond_after(terms.bond, terms.verifier_stake, 1)
+    assert gain(second, tickets=1) == 0

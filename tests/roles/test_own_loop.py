@@ -2,9 +2,11 @@
 
 from pathlib import Path
 
-from town import Town, profiled
+from anvil_node import anvil_node
+from town import Town, awarded, gain, profiled, settle, verified
 
-from pol.chain.market import TaskOutcome
+from pol.chain.connection import Connection
+from pol.chain.registry import TaskOutcome
 from pol.graph.capture import capture, capture_initialisation
 from pol.roles.solver import Solver
 from pol.roles.submitter import Offer, Submitter
@@ -21,7 +23,11 @@ def build() -> digits.DigitClassifier:
 
 
 def test_the_market_pays_for_a_loop_of_ones_own(tmp_path: Path) -> None:
-    town = Town(tmp_path)
+    with anvil_node() as url:
+        pays_for_a_loop_of_ones_own(Town(tmp_path, connection=Connection.to(url)))
+
+
+def pays_for_a_loop_of_ones_own(town: Town) -> None:
     submitter, verifier, solver = town.join(Submitter, "s"), town.join(Verifier, "v"), town.join(Solver, "t")
     with TaskRandomness(SEED).initialisation():
         model = build()
@@ -30,10 +36,9 @@ def test_the_market_pays_for_a_loop_of_ones_own(tmp_path: Path) -> None:
     start = Start(
         initialisation=initialisation.publish(submitter.store, capture_initialisation(build, SEED, step)),
     )
-    task_id = submitter.submit(step, Offer(STEPS, INTERVAL, draws=2, rerun_count=2, profiled=1), start=start)
-    verifier.join(task_id)
+    task_id = submitter.submit(step, Offer(STEPS, INTERVAL, draws=2, rerun_count=2, profiled=1, looks=0), start=start)
     profiled(verifier, task_id)
-    solver.accept(task_id)
+    awarded(solver, task_id)
 
     own = build()
     optimizer = digits.build_optimizer(own)
@@ -48,8 +53,8 @@ def test_the_market_pays_for_a_loop_of_ones_own(tmp_path: Path) -> None:
     solver.commit(task_id, recorder.learning_proof()[0])
 
     assert [level.kind for level in verifier.task(task_id).lineage] == ["initialisation"]
-    verifier.verify(task_id)
-    town.connection.wait_until(submitter.market.task(task_id).deadline)
-    submitter.market.settle(submitter.wallet, task_id)
-    assert submitter.market.task(task_id).outcome is TaskOutcome.ACCEPTED
-    assert submitter.market.credit(solver.wallet.address) > submitter.market.terms(task_id).solver_stake
+    verified(verifier, task_id)
+    settle(submitter, task_id)
+    state = submitter.market.registry.task(task_id)
+    assert state.outcome is TaskOutcome.ACCEPTED
+    assert gain(solver) == state.price

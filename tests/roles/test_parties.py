@@ -1,128 +1,49 @@
-"""Parties on an embedded chain, with the digits: lies about distances, defaults, tasks that aren't what they seem."""
+"""Parties on a real node, with the digits: lies about distances, defaults, tasks that aren't what they seem."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from town import OFFER, Town, profiled, until_proof
+from anvil_node import anvil_node
+from arranged import unchanged
+from town import OFFER, SELDOM, Town, awarded, gain, profiled, seated, settle, stated, submitted, until_proof, verified
 
-from pol.chain.market import Status, TaskOutcome
+from pol.chain.challenges import ChargeKind
+from pol.chain.connection import Connection
+from pol.chain.registry import Status, TaskOutcome
 from pol.chain.wallet import Reverted
-from pol.commitments.keccak import keccak256
 from pol.dispute.hostile import LyingSums
 from pol.dispute.players import SumPlayer
-from pol.dispute.position import Kind, Side
+from pol.dispute.position import Side
 from pol.errors import OperationalError, ProtocolError
 from pol.incentives.payouts import bond_after
 from pol.roles.solver import Solver
 from pol.roles.submitter import Submitter
 from pol.roles.verifier import Verifier
 from pol.roles.whistleblower import Finding, Whistleblower
-from pol.training import digits
+from pol.verification.verdict import Claim, Verdict
+
+TREASURY_OF_PRICE = 50
+"""Basis points that the treasury gets beside the price (contracts/market/Split.sol)."""
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
+    with anvil_node() as url:
+        yield Town(tmp_path_factory.mktemp("store"), connection=Connection.to(url), market_rules=SELDOM)
+
+
+@pytest.fixture(scope="module")
+def proven(node: Town) -> bytes:
+    """A task whose solver has committed its proof."""
+    return until_proof(node)
 
 
 @pytest.fixture
-def town(tmp_path: Path) -> Town:
-    return Town(tmp_path)
-
-
-@pytest.mark.parametrize("fights", [True, False])
-@pytest.mark.parametrize("kind", [Kind.DISTANCE, Kind.REFERENCE])
-def test_a_verifier_that_lies_about_a_distance_is_slashed(town: Town, kind: Kind, fights: bool) -> None:
-    """A right replay and a wrong sum: the game goes down to a leaf, or the liar sees that it is wrong and gives up."""
-    task_id, _, verifier, _ = until_proof(town)
-    (verdict,) = verifier.replay(task_id)
-    claim = verdict.claim
-    assert claim is not None
-    field = "distances" if kind is Kind.DISTANCE else "references"
-    honest = getattr(claim, field)
-    lie = replace(claim, **{field: (honest[0], honest[1], honest[2] + 1)})
-    verifier.post(task_id, [replace(verdict, claim=lie)])
-    whistleblower = town.join(Whistleblower, "w")
-    (finding,) = whistleblower.check(task_id)
-    assert (finding.kind, finding.component) == (kind, 3)
-    dispute = whistleblower.challenge(task_id, finding)
-    defence, attack = verifier.defend(task_id), whistleblower.attack(task_id, finding, dispute)
-    if fights:
-        assert isinstance(defence.player, SumPlayer)
-        sums = defence.player.sums
-        slot = next(i for i, s in enumerate(sums.program.slots) if s.component == 3)
-        defence = replace(defence, player=SumPlayer(LyingSums(sums, slot, 0, 1)))
-    made = []
-    while whistleblower.game.winner(dispute) is Side.NONE:
-        made.append(defence.advance() or attack.advance())
-    assert whistleblower.game.winner(dispute) is Side.CHALLENGER
-    assert (len(made) > 1) == fights
-    state = whistleblower.market.task(task_id)
-    assert state.status is Status.DRAWN
-    assert int(state.verifier, 16) == 0
-
-
-@pytest.mark.parametrize("kind", [Kind.DISTANCE, Kind.REFERENCE])
-def test_an_honest_distance_is_defended_from_chain_and_store_alone(town: Town, kind: Kind) -> None:
-    """The defending process is a new one: it has the key, the chain and the store."""
-    task_id, _, verifier, _ = until_proof(town)
-    verifier.verify(task_id)
-    with pytest.raises(OperationalError, match="nobody disputes"):
-        verifier.defend(task_id)
-    whistleblower = town.join(Seer, "w")
-    assert Whistleblower.check(whistleblower, task_id) == []
-    finding = Finding(0, whistleblower.market.claims(task_id, 1)[0], kind, 1)
-    dispute = whistleblower.challenge(task_id, finding)
-    again = Verifier(town.connection, town.deployment, keccak256(b"v"), town.store_url)
-    defence, attack = again.defend(task_id), whistleblower.attack(task_id, finding, dispute)
-    while whistleblower.game.winner(dispute) is Side.NONE:
-        defence.advance() or attack.advance()
-    assert whistleblower.game.winner(dispute) is Side.ASSERTER
-
-
-def test_an_honest_verifier_defends_several_disputes_at_once(town: Town) -> None:
-    task_id, _, verifier, _ = until_proof(town)
-    verifier.verify(task_id)
-    market, terms = verifier.market, verifier.market.terms(task_id)
-    claim = market.claims(task_id, 1)[0]
-    attacks = []
-    for name, kind in (("w", Kind.DISTANCE), ("x", Kind.REFERENCE), ("y", Kind.DISTANCE)):
-        whistleblower = town.join(Seer, name)
-        finding = Finding(0, claim, kind, 1)
-        attacks.append(whistleblower.attack(task_id, finding, whistleblower.challenge(task_id, finding)))
-    assert market.disputes(task_id) == [attack.dispute for attack in attacks]
-    while market.disputes(task_id):
-        made = [duel.advance() for duel in (*verifier.defences(task_id), *attacks)]
-        assert any(made)
-    bonds = [bond_after(terms.bond, terms.verifier_stake, earlier) for earlier in range(3)]
-    assert market.credit(verifier.wallet.address) == sum(bond // 2 for bond in bonds)
-    town.connection.wait_until(market.task(task_id).deadline)
-    market.settle(verifier.wallet, task_id)
-    assert market.task(task_id).outcome is TaskOutcome.ACCEPTED
-
-
-def test_who_is_right_too_late_gets_its_bond_back(town: Town) -> None:
-    """Two see the lie; the liar gives up in one dispute, and the other is moot: nobody has to play it on."""
-    task_id, _, verifier, _ = until_proof(town)
-    (verdict,) = verifier.replay(task_id)
-    claim = verdict.claim
-    assert claim is not None
-    lie = replace(claim, distances=(claim.distances[0], claim.distances[1], claim.distances[2] + 1))
-    verifier.post(task_id, [replace(verdict, claim=lie)])
-    first, second = town.join(Whistleblower, "w"), town.join(Whistleblower, "x")
-    market, terms = first.market, first.market.terms(task_id)
-    numbers = []
-    for whistleblower in (first, second):
-        (finding,) = whistleblower.check(task_id)
-        numbers.append(whistleblower.challenge(task_id, finding))
-    assert (first.reclaim(task_id), second.reclaim(task_id)) == ([], [])
-    with pytest.raises(Reverted, match="NotMoot"):
-        market.release_bond(second.wallet, numbers[1])
-    assert verifier.defend(task_id).advance() is not None
-    assert market.task(task_id).status is Status.DRAWN
-    assert (market.disputes(task_id), verifier.defences(task_id)) == ([], [])
-    assert (first.reclaim(task_id), second.reclaim(task_id), second.reclaim(task_id)) == ([], numbers[1:], [])
-    assert market.credit(first.wallet.address) == terms.bond + terms.verifier_stake // 2
-    assert market.credit(second.wallet.address) == bond_after(terms.bond, terms.verifier_stake, 1)
-    town.connection.wait_until(first.game.deadline(numbers[1]))
-    first.game.timeout(first.wallet, numbers[1])
-    assert market.credit(second.wallet.address) == bond_after(terms.bond, terms.verifier_stake, 1)
+def town(node: Town) -> Iterator[Town]:
+    with unchanged(node.connection):
+        yield node
 
 
 class Seer(Whistleblower):
@@ -134,44 +55,166 @@ class Seer(Whistleblower):
         return SumPlayer(LyingSums(honest.sums, 0, 0, 1))
 
 
-def test_an_honest_verdict_settles_and_pays_to_the_wei(town: Town) -> None:
-    task_id, submitter, verifier, solver = until_proof(town)
-    terms, state = submitter.market.terms(task_id), submitter.market.task(task_id)
-    verifier.verify(task_id)
-    with pytest.raises(Reverted, match="DeadlineNotPassed"):
-        submitter.market.settle(submitter.wallet, task_id)
-    town.connection.wait_until(submitter.market.task(task_id).deadline)
-    submitter.market.settle(submitter.wallet, task_id)
-    credit = submitter.market.credit
-    assert credit(solver.wallet.address) == state.price + terms.solver_stake
-    assert credit(verifier.wallet.address) == terms.verifier_fee + terms.verifier_stake
-    assert credit(submitter.wallet.address) == state.fee - state.price - terms.verifier_fee
-    before = solver.wallet.balance() + solver.wallet.gas_paid
-    solver.withdraw()
-    assert solver.wallet.balance() + solver.wallet.gas_paid == before + state.price + terms.solver_stake
-    solver.withdraw()  # nothing left: no transaction, no error
-    assert submitter.market.task(task_id).outcome is TaskOutcome.ACCEPTED
+def lied(verdict: Verdict, field: str) -> Verdict:
+    """The verdict with one sum too large."""
+    assert verdict.claim is not None
+    first, second, third = getattr(verdict.claim, field)
+    return replace(verdict, claim=replace(verdict.claim, **{field: (first, second, third + 1)}))
 
 
-def test_a_solver_that_vanishes_defaults(town: Town) -> None:
+def only_claim(role: Whistleblower, task_id: bytes) -> Claim:
+    """The claim of the current verdict of a task with one draw."""
+    (claim,) = role.market.verdicts.claims(task_id, role.market.registry.task(task_id).seating)
+    return claim
+
+
+@pytest.mark.parametrize("fights", [True, False])
+@pytest.mark.parametrize("kind", [ChargeKind.DISTANCE, ChargeKind.REFERENCE])
+def test_a_verifier_that_lies_about_a_distance_is_slashed(
+    proven: bytes, town: Town, kind: ChargeKind, fights: bool
+) -> None:
+    """A right replay and a wrong sum: the game goes down to a leaf, or the liar sees that it is wrong and gives up."""
+    verifier, whistleblower = town.join(Verifier, "v"), town.join(Whistleblower, "w")
+    (verdict,) = verifier.replay(proven)
+    stated(verifier, proven, [lied(verdict, "distances" if kind is ChargeKind.DISTANCE else "references")])
+    (finding,) = whistleblower.check(proven)
+    assert (finding.kind, finding.component) == (kind, 3)
+    dispute = whistleblower.challenge(proven, finding)
+    defence, attack = verifier.defend(proven), whistleblower.attack(proven, finding, dispute)
+    if fights:
+        assert isinstance(defence.player, SumPlayer)
+        sums = defence.player.sums
+        slot = next(i for i, s in enumerate(sums.program.slots) if s.component == 3)
+        defence = replace(defence, player=SumPlayer(LyingSums(sums, slot, 0, 1)))
+    made, game = [], whistleblower.market.game
+    while game.winner(dispute) is Side.NONE:
+        made.append(defence.advance() or attack.advance())
+    assert game.winner(dispute) is Side.CHALLENGER
+    assert (len(made) > 1) == fights
+    state = whistleblower.market.registry.task(proven)
+    assert (state.status, state.is_seated) == (Status.COMMITTED, False)
+    # What the verifier earned with the profile is all that it has left.
+    terms = verifier.market.registry.terms(proven)
+    assert gain(verifier, tickets=1) == terms.verifier_fee - terms.verifier_stake
+
+
+@pytest.mark.parametrize("kind", [ChargeKind.DISTANCE, ChargeKind.REFERENCE])
+def test_an_honest_distance_is_defended_from_chain_and_store_alone(proven: bytes, town: Town, kind: ChargeKind) -> None:
+    """The defending process is a new one: it has the key, the chain and the store."""
+    verifier, whistleblower = town.join(Verifier, "v"), town.join(Seer, "w")
+    verified(verifier, proven)
+    with pytest.raises(OperationalError, match="nobody disputes"):
+        verifier.defend(proven)
+    assert Whistleblower.check(whistleblower, proven) == []
+    finding = Finding(0, only_claim(whistleblower, proven), kind, 1)
+    dispute, game = whistleblower.challenge(proven, finding), whistleblower.market.game
+    defence, attack = town.join(Verifier, "v").defend(proven), whistleblower.attack(proven, finding, dispute)
+    while game.winner(dispute) is Side.NONE:
+        defence.advance() or attack.advance()
+    assert game.winner(dispute) is Side.ASSERTER
+
+
+def test_an_honest_verifier_defends_several_disputes_at_once(proven: bytes, town: Town) -> None:
+    verifier = town.join(Verifier, "v")
+    verified(verifier, proven)
+    market, terms, before = verifier.market, verifier.market.registry.terms(proven), gain(verifier)
+    attacks = []
+    for name, kind in (("w", ChargeKind.DISTANCE), ("x", ChargeKind.REFERENCE), ("y", ChargeKind.DISTANCE)):
+        whistleblower = town.join(Seer, name)
+        finding = Finding(0, only_claim(whistleblower, proven), kind, 1)
+        attacks.append(whistleblower.attack(proven, finding, whistleblower.challenge(proven, finding)))
+    assert market.challenges.disputes(proven) == [attack.dispute for attack in attacks]
+    while market.challenges.disputes(proven):
+        made = [duel.advance() for duel in (*verifier.defences(proven), *attacks)]
+        assert any(made)
+    bonds = [bond_after(terms.bond, terms.verifier_stake, earlier) for earlier in range(3)]
+    assert gain(verifier) - before == sum(bond // 2 for bond in bonds)
+    settle(verifier, proven)
+    assert market.registry.task(proven).outcome is TaskOutcome.ACCEPTED
+
+
+def test_who_is_right_too_late_gets_its_bond_back(proven: bytes, town: Town) -> None:
+    """Two see the lie; the liar gives up in one dispute, and the other is moot: nobody has to play it on."""
+    verifier = town.join(Verifier, "v")
+    (verdict,) = verifier.replay(proven)
+    stated(verifier, proven, [lied(verdict, "distances")])
+    first, second = town.join(Whistleblower, "w"), town.join(Whistleblower, "x")
+    market, terms = first.market, first.market.registry.terms(proven)
+    numbers = []
+    for whistleblower in (first, second):
+        (finding,) = whistleblower.check(proven)
+        numbers.append(whistleblower.challenge(proven, finding))
+    bond = bond_after(terms.bond, terms.verifier_stake, 1)
+    assert (first.reclaim(proven), second.reclaim(proven)) == ([], [])
+    assert gain(second, tickets=1) == -bond
+    with pytest.raises(Reverted, match="NothingToSettle"):
+        market.challenges.settle(second.wallet, numbers[1])
+    assert verifier.defend(proven).advance() is not None
+    assert market.registry.task(proven).status is Status.COMMITTED
+    assert (market.challenges.disputes(proven), verifier.defences(proven)) == ([], [])
+    assert (first.reclaim(proven), second.reclaim(proven), second.reclaim(proven)) == ([], numbers[1:], [])
+    assert (gain(first, tickets=1), gain(second, tickets=1)) == (terms.verifier_stake // 2, 0)
+    town.connection.wait_until(market.game.deadline(numbers[1]))
+    market.game.timeout(first.wallet, numbers[1])
+    assert gain(second, tickets=1) == 0
+
+
+def test_an_honest_verdict_settles_and_pays_to_the_wei(proven: bytes, town: Town) -> None:
     submitter, verifier, solver = town.join(Submitter, "s"), town.join(Verifier, "v"), town.join(Solver, "t")
-    task_id = submitter.submit(digits.captured(2), OFFER)
-    verifier.join(task_id)
+    market = submitter.market
+    terms, price = market.registry.terms(proven), market.registry.task(proven).price
+    verified(verifier, proven)
+    with pytest.raises(Reverted, match="DeadlineNotPassed"):
+        market.settlement.settle(submitter.wallet, proven)
+    settle(submitter, proven)
+    # Alone in the auction: the maximum is what it is paid. The profile has paid another fee.
+    assert price == terms.maximum_price
+    tax, treasury = market.jackpot.tax(terms.jackpot), -(-price * TREASURY_OF_PRICE // 10_000)
+    assert gain(solver) == price
+    assert gain(verifier, tickets=1) == 2 * terms.verifier_fee
+    assert -gain(submitter) == price + 2 * terms.verifier_fee + tax + treasury
+    assert market.settlement.escrow_of(terms) == -gain(submitter)
+    free, before = market.vault.free(solver.wallet.address), solver.wallet.balance() + solver.wallet.gas_paid
+    solver.withdraw()
+    assert solver.wallet.balance() + solver.wallet.gas_paid == before + free
+    solver.withdraw()  # nothing left: no transaction, no error
+    assert market.registry.task(proven).outcome is TaskOutcome.ACCEPTED
+
+
+def test_a_solver_that_vanishes_defaults_and_another_takes_over(town: Town) -> None:
+    verifier, solver, other = town.join(Verifier, "v"), town.join(Solver, "a"), town.join(Solver, "b")
+    task_id, submitter = submitted(town)
+    market = submitter.market
+    terms, escrow = market.registry.terms(task_id), -gain(submitter)
     profiled(verifier, task_id)
-    solver.accept(task_id)
+    awarded(solver, task_id)
     with pytest.raises(OperationalError, match="hasn't committed"):
         verifier.proof(task_id)
-    town.connection.wait_until(submitter.market.task(task_id).deadline)
-    submitter.market.claim_solver_default(submitter.wallet, task_id)
-    assert submitter.market.task(task_id).outcome is TaskOutcome.SOLVER_DEFAULTED
+    with pytest.raises(Reverted, match="DeadlineNotPassed"):
+        market.settlement.claim_solver_default(submitter.wallet, task_id)
+    town.connection.wait_until(market.registry.task(task_id).deadline)
+    market.settlement.claim_solver_default(submitter.wallet, task_id)
+    assert market.registry.task(task_id).status is Status.BIDDING
+    assert gain(solver) == -terms.solver_stake
+    assert gain(submitter) == terms.solver_stake // 2 - escrow
+    awarded(other, task_id)
+    other.train(task_id)
+    assert market.registry.task(task_id).solver == other.wallet.address
 
 
 def test_a_published_task_that_is_not_the_one_on_chain_is_refused(town: Town) -> None:
     """The document's digest is on chain: another document under other terms is noticed before anybody stakes."""
-    submitter, verifier = town.join(Submitter, "s"), town.join(Verifier, "v")
-    task_id = submitter.submit(digits.captured(2), OFFER)
-    terms = submitter.market.terms(task_id)
-    forged = replace(terms, program=b"\x07" * 32)
-    other = submitter.market.submit(submitter.wallet, forged, submitter.market.task(task_id).fee)
+    verifier = town.join(Verifier, "v")
+    task_id, submitter = submitted(town)
+    terms = submitter.market.registry.terms(task_id)
+    other = submitter.market.registry.submit(submitter.wallet, replace(terms, program=b"\x07" * 32))
     with pytest.raises(ProtocolError, match="another program"):
-        verifier.join(other)
+        verifier.claim_seat(other)
+    seated(verifier, task_id)
+
+
+def test_an_embedded_chain_will_do(tmp_path: Path) -> None:
+    """Exact training from the submission to the committed proof: nothing needs a node of its own."""
+    town = Town(tmp_path, market_rules=SELDOM)
+    task_id = until_proof(town, replace(OFFER, margin=0))
+    assert town.join(Submitter, "s").market.registry.task(task_id).status is Status.COMMITTED

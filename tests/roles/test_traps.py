@@ -2,27 +2,47 @@
 
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import astuple, replace
-from pathlib import Path
 
 import pytest
-from town import OFFER, Town, profiled
+from anvil_node import anvil_node
+from arranged import unchanged
+from eth_typing import ChecksumAddress
+from town import (
+    INTERVAL,
+    OFFER,
+    OFTEN,
+    Town,
+    awarded,
+    conclude,
+    disclosed,
+    gain,
+    profiled,
+    seated,
+    seated_with_duty,
+    settle,
+    submitted,
+    verified,
+)
 
+from pol.chain.challenges import ChargeKind, ClaimCharge
+from pol.chain.connection import Connection
+from pol.chain.creation import deploy_contract
 from pol.chain.deployment import GameRules
-from pol.chain.market import Status, TaskOutcome, Terms
+from pol.chain.game import DisputeGame
+from pol.chain.registry import Status, TaskOutcome, Terms
 from pol.chain.wallet import Reverted
 from pol.commitments.keccak import keccak256
 from pol.commitments.log import CheckpointLog
 from pol.commitments.program import program_header
-from pol.dispute.position import Kind
-from pol.errors import OperationalError, ProtocolError
+from pol.errors import Fault, OperationalError, ProtocolError
+from pol.roles import availability
 from pol.roles.policy import PUBLIC_CHAIN, TEST_NETWORK
 from pol.roles.solver import Solver
 from pol.roles.submitter import Offer, Submitter
 from pol.roles.verifier import Verifier
 from pol.roles.whistleblower import Finding, Whistleblower
-from pol.training import digits
 from pol.training.solver import TaskRecorder
 from pol.verification.profile import Profile
 from pol.verification.profile_claim import claim
@@ -32,6 +52,14 @@ DAY = 24 * 3600
 TRAPS = [
     ("profileWindow", {"profile_window": 60}),
     ("profileWindow", {"profile_window": 90 * DAY}),
+    ("bidWindow", {"bid_window": 60}),
+    ("bidWindow", {"bid_window": 90 * DAY}),
+    ("seatWindow", {"seat_window": 60}),
+    ("seatWindow", {"seat_window": 90 * DAY}),
+    ("watchWindow", {"watch_window": 60}),
+    ("watchWindow", {"watch_window": 90 * DAY}),
+    ("disclosureWindow", {"disclosure_window": 60}),
+    ("disclosureWindow", {"disclosure_window": 90 * DAY}),
     ("trainingWindow", {"training_window": 60}),
     ("trainingWindow", {"training_window": 365 * DAY}),
     ("verificationWindow", {"verification_window": 60}),
@@ -43,23 +71,32 @@ TRAPS = [
 ]
 
 
-@pytest.fixture
-def town(tmp_path: Path) -> Town:
-    return Town(tmp_path)
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
+    with anvil_node() as url:
+        yield Town(tmp_path_factory.mktemp("store"), connection=Connection.to(url), market_rules=OFTEN)
 
 
-def opened(town: Town, offer: Offer = OFFER) -> tuple[bytes, Submitter]:
-    submitter = town.join(Submitter, "s")
-    return submitter.submit(digits.captured(2), offer), submitter
-
-
-def accepted(town: Town) -> tuple[bytes, Verifier, Solver]:
-    task_id, _ = opened(town)
-    verifier, solver = town.join(Verifier, "v"), town.join(Solver, "t")
-    verifier.join(task_id)
+@pytest.fixture(scope="module")
+def final(node: Town) -> bytes:
+    """A task with a final profile."""
+    verifier = node.join(Verifier, "v")
+    task_id, _ = submitted(node)
     profiled(verifier, task_id)
-    solver.accept(task_id)
-    return task_id, verifier, solver
+    return task_id
+
+
+@pytest.fixture
+def town(node: Town) -> Iterator[Town]:
+    with unchanged(node.connection):
+        yield node
+
+
+def won(town: Town, task_id: bytes) -> tuple[Verifier, Solver]:
+    """The solver ``t`` has the task."""
+    solver = town.join(Solver, "t")
+    awarded(solver, task_id)
+    return town.join(Verifier, "v"), solver
 
 
 def commit(solver: Solver, task_id: bytes, root: Callable[[int], bytes]) -> None:
@@ -76,15 +113,20 @@ def commit(solver: Solver, task_id: bytes, root: Callable[[int], bytes]) -> None
     log = CheckpointLog([entry.state_root for entry in forged])
     assert proof.log_root == log.root()
     arguments = (len(forged), log.root(), [], bytes.fromhex(digest), log.inclusion(0))
-    solver.market.commit_proof(solver.wallet, task_id, *arguments)
+    solver.market.proofs.commit(solver.wallet, task_id, *arguments)
 
 
 # --- terms ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.fixture(scope="module")
+def terms(node: Town, final: bytes) -> Terms:
+    """Of an ordinary task."""
+    return node.join(Submitter, "s").market.registry.terms(final)
+
+
 @pytest.mark.parametrize(("field", "change"), TRAPS, ids=[f"{f}-{next(iter(c.values()))}" for f, c in TRAPS])
-def test_terms_outside_of_a_policy_are_named(field: str, change: dict[str, int]) -> None:
-    terms = Terms(*[b"\x01" * 32] * 5, 100, 10, 1, 1000, 4, 4, 1, 1, 8, 2, 64, DAY, DAY, DAY, DAY, 6 * 3600)
+def test_terms_outside_of_a_policy_are_named(terms: Terms, field: str, change: dict[str, int]) -> None:
     PUBLIC_CHAIN.require(terms)
     with pytest.raises(ProtocolError, match=f"{field} of {next(iter(change.values()))} s") as refused:
         PUBLIC_CHAIN.require(replace(terms, **change))
@@ -96,16 +138,15 @@ def test_terms_outside_of_a_policy_are_named(field: str, change: dict[str, int])
         PUBLIC_CHAIN.require_clock(replace(terms, **change))
 
 
-def test_the_policies_follow_the_contract(town: Town) -> None:
+def test_the_policies_follow_the_contract(final: bytes, town: Town, terms: Terms) -> None:
     """What the widest policy admits is what the contract admits, to the second."""
-    task_id, submitter = opened(town)
-    terms, fee = submitter.market.terms(task_id), submitter.market.task(task_id).fee
+    submitter = town.join(Submitter, "s")
     low, high = TEST_NETWORK.min_clock, TEST_NETWORK.max_clock
     for clock in (low, high):
-        submitter.market.submit(submitter.wallet, replace(terms, clock=clock), fee)
+        submitter.market.registry.submit(submitter.wallet, replace(terms, clock=clock))
     for clock in (low - 1, high + 1):
         with pytest.raises(Reverted, match=r"InvalidTerms\(clock\)"):
-            submitter.market.submit(submitter.wallet, replace(terms, clock=clock), fee)
+            submitter.market.registry.submit(submitter.wallet, replace(terms, clock=clock))
         with pytest.raises(ProtocolError, match="clock"):
             TEST_NETWORK.require(replace(terms, clock=clock))
     assert astuple(TEST_NETWORK) != astuple(PUBLIC_CHAIN)
@@ -113,254 +154,269 @@ def test_the_policies_follow_the_contract(town: Town) -> None:
 
 def test_nobody_stakes_on_a_clock_that_loses(town: Town) -> None:
     """Terms that the contract admits on test networks: every role refuses them until its policy allows them."""
-    quick = replace(OFFER, clock=600, challenge_window=600)
-    task_id, _ = opened(town, quick)
+    verifier, solver = town.join(Verifier, "v", TEST_NETWORK), town.join(Solver, "t", TEST_NETWORK)
+    task_id, _ = submitted(town, replace(OFFER, clock=600, challenge_window=600))
     with pytest.raises(ProtocolError, match="challengeWindow of 600 s"):
-        town.join(Verifier, "v").join(task_id)
-    verifier = town.join(Verifier, "v", TEST_NETWORK)
-    verifier.join(task_id)
+        town.join(Verifier, "v").claim_seat(task_id)
     profiled(verifier, task_id)
     with pytest.raises(ProtocolError, match="challengeWindow of 600 s"):
-        town.join(Solver, "t").accept(task_id)
-    solver = town.join(Solver, "t", TEST_NETWORK)
-    solver.accept(task_id)
+        town.join(Solver, "t").bid(task_id)
+    awarded(solver, task_id)
     solver.train(task_id)
-    verifier.verify(task_id)
-    claim = verifier.market.claims(task_id, 1)[0]
+    verified(verifier, task_id)
+    (claim,) = verifier.market.verdicts.claims(task_id, 2)
     with pytest.raises(ProtocolError, match="clock of 600 s"):
-        town.join(Whistleblower, "w").challenge(task_id, Finding(0, claim, Kind.REPLAY, 0))
+        town.join(Whistleblower, "w").challenge(task_id, Finding(0, claim, ChargeKind.REPLAY, 0))
 
 
 @pytest.mark.parametrize(
-    ("field", "rules"), [("moveGrace", GameRules(move_grace=0)), ("replayGrace", GameRules(replay_grace=0))]
+    ("message", "rules"),
+    [
+        ("moveGrace of 0 s", GameRules(move_grace=0)),
+        ("replayGrace of 0 s", GameRules(replay_grace=0)),
+        ("longest dispute of", GameRules(replay_grace=DAY)),
+    ],
 )
-def test_nobody_plays_where_a_late_move_leaves_no_time(tmp_path: Path, field: str, rules: GameRules) -> None:
-    town = Town(tmp_path, rules)
-    task_id, _ = opened(town)
-    with pytest.raises(ProtocolError, match=f"{field} of 0 s"):
-        town.join(Verifier, "v").join(task_id)
-    town.join(Verifier, "v", TEST_NETWORK).join(task_id)
+def test_nobody_plays_where_a_move_leaves_no_time_or_a_dispute_holds_money_for_a_season(
+    town: Town, message: str, rules: GameRules
+) -> None:
+    verifier, task_id = town.join(Verifier, "v"), submitted(town)[0]
+    other = deploy_contract(verifier.wallet, "DisputeGame", *court(town, rules))
+    verifier.market = replace(verifier.market, game=DisputeGame(verifier.connection, other))
+    with pytest.raises(ProtocolError, match=message):
+        verifier.claim_seat(task_id)
+    verifier.policy = TEST_NETWORK
+    verifier.claim_seat(task_id)
 
 
-def test_nobody_lets_a_dispute_hold_its_money_for_a_season(tmp_path: Path) -> None:
-    town = Town(tmp_path, GameRules(replay_grace=DAY))
-    task_id, _ = opened(town)
-    with pytest.raises(ProtocolError, match="longest dispute of"):
-        town.join(Verifier, "v").join(task_id)
+def court(town: Town, rules: GameRules) -> tuple[ChecksumAddress | int, ...]:
+    """What the game of a deployment with these rules is made of."""
+    deployment = town.deployment
+    contracts = (deployment.desks.challenges, deployment.one_step, deployment.starts)
+    return (*contracts, rules.bits, rules.replay_grace, rules.move_grace)
 
 
 # --- profiles ---------------------------------------------------------------------------------------------------------
 
 
+def sitting(town: Town, offer: Offer = OFFER) -> tuple[bytes, Verifier]:
+    """Who is going to profile a new task."""
+    verifier = town.join(Verifier, "v")
+    task_id, _ = submitted(town, offer)
+    seated(verifier, task_id)
+    return task_id, verifier
+
+
 def test_a_solver_reads_the_profile_before_it_stakes(town: Town) -> None:
     """The thresholds decide over its stake, so they have to be final, and those of a profile that it can read."""
-    task_id, _ = opened(town)
-    verifier, solver = town.join(Verifier, "v"), town.join(Solver, "t")
-    with pytest.raises(OperationalError, match="no profile"):
-        solver.accept(task_id)
-    verifier.join(task_id)
-    with pytest.raises(OperationalError, match="no profile"):
-        solver.accept(task_id)
-    honest = verifier.profile(task_id)
-    with pytest.raises(OperationalError, match="aren't final yet"):
-        solver.accept(task_id)
-    with pytest.raises(Reverted, match="Contestable"):
-        verifier.market.leave_as_verifier(verifier.wallet, task_id)
-    town.connection.wait_until(verifier.profiles.standing(task_id).deadline)
-    verifier.market.leave_as_verifier(verifier.wallet, task_id)
-    with pytest.raises(OperationalError, match="no profile"):
-        solver.accept(task_id)
-
-    verifier.join(task_id)
+    solver = town.join(Solver, "t")
+    task_id, verifier = sitting(town)
+    with pytest.raises(OperationalError, match="no final profile"):
+        solver.bid(task_id)
+    honest = verifier.measure(task_id)
     tight = replace(honest.claim.reruns[0], distances=(1, 0, 0))
     doubled = claim(honest.claim.margin, honest.claim.portions, [tight, *honest.claim.reruns[1:]])
-    post(verifier, task_id, replace(honest, claim=doubled), honest.digest)
+    verifier.store.put(honest.encode())
+    verifier.market.profiles.post(verifier.wallet, task_id, doubled, honest.digest)
+    with pytest.raises(OperationalError, match="no final profile"):
+        solver.bid(task_id)
+    conclude(verifier, task_id)
     with pytest.raises(ProtocolError, match=r"other thresholds|never measured"):
-        solver.accept(task_id)
-    assert solver.market.task(task_id).status is Status.OPEN
+        solver.bid(task_id)
 
 
 def test_a_profile_that_nobody_can_read_is_not_agreed_to(town: Town) -> None:
-    task_id, _ = opened(town)
-    verifier, solver = town.join(Verifier, "v"), town.join(Solver, "t")
-    verifier.join(task_id)
+    solver = town.join(Solver, "t")
+    task_id, verifier = sitting(town)
     post(verifier, task_id, verifier.measure(task_id), b"\x05" * 32)
     with pytest.raises(OperationalError, match="read object"):
-        solver.accept(task_id)
+        solver.bid(task_id)
 
 
 def post(verifier: Verifier, task_id: bytes, profile: Profile, digest: bytes) -> None:
     """Post what a profile claims, and wait until it is final."""
-    verifier.profiles.post(verifier.wallet, task_id, profile.claim, digest)
-    verifier.connection.wait_until(verifier.profiles.standing(task_id).deadline)
+    verifier.market.profiles.post(verifier.wallet, task_id, profile.claim, digest)
+    conclude(verifier, task_id)
 
 
 def test_an_invented_profile_is_found_out_by_repeating_it(town: Town) -> None:
     """Distances of zero fit thresholds at the floor; only a rerun tells that they were never measured."""
-    task_id, _ = opened(town)
-    verifier, solver = town.join(Verifier, "v"), town.join(Solver, "t")
-    verifier.join(task_id)
+    solver = town.join(Solver, "t")
+    task_id, verifier = sitting(town)
     honest = verifier.measure(task_id)
     reruns = [replace(rerun, distances=(0, 0, 0)) for rerun in honest.claim.reruns]
     invented = replace(honest, claim=claim(honest.claim.margin, honest.claim.portions, reruns))
     verifier.store.put(invented.encode())
     post(verifier, task_id, invented, invented.digest)
     with pytest.raises(ProtocolError, match="never measured"):
-        solver.accept(task_id)
-    verifier.market.leave_as_verifier(verifier.wallet, task_id)
-    verifier.join(task_id)
-    profiled(verifier, task_id)
-    solver.accept(task_id)
-    assert solver.market.task(task_id).status is Status.TRAINING
+        solver.bid(task_id)
 
 
 def test_a_solver_wants_a_margin(town: Town) -> None:
-    task_id, _ = opened(town, replace(OFFER, margin=1))
+    solver = town.join(Solver, "t")
+    task_id, _ = submitted(town, replace(OFFER, margin=1))
     with pytest.raises(ProtocolError, match="margin of 1"):
-        town.join(Solver, "t").accept(task_id)
+        solver.bid(task_id)
 
 
-def test_terms_that_name_other_reruns_are_refused_by_everybody(town: Town) -> None:
+def test_terms_that_name_other_reruns_are_refused_by_everybody(final: bytes, town: Town, terms: Terms) -> None:
     """Whoever chooses the reordered programs chooses the thresholds: recomputed before anything is staked."""
-    task_id, submitter = opened(town)
-    terms, fee = submitter.market.terms(task_id), submitter.market.task(task_id).fee
-    chosen = submitter.market.submit(submitter.wallet, replace(terms, reruns=b"\x07" * 32), fee)
-    fewer = submitter.market.submit(submitter.wallet, replace(terms, rerun_count=1), fee)
-    for wrong in (chosen, fewer):
-        with pytest.raises(ProtocolError, match="other programs for the reruns"):
-            town.join(Verifier, "v").join(wrong)
-        with pytest.raises(ProtocolError, match="other programs for the reruns"):
-            town.join(Solver, "t").accept(wrong)
+    submitter, verifier, solver = town.join(Submitter, "s"), town.join(Verifier, "v"), town.join(Solver, "t")
+    for change in ({"reruns": b"\x07" * 32}, {"rerun_count": 1}, {"looks": 1}):
+        wrong = submitter.market.registry.submit(submitter.wallet, replace(terms, **change))
+        for verb in (verifier.claim_seat, solver.bid):
+            with pytest.raises(ProtocolError, match="other programs for the reruns"):
+                verb(wrong)
 
 
-def test_nobody_makes_more_reordered_programs_than_it_wants_to(town: Town) -> None:
-    task_id, submitter = opened(town)
-    terms, fee = submitter.market.terms(task_id), submitter.market.task(task_id).fee
-    flood = submitter.market.submit(submitter.wallet, replace(terms, rerun_count=1 << 16), fee)
+def test_nobody_makes_more_reordered_programs_than_it_wants_to(final: bytes, town: Town, terms: Terms) -> None:
+    submitter, verifier = town.join(Submitter, "s"), town.join(Verifier, "v")
+    flood = submitter.market.registry.submit(submitter.wallet, replace(terms, rerun_count=1 << 15))
     with pytest.raises(ProtocolError, match="takes 65536 reruns"):
-        town.join(Verifier, "v").join(flood)
+        verifier.claim_seat(flood)
 
 
 def test_exact_training_needs_no_profile(town: Town) -> None:
     """The solver computes the defined bits, roots are equal, and the market pays."""
-    task_id, _ = opened(town, replace(OFFER, margin=0))
     verifier, solver = town.join(Verifier, "v"), town.join(Solver, "t")
-    verifier.join(task_id)
+    task_id, _ = submitted(town, replace(OFFER, margin=0))
     with pytest.raises(ProtocolError, match="needs no profile"):
         verifier.profile(task_id)
-    solver.accept(task_id)
+    awarded(solver, task_id)
     solver.train(task_id)
-    (verdict,) = verifier.verify(task_id)
+    (verdict,) = verified(verifier, task_id)
     assert verdict.outcome is Outcome.ACCEPTED
     assert verdict.reasons == (Reason.EQUAL_ROOTS,)
-    assert verifier.market.task(task_id).accepted
+    settle(verifier, task_id)
+    assert verifier.market.registry.task(task_id).outcome is TaskOutcome.ACCEPTED
 
 
 # --- evidence that can't be replayed ----------------------------------------------------------------------------------
 
 
-def test_bad_evidence_is_called_that_and_costs_the_stake_by_default(town: Town) -> None:
-    """The file that is published isn't the state that the log commits to: nothing can be said about it on chain."""
-    task_id, verifier, solver = accepted(town)
-    commit(solver, task_id, lambda index: keccak256(b"state %d" % index))
-    verdicts = verifier.replay(task_id)
-    assert [(v.outcome, v.reasons) for v in verdicts] == [(Outcome.REJECTED, (Reason.WRONG_ROOT,))]
-    with pytest.raises(ProtocolError, match="no availability challenge") as refused:
-        verifier.post(task_id, verdicts)
-    state, terms = verifier.market.task(task_id), verifier.market.terms(task_id)
-    assert str(state.deadline) in str(refused.value)
-    with pytest.raises(Reverted, match="WrongStatus"):
-        verifier.market.leave_as_verifier(verifier.wallet, task_id)
+def test_bad_evidence_is_called_that_and_costs_the_solver_its_stake(final: bytes, town: Town) -> None:
+    """The file that is published isn't the state that the log commits to: the solver can't show that state on chain."""
+    verifier, solver = won(town, final)
+    commit(solver, final, lambda index: keccak256(b"state %d" % index))
+    before = gain(verifier)
+    seated(verifier, final)
+    verdicts = verifier.replay(final)
+    assert [(v.outcome, v.reasons) for v in verdicts] == [(Outcome.REJECTED, (Fault.WRONG_ROOT,))]
+    market, terms = verifier.market, verifier.market.registry.terms(final)
+    deadline, submitter = market.registry.task(final).deadline, town.join(Submitter, "s")
+    with pytest.raises(ProtocolError, match=f"before second {deadline}"):
+        verifier.post(final, verdicts)
+    with pytest.raises(ProtocolError, match="no claim about it can be defended"):
+        verifier.verify(final)
+    demands = market.demands.demands(final)
+    assert [demand.entry for demand in demands] == [verdicts[0].segment, verdicts[0].segment + 1][-len(demands) :]
+    with pytest.raises(ProtocolError, match="state root"):
+        availability.answer(solver, final)
+    asked, earned = gain(submitter), market.vault.free(solver.wallet.address)
+    town.connection.wait_until(demands[-1].deadline)
     stranger = town.join(Whistleblower, "w")
-    with pytest.raises(Reverted, match="DeadlineNotPassed"):
-        stranger.market.claim_verifier_default(stranger.wallet, task_id)
-    town.connection.wait_until(state.deadline)
-    stranger.market.claim_verifier_default(stranger.wallet, task_id)
-    assert stranger.market.credit(state.submitter) == terms.verifier_stake // 2
-    state = stranger.market.task(task_id)
-    assert (state.status, int(state.verifier, 16), state.deadline) == (Status.DRAWN, 0, 0)
+    assert availability.expire(stranger, final) == demands
+    assert gain(verifier) - before == terms.solver_stake // 16
+    assert gain(submitter) - asked == terms.solver_stake // 2
+    assert market.vault.free(solver.wallet.address) == earned
+    state = market.registry.task(final)
+    assert (state.status, state.is_seated, int(state.solver, 16)) == (Status.BIDDING, False, 0)
 
 
-def test_a_verifier_that_vanishes_is_replaced(town: Town) -> None:
-    task_id, verifier, solver = accepted(town)
-    solver.train(task_id)
-    verifier.replay(task_id)
-    town.connection.wait_until(verifier.market.task(task_id).deadline)
-    solver.market.claim_verifier_default(solver.wallet, task_id)
+def test_a_verifier_that_vanishes_is_replaced(final: bytes, town: Town) -> None:
     late = town.join(Verifier, "late")
-    late.join(task_id)
-    late.verify(task_id)
-    town.connection.wait_until(late.market.task(task_id).deadline)
-    late.market.settle(late.wallet, task_id)
-    terms = late.market.terms(task_id)
-    assert late.market.credit(late.wallet.address) == terms.verifier_fee + terms.verifier_stake
-    assert late.market.credit(verifier.wallet.address) == 0
+    verifier, solver = won(town, final)
+    solver.train(final)
+    market, terms = late.market, late.market.registry.terms(final)
+    before = gain(verifier)
+    seated(verifier, final)
+    verifier.duty(final)
+    town.connection.wait_until(market.registry.task(final).deadline)
+    market.settlement.claim_seat_default(solver.wallet, final)
+    with pytest.raises(ProtocolError, match="holds no seat"):
+        verifier.post(final, verifier.replay(final))
+    verified(late, final)
+    settle(late, final)
+    assert gain(late, tickets=1) == terms.verifier_fee
+    assert gain(verifier) - before == -terms.verifier_stake
 
 
-def test_a_missing_file_is_not_evidence(town: Town) -> None:
-    task_id, verifier, solver = accepted(town)
-    commit(solver, task_id, lambda index: keccak256(b"state %d" % index))
-    (verdict,) = verifier.replay(task_id)
+def test_a_missing_file_is_not_evidence(final: bytes, town: Town) -> None:
+    verifier, solver = won(town, final)
+    commit(solver, final, lambda index: keccak256(b"state %d" % index))
+    seated(verifier, final)
+    (verdict,) = verifier.replay(final)
     missing = replace(verdict, outcome=Outcome.INCONCLUSIVE, reasons=(Reason.NOT_AVAILABLE,), detail="not there")
     with pytest.raises(OperationalError, match="can't be replayed: not there"):
-        verifier.post(task_id, [missing])
+        verifier.post(final, [missing])
 
 
-def test_a_zero_state_is_rejected_without_a_replay(town: Town) -> None:
-    """Zero is no state: the contract rejects whatever is said about it, so the verifier says it and is paid."""
-    task_id, verifier, solver = accepted(town)
-    commit(solver, task_id, lambda index: bytes(32))
-    (verdict,) = verifier.verify(task_id)
+@pytest.mark.parametrize("forced", [False, True])
+def test_a_zero_state_is_rejected_without_a_replay(final: bytes, town: Town, forced: bool) -> None:
+    """Zero is no state: the contract rejects whatever is said about it, so the verifier says it and is paid.
+
+    Also if it has to err about that very segment: there is nothing to replay when it discloses what is true.
+    """
+    verifier, solver = won(town, final)
+    commit(solver, final, lambda index: bytes(32))
+    seated_with_duty(verifier, final, forced)
+    (verdict,) = verifier.verify(final)
     assert verdict.outcome is Outcome.REJECTED
+    assert disclosed(verifier, final) == forced
     whistleblower = town.join(Whistleblower, "w")
-    assert whistleblower.check(task_id) == []
-    claim = whistleblower.market.claims(task_id, 1)[0]
-    header, market = program_header(whistleblower.task(task_id).program), whistleblower.market
-    for kind, component in ((Kind.REPLAY, 0), (Kind.DISTANCE, 1)):
+    assert whistleblower.check(final) == []
+    market = whistleblower.market
+    placed = market.verdicts.placed(final, 2, 0)
+    header = program_header(whistleblower.task(final).program)
+    for kind, component in ((ChargeKind.REPLAY, 0), (ChargeKind.DISTANCE, 1)):
+        charge = ClaimCharge(0, kind, component)
         with pytest.raises(Reverted, match="InvalidChallenge"):
-            market.challenge(whistleblower.wallet, task_id, 0, claim, kind, component, header, b"")
-    town.connection.wait_until(verifier.market.task(task_id).deadline)
-    verifier.market.settle(verifier.wallet, task_id)
-    assert verifier.market.task(task_id).outcome is TaskOutcome.REJECTED
+            market.challenges.challenge(whistleblower.wallet, final, charge, placed, header, b"")
+    settle(verifier, final)
+    assert market.registry.task(final).outcome is TaskOutcome.REJECTED
 
 
 # --- verbs ------------------------------------------------------------------------------------------------------------
 
 
 def test_a_cancelled_task_pays_everything_back(town: Town) -> None:
-    task_id, submitter = opened(town)
-    verifier = town.join(Verifier, "v")
-    verifier.join(task_id)
-    terms, state = submitter.market.terms(task_id), submitter.market.task(task_id)
+    earned = gain(town.join(Verifier, "v"))
+    task_id, verifier = sitting(town)
+    market, submitter = verifier.market, town.join(Submitter, "s")
+    escrow = market.settlement.escrow_of(market.registry.terms(task_id))
     with pytest.raises(Reverted, match="NotAllowed"):
-        verifier.market.cancel(verifier.wallet, task_id)
-    submitter.market.cancel(submitter.wallet, task_id)
-    assert submitter.market.task(task_id).outcome is TaskOutcome.CANCELLED
-    assert submitter.market.credit(submitter.wallet.address) == state.fee
-    assert submitter.market.credit(verifier.wallet.address) == terms.verifier_stake
+        market.registry.cancel(verifier.wallet, task_id)
+    before = gain(submitter)
+    market.registry.cancel(submitter.wallet, task_id)
+    assert market.registry.task(task_id).outcome is TaskOutcome.CANCELLED
+    assert gain(submitter) - before == escrow
+    assert gain(verifier) == earned
 
 
-def test_every_challenge_costs_the_next_one_twice_as_much(town: Town) -> None:
+def test_every_challenge_costs_the_next_one_twice_as_much(final: bytes, town: Town) -> None:
     """The bond of the moment is paid, whatever the terms say; who loses by its clock loses it."""
-    task_id, verifier, solver = accepted(town)
-    solver.train(task_id)
-    verifier.verify(task_id)
+    verifier, solver = won(town, final)
+    solver.train(final)
+    verified(verifier, final)
     whistleblower = town.join(Whistleblower, "w")
-    market, bond = whistleblower.market, whistleblower.market.terms(task_id).bond
-    claim = market.claims(task_id, 1)[0]
-    header = program_header(whistleblower.task(task_id).program)
-    # State roots that nobody executed: the steps of a segment are opened in eight parts.
-    roots = b"".join(keccak256(b"root %d" % i) for i in range(8))
+    market, bond = whistleblower.market, whistleblower.market.registry.terms(final).bond
+    placed, charge = market.verdicts.placed(final, 2, 0), ClaimCharge(0, ChargeKind.REPLAY, 0)
+    header = program_header(whistleblower.task(final).program)
+    # State roots that nobody executed: one for each step of a segment.
+    roots = b"".join(keccak256(b"root %d" % i) for i in range(INTERVAL))
     for earlier in range(2):
-        assert market.bond_of(task_id) == bond << earlier
-        dispute = market.challenge(whistleblower.wallet, task_id, 0, claim, Kind.REPLAY, 0, header, roots)
-        assert market.events("Challenged", dispute=dispute)[0]["bond"] == bond << earlier
-        verifier.defend(task_id).advance()
-        town.connection.wait_until(whistleblower.game.deadline(dispute))
-        verifier.game.timeout(verifier.wallet, dispute)
-        state = market.task(task_id)
-        assert (state.status, state.challenges, state.open) == (Status.VERDICT, earlier + 1, 0)
-    assert market.credit(verifier.wallet.address) == sum((bond << earlier) // 2 for earlier in range(2))
+        before = gain(verifier)
+        assert market.challenges.bond_of(final) == bond << earlier
+        dispute = market.challenges.challenge(whistleblower.wallet, final, charge, placed, header, roots)
+        assert market.challenges.events("Challenged", number=dispute)[0]["bond"] == bond << earlier
+        verifier.defend(final).advance()
+        town.connection.wait_until(market.game.deadline(dispute))
+        market.game.timeout(verifier.wallet, dispute)
+        market.challenges.settle(verifier.wallet, dispute)
+        assert market.registry.task(final).status is Status.CONTESTED
+        contested = market.challenges.contested(final)
+        assert (contested.challenges, contested.open) == (earlier + 1, 0)
+        assert gain(verifier) - before == (bond << earlier) // 2
 
 
 @pytest.mark.parametrize("role", ["submitter", "verifier", "whistleblower"])
@@ -371,12 +427,14 @@ def test_only_training_needs_torch(role: str) -> None:
 
 
 def test_a_task_id_is_what_the_specification_says(town: Town) -> None:
-    """docs/spec/market.md: twenty-five words, recomputed without the contract."""
-    task_id, submitter = opened(town)
-    market, terms = submitter.market, submitter.market.terms(task_id)
+    """docs/spec/market.md: thirty-four words, recomputed without the contract."""
+    submitter = town.join(Submitter, "s")
+    nonce = submitter.market.registry.read("nonces", submitter.wallet.address)
+    task_id, _ = submitted(town)
+    registry, terms = submitter.market.registry, submitter.market.registry.terms(task_id)
     hashes, numbers = astuple(terms)[:5], astuple(terms)[5:]
-    addresses = [bytes(12) + bytes.fromhex(a[2:]) for a in (market.address, submitter.wallet.address)]
-    words = [town.connection.chain_id.to_bytes(32, "big"), *addresses, bytes(32), *hashes]
+    addresses = [bytes(12) + bytes.fromhex(a[2:]) for a in (registry.address, submitter.wallet.address)]
+    words = [town.connection.chain_id.to_bytes(32, "big"), *addresses, nonce.to_bytes(32, "big"), *hashes]
     words += [number.to_bytes(32, "big") for number in numbers]
-    assert len(words) == 25
+    assert len(words) == 34
     assert keccak256(b"".join(words)) == task_id

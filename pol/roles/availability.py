@@ -1,0 +1,123 @@
+"""Data on demand: asking on chain for what can't be had elsewhere, and answering (docs/spec/market.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pol.chain.data_demands import DataDemand
+from pol.chain.registry import Status
+from pol.chain.wallet import Reverted
+from pol.commitments.log import CheckpointLog
+from pol.commitments.state_leaf import prove
+from pol.errors import OperationalError, PolError, ProtocolError
+from pol.roles.role import Role
+from pol.training.learning_proof import load_checkpoint
+from pol.training.task import LoadedTask
+
+
+def missing(role: Role, task_id: bytes) -> list[int]:
+    """Entries of the log at the ends of the drawn segments whose states this party can't get, or can't read.
+
+    Raises:
+        Reverted: nothing is drawn yet.
+        OperationalError: the node failed, or the task itself isn't to be had.
+    """
+    task = role.task(task_id)
+    segments = role.market.proofs.drawn_segments(task_id)
+    entries = sorted({entry for segment in segments for entry in (segment, segment + 1)})
+    try:
+        checkpoints = role.proof(task_id).checkpoints
+    except (OperationalError, ProtocolError):
+        return entries
+    found = []
+    for entry in entries:
+        try:
+            load_checkpoint(role.store, task, checkpoints[entry])
+        except (OperationalError, ProtocolError):
+            found.append(entry)
+    return found
+
+
+def demand_missing(role: Role, task_id: bytes) -> list[DataDemand]:
+    """Demand one leaf, drawn by its bytes, of each missing state that this party doesn't wait for yet.
+
+    Nobody knows the leaf before. Of a seated verifier the first demand moves its deadline by the window for answers.
+
+    Raises:
+        Reverted: nothing is drawn, it is too late, or the vault holds too little of this party's.
+        OperationalError: the node failed.
+    """
+    waits = {d.entry for d in _current(role, task_id) if d.demander == role.wallet.address}
+    return [
+        role.market.demands.demand(role.wallet, task_id, entry, *_place(role, task_id, entry))
+        for entry in missing(role, task_id)
+        if entry not in waits
+    ]
+
+
+def answer(role: Role, task_id: bytes) -> list[DataDemand]:
+    """Answer every open demand for a task's log, the most urgent one first; those that were answered.
+
+    The solver has to call it more often than every half of the window, from its commitment to the settlement; with a
+    copy of the states anybody may answer in the second half.
+
+    Raises:
+        ProtocolError: the store holds something else than what was committed.
+        OperationalError: node or store failed. Either is raised after all other demands have had their turn.
+    """
+    answered, failures = list[DataDemand](), list[PolError]()
+    for demand in _current(role, task_id):
+        if role.connection.now() > demand.deadline:
+            continue
+        try:
+            _answer(role, role.task(task_id), demand)
+            answered.append(demand)
+        except PolError as error:
+            # Somebody else may have answered it in the meantime.
+            if not isinstance(error, Reverted) or error.error != "NoSuchDemand":
+                failures.append(error)
+    if failures:
+        raise failures[0]
+    return answered
+
+
+def expire(role: Role, task_id: bytes) -> list[DataDemand]:
+    """End the demands that are over: the solver loses its stake for the first, and bonds of all others come back.
+
+    Raises:
+        Reverted: a verdict is on its way, and is decided before.
+        OperationalError: the node failed.
+    """
+    ended = []
+    for demand in role.market.demands.demands(task_id):
+        task = role.market.registry.task(task_id)
+        moot = task.began != demand.began or task.status is Status.CLOSED
+        if moot or role.connection.now() > demand.deadline:
+            role.market.demands.expire(role.wallet, demand)
+            ended.append(demand)
+    return ended
+
+
+def _current(role: Role, task_id: bytes) -> Sequence[DataDemand]:
+    began = role.market.registry.task(task_id).began
+    return [demand for demand in role.market.demands.demands(task_id) if demand.began == began]
+
+
+def _answer(role: Role, task: LoadedTask, demand: DataDemand) -> None:
+    checkpoints = role.proof(demand.task_id).checkpoints
+    state = load_checkpoint(role.store, task, checkpoints[demand.entry])
+    piece = prove(task.program, state, demand.position, demand.leaf)
+    path = CheckpointLog([entry.state_root for entry in checkpoints]).inclusion(demand.entry)
+    role.market.demands.answer(role.wallet, demand, piece, path)
+
+
+def _place(role: Role, task_id: bytes, entry: int) -> tuple[int, int]:
+    """A slot and a leaf of it: every leaf is as likely as any other."""
+    leaves = [type_.leaves for type_ in role.task(task_id).slot_types]
+    time = role.connection.now().to_bytes(8, "big")
+    drawn = int.from_bytes(role.secret("demand", task_id, entry.to_bytes(8, "big"), time), "big") % sum(leaves)
+    position = 0
+    while drawn >= leaves[position]:
+        drawn -= leaves[position]
+        position += 1
+    return position, drawn

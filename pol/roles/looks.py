@@ -1,0 +1,102 @@
+"""One party's executions of second looks: what it says in disputes about them (docs/spec/verdict.md)."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from pol.chain.challenges import ChargeKind, ClaimCharge
+from pol.chain.profiles import Proved
+from pol.chain.registry import Terms
+from pol.commitments.log import CheckpointLog
+from pol.commitments.tensor import state_root
+from pol.dispute.claim import ReplayClaim, SumClaim
+from pol.dispute.evidence import SegmentTrace
+from pol.dispute.players import Player, ReplayPlayer, SumPlayer
+from pol.dispute.sums import SumEvidence
+from pol.errors import ProtocolError
+from pol.execution.cpu import CpuExecutor
+from pol.graph.step_program import Component, StepProgram
+from pol.training.task import LoadedTask
+from pol.verification.distance import component_distances
+from pol.verification.profile_claim import Rerun
+from pol.verification.profiling import rerun_programs
+from pol.verification.second_look import SecondLook, look_program
+from pol.verification.verdict import Claim
+
+
+class Looks:
+    """Reruns of segments, each made once, when it is asked for.
+
+    Args:
+        task: whose segments.
+        terms: how many reruns there are, and where their programs stand in `Terms.reruns`.
+    """
+
+    def __init__(self, task: LoadedTask, terms: Terms) -> None:
+        self.task = task
+        self.terms = terms
+        self._traces: dict[tuple[int, int], SegmentTrace] = {}
+        self._programs: dict[int, StepProgram] = {}
+
+    def program(self, index: int) -> StepProgram:
+        """The program of a rerun."""
+        if index not in self._programs:
+            self._programs[index] = look_program(self.task.program, index)
+        return self._programs[index]
+
+    def index(self, program: bytes) -> int:
+        """Which rerun executes the program of this hash.
+
+        Raises:
+            ProtocolError: none does.
+        """
+        hashes = self._hashes[self.terms.rerun_count :]
+        if program not in hashes:
+            raise ProtocolError(f"no rerun of a second look executes program {program.hex()}")
+        return hashes.index(program)
+
+    def proved(self, index: int) -> Proved:
+        """The hash of a rerun's program, and that the terms name it."""
+        entry = self.terms.rerun_count + index
+        return self._hashes[entry], CheckpointLog(self._hashes).inclusion(entry)
+
+    def rerun(self, replayed: SegmentTrace, index: int) -> SegmentTrace:
+        """A rerun of the segment that ``replayed`` executes canonically."""
+        key = (replayed.first_step, index)
+        if key not in self._traces:
+            program, constants = self.program(index), self.task.constants
+            executor, start = CpuExecutor(program, constants), replayed.state(replayed.first_step)
+            trace = SegmentTrace(program, constants, executor, start, replayed.first_step, replayed.steps)
+            self._traces[key] = trace
+        return self._traces[key]
+
+    def look(self, replayed: SegmentTrace) -> SecondLook:
+        """The second look at the segment that ``replayed`` executes canonically."""
+        last, reruns = replayed.first_step + replayed.steps, []
+        for index in range(self.terms.looks):
+            end = self.rerun(replayed, index).state(last)
+            distances = component_distances(self.task.program, replayed.state(last), end)
+            reruns.append(Rerun(state_root(self.task.slot_types, end), distances))
+        return SecondLook(replayed.first_step // self.task.document.interval, tuple(reruns))
+
+    def disputed(self, claim: Claim, posted: Rerun, charge: ClaimCharge) -> ReplayClaim | SumClaim:
+        """What a posted second look says where a charge is made; the contract starts the same dispute."""
+        document, identity = self.task.document, bytes(32)  # the dispute's id isn't known yet, and nothing needs it
+        if charge.kind is ChargeKind.LOOK_RERUN:
+            program, steps = self._hashes[self.terms.rerun_count + charge.rerun], document.interval
+            first = claim.segment * document.interval
+            return ReplayClaim(identity, program, document.constants_root, first, steps, claim.start, posted.end)
+        states, total = (claim.replay, posted.end), posted.distances[charge.component - 1]
+        return SumClaim(identity, document.program_hash, charge.component, *states, total)
+
+    def player(self, replayed: SegmentTrace, charge: ClaimCharge) -> Player:
+        """Who plays: compares what is opened with this party's own executions."""
+        trace, last = self.rerun(replayed, charge.rerun), replayed.first_step + replayed.steps
+        if charge.kind is ChargeKind.LOOK_RERUN:
+            return ReplayPlayer(trace)
+        states = replayed.state(last), trace.state(last)
+        return SumPlayer(SumEvidence(self.task.program, Component(charge.component), *states))
+
+    @cached_property
+    def _hashes(self) -> list[bytes]:
+        return rerun_programs(self.task.program, self.terms.rerun_count, self.terms.looks)

@@ -1,0 +1,367 @@
+"""Seats, errors on purpose, secrets, watchers and bids, played by the parties on a real node."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from anvil_node import anvil_node
+from arranged import unchanged
+from town import (
+    OFTEN,
+    Town,
+    disclosed,
+    gain,
+    profiled,
+    seated,
+    seated_with_duty,
+    settle,
+    submitted,
+    until_proof,
+    verified,
+)
+
+from pol.chain.challenges import ChargeKind
+from pol.chain.connection import Connection
+from pol.chain.registry import Status, TaskOutcome
+from pol.chain.wallet import Reverted
+from pol.dispute.position import Side
+from pol.errors import ProtocolError
+from pol.incentives.auction import commitment as bid_commitment
+from pol.incentives.auction import forfeited
+from pol.incentives.forced_errors import commitment
+from pol.incentives.sortition import Draw, Duty
+from pol.roles.role import Role
+from pol.roles.solver import Solver
+from pol.roles.submitter import Submitter
+from pol.roles.verifier import Verifier
+from pol.roles.whistleblower import Whistleblower
+
+SECOND = 2
+"""The seating of the first verifier: the first one is that of the profiler."""
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
+    with anvil_node() as url:
+        yield Town(tmp_path_factory.mktemp("store"), connection=Connection.to(url), market_rules=OFTEN)
+
+
+@pytest.fixture(scope="module")
+def final(node: Town) -> bytes:
+    """A task with a final profile. There are no more tickets than watchers, so that each of them watches."""
+    for kind, name in ((Verifier, "v"), (Verifier, "late"), (Whistleblower, "w")):
+        node.join(kind, name)
+    task_id, _ = submitted(node)
+    profiled(node.join(Verifier, "v"), task_id)
+    return task_id
+
+
+@pytest.fixture(scope="module")
+def proven(node: Town, final: bytes) -> bytes:
+    """A task whose solver has committed its proof."""
+    return until_proof(node)
+
+
+@pytest.fixture
+def town(node: Town) -> Iterator[Town]:
+    with unchanged(node.connection):
+        yield node
+
+
+def bidding(role: Role, task_id: bytes) -> bytes:
+    """The round in which bids are taken now."""
+    market = role.market
+    role.connection.wait_until(market.auction.bid_until(market.auction.last_round(market.registry.address, task_id)))
+    market.registry.award(role.wallet, task_id)
+    return market.auction.last_round(market.registry.address, task_id)
+
+
+def share(role: Role, task_id: bytes) -> int:
+    """What a catch pays."""
+    return role.market.registry.terms(task_id).jackpot // int(role.market.jackpot.read("shares"))
+
+
+def after_watch(role: Role, task_id: bytes) -> None:
+    """Nobody watches any more."""
+    role.connection.wait_until(role.market.verdicts.verdict(task_id).watch_until)
+
+
+# --- errors on purpose ------------------------------------------------------------------------------------------------
+
+
+def test_a_forced_error_is_planted_found_disclosed_and_paid(proven: bytes, town: Town) -> None:
+    verifier, watcher = town.join(Verifier, "v"), town.join(Whistleblower, "w")
+    market, reserve = watcher.market, watcher.market.jackpot.available()
+    terms, before = market.registry.terms(proven), gain(verifier)
+    seated_with_duty(verifier, proven, forced=True)
+    (verdict,) = verifier.verify(proven)
+    (posted,) = market.verdicts.claims(proven, SECOND)
+    assert verdict.claim is not None
+    assert posted == replace(verdict.claim, replay=verifier.duty(proven).error_root)
+    assert watcher.watched(proven) == []
+    verifier.open_watch(proven)
+    assert watcher.watched(proven) == [0]
+    (finding,) = watcher.watch(proven)
+    assert finding.kind is ChargeKind.REPLAY
+    with pytest.raises(Reverted, match="WrongStatus"):
+        watcher.challenge(proven, finding)
+    with pytest.raises(Reverted, match="DeadlineNotPassed"):
+        verifier.disclose(proven)
+    after_watch(verifier, proven)
+    assert verifier.disclose(proven)
+    assert market.verdicts.claims(proven, SECOND) == [verdict.claim]
+    assert market.verdicts.claims_as_posted(proven, SECOND) == [posted]
+    assert watcher.check(proven) == []
+    with pytest.raises(ProtocolError, match="another claim stands there now"):
+        watcher.challenge(proven, finding)
+    with pytest.raises(Reverted):
+        watcher.collect(proven, SECOND, finding)
+    settle(verifier, proven)
+    assert market.registry.task(proven).outcome is TaskOutcome.ACCEPTED
+    assert gain(verifier) - before == terms.verifier_fee
+    assert watcher.collect(proven, SECOND, finding) == 1
+    assert gain(watcher, tickets=1) == share(watcher, proven)
+    with pytest.raises(Reverted):
+        watcher.collect(proven, SECOND, finding)
+    town.connection.wait_until(market.registry.task(proven).closed + market.jackpot.catch_window())
+    market.jackpot.sweep(verifier.wallet, proven)
+    tax = market.jackpot.tax(terms.jackpot)
+    assert market.jackpot.available() == reserve + terms.jackpot - share(watcher, proven) + tax
+
+
+def test_where_nothing_is_wrong_nobody_commits_and_the_reserve_is_swept(proven: bytes, town: Town) -> None:
+    verifier, watcher = town.join(Verifier, "v"), town.join(Whistleblower, "w")
+    market, reserve = watcher.market, watcher.market.jackpot.available()
+    seated_with_duty(verifier, proven, forced=False)
+    verifier.verify(proven)
+    verifier.open_watch(proven)
+    assert watcher.watch(proven) == []
+    assert market.jackpot.events("Watched") == []
+    after_watch(verifier, proven)
+    assert not verifier.disclose(proven)
+    settle(verifier, proven)
+    jackpot = market.registry.terms(proven).jackpot
+    with pytest.raises(Reverted, match="TooEarly"):
+        market.jackpot.sweep(verifier.wallet, proven)
+    town.connection.wait_until(market.registry.task(proven).closed + market.jackpot.catch_window())
+    market.jackpot.sweep(verifier.wallet, proven)
+    assert market.jackpot.available() == reserve + jackpot + market.jackpot.tax(jackpot)
+
+
+def test_a_lie_is_paid_for_like_an_error_on_purpose(proven: bytes, town: Town) -> None:
+    """The first verifier lies without a duty and gives up; the second posts what the watcher had named."""
+    liar, late, watcher = town.join(Verifier, "v"), town.join(Verifier, "late"), town.join(Whistleblower, "w")
+    market, terms = watcher.market, watcher.market.registry.terms(proven)
+    seated_with_duty(liar, proven, forced=False)
+    (verdict,) = liar.replay(proven)
+    assert verdict.claim is not None
+    liar.post(proven, [replace(verdict, claim=replace(verdict.claim, replay=b"\x07" * 32))])
+    liar.open_watch(proven)
+    (finding,) = watcher.watch(proven)
+    after_watch(liar, proven)
+    assert not liar.disclose(proven)
+    dispute = watcher.challenge(proven, finding)
+    while market.game.winner(dispute) is Side.NONE:
+        liar.defend(proven, dispute).advance() or watcher.attack(proven, finding, dispute).advance()
+    assert market.game.winner(dispute) is Side.CHALLENGER
+    verified(late, proven)
+    settle(late, proven)
+    assert watcher.collect(proven, SECOND, finding) == 1
+    assert gain(watcher, tickets=1) == terms.verifier_stake // 2 + share(watcher, proven)
+
+
+def test_a_true_verdict_where_an_error_was_due_costs_the_stake(proven: bytes, town: Town) -> None:
+    verifier = town.join(Verifier, "v")
+    seated_with_duty(verifier, proven, forced=True)
+    verifier.rate = 0  # it acts as if it never had to err
+    verifier.verify(proven)
+    with pytest.raises(Reverted, match="UnknownClaim"):
+        disclosed(verifier, proven)
+    undisclosed(verifier, proven)
+
+
+def test_a_secret_that_is_withheld_costs_the_stake_and_another_takes_over(proven: bytes, town: Town) -> None:
+    verifier, late, watcher = town.join(Verifier, "v"), town.join(Verifier, "late"), town.join(Whistleblower, "w")
+    market, terms = late.market, late.market.registry.terms(proven)
+    seated_with_duty(verifier, proven, forced=True)
+    verifier.verify(proven)
+    verifier.open_watch(proven)
+    (finding,) = watcher.watch(proven)
+    after_watch(verifier, proven)
+    undisclosed(verifier, proven)
+    with pytest.raises(ProtocolError, match="holds no seat"):
+        verifier.disclose(proven)
+    verified(late, proven)
+    settle(late, proven)
+    assert market.registry.task(proven).outcome is TaskOutcome.ACCEPTED
+    assert gain(late, tickets=1) == terms.verifier_fee
+    # The work of whoever has found the error isn't lost with the secret.
+    assert watcher.collect(proven, SECOND, finding) == 1
+    assert gain(watcher, tickets=1) == share(watcher, proven)
+
+
+def undisclosed(verifier: Verifier, task_id: bytes) -> None:
+    """The time to disclose passes: the stake is lost, and no party has a share of it."""
+    market, terms = verifier.market, verifier.market.registry.terms(task_id)
+    anybody, before = verifier.wallet, gain(verifier)
+    with pytest.raises(Reverted, match="DeadlineNotPassed"):
+        market.verdicts.claim_undisclosed(anybody, task_id)
+    verifier.connection.wait_until(market.verdicts.verdict(task_id).watch_until + terms.disclosure_window)
+    fund = market.vault.pot(market.jackpot.address, b"fund".ljust(32, b"\0"))
+    market.verdicts.claim_undisclosed(anybody, task_id)
+    state = market.registry.task(task_id)
+    assert (state.status, state.is_seated) == (Status.COMMITTED, False)
+    assert gain(verifier) == before
+    assert market.vault.pot(market.jackpot.address, b"fund".ljust(32, b"\0")) == fund + terms.verifier_stake
+
+
+@pytest.mark.parametrize("watched", [False, True])
+def test_who_shows_a_leaked_secret_gets_half_of_the_stake(proven: bytes, town: Town, watched: bool) -> None:
+    verifier, late, watcher = town.join(Verifier, "v"), town.join(Verifier, "late"), town.join(Whistleblower, "w")
+    market, terms = watcher.market, watcher.market.registry.terms(proven)
+    seated_with_duty(verifier, proven, forced=True)
+    with pytest.raises(Reverted, match="WrongSecret"):
+        market.verdicts.report_leak(watcher.wallet, proven, b"\x01" * 32)
+    if watched:
+        verifier.verify(proven)
+        verifier.open_watch(proven)
+    secret = verifier.duty(proven).secret
+    market.verdicts.report_leak(watcher.wallet, proven, secret)
+    assert gain(watcher, tickets=1) == terms.verifier_stake // 2
+    if watched:
+        # Watchers have worked: they go on until their time is over.
+        (finding,) = watcher.watch(proven)
+        after_watch(verifier, proven)
+        with pytest.raises(Reverted, match="WrongSecret"):
+            market.verdicts.disclose(verifier.wallet, proven, secret)
+        with pytest.raises(ProtocolError, match="holds no seat"):
+            verifier.disclose(proven)
+        market.verdicts.claim_undisclosed(late.wallet, proven)
+    assert market.registry.task(proven).status is Status.COMMITTED
+    verified(late, proven)
+    settle(late, proven)
+    if watched:
+        assert watcher.collect(proven, SECOND, finding) == 1
+    assert market.registry.task(proven).outcome is TaskOutcome.ACCEPTED
+
+
+# --- seats ------------------------------------------------------------------------------------------------------------
+
+
+def test_the_better_claim_displaces_the_other(proven: bytes, town: Town) -> None:
+    roles = [town.join(Verifier, "v"), town.join(Verifier, "late")]
+    newcomer, submitter = town.join(Verifier, "new"), town.join(Submitter, "s")
+    market, stake = submitter.market, submitter.market.registry.terms(proven).verifier_stake
+    with pytest.raises(ProtocolError, match="no ticket when the seat was opened"):
+        newcomer.claim_seat(proven)
+    seat = market.seats.seating(proven)
+    draw = Draw(Duty.SEAT, proven, seat.number, seat.fixed_at, seat.seed)
+    better, worse = sorted(roles, key=lambda role: draw.rank(bytes.fromhex(role.wallet.address[2:]), 0))
+    before = gain(worse)
+    worse.claim_seat(proven)
+    assert gain(worse) == before - stake
+    better.claim_seat(proven)
+    assert gain(worse) == before
+    with pytest.raises(Reverted, match="Beaten"):
+        worse.claim_seat(proven)
+    assert not worse.take_seat(proven)
+    assert better.take_seat(proven)
+    assert market.seats.seating(proven).holder == better.wallet.address
+
+
+def test_a_seat_that_nobody_claims_is_drawn_again_and_parties_have_none(proven: bytes, town: Town) -> None:
+    verifier, solver = town.join(Verifier, "v"), town.join(Solver, "t")
+    market, first = verifier.market, verifier.market.seats.seating(proven)
+    market.sortition.enrol(solver.wallet, 1)
+    verifier.bring(first.round)
+    market.seats.open_claims(verifier.wallet, proven)
+    town.connection.wait_until(market.seats.seating(proven).until)
+    market.seats.decide(verifier.wallet, proven)
+    again = market.seats.seating(proven)
+    assert again.number == first.number
+    assert again.round > first.round
+    assert not again.is_held
+    with pytest.raises(Reverted, match="NotAllowed"):
+        Verifier(town.connection, town.deployment, Town._key("t"), town.store_url).claim_seat(proven)
+    seated(verifier, proven)
+
+
+def test_a_claim_of_a_seat_is_relayed_by_somebody_else(proven: bytes, town: Town) -> None:
+    """Whoever holds the key needs no ether: it signs, and anybody sends (ERC-2771)."""
+    verifier, stranger = town.join(Verifier, "v"), town.join(Solver, "u")
+    market, sent = verifier.market, len(verifier.wallet.receipts)
+    stranger.bring(market.seats.seating(proven).round)
+    market.seats.open_claims(stranger.wallet, proven)
+    hidden = commitment(bytes.fromhex(verifier.wallet.address[2:]), proven, verifier._secret(proven))
+    forwarder = market.vault.forwarder
+    request = forwarder.sign(verifier.wallet, market.seats.function("claim", proven, 0, hidden))
+    assert forwarder.is_valid(request)
+    forwarder.send(stranger.wallet, request)
+    assert market.seats.seating(proven).best == verifier.wallet.address
+    assert len(verifier.wallet.receipts) == sent
+    assert verifier.take_seat(proven)
+    verifier.verify(proven)
+    assert market.registry.task(proven).status is Status.WATCHED
+
+
+# --- bids -------------------------------------------------------------------------------------------------------------
+
+
+def test_the_cheapest_bid_wins_and_is_paid_the_next_score(final: bytes, town: Town) -> None:
+    cheap, dear, silent = (town.join(Solver, name) for name in ("a", "b", "c"))
+    market, terms = cheap.market, cheap.market.registry.terms(final)
+    round_id = bidding(cheap, final)
+    offers = {cheap: 20, dear: 10, silent: 5}
+    bids = {solver: solver.bid(final, discount_percent=discount) for solver, discount in offers.items()}
+    assert all(gain(solver) == -terms.solver_stake for solver in offers)
+    with pytest.raises(Reverted, match="AlreadyBid"):
+        cheap.bid(final)
+    submitter = town.join(Submitter, "s")
+    with pytest.raises(Reverted, match="BidderIsParty"):
+        market.auction.bid(submitter.wallet, round_id, b"\x01" * 32)
+    dear.reveal(final, discount_percent=10)
+    with pytest.raises(Reverted, match="WrongOpening"):
+        cheap.reveal(final, discount_percent=21)
+    cheap.reveal(final, discount_percent=20)
+    assert (gain(cheap), gain(dear)) == (-terms.solver_stake, 0)
+    with pytest.raises(Reverted, match="TooEarly"):
+        market.registry.award(cheap.wallet, final)
+    town.connection.wait_until(market.auction.bid_until(round_id) + terms.bid_window)
+    with pytest.raises(Reverted, match="TooLate"):
+        silent.reveal(final, discount_percent=5)
+    market.registry.award(dear.wallet, final)
+    state = market.registry.task(final)
+    assert (state.status, state.solver, state.price) == (Status.TRAINING, cheap.wallet.address, bids[dear].price)
+    market.auction.forfeit(dear.wallet, round_id, silent.wallet.address)
+    assert gain(silent) == -forfeited(terms.solver_stake)
+
+
+def test_a_round_without_a_winner_is_followed_by_another(final: bytes, town: Town) -> None:
+    solver, submitter = town.join(Solver, "t"), town.join(Submitter, "s")
+    registry, first = solver.market.registry, bidding(solver, final)
+    assert bidding(solver, final) != first
+    assert registry.task(final).status is Status.BIDDING
+    solver.bid(final)
+    with pytest.raises(Reverted, match="HasBids"):
+        registry.cancel(submitter.wallet, final)
+    solver.reveal(final)
+    registry.award(solver.wallet, final)
+    assert registry.task(final).solver == solver.wallet.address
+
+
+def test_a_bid_is_relayed_by_somebody_else(final: bytes, town: Town) -> None:
+    """A party without ether bids from its money in the vault."""
+    solver, stranger = town.join(Solver, "t"), town.join(Verifier, "v")
+    market, sent = solver.market, len(solver.wallet.receipts)
+    round_id = bidding(stranger, final)
+    bid = solver._bid(market.registry.terms(final), 20, None)
+    sealed = bid_commitment(round_id, bid, solver.secret("bid", round_id))
+    request = market.vault.forwarder.sign(solver.wallet, market.auction.function("bid", round_id, sealed))
+    market.vault.forwarder.send(stranger.wallet, request)
+    with pytest.raises(Reverted, match="ERC2771ForwarderInvalidSigner"):
+        market.vault.forwarder.send(stranger.wallet, request)
+    assert len(solver.wallet.receipts) == sent
+    assert market.auction.read("isBidder", market.registry.address, final, solver.wallet.address)
+    solver.reveal(final)
+    market.registry.award(stranger.wallet, final)
+    assert market.registry.task(final).solver == solver.wallet.address
