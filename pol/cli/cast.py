@@ -10,6 +10,7 @@ from eth_typing import ChecksumAddress
 from web3.types import Wei
 
 from pol.chain.connection import Connection, operational
+from pol.chain.vault import StakeVault
 from pol.chain.wallet import Wallet
 from pol.commitments.keccak import keccak256
 from pol.errors import OperationalError
@@ -27,6 +28,10 @@ PARTIES = (
 )
 
 
+FUND = "jackpot fund"
+"""Nobody's: what pays those who find errors."""
+
+
 @dataclass(frozen=True)
 class Balance:
     """What a party had before and after, and what it spent on gas; wei."""
@@ -35,11 +40,13 @@ class Balance:
     before: int
     after: int
     gas: int
+    locked: int = 0
+    """Still its own, and in the vault: the bond of its tickets."""
 
     @property
     def change(self) -> int:
         """What the protocol gave or took, gas aside."""
-        return self.after - self.before + self.gas
+        return self.after + self.locked - self.before + self.gas
 
 
 @dataclass(frozen=True)
@@ -97,6 +104,10 @@ class Purse:
             wallet.transfer_all(funder)
 
 
-def balances(wallets: dict[str, Wallet], before: dict[str, int]) -> list[Balance]:
-    """The settlement table."""
-    return [Balance(party, before[party], wallet.balance(), wallet.gas_paid) for party, wallet in wallets.items()]
+def balances(wallets: dict[str, Wallet], before: dict[str, int], vault: StakeVault) -> list[Balance]:
+    """What each party has outside of the vault and locked in it."""
+    rows = []
+    for party, wallet in wallets.items():
+        held = vault.balances(wallet.address)
+        rows.append(Balance(party, before[party], wallet.balance() + held.free, wallet.gas_paid, held.locked))
+    return rows

@@ -18,6 +18,7 @@ VERBS = (
     "diff",
     "dispute",
     "doctor",
+    "econ",
     "inspect",
     "log",
     "profile",

@@ -238,6 +238,13 @@ def attack_figures() -> dict[str, Figure]:
     return attacks.figures(attacks.measure())
 
 
+def incentive_figures() -> dict[str, Figure]:
+    """Honesty on a grid of tasks, draws of planted errors, split identities, and populations."""
+    from pol.cli.benchmarks.incentives import incentive_figures as figures
+
+    return figures()
+
+
 def code_figures() -> dict[str, Figure]:
     """Lines of code by language, tests apart. Needs a checkout."""
     if not (ROOT / "contracts").is_dir():
@@ -308,6 +315,7 @@ AREAS: dict[str, Callable[[], dict[str, Figure]]] = {
     "freivalds": freivalds_figures,
     "litepaper": litepaper_figures,
     "attacks": attack_figures,
+    "incentives": incentive_figures,
     "code": code_figures,
     "setup": setup_figures,
 }

@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import signal
 import sys
+import threading
 from types import FrameType
 
+AGAIN_SECONDS = 0.5
+"""After which an interrupt that somebody has swallowed is repeated."""
 EXIT_PROTOCOL, EXIT_USAGE, EXIT_OPERATIONAL, EXIT_BUG, EXIT_INTERRUPTED = 1, 2, 3, 70, 130
 
 
@@ -15,17 +18,41 @@ def main() -> None:
 
     Exit codes: 1 bad evidence, 2 bad usage, 3 something couldn't be looked at, 70 a bug of pol, 130 interrupted.
     """
-    signal.signal(signal.SIGTERM, _interrupt)
+    before = {number: signal.signal(number, _interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         # Imported here, so that an interrupt during the seconds that this takes is met as well.
         code = _run()
     except KeyboardInterrupt:
         code = _fail("interrupted; nothing was left half-written", EXIT_INTERRUPTED)
+    for number, handler in before.items():
+        signal.signal(number, handler)
     sys.exit(code)
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
+    """Raise, and do so again as long as somebody takes the exception for something else: imports of others do.
+
+    What cleans up behind an interrupt isn't interrupted.
+    """
+    again = threading.Timer(AGAIN_SECONDS, _repeat, (number,))
+    again.daemon = True
+    again.start()
+    if not _is_interrupt(sys.exception()):
+        raise KeyboardInterrupt
+
+
+def _repeat(number: int) -> None:
+    main_thread = threading.main_thread().ident
+    # Once the command is over the signal is what it was before.
+    if main_thread is not None and signal.getsignal(number) is _interrupt:
+        signal.pthread_kill(main_thread, number)
+
+
+def _is_interrupt(error: BaseException | None) -> bool:
+    """Whether an exception is an interrupt or comes from one."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
 
 
 def _run() -> int:
@@ -44,7 +71,9 @@ def _run() -> int:
         return _fail(error.format_message(), EXIT_USAGE)
     except PolError as error:
         return _fail(str(error), EXIT_OPERATIONAL if isinstance(error, OperationalError) else EXIT_PROTOCOL)
-    except Exception as error:  # noqa: BLE001  # the last resort: say whose fault it is, and keep the evidence
+    except Exception as error:  # the last resort: say whose fault it is, and keep the evidence
+        if _is_interrupt(error):
+            raise KeyboardInterrupt from error
         import traceback
 
         traceback.print_exc()

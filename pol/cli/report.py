@@ -45,7 +45,11 @@ class Report:
     dispute: DisputeReport
     false_dispute: DisputeReport
     balances: tuple[Balance, ...]
-    left_in_market: int
+    """Of all parties and of the fund."""
+    planted: int
+    """Verdicts that had to be wrong."""
+    catches: int
+    """Shares of the jackpot that were paid."""
     accuracy: float
     deployment: Deployment
     task_document: str
@@ -60,8 +64,8 @@ class Report:
 
     @property
     def total_change_wei(self) -> int:
-        """What all parties and the market gained together, gas aside: nothing."""
-        return sum(b.change for b in self.balances) + self.left_in_market
+        """What all parties and the fund gained together, gas aside: nothing, or money is where nobody has it."""
+        return sum(b.change for b in self.balances)
 
 
 def ether(wei: int) -> str:
@@ -78,11 +82,14 @@ def to_json(report: Report) -> dict[str, Any]:
         "false_challenger_slashed": report.false_challenger_slashed,
         "settled": list(report.settled),
         "accuracy": report.accuracy,
+        "planted_errors": report.planted,
+        "catches": report.catches,
         "dispute": _dispute_json(report.dispute),
         "false_dispute": _dispute_json(report.false_dispute),
         "one_step": one.to_dict() if (one := report.dispute.one_step) is not None else None,
         "balances_wei": {
-            b.party: {"before": b.before, "after": b.after, "gas": b.gas, "change": b.change} for b in report.balances
+            b.party: {"before": b.before, "after": b.after, "locked": b.locked, "gas": b.gas, "change": b.change}
+            for b in report.balances
         },
         "total_change_wei": report.total_change_wei,
     }

@@ -15,11 +15,12 @@ import torch
 from rich.markup import escape
 
 from pol.chain.connection import Connection
-from pol.chain.deployment import Deployment, deploy
+from pol.chain.deployment import FUND as FUND_POT
+from pol.chain.deployment import Deployment, MarketRules, deploy
 from pol.chain.game import packed
-from pol.chain.market import TaskOutcome
+from pol.chain.registry import TaskOutcome
 from pol.chain.wallet import Wallet
-from pol.cli.cast import ETHER, PARTIES, Purse, balances
+from pol.cli.cast import ETHER, FUND, PARTIES, Balance, Purse, balances
 from pol.cli.moves import HEADING, Row, line, opening_row, resignation_row, row, who
 from pol.cli.narrator import Narrator
 from pol.cli.report import DisputeReport, Report, ether
@@ -30,6 +31,7 @@ from pol.dispute.rules import apply, picked
 from pol.errors import OperationalError, ProtocolError
 from pol.graph.capture import Capture
 from pol.graph.names import Names
+from pol.incentives.forced_errors import LARGEST_RATE
 from pol.roles.duel import Duel, MoveMade
 from pol.roles.hostile import BaselessWhistleblower, LyingVerifier, SkippingSolver
 from pol.roles.policy import HOUR, PUBLIC_CHAIN, TEST_NETWORK, Policy
@@ -37,7 +39,7 @@ from pol.roles.role import Role
 from pol.roles.solver import Solver
 from pol.roles.submitter import Offer, Submitter
 from pol.roles.verifier import Verifier
-from pol.roles.whistleblower import Whistleblower
+from pol.roles.whistleblower import Finding, Whistleblower
 from pol.training import digits
 from pol.training.learning_proof import LearningProof, load_checkpoint
 from pol.verification.verdict import Outcome, Verdict, limit, relative_distance
@@ -45,8 +47,20 @@ from pol.verification.verdict import Outcome, Verdict, limit, relative_distance
 MODEL = "MLP 64-64-10 on the UCI handwritten digits, cross-entropy"
 OPTIMIZER = "torch.optim.SGD(lr=0.05, momentum=0.9)"
 TEST_FUNDS = 100 * ETHER
-LIVE_PROFILE_WINDOW, LIVE_WINDOW, LIVE_CLOCK = 60, 240, 600
-"""Seconds of a profile window, a challenge window and a clock on a chain whose time can't be moved."""
+LIVE_WINDOWS = {
+    "profile_window": 60,
+    "bid_window": 60,
+    "seat_window": 60,
+    "watch_window": 120,
+    "disclosure_window": 60,
+    "challenge_window": 240,
+    "clock": 600,
+}
+"""Seconds, on a chain whose time can't be moved."""
+TICKETS = 40
+"""Of each party that may be drawn; their bonds are a twentieth of what it brings."""
+RIVAL_DISCOUNT = 10
+"""Percent that the second bid lies below the maximum: less than the first, which wins."""
 LIVE_PRICE, LIVE_GAS = 1000, 30_000_000
 """Wei per work unit, and gas that every party can pay for, on a chain whose money isn't free."""
 
@@ -73,18 +87,15 @@ class Cast:
     whistleblower: Whistleblower
     false_challenger: BaselessWhistleblower
 
+    @property
+    def roles(self) -> tuple[Role, ...]:
+        """All but the deployer, in the order of `PARTIES`."""
+        verifiers, watchers = (self.verifier, self.lying_verifier), (self.whistleblower, self.false_challenger)
+        return (self.submitter, self.solver, self.cheating_solver, *verifiers, *watchers)
+
     def wallets(self, deployer: Wallet) -> dict[str, Wallet]:
         """The wallet of each party by its name, as in `PARTIES`."""
-        roles: tuple[Role, ...] = (
-            self.submitter,
-            self.solver,
-            self.cheating_solver,
-            self.verifier,
-            self.lying_verifier,
-            self.whistleblower,
-            self.false_challenger,
-        )
-        return dict(zip(PARTIES, (deployer, *(role.wallet for role in roles)), strict=True))
+        return dict(zip(PARTIES, (deployer, *(role.wallet for role in self.roles)), strict=True))
 
 
 class Story:
@@ -111,14 +122,20 @@ class Story:
         self._seed = seed
         self._tell = narrator
         self._connection = connect()
+        self._planted = 0
+        self._found: dict[tuple[bytes, int], Finding] = {}
         if self._connection.is_test_chain:
             # Short beside the challenge window: the first verdict is challenged after the profiles of two more tasks.
             self._offer = Offer(digits.STEPS, digits.INTERVAL, profile_window=HOUR)
             self._purse = Purse(seed, TEST_FUNDS, funder_key)
         else:
-            windows = {"profile_window": LIVE_PROFILE_WINDOW, "challenge_window": LIVE_WINDOW, "clock": LIVE_CLOCK}
-            self._offer = Offer(digits.STEPS, digits.INTERVAL, wei_per_work_unit=LIVE_PRICE, **windows)
+            self._offer = Offer(digits.STEPS, digits.INTERVAL, wei_per_work_unit=LIVE_PRICE, **LIVE_WINDOWS)
             self._purse = Purse(seed, LIVE_GAS * self._connection.gas_price(), funder_key)
+
+    @property
+    def _part(self) -> int:
+        """What a party brings into the vault; the rest is for gas."""
+        return self._purse.each * 4 // 5
 
     def run(self) -> Report:
         """The whole story.
@@ -132,42 +149,44 @@ class Story:
         cast = self._cast(deployment)
         before = {party: self._connection.balance(self._purse.address(party)) for party in PARTIES}
         before["deployer"] += deployer.gas_paid
+        donated = self._enter(cast, deployer)
+        before["deployer"] -= donated
 
         self._tell.chapter("A submitter puts a task on chain")
         first = self._submit(cast.submitter, captured)
-        self._tell.chapter("A verifier profiles how far honest executions part")
+        self._tell.chapter("A verifier is drawn and profiles how far honest executions part")
         self._profile(cast.verifier, first)
-        self._tell.chapter("A solver trains with stock torch and commits a learning proof")
-        accuracy = self._train(cast.solver, first)
-        self._tell.chapter("A beacon draws segments; the verifier replays them; the chain compares")
-        accepted = self._verify(cast.verifier, first)
+        self._tell.chapter("Solvers bid; the cheaper one trains with stock torch and commits a learning proof")
+        accuracy = self._train(cast.solver, first, rival=cast.cheating_solver)
+        self._tell.chapter("A beacon draws segments and who replays them; others watch; the chain compares")
+        accepted = self._verify(cast.verifier, cast.whistleblower, first)
 
         self._tell.chapter("A second solver skips a tenth of its steps")
         second = self._submit(cast.submitter, captured)
         self._profile(cast.verifier, second)
         self._train(cast.cheating_solver, second)
-        rejected = not self._verify(cast.verifier, second)
+        rejected = not self._verify(cast.verifier, cast.whistleblower, second)
 
         self._tell.chapter("A lying verifier flips one bit of one scalar in a backward pass")
         third = self._submit(cast.submitter, captured)
         self._profile(cast.lying_verifier, third)
         self._train(cast.solver, third)
-        self._verify(cast.lying_verifier, third)
+        self._verify(cast.lying_verifier, cast.whistleblower, third)
         dispute = self._dispute(cast.lying_verifier, cast.whistleblower, third)
-        cast.verifier.join(third)
-        self._tell.say("Another verifier takes the empty seat and posts the corrected verdict.")
-        self._verify(cast.verifier, third)
+        self._tell.say("The seat is drawn anew. Another verifier posts the corrected verdict.")
+        self._verify(cast.verifier, cast.whistleblower, third)
 
         self._tell.chapter("A whistleblower challenges an honest verdict")
-        false_dispute = self._dispute(cast.verifier, cast.false_challenger, first)
+        false_dispute = self._dispute(cast.verifier, cast.false_challenger, third)
 
         self._tell.chapter("Settlement")
         settled = [self._settle(cast.submitter, task_id) for task_id in (first, second, third)]
-        wallets = cast.wallets(deployer)
-        for wallet in wallets.values():
-            if cast.submitter.market.credit(wallet.address):
-                cast.submitter.market.withdraw(wallet)
-        rows = balances(wallets, before)
+        catches = self._collect(cast.whistleblower)
+        wallets, market = cast.wallets(deployer), cast.submitter.market
+        for role in cast.roles:
+            role.withdraw()
+        rows = balances(wallets, before, market.vault)
+        rows.append(Balance(FUND, donated, market.vault.pot(market.jackpot.address, FUND_POT), 0))
         change = {row.party: row.change for row in rows}
         report = Report(
             accepted=accepted and settled[0] is TaskOutcome.ACCEPTED,
@@ -178,11 +197,12 @@ class Story:
             dispute=dispute,
             false_dispute=false_dispute,
             balances=tuple(rows),
-            left_in_market=self._connection.balance(deployment.market),
+            planted=self._planted,
+            catches=catches,
             accuracy=accuracy,
             deployment=deployment,
-            task_document=cast.submitter.market.terms(third).document.hex(),
-            proofs=(self._proof_digest(cast, third), self._proof_digest(cast, first)),
+            task_document=market.registry.terms(third).document.hex(),
+            proofs=(self._proof_digest(cast, third),) * 2,
         )
         self._tell_balances(report)
         self._purse.collect(wallets.values())
@@ -190,7 +210,7 @@ class Story:
 
     @staticmethod
     def _proof_digest(cast: Cast, task_id: bytes) -> str:
-        committed = cast.submitter.market.events("ProofCommitted", taskId=task_id)
+        committed = cast.submitter.market.proofs.events("ProofCommitted", taskId=task_id)
         return bytes(committed[-1]["proofDigest"]).hex()
 
     # --- preparations -------------------------------------------------------------------------------------------------
@@ -200,7 +220,8 @@ class Story:
         self._tell.say(f"Chain: {self._connection.name}. Contracts are deployed; every party gets {each:g} ether.")
         self._purse.fund(self._connection)
         deployer = Wallet.create(self._connect(), self._purse.key("deployer"))
-        return deployer, deploy(deployer, deployer.address)
+        rules = MarketRules(rate=LARGEST_RATE, unit=self._part // 20 // TICKETS)
+        return deployer, deploy(deployer, deployer.address, market_rules=rules)
 
     def _cast(self, deployment: Deployment) -> Cast:
         # Where time can't be moved the windows are as short as the contract admits, which no policy for real money is.
@@ -228,23 +249,44 @@ class Story:
             false_challenger=BaselessWhistleblower(**party("false challenger"), random=random("false challenger")),
         )
 
+    def _enter(self, cast: Cast, deployer: Wallet) -> int:
+        """Money comes into the vault, the fund gets some, verifiers and watchers get tickets; what the fund got."""
+        market, part, donated = cast.submitter.market, self._part, self._part // 2
+        market.vault.deposit(deployer, donated)
+        market.jackpot.donate(deployer, donated)
+        for role in cast.roles:
+            role.deposit(part)
+        for role in (cast.verifier, cast.lying_verifier, cast.whistleblower):
+            market.sortition.enrol(role.wallet, TICKETS)
+        # They count from the next second on; a node of one's own is quicker than that.
+        self._connection.wait_until(self._connection.now())
+        bond = ether(TICKETS * market.sortition.unit())
+        self._tell.say(
+            f"Every party brings {ether(part)} into the vault: all stakes come from there. The deployer gives "
+            f"{ether(donated)} to the fund, from which those are paid who find errors. Two verifiers and the "
+            f"whistleblower lock {bond} each for {TICKETS} tickets, by which seats and watchers are "
+            "drawn. One verdict in four has to be wrong on purpose, so that somebody looks; only its verifier knows."
+        )
+        return donated
+
     # --- the moves of the protocol ------------------------------------------------------------------------------------
 
     def _submit(self, submitter: Submitter, captured: Capture) -> bytes:
         task_id = submitter.submit(captured, self._offer, MODEL, OPTIMIZER)
-        terms, state = submitter.market.terms(task_id), submitter.market.task(task_id)
+        terms = submitter.market.registry.terms(task_id)
+        escrow = submitter.market.settlement.escrow_of(terms)
         self._tell.say(
             f"Task {task_id.hex()[:12]}: {MODEL}; {OPTIMIZER}. Captured from ordinary PyTorch code into "
             f"{len(captured.program.nodes)} nodes; program hash {terms.program.hex()[:12]}."
         )
         self._tell.say(
-            f"{terms.steps} steps are {terms.work_units:,} work units: {ether(state.fee)} are in escrow, "
+            f"{terms.steps} steps are {terms.work_units:,} work units: {ether(escrow)} are in escrow, "
             f"the solver has to stake {ether(terms.solver_stake)}."
         )
         return task_id
 
     def _profile(self, verifier: Verifier, task_id: bytes) -> None:
-        verifier.join(task_id)
+        self._seat(verifier, task_id)
         with self._tell.progress("reruns with other reduction orders"):
             profile = verifier.profile(task_id)
         spread, threshold = ([f"{limit(x):.1e}" for x in row] for row in (profile.spreads, profile.thresholds))
@@ -254,24 +296,41 @@ class Story:
             f"{spread[2]} (optimizer state) of the distance travelled; thresholds {threshold[0]} and {threshold[2]}. A "
             f"fresh rerun stays inside with probability >= {profile.coverage}, before a margin of {claim.margin}."
         )
-        deadline = verifier.profiles.standing(task_id).deadline
-        hours = verifier.market.terms(task_id).profile_window / 3600
+        deadline = verifier.market.profiles.standing(task_id).deadline
+        hours = verifier.market.registry.terms(task_id).profile_window / 3600
         waiting = "the chain's clock is moved past it" if self._connection.is_test_chain else "everybody waits"
         self._tell.say(
-            f"Whoever measures something else has {hours:.3g} hours to convict the profile; nobody accepts the task "
+            f"Whoever measures something else has {hours:.3g} hours to convict the profile; nobody bids for the task "
             f"before: {waiting}."
         )
         verifier.connection.wait_until(deadline)
+        verifier.market.profiles.conclude(verifier.wallet, task_id)
 
-    def _train(self, solver: Solver, task_id: bytes) -> float:
-        price = solver.accept(task_id)
+    def _seat(self, verifier: Verifier, task_id: bytes) -> None:
+        ticket = verifier.claim_seat(task_id)
+        if not verifier.take_seat(task_id):
+            raise ProtocolError("a seat that only one party claimed went to another; please report this")
+        seating = verifier.market.registry.task(task_id).seating
+        self._tell.say(f"Ticket {ticket} has the smallest rank of those that claim seat {seating}: its holder sits.")
+
+    def _train(self, solver: Solver, task_id: bytes, rival: Solver | None = None) -> float:
+        solver.bid(task_id)
+        if rival is not None:
+            # Its bid is there to lose: what it would stake on doesn't matter.
+            rival.bid(task_id, RIVAL_DISCOUNT, recheck=False)
+            rival.reveal(task_id, RIVAL_DISCOUNT)
+        solver.reveal(task_id)
+        solver.market.registry.award(solver.wallet, task_id)
+        price = solver.market.registry.task(task_id).price
+        paid = "the maximum, as nobody else bids" if rival is None else "what the next one would have been content with"
+        self._tell.say(f"Bids are sealed, then revealed. The lowest wins and is paid {ether(price)}: {paid}.")
         with self._tell.progress("training with stock torch") as advance:
             proof = solver.train(task_id, advance)
         accuracy = self._accuracy(solver, task_id, proof)
-        progress = len(solver.market.events("ProgressPosted", taskId=task_id))
+        progress = len(solver.market.proofs.events("ProgressPosted", taskId=task_id))
         self._tell.say(
-            f"The solver trained for {ether(price)}, posted its checkpoint log {progress} times while training and "
-            f"committed {len(proof.checkpoints)} state roots (log root {proof.log_root.hex()[:12]}). The model "
+            f"The solver posted its checkpoint log {progress} times while training and committed "
+            f"{len(proof.checkpoints)} state roots (log root {proof.log_root.hex()[:12]}). The model "
             f"classifies {accuracy:.1%} of the scans correctly."
         )
         return accuracy
@@ -284,22 +343,54 @@ class Story:
         model.load_state_dict({name: named[name] for name in model.state_dict()})
         return digits.accuracy(model)
 
-    def _verify(self, verifier: Verifier, task_id: bytes) -> bool:
+    def _verify(self, verifier: Verifier, watcher: Whistleblower, task_id: bytes) -> bool:
+        self._seat(verifier, task_id)
         with self._tell.progress("replaying the drawn segments"):
             verdicts = verifier.verify(task_id)
-        state = verifier.market.task(task_id)
-        self._tell_verdicts(verdicts, state.thresholds)
-        word = "[green]accepts[/green]" if state.accepted else "[red]rejects[/red]"
-        self._tell.say(f"The contract compares and {word}.")
-        if state.accepted != all(v.outcome is Outcome.ACCEPTED for v in verdicts):
+        self._tell_verdicts(verdicts, verifier.thresholds(task_id))
+        verifier.open_watch(task_id)
+        self._watch(watcher, task_id)
+        verifier.connection.wait_until(verifier.market.verdicts.verdict(task_id).watch_until)
+        planted = verifier.disclose(task_id)
+        self._planted += planted
+        accepted = verifier.market.verdicts.verdict(task_id).rejecting == 0
+        word = "[green]accepts[/green]" if accepted else "[red]rejects[/red]"
+        duty = "had to plant an error, and puts the true claim in its place" if planted else "didn't have to err"
+        self._tell.say(f"The watch is over: the verifier discloses that it {duty}. The contract compares and {word}.")
+        if accepted != all(v.outcome is Outcome.ACCEPTED for v in verdicts):
             raise ProtocolError("the contract and the verifier read the same distances differently; please report this")
-        return state.accepted
+        return accepted
+
+    def _watch(self, watcher: Whistleblower, task_id: bytes) -> None:
+        """Who is drawn replays the segments too, and seals what it finds until the task is closed."""
+        tickets = len(watcher.watched(task_id))
+        if not tickets:
+            self._tell.say("None of the whistleblower's tickets is drawn to watch this verdict.")
+            return
+        with self._tell.progress("replaying what the verifier says"):
+            findings = watcher.watch(task_id)
+        found = "finds nothing wrong"
+        if findings:
+            found = f"seals the root that it gets for segment {findings[0].claim.segment}, where the verifier errs"
+            self._found[task_id, watcher.market.registry.task(task_id).seating] = findings[0]
+        self._tell.say(f"{tickets} of the whistleblower's tickets are drawn to watch: it replays too, and {found}.")
+
+    def _collect(self, watcher: Whistleblower) -> int:
+        """What was found in tasks that are closed now is paid."""
+        paid = sum(watcher.collect(*place, finding) for place, finding in self._found.items())
+        if paid:
+            (task_id, _), *_ = self._found
+            shares = int(watcher.market.jackpot.read("shares"))
+            share = watcher.market.registry.terms(task_id).jackpot // shares
+            errors = "an error" if paid == 1 else f"{paid} errors"
+            self._tell.say(f"The whistleblower had named {errors} before anybody else: {ether(share)} for each share.")
+        return paid
 
     def _dispute(self, defender: Verifier, attacker: Whistleblower, task_id: bytes) -> DisputeReport:
         findings = attacker.check(task_id)
         if not findings:
             raise ProtocolError("the whistleblower finds nothing wrong in a verdict with a lie; please report this")
-        bond = ether(attacker.market.bond_of(task_id))
+        bond = ether(attacker.market.challenges.bond_of(task_id))
         dispute = attacker.challenge(task_id, findings[0])
         self._tell.say(
             f"A challenger puts up {bond} against the replay of segment {findings[0].claim.segment} and opens its own "
@@ -362,9 +453,10 @@ class Story:
             raise ProtocolError("the contract and the library compute different results; please report this")
 
     def _settle(self, submitter: Submitter, task_id: bytes) -> TaskOutcome:
-        submitter.connection.wait_until(submitter.market.task(task_id).deadline)
-        submitter.market.settle(submitter.wallet, task_id)
-        outcome = submitter.market.task(task_id).outcome
+        registry = submitter.market.registry
+        submitter.connection.wait_until(registry.task(task_id).deadline)
+        submitter.market.settlement.settle(submitter.wallet, task_id)
+        outcome = registry.task(task_id).outcome
         self._tell.say(f"Task {task_id.hex()[:12]} is settled: {outcome.name.lower()}.")
         return outcome
 
@@ -399,10 +491,11 @@ class Story:
         def amounts(*wei: int) -> tuple[str, ...]:
             return tuple(f"{amount / ETHER:,.6f}" for amount in wei)
 
-        rows = [(b.party, *amounts(b.before, b.after, b.change, b.gas)) for b in report.balances]
-        rows.append(("together", "", "", *amounts(report.total_change_wei, sum(b.gas for b in report.balances))))
-        columns = ("party", "before", "after", "change without gas", "gas paid")
-        self._tell.table("Balances in ETH", columns, rows)
+        rows = [(b.party, *amounts(b.before, b.after, b.locked, b.change, b.gas)) for b in report.balances]
+        gas = sum(b.gas for b in report.balances)
+        rows.append(("together", "", "", "", *amounts(report.total_change_wei, gas)))
+        columns = ("party", "before", "after", "tickets", "change", "gas paid")
+        self._tell.table("Balances in ETH; change: after + tickets + gas - before", columns, rows)
 
 
 def row_of(made: MoveMade) -> Row:

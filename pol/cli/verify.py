@@ -90,6 +90,14 @@ def _share(ctx: click.Context, param: click.Parameter, value: str) -> Fraction:
 @click.option(
     "--suspicious", type=click.IntRange(0), default=0, metavar="K", help="Screen all checkpoints; replay K more."
 )
+@click.option(
+    "--looks",
+    type=click.IntRange(0, 64),
+    default=16,
+    show_default=True,
+    metavar="N",
+    help="Reruns of a segment beyond the thresholds that decide about it in their place; 0: thresholds alone.",
+)
 @click.option("--log-root", callback=_hash, metavar="HEX", help="Root of the checkpoint log that was committed to.")
 @click.option("--engine", type=click.Choice(["local", "cores", "ray"]), default="local", show_default=True)
 @click.option("--threads", type=click.IntRange(0), default=0, metavar="N", help="Of the kernels, for each segment.")
@@ -153,7 +161,9 @@ def _verify(path: str, digest: str | None, quiet: bool, **options: Any) -> Verif
     except (ProtocolError, OperationalError) as error:
         return replace(found, verdict=examination.failed(error))
     with narrator.progress("replaying segments") as advance:
-        verdict = examination.examine(subject, draw.replayed, found.thresholds, _engine(options), advance)
+        verdict = examination.examine(
+            subject, draw.replayed, found.thresholds, _engine(options), advance, options["looks"]
+        )
     return replace(found, verdict=verdict, seconds=time.monotonic() - begun)
 
 

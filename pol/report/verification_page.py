@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from pol.graph.step_program import Component
 from pol.report import charts
-from pol.report.html import Markup, element, join, table
+from pol.report.html import Markup, document, element, join, table
 from pol.verification.examination import Draw
 from pol.verification.screening import SUSPICIOUS
 from pol.verification.verdict import Outcome, limit
@@ -24,24 +24,15 @@ table { border-collapse: collapse; font-size: 13px; } th, td { text-align: left;
 td { border-top: 1px solid #dee2e6; vertical-align: top; }
 p.note { color: #495057; font-size: 13px; }
 """
-# Even if markup of a stranger came through, it could load and run nothing.
-POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 MOST_ROWS = 500
 
 
 def page(found: Verification) -> str:
     """The page as HTML."""
-    head = element(
-        "head",
-        element("meta", charset="utf-8"),
-        element("meta", http_equiv="Content-Security-Policy", content=POLICY),
-        element("meta", name="viewport", content="width=device-width"),
-        element("title", f"pol verify: {found.verdict.outcome.name.lower()}"),
-        element("style", Markup(STYLE)),
-    )
     sections = (_verdict, _subject, _draw, _distances, _losses, _segments, _screen, _machines)
-    body = element("body", element("h1", "Verification of a learning proof"), *(section(found) for section in sections))
-    return f"<!DOCTYPE html>\n{element('html', head, body, lang='en')}\n"
+    title = f"pol verify: {found.verdict.outcome.name.lower()}"
+    parts = (section(found) for section in sections)
+    return document(title, STYLE, element("h1", "Verification of a learning proof"), *parts)
 
 
 def _verdict(found: Verification) -> Markup:
@@ -105,7 +96,7 @@ def _distances(found: Verification) -> Markup:
     what = "Distance between the solver's end of a segment and the replayed one, "
     unit = "in shares of the distance that the segment travels." if found.is_exact else "in shares of the limit."
     chart = charts.marks(series, None if found.is_exact else 1.0, "distances by segment", "segment")
-    note = " Roots decide in exact mode; distances are for people." if found.is_exact else ""
+    note = " In exact mode it has to be zero, and the roots equal." if found.is_exact else ""
     return join((element("h2", "Distances"), element("p", what + unit + note, class_="note"), chart))
 
 
@@ -158,7 +149,8 @@ def _screen(found: Verification) -> Markup:
     points = [(s.segment, s.moved) for s in sorted(found.suspicions, key=lambda s: s.segment)]
     chart = charts.marks({"moved": points}, None, "movement of the parameters by segment", "segment")
     rows = [[str(s.segment), f"{s.moved:.4g}", f"{s.score:.3g}"] for s in found.suspicions[:10]]
-    note = "How far the parameters move in each segment, from checkpoints alone. A score of 1 is typical; a segment "
+    note = "How far the parameters move in each segment, from checkpoints alone. The score is how far off they and the "
+    note += "optimizer's state are, in length or direction; 1 is typical. A segment "
     note += f"from {SUSPICIOUS:g} on doesn't look like its neighbours: a hint where to replay, and no evidence."
     head = ["segment", "moved", "score"]
     return join((element("h2", "Screen"), element("p", note, class_="note"), chart, table(head, rows)))

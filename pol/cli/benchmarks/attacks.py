@@ -15,13 +15,13 @@ from typing import Any
 import torch
 
 from pol.cli.figures import Figure
-from pol.verification import screening_directions
 from pol.verification.attacks import honest, targets
 from pol.verification.attacks.battery import ATTACKS
 from pol.verification.attacks.forgery import Attack
 from pol.verification.attacks.judge import Findings, limits, mount
 from pol.verification.attacks.target import Target
 from pol.verification.attacks.theft import SAME_TASK
+from pol.verification.screening import ranked, suspicions
 
 SIZES: Mapping[str, tuple[int, tuple[int, int]]] = {"mlp": (400, (10, 100)), "cnn": (200, (5, 50))}
 """Steps of the training of each model, and of its segments: of the shorter ones there are 40, so that 5 % are two."""
@@ -71,18 +71,21 @@ def row(target: Target, findings: Findings, scale: tuple[float, float, float]) -
     draws = max(1, int(SHARE * target.segments))
     chosen: tuple[int, ...] = ()
     if findings.refused is None:
-        chosen = tuple(screening_directions.choose(target.task.program, findings.forgery.states, max(1, draws // 2)))
+        oddest = ranked(suspicions(target.task.program, findings.forgery.states))
+        chosen = tuple(suspicion.segment for suspicion in oddest[: max(1, draws // 2)])
     return {
         "cost": round(findings.cost, 4),
         "refused": findings.refused is not None,
+        "looks": target.looks,
         "segments": target.segments,
         "cheated": len(findings.cheated),
         "rejected": len(findings.rejected),
         "detection": findings.detection,
+        "detection_alone": findings.detection_alone,
         "caught": findings.caught(draws),
         "caught_screened": findings.caught(max(draws, len(chosen)), chosen),
         "draws": findings.draws_for(SURE),
-        "of_limit": _finite(findings.ratio(limits(target))),
+        "of_limit": _finite(findings.of_limit),
         "of_honest": _finite(findings.ratio(scale)),
         "passes_tolerance": findings.passes_tolerance,
         "passes_exact": findings.passes_exact,
@@ -98,16 +101,26 @@ def figures(measured: Measured) -> dict[str, Figure]:
     ]
     undetected = {name for name, _, row in rows if row["passes_exact"] and row["cost"] < 1 - 1e-9}
     tolerated = {name: row["cost"] for name, _, row in rows if row["passes_tolerance"]}
-    spread_out = [row for _, key, row in rows if row["segments"] == SEGMENTS == row["rejected"]]
     visible = [row for name, _, row in rows if not battery[name].hides and row["detection"] is not None]
+    everywhere = [row for row in visible if row["cheated"] == row["segments"]]
     result = {
         "attacks": Figure(len(battery), "attacks"),
         "undetected_in_exact_mode": Figure(len(undetected), "attacks below the cost of honest training"),
         "survive_tolerance": Figure(len(tolerated), "attacks"),
         "survive_tolerance_least_cost": Figure(min(tolerated.values(), default=1.0), "of honest training"),
-        "detection_when_drawn": Figure(min(row["detection"] for row in visible), "least of all that leave a trace"),
+        "detection_when_drawn": Figure(
+            min(row["detection_alone"] for row in visible), "least of all that leave a trace, by thresholds alone"
+        ),
+        "detection_when_drawn_looks": Figure(
+            min(row["detection"] for row in visible), "least of all that leave a trace, with second looks"
+        ),
         "detection_5_percent": Figure(
-            min(row["caught"] for row in spread_out), "least of all that touch every segment"
+            min(row["caught"] for row in everywhere if row["segments"] == SEGMENTS),
+            "least of all that touch every segment",
+        ),
+        "draws_99": Figure(
+            max(_draws_of_many(row["detection"]) for row in everywhere),
+            "draws that find with 99 % what touches every segment of a long training, at most",
         ),
     }
     concentrated = [
@@ -129,6 +142,11 @@ def figures(measured: Measured) -> dict[str, Figure]:
         lengths["separation_" + key.replace(" ", "_")] = Figure(min(found), "times the greatest honest distance")
     least = min(figure.value for figure in lengths.values())
     return {**result, "separation_min": Figure(least, "times the greatest honest distance"), **lengths}
+
+
+def _draws_of_many(detection: float) -> int:
+    """Draws that find a cheat in every segment as surely as `SURE`, if so many of them are rejected when drawn."""
+    return 1 if detection == 1.0 else math.ceil(math.log(1 - SURE) / math.log(1 - detection))
 
 
 def document(measured: Measured) -> str:
@@ -157,11 +175,13 @@ def _head(measured: Measured) -> list[str]:
         "- **cost**: executed steps (or floating-point operations of products) over those of honest training, counted.",
         "  A step in lower precision counts as a step.",
         "- **cheated**: segments that training from their published start doesn't give, known from the bits.",
-        "- **drawn**: probability that a cheated segment is rejected if it is drawn.",
+        "- **drawn**: probability that a cheated segment is rejected if it is drawn; in brackets, where it isn't the",
+        "  same, by the thresholds alone (`--looks 0`). *: on some target only by the thresholds alone.",
         "- **5 %**: probability that a random draw of 5 % of the segments (2 of 40) hits a rejected one.",
         "- **+ screen**: the same if one of the two is chosen by",
-        "  [screening_directions.py](../pol/verification/screening_directions.py), which replays nothing: it reads how",
-        "  far and where each segment went. (The loss of a batch would cost a forward pass: 3 % of segments of 10.)",
+        "  [screening.py](../pol/verification/screening.py) (`pol verify --suspicious`), which replays nothing: it",
+        "  reads how far and where each segment went. (The loss of a batch would cost a forward pass: 3 % of segments",
+        "  of 10.)",
         "- **99 %**: random draws that find it with 99 %, and their share of the training.",
         "- **/ limit**, **/ honest**: smallest distance of a cheated segment over the threshold, and over the greatest",
         "  distance of honest runs (eager, captured graph, two threads, without oneDNN, compiled) of the same target.",
@@ -196,7 +216,7 @@ def _cells(measured: Measured, name: str) -> list[str]:
     return [
         _percent(cost),
         f"{min(row['cheated'] for row in shares)} of {shares[0]['segments']}",
-        _percent(_least(row["detection"] for row in everywhere)),
+        _drawn(everywhere),
         _percent(min(row["caught"] for row in shares)),
         _percent(min(row["caught_screened"] for row in shares)),
         draws,
@@ -266,13 +286,16 @@ with buffers here are profiled over half of their segments.
 
 *Kinks.* The convolutional network has GELU. With ReLU, honest runs of it parted by up to 5e-3 (compiled, AdamW), more
 than the mildest cheats, which were then told from the canonical run but not from such honest ones: separation 0.3. See
-[litepaper.md](litepaper.md), "False rejects". The perceptron has ReLU, and had no such event in these runs.
+[litepaper.md](litepaper.md), "False rejects". The perceptron has ReLU, and had no such event in these runs. A segment
+that has a branch is allowed what its reruns do (a second look, [ADR 0021](adr/0021-a-second-look.md)): there a mild
+cheat passes that is rejected in the segments around it. Of segments of 10 steps these are one in 13 at most; of 100
+steps, where most have a branch, up to half, so that it takes seven draws to find it with 99 %.
 
 *Precision.* Products with 20 of 24 bits pass the tolerance: they are as exact as another order of summation. TF32 and
 bfloat16 don't.
 
 *The same task.* Somebody's proof of this very task, copied, is accepted in both modes: nothing in it is false. A
-proof says that the work was done, not by whom. On the market only the solver that accepted the task can commit a
+proof says that the work was done, not by whom. On the market only the solver that won the task can commit a
 proof; a submitter who pays twice for one task document gets one training.
 
 *Undoing steps.* A step of SGD with momentum can be undone with one gradient (`retrospective`), at the price of
@@ -294,6 +317,12 @@ def _least(values: Any) -> float | None:
 
 def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
+
+
+def _drawn(rows: Sequence[Row]) -> str:
+    detection, alone = (_least(row[name] for row in rows) for name in ("detection", "detection_alone"))
+    mark = "" if all(row["looks"] for row in rows) else " *"
+    return _percent(detection) + ("" if detection == alone else f" ({_percent(alone)})") + mark
 
 
 def _percent(value: float | None) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
@@ -18,13 +18,17 @@ SIDE = 8
 
 @dataclass(frozen=True)
 class Size:
-    """Digits are enlarged ``scale`` times; ``channels`` of the three convolutions; images per step; learning rate."""
+    """Digits are enlarged ``scale`` times; ``channels`` of the three convolutions; images per step; learning rate.
+
+    With ``normalised`` batches are normalised after each convolution, which then has no bias.
+    """
 
     scale: int
     channels: tuple[int, int, int]
     batch: int
     activation: str
     rate: float
+    normalised: bool = False
 
     @property
     def steps_per_epoch(self) -> int:
@@ -37,14 +41,21 @@ ACTIVATIONS: Mapping[str, Callable[[], nn.Module]] = {"relu": nn.ReLU, "gelu": n
 
 MEDIUM = Size(scale=2, channels=(16, 16, 16), batch=16, activation="gelu", rate=0.05)
 """7,370 parameters on images of 16 x 16: the litepaper's experiment, most of a second an epoch on one core."""
-SMALL = {name: Size(scale=1, channels=(8, 16, 16), batch=16, activation=name, rate=0.1) for name in ACTIVATIONS}
+_SMALL = Size(scale=1, channels=(8, 16, 16), batch=16, activation="gelu", rate=0.1)
+SMALL: Mapping[str, Size] = {
+    "relu": replace(_SMALL, activation="relu"),
+    "gelu": _SMALL,
+    "batchnorm": replace(_SMALL, activation="relu", normalised=True),
+}
 """On images of 8 x 8, for thousands of intervals."""
 
 OPTIMIZERS: Mapping[str, Callable[..., Optimizer]] = {
     "sgd": lambda parameters, rate, **options: SGD(parameters, rate, momentum=0.9, weight_decay=2e-3, **options),
     "adamw": lambda parameters, rate, **options: AdamW(parameters, rate / 50, **options),
+    "still": lambda parameters, rate, **options: SGD(parameters, rate, momentum=0.9, **options),
 }
-"""Weights decay, so that a training that fits all of its data still moves (docs/litepaper.md, "False rejects")."""
+"""Weights decay, so that a training that fits all of its data still moves; those of "still" don't, and it stops
+(docs/litepaper.md, "False rejects")."""
 
 
 def dataset(size: Size) -> tuple[Tensor, Tensor]:
@@ -57,21 +68,24 @@ def dataset(size: Size) -> tuple[Tensor, Tensor]:
 def build_model(size: Size, seed: int) -> nn.Sequential:
     """Three convolutions with pooling and a linear map, initialised from ``seed``."""
     first, second, third = size.channels
-    activation = ACTIVATIONS[size.activation]
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return nn.Sequential(
-            nn.Conv2d(1, first, 3, padding=1),
-            activation(),
-            nn.Conv2d(first, second, 3, padding=1),
-            activation(),
+            *_convolution(1, first, size),
+            *_convolution(first, second, size),
             nn.AvgPool2d(2),
-            nn.Conv2d(second, third, 3, padding=1),
-            activation(),
+            *_convolution(second, third, size),
             nn.AvgPool2d(2),
             nn.Flatten(),
             nn.Linear(third * (SIDE * size.scale // 4) ** 2, digits.CLASSES),
         )
+
+
+def _convolution(inputs: int, outputs: int, size: Size) -> list[nn.Module]:
+    # A bias in front of a normalisation is cancelled: its gradient is nothing but rounding.
+    convolution = nn.Conv2d(inputs, outputs, 3, padding=1, bias=not size.normalised)
+    normalisation = [nn.BatchNorm2d(outputs)] if size.normalised else []
+    return [convolution, *normalisation, ACTIVATIONS[size.activation]()]
 
 
 class Training:
@@ -98,11 +112,11 @@ class Training:
 
     def words(self, slots: Sequence[str]) -> list[Words]:
         """The state in the order of a task's slots, copied; there is one after the first step."""
-        parameters = dict(self.model.named_parameters())
+        tensors = {**dict(self.model.named_buffers()), **dict(self.model.named_parameters())}
         found = []
         for slot in slots:
             name, _, key = slot.partition(":")
-            tensor = self.optimizer.state[parameters[name]][key] if key else parameters[name].detach()
+            tensor = self.optimizer.state[tensors[name]][key] if key else tensors[name].detach()
             found.append(to_words(slot, tensor))
         return found
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from typing import TypeVar
 
 import numpy as np
 
@@ -21,6 +25,7 @@ from pol.verification.products import find_product
 
 SIZES = (64, 128, 256, 512, 1024, 2048)
 ENTROPY = bytes(32)
+ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 STEPS: Mapping[str, Callable[[], Capture]] = {
     "mlp": lambda: bits.mlp(1),
     "cnn": lambda: bits.cnn(1),
@@ -28,8 +33,28 @@ STEPS: Mapping[str, Callable[[], Capture]] = {
 }
 
 
+T = TypeVar("T")
+
+
 def freivalds_figures(rounds: int = 5) -> dict[str, Figure]:
     """Square products, whole steps, and the bound of a row over the norm of that row; one thread."""
+    return in_one_thread(_figures, rounds)
+
+
+def in_one_thread(call: Callable[..., T], *arguments: object) -> T:
+    """Call a function in a process in which numpy's products take one thread: how many is settled when it starts."""
+    kept = dict(os.environ)
+    os.environ.update(ONE_THREAD)
+    try:
+        with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+            return pool.submit(call, *arguments).result()
+    finally:
+        for name in ONE_THREAD:
+            os.environ.pop(name)
+        os.environ.update(kept)
+
+
+def _figures(rounds: int) -> dict[str, Figure]:
     figures = {}
     for size in SIZES:
         ours, peer = product_seconds(size, rounds)

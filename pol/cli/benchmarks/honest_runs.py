@@ -1,41 +1,36 @@
-"""Honest trainings of kinds that no profile has seen: how many of their intervals would be rejected.
+"""Honest trainings of kinds that no profile has seen: what a verifier decides about each of their intervals.
 
-Some kinds are chosen by the environment of a process, so every environment is a process of its own. It gets the tasks
-and profiles by digest, trains with stock torch, replays every interval canonically and decides as a verifier does.
+With the thresholds alone, and with a second look at what they reject. As a program: the kinds that one environment of a
+process allows, on tasks and profiles named by digest; `pol.cli.benchmarks.false_rejects` runs it in every environment.
 """
 
 from __future__ import annotations
 
 import json
 import math
-import os
-import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
-from functools import partial
-from itertools import product
 from typing import TypeAlias
 
 import torch
 from torch import Tensor, nn
 
-from pol.cli.benchmarks.classifier import ACTIVATIONS, OPTIMIZERS, SMALL, Size, Training
-from pol.cli.figures import Figure
-from pol.errors import OperationalError
+from pol.arithmetic.primitives import Words
+from pol.cli.benchmarks.classifier import SMALL, Size, Training
 from pol.execution.cpu import CpuExecutor
+from pol.graph.step_program import StepProgram
 from pol.training import digits
 from pol.training.storage.store import Store
 from pol.training.task import LoadedTask, load, publish
 from pol.verification import profile as profiles
 from pol.verification.profile import Profile
 from pol.verification.profiling import PROFILED, profile
+from pol.verification.second_look import SecondLook, SecondLooker, shares
 from pol.verification.tolerance import clopper_pearson_upper
-from pol.verification.verdict import Claim, Outcome, Three, decide, measure, travelled
+from pol.verification.verdict import Claim, Outcome, Three, decide, is_accepted, measure, travelled
 
 STEPS, INTERVAL = 200, 4
 CONFIDENCE = Fraction(95, 100)
@@ -89,22 +84,31 @@ ENVIRONMENTS: Sequence[tuple[Mapping[str, str], Sequence[str]]] = (
     ({"MKL_CBWR": "COMPATIBLE", "ONEDNN_MAX_CPU_ISA": "SSE41"}, ["eager", "without oneDNN"]),
 )
 """Variables of a process, and the kinds that are run in it."""
-_PASSIVE = {"OMP_WAIT_POLICY": "PASSIVE"}
-"""Threads that have nothing to do sleep: two of them would only hinder each other in a model this small."""
 
 
 @dataclass
 class Tally:
-    """Intervals tested and rejected, and the greatest distance in units of its threshold, unsquared."""
+    """Intervals tested, rejected by thresholds (``beyond``), and rejected by a second look as well.
+
+    ``closest`` is the greatest distance in units of its threshold, ``closest_look`` that of a second look in units of
+    what it allows, both unsquared.
+    """
 
     tested: int = 0
+    beyond: int = 0
     rejected: int = 0
     closest: float = 0.0
+    closest_look: float = 0.0
 
-    def add(self, claim: Claim, thresholds: Three) -> None:
+    def add(self, claim: Claim, thresholds: Three, again: SecondLooker, start: Sequence[Words]) -> None:
         """Decide one interval."""
+        first = decide(claim, thresholds)
+        verdict = first if first.outcome is Outcome.ACCEPTED else again(first, start)
         self.tested += 1
-        self.rejected += decide(claim, thresholds).outcome is not Outcome.ACCEPTED
+        self.beyond += first.outcome is not Outcome.ACCEPTED
+        self.rejected += verdict.outcome is not Outcome.ACCEPTED
+        if verdict.look is not None:
+            self.closest_look = max(self.closest_look, worst(claim, verdict.look, thresholds))
         for distance, reference, threshold in zip(claim.distances, claim.references, thresholds, strict=True):
             if distance:
                 allowed = threshold * travelled(reference)
@@ -113,13 +117,33 @@ class Tally:
     def merge(self, other: Tally) -> None:
         """Count another tally's intervals too."""
         self.tested += other.tested
+        self.beyond += other.beyond
         self.rejected += other.rejected
         self.closest = max(self.closest, other.closest)
+        self.closest_look = max(self.closest_look, other.closest_look)
 
     @property
     def upper_bound(self) -> float:
         """On the rate of false rejects, by Clopper and Pearson, at 95 %; intervals count as independent."""
         return clopper_pearson_upper(self.rejected, self.tested, CONFIDENCE)
+
+
+def worst(claim: Claim, look: SecondLook, thresholds: Three) -> float:
+    """The greatest distance that the thresholds reject, in units of what the second look allows."""
+    rows = zip(claim.distances, claim.references, thresholds, shares(claim, look), strict=True)
+    return max(share for distance, reference, t, share in rows if not is_accepted(distance, reference, t))
+
+
+class _Executors:
+    """One executor for each program, kept: those of second looks are needed again and again."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, CpuExecutor] = {}
+
+    def __call__(self, program: StepProgram, constants: Sequence[Words]) -> CpuExecutor:
+        if id(program) not in self._known:
+            self._known[id(program)] = CpuExecutor(program, constants)
+        return self._known[id(program)]
 
 
 def measure_profile(task: LoadedTask, segments: int = PROFILED) -> Profile:
@@ -134,18 +158,24 @@ def publish_task(store: Store, size: Size, optimizer: str, seed: int, steps: int
     return digest, store.put(measure_profile(load(store, digest)).encode())
 
 
-def run_kind(task: LoadedTask, thresholds: Three, training: Training, kind: Kind) -> Tally:
-    """Train one task in one way, and decide every interval of it."""
+def run_kind(task: LoadedTask, thresholds: Three, training: Training, kind: Kind, first_segment: int = 0) -> Tally:
+    """Train one task in one way, and decide every interval of it from ``first_segment`` on."""
     executor = CpuExecutor(task.program, task.constants)
+    again = SecondLooker(task, _Executors(), thresholds)
     tally = Tally()
     start = task.initial_state
     with _switched(training, kind):
-        for segment in range(task.document.segments):
+        for step in range(first_segment * task.document.interval):
+            training.step(step)
+        if first_segment:
+            start = training.words(task.names.slots)
+        for segment in range(first_segment, task.document.segments):
             first = segment * task.document.interval
             for step in range(first, first + task.document.interval):
                 training.step(step)
             end = training.words(task.names.slots)
-            tally.add(measure(task.program, executor, start, end, segment, task.document.interval), thresholds)
+            claim = measure(task.program, executor, start, end, segment, task.document.interval)
+            tally.add(claim, thresholds, again, start)
             start = end
     return tally
 
@@ -167,9 +197,9 @@ Tasks: TypeAlias = Mapping[int, tuple[str, str]]
 """Digests of tasks and their profiles, by seed."""
 
 
-def run_here(url: str, activation: str, optimizer: str, tasks: Tasks, kinds: Sequence[str]) -> Tally:
+def run_here(url: str, network: str, optimizer: str, tasks: Tasks, kinds: Sequence[str]) -> Tally:
     """All of these kinds in this process, on every task."""
-    store, size = Store(url), SMALL[activation]
+    store, size = Store(url), SMALL[network]
     total = Tally()
     for seed, (task_digest, profile_digest) in tasks.items():
         task = load(store, task_digest)
@@ -178,52 +208,12 @@ def run_here(url: str, activation: str, optimizer: str, tasks: Tasks, kinds: Seq
         for name in kinds:
             kind = KINDS[name]
             training = Training(size, seed, order, optimizer, **kind.options)
-            total.merge(run_kind(task, thresholds, training, kind))
+            looked_at = min(task.document.segments, STEPS // INTERVAL)
+            total.merge(run_kind(task, thresholds, training, kind, task.document.segments - looked_at))
     return total
 
 
-def _run_apart(url: str, activation: str, optimizer: str, tasks: Tasks, place: int) -> Tally:
-    variables, kinds = ENVIRONMENTS[place]
-    arguments = [url, activation, optimizer, json.dumps(tasks), *kinds]
-    command = [sys.executable, "-m", "pol.cli.benchmarks.honest_runs", *arguments]
-    environment = {**os.environ, **_PASSIVE, **variables}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise OperationalError(f"honest runs ({variables}, {', '.join(kinds)}) failed: {done.stderr[-2000:]}")
-    return Tally(**json.loads(done.stdout.splitlines()[-1]))
-
-
-def honest_figures(seeds: int = 5) -> dict[str, Figure]:
-    """False rejects over all kinds: of all networks, by activation, and by activation and optimizer."""
-    figures: dict[str, Figure] = {}
-    totals = {name: Tally() for name in ("", *(f"{activation}_" for activation in ACTIVATIONS))}
-    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(2) as pool:
-        store = Store(f"file://{folder}")
-        for activation, optimizer in product(ACTIVATIONS, OPTIMIZERS):
-            size = SMALL[activation]
-            tasks = {seed: publish_task(store, size, optimizer, seed) for seed in range(1, seeds + 1)}
-            run = partial(_run_apart, store.url, activation, optimizer, tasks)
-            tally = Tally()
-            for found in pool.map(run, range(len(ENVIRONMENTS))):
-                tally.merge(found)
-            totals[""].merge(tally)
-            totals[f"{activation}_"].merge(tally)
-            figures |= _tally_figures(f"{activation}_{optimizer}_", tally)
-    for prefix, tally in totals.items():
-        figures |= _tally_figures(prefix, tally)
-    return figures
-
-
-def _tally_figures(prefix: str, tally: Tally) -> dict[str, Figure]:
-    return {
-        f"{prefix}false_reject_upper_bound": Figure(tally.upper_bound, "of honest intervals, at 95 %"),
-        f"{prefix}honest_intervals": Figure(tally.tested, "intervals"),
-        f"{prefix}honest_rejected": Figure(tally.rejected, "intervals"),
-        f"{prefix}honest_closest": Figure(tally.closest, "of the threshold"),
-    }
-
-
 if __name__ == "__main__":
-    _url, _activation, _optimizer, _tasks, *_kinds = sys.argv[1:]
+    _url, _network, _optimizer, _tasks, *_kinds = sys.argv[1:]
     _by_seed = {int(seed): (task, found) for seed, (task, found) in json.loads(_tasks).items()}
-    print(json.dumps(asdict(run_here(_url, _activation, _optimizer, _by_seed, _kinds))))
+    print(json.dumps(asdict(run_here(_url, _network, _optimizer, _by_seed, _kinds))))

@@ -20,8 +20,9 @@ from pol.arithmetic.primitives import Op
 from pol.cli.benchmarks import classifier
 from pol.cli.benchmarks.classifier import Size, Training
 from pol.cli.benchmarks.court_arithmetic import arithmetic_gas
-from pol.cli.benchmarks.honest_runs import honest_figures, measure_profile
-from pol.cli.benchmarks.verification_cost import CONFIDENCE, cheated_of, draws_needed, verification_figures
+from pol.cli.benchmarks.false_rejects import SEEDS, honest_figures
+from pol.cli.benchmarks.honest_runs import measure_profile
+from pol.cli.benchmarks.verification_cost import CHEATED, CONFIDENCE, draws_needed, verification_figures
 from pol.cli.figures import Figure
 from pol.commitments.keccak import keccak256
 from pol.execution.cpu import CpuExecutor
@@ -31,7 +32,8 @@ from pol.training.background import Background
 from pol.training.solver import TaskRecorder, environment
 from pol.training.storage.store import Store
 from pol.training.task import LoadedTask, load, publish
-from pol.verification.sampling import MAX_DRAWS, detection_probability, draw
+from pol.verification.sampling import MAX_DRAWS, cheated_segments, detection_probability, draw
+from pol.verification.second_look import SecondLooker
 from pol.verification.verdict import Outcome, verify_segment
 
 EPOCHS = 100
@@ -183,8 +185,9 @@ def _verify(result: Experiment, store: Store, task: LoadedTask, digest: str) -> 
     with result.verify.running():
         proof = learning_proof.load(store, digest, task)
         executor = CpuExecutor(task.program, task.constants)
+        again = SecondLooker(task, CpuExecutor, thresholds)
         for segment in draw(BEACON, result.segments, result.draws):
-            verdict = verify_segment(store, task, proof, executor, segment, thresholds)
+            verdict = verify_segment(store, task, proof, executor, segment, thresholds, again)
             result.rejected += verdict.outcome is not Outcome.ACCEPTED
 
 
@@ -206,7 +209,7 @@ def overhead_figures(found: Experiment) -> dict[str, Figure]:
         "verify": found.verify.cpu / plain,
     }
     overhead = sum(shares.values())
-    cheated, sure = cheated_of(found.segments), draws_needed(found.segments)
+    cheated, sure = cheated_segments(found.segments, CHEATED), draws_needed(found.segments)
     at_sure = overhead + shares["verify"] * (sure / found.draws - 1)
     of_plain = "of plain training"
     return {
@@ -257,6 +260,6 @@ def litepaper_figures(epochs: int = EPOCHS) -> dict[str, Figure]:
     return {
         **overhead_figures(found),
         **chain_figures(found),
-        **honest_figures(max(1, 5 * epochs // EPOCHS)),
+        **honest_figures(SEEDS[: max(1, len(SEEDS) * epochs // EPOCHS)]),
         **verification_figures(),
     }

@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import count
 
 import torch
 
@@ -15,7 +14,7 @@ from pol.cli.figures import Figure, side_by_side
 from pol.execution.cpu import CpuExecutor
 from pol.graph.capture import Capture
 from pol.training import digits
-from pol.verification.sampling import detection_probability
+from pol.verification.sampling import cheated_segments, draws_for
 from pol.verification.verdict import measure
 
 CONFIDENCE, CHEATED = Fraction(99, 100), Fraction(1, 20)
@@ -35,15 +34,9 @@ class Cost:
         return replayed / (segments * interval * self.eager)
 
 
-def cheated_of(segments: int) -> int:
-    """How many of so many segments are 5 %, rounded up."""
-    return -(-segments * CHEATED.numerator // CHEATED.denominator)
-
-
 def draws_needed(segments: int) -> int:
     """The fewest drawn segments that hit 5 % cheated ones with 99 % confidence, by as many verifiers as it takes."""
-    cheated = cheated_of(segments)
-    return next(draws for draws in count() if detection_probability(segments, cheated, draws) >= CONFIDENCE)
+    return draws_for(segments, cheated_segments(segments, CHEATED), CONFIDENCE, segments)
 
 
 def measure_cost(captured: Capture, eager: Callable[[], object], rounds: int) -> Cost:

@@ -1,0 +1,173 @@
+"""What ``pol econ`` prints: rows for tables, and the same for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from rich.table import Table
+
+from pol.incentives.agents import Party
+from pol.incentives.design import Design
+from pol.incentives.forced_errors import ONE
+from pol.incentives.griefing import burn_ratio, burns
+from pol.incentives.simulate import EPOCH, Result
+
+UNIT = 10**18
+MOST_EPOCHS = 20
+CHOICES = ("role", "when", "honesty brings", "best deviation", "brings less by")
+BURNS = ("attack", "burns", "costs others", "times")
+EPOCHS = ("tasks to", "seatings", "lies", "that fell", "planted", "found", "fabricated, paid", "watched", "enrolled")
+EARNINGS = ("role", "kind", "parties", "earned by each and task", "shares caught")
+
+
+def table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    """Rows below a head."""
+    made = Table(*head, title=title, title_justify="left")
+    for row in rows:
+        made.add_row(*row)
+    return made
+
+
+def parameters(found: Design) -> list[tuple[str, str]]:
+    """All parameters of a design."""
+    stakes, chance, windows = found.stakes, found.chance, found.windows
+    return [
+        ("price of the training, at least", amount(stakes.price)),
+        ("verifier's fee", amount(stakes.verifier_fee)),
+        ("tax of the task", amount(found.game.tax)),
+        ("solver's stake", amount(stakes.solver_stake)),
+        ("verifier's stake", amount(stakes.verifier_stake)),
+        ("first bond of a challenger", amount(stakes.bond)),
+        ("bounty of a challenger that is right", amount(found.game.reward)),
+        ("jackpot, reserved", amount(stakes.jackpot)),
+        ("a catch pays", amount(found.game.share)),
+        ("draws, of segments", f"{stakes.draws} of {stakes.segments}"),
+        ("the least cheat is drawn", f"{found.detection:.2%}"),
+        ("RATE of planted errors", f"{chance.rate} ({chance.rate / ONE:.4f})"),
+        ("WATCHERS, SHARES", f"{chance.watchers}, {chance.shares}"),
+        *((f"{name.replace('_', ' ')}", seconds(value)) for name, value in asdict(windows).items()),
+    ]
+
+
+def choices(found: Design) -> list[tuple[str, ...]]:
+    """Every decision, with the best of what isn't honest."""
+    return [
+        (c.role, c.state, amount(c.honest), c.temptation, amount(c.margin)) for c in found.game.choices() if c.others
+    ]
+
+
+def burnt(found: Design) -> list[tuple[str, ...]]:
+    """Every attack that only harms."""
+    return [(b.attack, amount(b.burnt), amount(b.harm), f"{b.ratio:.1f}") for b in burns(found.game)]
+
+
+def sentences(found: Design) -> str:
+    """What it costs, and who can still do harm."""
+    stakes, needs = found.stakes, found.needs
+    overhead = found.overhead / stakes.price
+    return (
+        f"Verification costs the submitter {amount(found.overhead)}, {overhead:.0%} of the price. One ticket is enough "
+        f"to watch; a solver needs {amount(stakes.solver_stake)}, a verifier {amount(stakes.verifier_stake)}.\n"
+        f"All of this holds while nobody holds more than {needs.coalition:.0%} of the tickets; "
+        f"that is {needs.coalition / (1 - needs.coalition):.2f} times what all others have locked in theirs."
+    )
+
+
+def design_json(found: Design) -> dict[str, Any]:
+    """A design for programs; amounts in the smallest unit."""
+    return {
+        "stakes": asdict(found.stakes),
+        "tax": found.game.tax,
+        "catch": found.game.share,
+        "bounty": found.game.reward,
+        "overhead": found.overhead,
+        "rate": found.chance.rate,
+        "watchers": found.chance.watchers,
+        "shares": found.chance.shares,
+        "windows": asdict(found.windows),
+        "detection_probability": found.detection,
+        "choices": [
+            {
+                "role": c.role,
+                "state": c.state,
+                "honest": c.honest,
+                "best_deviation": c.temptation,
+                "margin": c.margin,
+            }
+            for c in found.game.choices()
+            if c.others
+        ],
+        "burns": [
+            {"attack": b.attack, "burnt": b.burnt, "harm": b.harm, "ratio": b.ratio if b.harm else None}
+            for b in burns(found.game)
+        ],
+        "attacker_burn_ratio": burn_ratio(found.game),
+    }
+
+
+def epochs(result: Result) -> list[tuple[str, ...]]:
+    """What happened, some twenty epochs of it."""
+    every = max(1, -(-len(result.epochs) // MOST_EPOCHS))
+    rows = []
+    for number, epoch in enumerate(result.epochs, 1):
+        if number % every == 0 or number == len(result.epochs):
+            watched = f"{epoch.watches / epoch.drawn:.0%}" if epoch.drawn else "none drawn"
+            counts = (epoch.seatings, epoch.lies, epoch.lies_caught, epoch.planted, epoch.planted_caught)
+            tasks = min(number * EPOCH, result.setting.tasks)
+            rows.append((str(tasks), *map(str, counts), str(epoch.fabricated), watched, str(epoch.enrolled)))
+    return rows
+
+
+def earnings(result: Result) -> list[tuple[str, ...]]:
+    """What each kind earned."""
+    return [
+        (
+            role,
+            kind,
+            str(len(group)),
+            amount(_each(result, group)),
+            str(sum(result.catches.get(p.name, 0) for p in group)),
+        )
+        for role, kind, group in _groups(result)
+    ]
+
+
+def simulation_json(result: Result) -> dict[str, Any]:
+    """A simulation for programs; amounts in the smallest unit."""
+    return {
+        "tasks": result.setting.tasks,
+        "total_change": result.total_change,
+        "most_paid": result.most_paid,
+        "epochs": [asdict(epoch) for epoch in result.epochs],
+        "earned": [
+            {"role": role, "kind": kind, "parties": len(group), "each_and_task": _each(result, group)}
+            for role, kind, group in _groups(result)
+        ],
+    }
+
+
+def amount(value: float) -> str:
+    """In units of the asset, with as many places as it deserves."""
+    return f"{value / UNIT:.4g}" if abs(value) < 1000 * UNIT else f"{value / UNIT:,.0f}"
+
+
+def seconds(value: int) -> str:
+    """A time that people can read."""
+    for size, unit in ((86_400, "days"), (3_600, "hours"), (60, "minutes")):
+        if value >= 2 * size:
+            return f"{value / size:.1f} {unit}"
+    return f"{value} seconds"
+
+
+def _groups(result: Result) -> list[tuple[str, str, list[Party]]]:
+    groups: dict[tuple[str, str], list[Party]] = {}
+    for role, parties in (("verifier, watcher", result.parties), ("solver", result.solvers)):
+        for party in parties:
+            groups.setdefault((role, str(party.kind)), []).append(party)
+    return [(role, kind, group) for (role, kind), group in groups.items()]
+
+
+def _each(result: Result, group: Sequence[Party]) -> float:
+    return sum(result.earned(party) for party in group) / len(group) / result.setting.tasks

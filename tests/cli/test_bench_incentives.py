@@ -1,0 +1,50 @@
+"""The figures of `pol bench incentives`: those that take seconds, and all of them in the slow run."""
+
+import pytest
+
+from pol.cli.benchmarks import incentives
+from pol.cli.figures import AREAS
+from pol.incentives.abi import abi_hash
+from pol.incentives.design import Needs, design
+from pol.incentives.forced_errors import ONE, Assignment
+from pol.verification.sampling import draw
+
+
+def test_split_identities_and_false_bids_gain_nothing() -> None:
+    assert incentives.sybil_excess() == 0
+    assert incentives.false_bid_gain() == 0
+
+
+def test_the_grid_has_as_many_points_as_the_issue_asks_for() -> None:
+    points = 1
+    for values in incentives.GRID.values():
+        points *= len(values)
+    assert points >= 1_000
+
+
+def test_a_bit_of_the_beacon_is_worth_what_the_figures_say() -> None:
+    """A proposer that can skip its slot takes the better of two seeds: 5,000 choices, three standard errors."""
+    usual = design(Needs(10**20, 10**19, 10**19, transaction=10**15, dispute=10**16))
+    rate, choices = round(usual.game.rate * ONE), 5_000
+    forced = drawn = 0
+    for number in range(choices):
+        seeds = [abi_hash("seed", number, bit) for bit in (0, 1)]
+        forced += any(Assignment(seed, bytes(32), 1, bytes(32)).is_forced(rate) for seed in seeds)
+        stakes = usual.stakes
+        drawn += all(min(draw(seed, stakes.segments, stakes.draws)) < usual.needs.least for seed in seeds)
+    for found, figure in zip((forced, drawn), incentives.biased(usual), strict=True):
+        assert found / choices == pytest.approx(figure, abs=3 * (figure * (1 - figure) / choices) ** 0.5)
+
+
+@pytest.mark.slow
+def test_all_figures_keep_their_promises() -> None:
+    figures = {name: figure.value for name, figure in AREAS["incentives"]().items()}
+    assert figures["grid_points"] >= 1_000
+    assert figures["honest_best_response_share"] == figures["withholding_worse_share"] == 1
+    assert figures["least_margin"] > 0
+    assert figures["attacker_burn_ratio"] >= 10
+    assert figures["forced_error_rate_deviation"] <= 0.01
+    assert figures["sybil_jackpot_excess_wei"] == figures["false_bid_gain_wei"] == 0
+    assert figures["standing_lies_with_planted_errors"] < 0.01
+    assert figures["sybil_jackpot_excess_wei"] == figures["false_bid_gain_wei"] == 0
+    assert figures["standing_lies_without"] > 0.5

@@ -1,0 +1,62 @@
+"""An interrupt ends a command, whoever takes it for something else, and what cleans up behind it is left alone."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PROLOGUE = """
+import os, signal, time
+import pol.cli.main as entry
+
+def interrupt():
+    os.kill(os.getpid(), {number})
+    time.sleep(0.01)
+"""
+SWALLOWED = """
+def run():
+    for _ in range(2):
+        try:
+            interrupt()
+        except BaseException:
+            pass
+    time.sleep(30)
+    return 0
+"""
+DISGUISED = """
+import click
+
+class Field:
+    def __set_name__(self, owner, name):
+        interrupt()
+
+@click.command()
+def command():
+    class Owner:
+        field = Field()
+
+import pol.cli.commands
+pol.cli.commands.commands = command
+run = entry._run
+"""
+CLEANING_UP = """
+def run():
+    try:
+        interrupt()
+    finally:
+        time.sleep(1.5)
+        interrupt()
+        open("clean", "w").close()
+"""
+
+
+@pytest.mark.parametrize("program", [SWALLOWED, DISGUISED, CLEANING_UP], ids=["swallowed", "disguised", "cleaning up"])
+@pytest.mark.parametrize("number", ["signal.SIGINT", "signal.SIGTERM"])
+def test_interrupts(tmp_path: Path, program: str, number: str) -> None:
+    text = PROLOGUE.format(number=number) + program + "\nentry._run = run\nentry.main()\n"
+    done = subprocess.run(
+        [sys.executable, "-c", text], cwd=tmp_path, capture_output=True, text=True, timeout=20, check=False
+    )
+    assert (done.returncode, done.stderr) == (130, "pol: interrupted; nothing was left half-written\n")
+    assert (tmp_path / "clean").exists() == (program is CLEANING_UP)
