@@ -191,7 +191,8 @@ def params_of(claim: Claim, asserter: str, challenger: str) -> tuple[Any, ...]:
 @contextmanager
 def court(bits: int = HASH_BITS, one_step: str = "OneStep", hardfork: str = "prague") -> Iterator[Court]:
     """A court on a fresh node."""
-    compiled("tests/forge/dispute/Resolver.sol")
+    compiled("tests/forge/dispute/Resolver.sol", "Resolver")
+    compiled("tests/forge/dispute/Hearing.sol", "Hearing")
     with anvil_node("--gas-limit", "1000000000000", "--code-size-limit", "1000000", hardfork=hardfork) as url:
         yield Court(url, bits, one_step)
 

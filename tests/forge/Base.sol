@@ -41,6 +41,7 @@ interface Vm {
     function cool(address account) external;
     function deal(address account, uint256 balance) external;
     function deployCode(string calldata artifactPath) external returns (address);
+    function deployCode(string calldata artifactPath, bytes calldata arguments) external returns (address);
     function etch(address account, bytes calldata code) external;
     function expectEmit() external;
     function expectEmit(address emitter) external;

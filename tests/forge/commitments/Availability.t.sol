@@ -3,7 +3,7 @@ pragma solidity 0.8.37;
 
 import {ChunkProofs} from "../../../contracts/commitments/ChunkProofs.sol";
 import {Chunk, Demand, ILearningLog, Run, RunStatus} from "../../../contracts/commitments/ILearningLog.sol";
-import {Ledger} from "../../../contracts/market/Ledger.sol";
+import {Ledger} from "../../../contracts/commitments/Ledger.sol";
 import {Vm} from "../Base.sol";
 import {LearningLogBase} from "./LearningLogBase.sol";
 

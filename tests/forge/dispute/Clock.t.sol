@@ -40,6 +40,22 @@ contract ClockTest is GameTest {
         vm.assertEq(game.deadline(number), block.timestamp - 5);
     }
 
+    /// @dev What lies in storage behind the disputes is none.
+    function test_numbers_have_32_bits() public {
+        bytes32 clock = vm.load(address(game), bytes32(2 + 2 * number));
+        vm.store(address(game), bytes32(uint256(2 + 2 * (2 ** 32 - 1))), clock);
+        vm.assertEq(game.deadline(2 ** 32 - 1), game.deadline(number));
+        bytes32 head = vm.load(address(game), bytes32(1 + 2 * number));
+        vm.store(address(game), bytes32(uint256(1 + 2 * (2 ** 32 - 1))), head);
+        (bytes memory call,) = _prepare();
+        (call[4], call[5], call[6], call[7]) = (0xff, 0xff, 0xff, 0xff);
+        _send(_onTurn(), call);
+        vm.assertNotEq(game.head(2 ** 32 - 1), head);
+        vm.store(address(game), bytes32(uint256(2 + 2 * 2 ** 32)), clock);
+        vm.expectRevert(abi.encodeWithSelector(Disputes.UnknownDispute.selector, 2 ** 32));
+        game.deadline(2 ** 32);
+    }
+
     function testFuzz_each_side_pays_for_its_own_time(uint256 a, uint256 b, uint256 c) public {
         a = bound(a, 0, CLOCK - MOVE_GRACE - 1);
         b = bound(b, 0, CLOCK - 1);
@@ -128,6 +144,18 @@ contract ClockTest is GameTest {
         }
         vm.assertTrue(p.level == Level.BODY && isAsserterOnTurn);
         _late(false);
+    }
+
+    /// @dev Of openings of one level and of five.
+    function test_longest_of_other_widths() public {
+        uint8[2] memory widths = [1, 5];
+        uint256[2] memory replays = [uint256(64 + 1), 13 + 1];
+        // Nodes but for the first one, leaves, terms, and a leaf and a body.
+        uint256[2] memory others = [uint256(31 - 1 + 25 + 6 + 2), 7 - 1 + 5 + 6 + 2];
+        for (uint256 i = 0; i < 2; i++) {
+            game = _deployGame(address(resolver), game.oneStep(), game.starts(), widths[i], REPLAY_GRACE, MOVE_GRACE);
+            vm.assertEq(game.longest(0), replays[i] * REPLAY_GRACE + others[i] * MOVE_GRACE);
+        }
     }
 
     /// @dev 16 and 2 positions that have to be replayed, 7 + 7 + 1 + 6 + 1 others.

@@ -17,6 +17,10 @@ contract DeepWalker {
         return Walk.describe(p, part, Reader.over(rest), width);
     }
 
+    function openState(Position memory p, bytes calldata rest, uint256 width) external pure returns (Position memory) {
+        return Walk.openState(p, Reader.over(rest), width);
+    }
+
     function unfold(Position memory p, Part memory part, bytes calldata rest) external pure returns (Position memory) {
         return Walk.unfold(p, part, Reader.over(rest));
     }
@@ -70,6 +74,16 @@ contract DeepTest is PlainProofs {
             (position.frame, position.height) = (position.frame ^ bytes32(uint256(1)), width + 1);
             vm.expectRevert(abi.encodeWithSelector(Walk.WrongLevel.selector, Level.NODES));
             walker.describe(position, part, rest, width);
+        }
+    }
+
+    /// @dev Its frame would not be the step's either.
+    function test_the_state_is_not_opened_below_a_second_opening() public {
+        (Position memory position,) = _aboveNode(2);
+        bytes memory rest = abi.encodePacked(_stepFacts(), new bytes(96));
+        for (position.lo = 0; position.lo < 6; position.lo += 2) {
+            vm.expectRevert(abi.encodeWithSelector(Walk.WrongLevel.selector, Level.NODES));
+            walker.openState(position, rest, 2);
         }
     }
 

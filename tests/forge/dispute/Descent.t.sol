@@ -22,13 +22,13 @@ contract DescentTest is Deployment {
         bytes row; // children that lie open
     }
 
-    uint256 internal constant NUMBER = 1;
     uint24 internal constant MOVE_GRACE = 300;
     uint24 internal constant BUDGET = 5000;
     /// @dev The first of the two words of dispute 0.
     uint256 internal constant SLOT = 1;
 
     DisputeGame internal game;
+    uint256 internal number = 1;
     address internal me;
     address internal other;
 
@@ -130,7 +130,7 @@ contract DescentTest is Deployment {
     // --- storage ---
 
     function _put(At memory p, uint256 left, uint24 spare) internal {
-        bytes32 slot = bytes32(SLOT + 2 * NUMBER);
+        bytes32 slot = bytes32(SLOT + 2 * number);
         Clock memory clock =
             Clock(other, p.level, uint8(p.height), true, Result.NONE, spare, uint40(block.timestamp + left));
         vm.store(address(game), slot, _head(p, me));
@@ -140,7 +140,7 @@ contract DescentTest is Deployment {
     function _move(At memory p, uint256 index, bytes memory payload) internal view returns (bytes memory) {
         return abi.encodePacked(
             Descent.answer.selector,
-            uint32(NUMBER),
+            uint32(number),
             p.frame,
             uint32(p.count),
             uint64(p.lo),
@@ -191,7 +191,7 @@ contract DescentTest is Deployment {
         (bool success,) = address(game).call(data);
         vm.assertLe(_gasOf(data), 50000);
         vm.assertTrue(success);
-        vm.assertEq(game.head(NUMBER), _head(next, other));
+        vm.assertEq(game.head(number), _head(next, other));
     }
 
     function test_an_answer_of_leaves_costs_less_than_50000_gas() public {
@@ -209,7 +209,7 @@ contract DescentTest is Deployment {
     // --- that it is the general answer ---
 
     function _assertNext(At memory p, At memory next, uint256 left, uint24 spare) private view {
-        (bytes32 head, Clock memory clock) = game.dispute(NUMBER);
+        (bytes32 head, Clock memory clock) = game.dispute(number);
         vm.assertEq(head, _head(next, other));
         vm.assertEq(clock.waiting, me);
         vm.assertTrue(clock.level == p.level && clock.result == Result.NONE && !clock.isAsserterOnTurn);
@@ -240,8 +240,67 @@ contract DescentTest is Deployment {
         Vm.Log[] memory logs = vm.getRecordedLogs();
         vm.assertEq(logs.length, 1);
         vm.assertEq(logs[0].topics.length, 1);
-        vm.assertEq(logs[0].topics[0], bytes32(NUMBER));
+        vm.assertEq(logs[0].topics[0], bytes32(number));
         vm.assertEq(logs[0].data, abi.encodePacked(uint8(1), uint8(index), next.row));
+    }
+
+    /// @dev Subtrees of every height, of which the last child is opened: it is whole, or ends in one leaf of the last subtree below it, or
+    /// has one subtree less. In assembly or not, the same comes of it. The gas beside calldata says that the former is not left to the
+    /// general rules.
+    function _everyHeight(Level level, uint8 width) private {
+        _deploy(width);
+        for (uint256 height = 2; height <= (level == Level.LEAVES ? 26 : 31); height++) {
+            uint256 share = _share(height, width);
+            uint256 opened = _share(height - share, width);
+            if (opened == 0) continue;
+            uint256 end = 1 << (height - share - opened);
+            bool isFast = (share == 3 || share == 4) && (opened == 3 || opened == 4);
+            for (uint256 i = 0; i < 3; i++) {
+                uint256 leaves = (1 << height) - (i == 0 ? 0 : i == 1 ? end - 1 : end);
+                At memory p = _at(level, height, level == Level.LEAVES ? 64 * leaves - 63 : leaves, 0);
+                uint256 index = p.row.length / 32 - 1;
+                At memory next = _below(p, index, 2);
+                uint256 children = next.row.length / 32;
+                // Less than the grace or more, up to all bits.
+                uint24 spare = i == 0 ? 7 : i == 1 ? type(uint24).max : BUDGET;
+                _put(p, 100 + i, spare);
+                if (i == 2 && index == (1 << share) - 1) {
+                    vm.assertEq(children, (1 << opened) - 1);
+                    bytes memory more = abi.encodePacked(next.row, keccak256("more"));
+                    bytes4 wrong = Payloads.WrongPayloadLength.selector;
+                    _refuse(me, _move(p, index, more), abi.encodeWithSelector(wrong, 32 * children + 32, 32 * children));
+                }
+                vm.cool(address(game));
+                _send(me, _move(p, index, next.row));
+                uint256 used = vm.lastCallGas().gasTotalUsed;
+                _assertNext(p, next, 100 + i, spare);
+                if (i == 2 || !isFast) continue;
+                if (opened == 4) vm.assertLe(used, 17600);
+                else vm.assertLe(used, 15000);
+            }
+        }
+    }
+
+    function test_nodes_of_every_height_take_less_than_17600_gas() public {
+        _everyHeight(Level.NODES, 4);
+        _everyHeight(Level.NODES, 5);
+    }
+
+    function test_leaves_of_every_height_take_less_than_17600_gas() public {
+        _everyHeight(Level.LEAVES, 4);
+        _everyHeight(Level.LEAVES, 5);
+    }
+
+    /// @dev Neither touches the other one, nor what is kept beside them.
+    function test_the_least_grace_beside_the_greatest() public {
+        game = _deployGame(account("market"), _deployOneStep(), _deployStarts(), 4, type(uint24).max, 2);
+        for (uint256 height = 19; height <= 31; height += 12) {
+            At memory p = _at(Level.NODES, height, 1 << height, 0);
+            _put(p, 100, 0);
+            _send(me, _move(p, 3, _below(p, 3, 2).row));
+            (, Clock memory clock) = game.dispute(number);
+            vm.assertEq(uint256(clock.deadline), block.timestamp + 2);
+        }
     }
 
     /// @dev The same move, sent for its mover, goes by the general rules.
@@ -293,7 +352,7 @@ contract DescentTest is Deployment {
         vm.prank(me);
         (bool success,) = address(game).call(data);
         vm.assertFalse(success);
-        vm.assertEq(game.head(NUMBER), _head(p, me));
+        vm.assertEq(game.head(number), _head(p, me));
     }
 
     function test_the_wrong_side_a_stranger_and_a_latecomer() public {
@@ -359,6 +418,83 @@ contract DescentTest is Deployment {
         _refuse(me, _move(p, 4, shown), abi.encodeWithSelector(Payloads.WrongPayloadLength.selector, 128, 96));
         _refuse(me, _move(p, 5, next.row), abi.encodeWithSelector(Picks.NoSuchPart.selector, 5));
         _send(me, _move(p, 4, next.row));
-        vm.assertEq(game.head(NUMBER), _head(next, other));
+        vm.assertEq(game.head(number), _head(next, other));
+    }
+
+    /// @dev Sixteen children of a subtree in which fewer begin before the tree ends.
+    function test_more_children_than_there_are() public {
+        Level[3] memory levels = [Level.NODES, Level.LEAVES, Level.STATE];
+        for (uint256 i = 0; i < 6; i++) {
+            for (uint256 children = 13; children < 16; children += 2) {
+                uint256 leaves = (11 << 16) + (children << 12);
+                uint256 count = levels[i % 3] != Level.LEAVES ? leaves : i < 3 ? 64 * leaves : 64 * leaves - 63;
+                At memory p = _at(levels[i % 3], 20, count, 0);
+                At memory next = _below(p, 11, 2);
+                vm.assertEq(next.row.length, 32 * children);
+                _put(p, 100, BUDGET);
+                bytes memory shown = abi.encodePacked(next.row, new bytes(512 - 32 * children));
+                bytes4 wrong = Payloads.WrongPayloadLength.selector;
+                _refuse(me, _move(p, 11, shown), abi.encodeWithSelector(wrong, 512, 32 * children));
+            }
+        }
+    }
+
+    /// @dev Of an index beyond the subtree, whose lowest bits are those of a child, whatever the length of the call.
+    function test_no_part_lies_beyond_a_subtree() public {
+        At memory p = _at(Level.NODES, 20, 1 << 30, 0);
+        _put(p, 100, BUDGET);
+        bytes memory data = _move(p, 3, _below(p, 3, 2).row);
+        for (uint256 k = 1; k < 16; k++) {
+            bytes memory call = new bytes(data.length ^ k);
+            for (uint256 i = 0; i < call.length && i < data.length; i++) {
+                call[i] = data[i];
+            }
+            call[60] = bytes1(uint8(16 * k + 3));
+            _refuse(me, call, abi.encodeWithSelector(Picks.NoSuchPart.selector, 16 * k + 3));
+        }
+    }
+
+    /// @dev What is logged names the dispute by all bits of its number.
+    function test_the_last_dispute_there_can_be() public {
+        number = type(uint32).max;
+        At memory p = _at(Level.LEAVES, 20, 64 << 20, 0);
+        At memory next = _below(p, 9, 2);
+        _put(p, 100, 7);
+        vm.recordLogs();
+        _send(me, _move(p, 9, next.row));
+        _assertNext(p, next, 100, 7);
+        vm.assertEq(vm.getRecordedLogs()[0].topics[0], bytes32(number));
+    }
+
+    /// @dev A child that begins where the tree ends is no child.
+    function test_no_part_begins_at_the_end() public {
+        At memory p = _at(Level.NODES, 5, 20, 0);
+        _put(p, 100, BUDGET);
+        _refuse(me, _move(p, 5, ""), abi.encodeWithSelector(Picks.NoSuchPart.selector, 5));
+    }
+
+    /// @dev A subtree that the general rules answer and that does not begin where the tree begins: 51 leaves, of which 32 are before it.
+    function test_what_is_opened_of_a_later_subtree() public {
+        At memory p = _at(Level.NODES, 5, 51, 32);
+        _put(p, 100, BUDGET);
+        At memory next = _below(p, 4, 2);
+        vm.assertEq(next.row.length, 3 * 32);
+        _send(me, _move(p, 4, next.row));
+        vm.assertEq(game.head(number), _head(next, other));
+    }
+
+    /// @dev The general rules, too, look at where the dispute stands.
+    function test_the_wrong_position_or_side_in_a_subtree_of_another_size() public {
+        At memory p = _at(Level.NODES, 5, 19, 0);
+        bytes memory data = _move(p, 4, _below(p, 4, 2).row);
+        _put(p, 100, BUDGET);
+        _refuse(other, data, _wrongHead(other));
+        // Frame, child and sibling.
+        for (uint256 at = 8; at < 125; at += at == 8 ? 61 : 32) {
+            data[at] ^= 0x01;
+            _refuse(me, data, _wrongHead(me));
+            data[at] ^= 0x01;
+        }
+        _send(me, data);
     }
 }

@@ -4,12 +4,11 @@ pragma solidity 0.8.37;
 import {Clock, Result} from "../../../contracts/dispute/Clock.sol";
 import {DisputeGame} from "../../../contracts/dispute/DisputeGame.sol";
 import {Level} from "../../../contracts/dispute/Position.sol";
-import {StartParams} from "../../../contracts/interfaces/IDisputeGame.sol";
 import {GameTest} from "./GameTest.sol";
 
 /// @notice Disputes over the toy program, one after the other, in which both sides move, wait, give up and are late as it comes, and
-/// in between send what is not allowed. One side speaks the truth.
-contract GameHandler is GameTest {
+/// in between send what is not allowed. One side speaks the truth. What the disputes are about is left open.
+abstract contract GameHandler is GameTest {
     /// @dev By number of the dispute: as it ended. NONE while it runs.
     mapping(uint256 number => Result) public ended;
     uint256 public finished;
@@ -24,13 +23,12 @@ contract GameHandler is GameTest {
 
     uint256 private _now;
     uint256 private _moves;
-    uint256 private _lie;
     bytes private _last;
 
     constructor() {
         setUp();
         _now = block.timestamp;
-        _begin(6);
+        _another(6);
     }
 
     /// @dev Time that a call sets is forgotten after it, so every call begins by setting it again.
@@ -44,13 +42,22 @@ contract GameHandler is GameTest {
         return game;
     }
 
-    function budget() external view returns (uint32) {
-        return params.clock;
+    function budgetOfEach() external view returns (uint32) {
+        return budget;
+    }
+
+    /// @dev The most that a side has left on its clock.
+    function mostOnClock() external view returns (uint256) {
+        return budget > REPLAY_GRACE ? budget : REPLAY_GRACE;
+    }
+
+    function time() external view returns (uint256) {
+        return _now;
     }
 
     /// @notice The side on turn makes the move that an honest player would make for its version; another dispute begins after the end.
     function play(uint256 dice) external timed {
-        if (ended[number] != Result.NONE) return _begin(dice);
+        if (ended[number] != Result.NONE) return _another(dice);
         (bytes memory call, At memory next) = _prepare();
         bool isLiar = _mine() == 1;
         // A lie cannot be proved, and it can be too late: nothing is left but to wait.
@@ -93,10 +100,10 @@ contract GameHandler is GameTest {
         _over(!isAsserterOnTurn);
     }
 
-    /// @notice Moves that nobody may make: the other side's, a move once more, one with a changed bit, one after the end.
+    /// @notice Moves that nobody may make: the other side's, a move once more, one with a changed bit, any after the end.
     function intrude(uint256 dice) external timed {
-        (bytes memory call,) = ended[number] == Result.NONE ? _prepare() : (_last, p);
-        if (call.length == 0) return;
+        if (ended[number] != Result.NONE) return _intrudeAfterTheEnd(dice);
+        (bytes memory call,) = _prepare();
         if (dice % 4 == 0) return _intrude(isAsserterOnTurn ? challenger : asserter, call);
         if (dice % 4 == 1) return _intrude(account("anybody"), call);
         if (dice % 4 == 2) return _intrude(_onTurn(), _last);
@@ -104,6 +111,12 @@ contract GameHandler is GameTest {
         uint256 bit = (dice >> 8) % (8 * 56);
         call[4 + bit / 8] ^= bytes1(uint8(1 << (bit % 8)));
         _intrude(_onTurn(), call);
+    }
+
+    function _intrudeAfterTheEnd(uint256 dice) private {
+        bytes memory call = dice % 2 == 0 ? _last : _call(game.resign.selector, 0, abi.encodePacked(_openingRoot()));
+        if (dice % 8 == 7) call = abi.encodeCall(game.timeout, (number));
+        _intrude(dice & 16 == 0 ? asserter : challenger, call);
     }
 
     /// @dev It reverts and changes nothing.
@@ -131,29 +144,16 @@ contract GameHandler is GameTest {
         if (_moves > longestGame) longestGame = _moves;
     }
 
-    /// @dev Undoes the lie that there was, tells another one and begins.
-    function _begin(uint256 dice) private {
-        if (number > 0) _change(_lie);
-        _lie = dice;
-        uint256 node = _change(dice);
-        // What follows from these nodes is no part of the state.
-        if (node == 0 || node == 1 || node > 4) states[_key(1, STEP + 1)][0][0] ^= 1;
+    /// @dev The versions change sides as it comes, version 1 lies, and a dispute begins.
+    function _another(uint256 dice) private {
         (asserterVersion, challengerVersion) = dice & 1 == 0 ? (0, 1) : (1, 0);
-        StartParams memory s = _replay(2);
-        s.clock = uint32(bound(dice >> 16, 1, 3 * uint256(CLOCK)));
-        _start(s);
-        (began, granted, _moves) = (_now, 2 * uint256(s.clock), 0);
+        budget = uint32(bound(dice >> 16, 1, 3 * uint256(CLOCK)));
+        _open(uint256(keccak256(abi.encode(dice))));
+        (began, granted, _moves) = (_now, 2 * uint256(budget), 0);
         delete _last;
         _grant(p);
     }
 
-    /// @dev Version 1 changes one word of an output, or back; or of none, so that only the state after it will be false.
-    function _change(uint256 dice) private returns (uint256 node) {
-        uint8[8] memory nodes_ = [0, 1, 2, 5, 3, 3, 4, 6];
-        uint8[8] memory elements = [1, 0, 1, 0, 64, 65, 0, 0];
-        uint256 which = (dice >> 1) % 8;
-        node = nodes_[which];
-        if (node < 6) outputs[_key(1, STEP)][node][elements[which]] ^= 1;
-        _advance(_key(1, STEP));
-    }
+    /// @dev Undoes the lie that there was, tells another one and starts a dispute about it.
+    function _open(uint256 dice) internal virtual;
 }

@@ -24,13 +24,15 @@ abstract contract GameTest is PlainProofs, Deployment {
     address internal challenger;
     uint256 internal number;
     bool internal isAsserterOnTurn;
+    /// @dev Seconds of each side, in disputes to come.
+    uint32 internal budget = CLOCK;
 
     function setUp() public virtual {
         vm.warp(1_000_000);
         asserter = vm.addr(ASSERTER_KEY);
         challenger = vm.addr(CHALLENGER_KEY);
         resolver = new Resolver();
-        game = _deployGame(address(resolver), _deployOneStep(), _deployStarts(), 4, REPLAY_GRACE, MOVE_GRACE);
+        game = _deployGame(address(resolver), _deployOneStep(), _deployStarts(), _width(), REPLAY_GRACE, MOVE_GRACE);
         _buildToy(2);
         challengerVersion = 1;
     }
@@ -52,7 +54,7 @@ abstract contract GameTest is PlainProofs, Deployment {
         s.steps = steps;
         s.start = _stateRoot(FIRST_STEP);
         s.end = _stateRoot(_key(asserterVersion, FIRST_STEP + steps));
-        s.clock = CLOCK;
+        s.clock = budget;
     }
 
     function _distance(uint8 component) internal view returns (StartParams memory s) {
@@ -153,7 +155,9 @@ abstract contract GameTest is PlainProofs, Deployment {
             return (_call(game.proveStep.selector, index, _proof(Level.BODY, index)), next);
         }
         if (p.level == Level.STATE) return (_call(game.proveSlot.selector, index, _slotProof(index)), next);
-        if (p.level == Level.SUM_SLOTS) return _describeSlot(index);
+        if (p.level == Level.SUM_SLOTS) {
+            return _bound(index + 1) - _bound(index) > 1 ? _answerSlots(index) : _describeSlot(index);
+        }
         return (_call(game.proveSum.selector, index, _sumProof(index)), next);
     }
 
@@ -256,7 +260,13 @@ abstract contract GameTest is PlainProofs, Deployment {
         return (_call(game.openBody.selector, term, rest), next);
     }
 
-    function _describeSlot(uint256 slot) internal returns (bytes memory, At memory next) {
+    function _answerSlots(uint256 index) internal returns (bytes memory, At memory next) {
+        next = _openAt(At(p.level, 0, 0, _bound(index), _bound(index + 1), p.frame, 0, ""));
+        return (_call(game.answer.selector, index, next.opened), next);
+    }
+
+    function _describeSlot(uint256 index) internal returns (bytes memory, At memory next) {
+        uint256 slot = _bound(index);
         facts.slot = slot;
         bool counts = uint8(slots[slot][0]) == params.component;
         if (counts) {
@@ -274,7 +284,7 @@ abstract contract GameTest is PlainProofs, Deployment {
             _sized(slots[slot]),
             next.opened
         );
-        return (_call(game.describeSlot.selector, slot, rest), next);
+        return (_call(game.describeSlot.selector, index, rest), next);
     }
 
     // --- ends ---

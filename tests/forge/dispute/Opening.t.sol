@@ -18,7 +18,7 @@ contract OpeningsReader {
     }
 }
 
-/// @notice What a chunk that stays in its tensor never asks for; all else of openings: OneStep.t.sol and Chunk.t.sol.
+/// @notice What a chunk that stays in its tensor never asks for; all else of openings: Operands.t.sol and Chunk.t.sol.
 contract OpeningTest is Base {
     function test_the_second_leaf_is_past_the_end() public {
         OpeningsReader reader = new OpeningsReader();

@@ -74,8 +74,12 @@ abstract contract PlainRules is Toy {
             row = _results(version);
         } else {
             uint256[] storage sums = p.level == Level.SUM_SLOTS ? slotSums[version] : leafSums[version];
-            for (uint256 i = 0; i < sums.length; i++) {
-                row = abi.encodePacked(row, sums[i]);
+            for (uint256 i = 0; i < _parts(); i++) {
+                uint256 sum = 0;
+                for (uint256 j = _bound(i); j < _bound(i + 1); j++) {
+                    sum = Distance.add(sum, sums[j]);
+                }
+                row = abi.encodePacked(row, sum);
             }
         }
     }
@@ -122,11 +126,17 @@ abstract contract PlainRules is Toy {
         return keccak256(abi.encodePacked(facts.id, params.program));
     }
 
-    /// @dev Parts of a range of steps, slots or leaves: up to 16 of them, of which four levels are cut evenly into openings.
+    /// @dev Levels that an opening shows at most.
+    function _width() internal pure virtual returns (uint8) {
+        return 4;
+    }
+
+    /// @dev Parts of a range of steps, slots or leaves: up to 16 of them, if four levels are opened at most; as few openings as these
+    /// allow are cut evenly.
     function _parts() internal view returns (uint256 parts) {
         uint256 depth = 0;
         while (2 ** depth < p.hi - p.lo) depth++;
-        uint256 openings = (depth + 3) / 4;
+        uint256 openings = (depth + _width() - 1) / _width();
         parts = 1;
         for (uint256 i = 0; openings > 0 && i < (depth + openings - 1) / openings; i++) {
             parts *= 2;

@@ -21,13 +21,13 @@ contract SegmentsTest is Deployment {
         bytes32[] roots;
     }
 
-    uint256 internal constant NUMBER = 3;
     uint24 internal constant REPLAY_GRACE = 7200;
     uint24 internal constant BUDGET = 9000;
     uint256 internal constant SLOT = 1;
     bytes32 internal constant FRAME = keccak256("frame");
 
     DisputeGame internal game;
+    uint256 internal number = 3;
     address internal me;
     address internal other;
 
@@ -164,14 +164,14 @@ contract SegmentsTest is Deployment {
 
     function _put(At memory p, uint256 left, uint24 spare) internal {
         Clock memory clock = Clock(other, Level.STEPS, 0, true, Result.NONE, spare, uint40(block.timestamp + left));
-        vm.store(address(game), bytes32(SLOT + 2 * NUMBER), _head(FRAME, _opening(p.roots), me, 1, 0, p));
-        vm.store(address(game), bytes32(SLOT + 2 * NUMBER + 1), bytes32(Clocks.pack(clock)));
+        vm.store(address(game), bytes32(SLOT + 2 * number), _head(FRAME, _opening(p.roots), me, 1, 0, p));
+        vm.store(address(game), bytes32(SLOT + 2 * number + 1), bytes32(Clocks.pack(clock)));
     }
 
-    function _move(At memory p, uint256 index, bytes memory payload) internal pure returns (bytes memory) {
+    function _move(At memory p, uint256 index, bytes memory payload) internal view returns (bytes memory) {
         return abi.encodePacked(
             Descent.answer.selector,
-            uint32(NUMBER),
+            uint32(number),
             FRAME,
             p.nodes,
             p.lo,
@@ -188,7 +188,7 @@ contract SegmentsTest is Deployment {
     }
 
     function _assertNext(Next memory next, uint256 left, uint24 spare) private view {
-        (bytes32 head, Clock memory clock) = game.dispute(NUMBER);
+        (bytes32 head, Clock memory clock) = game.dispute(number);
         vm.assertEq(head, next.head);
         vm.assertEq(clock.waiting, me);
         vm.assertTrue(clock.result == Result.NONE && !clock.isAsserterOnTurn);
@@ -222,7 +222,7 @@ contract SegmentsTest is Deployment {
         _assertNext(next, left, spare);
         Vm.Log[] memory logs = vm.getRecordedLogs();
         vm.assertEq(logs.length, 1);
-        vm.assertEq(logs[0].topics[0], bytes32(NUMBER));
+        vm.assertEq(logs[0].topics[0], bytes32(number));
         vm.assertEq(logs[0].data, abi.encodePacked(uint8(1), uint8(index), next.payload));
     }
 
@@ -233,12 +233,103 @@ contract SegmentsTest is Deployment {
                 At memory p = _at(nodes, 617, size);
                 for (uint256 index = 0; index < size; index++) {
                     Next memory next = _next(p, index);
-                    _put(p, 50, BUDGET);
+                    // More than the grace, or less.
+                    uint24 spare = index % 2 == 0 ? BUDGET : 7;
+                    _put(p, 50, spare);
+                    vm.recordLogs();
                     (bool success,) = _send(me, _move(p, index, next.payload));
                     vm.assertTrue(success);
-                    _assertNext(next, 50, BUDGET);
+                    _assertNext(next, 50, spare);
+                    Vm.Log memory logged = vm.getRecordedLogs()[0];
+                    vm.assertEq(logged.topics[0], bytes32(number));
+                    vm.assertEq(logged.data, abi.encodePacked(uint8(1), uint8(index), next.payload));
                 }
             }
+        }
+    }
+
+    /// @dev Sixteen children where there are fifteen.
+    function test_more_children_of_a_trace_than_there_are() public {
+        for (uint32 nodes = 959; nodes <= 960; nodes++) {
+            At memory p = _at(nodes, 617, 8);
+            _put(p, 50, BUDGET);
+            bytes memory payload = abi.encodePacked(_next(p, 3).payload, keccak256("more"));
+            vm.assertEq(payload.length, 512);
+            bytes memory reason = abi.encodeWithSelector(Payloads.WrongPayloadLength.selector, 512, 480);
+            _refuse(me, _move(p, 3, payload), reason);
+        }
+    }
+
+    /// @dev Steps of programs of every size whose trace shows sixteen children, the last of which has one node or all: in assembly, which
+    /// the gas beside calldata says. One node less makes fifteen.
+    function test_entering_a_step_of_every_size_takes_less_than_17600_gas() public {
+        for (uint8 width = 4; width <= 5; width++) {
+            _deploy(width);
+            for (uint256 height = 4; height < 32; height++) {
+                if (_share(height) != 4) continue;
+                for (uint256 i = 0; i < 3; i++) {
+                    uint256 nodes = i == 0 ? 1 << height : (15 << (height - 4)) + 2 - i;
+                    At memory p = _at(uint32(nodes), 617, i == 0 ? 8 : 5);
+                    Next memory next = _next(p, 4);
+                    vm.assertEq(next.payload.length, i == 2 ? 480 : 512);
+                    // Less than the grace or more, up to all bits.
+                    uint24 spare = i == 0 ? 7 : i == 1 ? type(uint24).max : BUDGET;
+                    _put(p, 50 + i, spare);
+                    if (i == 2) {
+                        bytes memory more = abi.encodePacked(next.payload, keccak256("more"));
+                        bytes4 wrong = Payloads.WrongPayloadLength.selector;
+                        _refuse(me, _move(p, 4, more), abi.encodeWithSelector(wrong, 512, 480));
+                    }
+                    vm.cool(address(game));
+                    (bool success,) = _send(me, _move(p, 4, next.payload));
+                    uint256 used = vm.lastCallGas().gasTotalUsed;
+                    vm.assertTrue(success);
+                    _assertNext(next, 50 + i, spare);
+                    if (i < 2) vm.assertLe(used, 17600);
+                }
+            }
+        }
+    }
+
+    /// @dev A call as long as one that enters one of eight steps, where there are fewer or more.
+    function test_the_length_of_a_call_says_nothing_about_the_steps() public {
+        for (uint64 size = 2; size <= 16; size++) {
+            if (size >= 5 && size <= 8) continue;
+            At memory p = _at(1000, 617, size);
+            _put(p, 50, BUDGET);
+            bytes memory entry = _move(p, 1, _next(p, 1).payload);
+            bytes memory call = new bytes(733);
+            for (uint256 i = 0; i < call.length && i < entry.length; i++) {
+                call[i] = entry[i];
+            }
+            uint256 length = 512 + 733 - entry.length;
+            _refuse(me, call, abi.encodeWithSelector(Payloads.WrongPayloadLength.selector, length, 512));
+        }
+    }
+
+    /// @dev What is logged names the dispute by all bits of its number.
+    function test_the_last_dispute_there_can_be() public {
+        number = type(uint32).max;
+        At memory p = _at(1000, 617, 8);
+        Next memory next = _next(p, 5);
+        _put(p, 100, 7);
+        vm.recordLogs();
+        (bool success,) = _send(me, _move(p, 5, next.payload));
+        vm.assertTrue(success);
+        _assertNext(next, 100, 7);
+        vm.assertEq(vm.getRecordedLogs()[0].topics[0], bytes32(number));
+    }
+
+    /// @dev Neither touches the other one.
+    function test_the_least_grace_beside_the_greatest() public {
+        game = _deployGame(account("market"), _deployOneStep(), _deployStarts(), 4, 2, type(uint24).max);
+        for (uint64 size = 8; size < 32; size += 16) {
+            At memory p = _at(1000, 617, size);
+            _put(p, 100, 0);
+            (bool success,) = _send(me, _move(p, 5, _next(p, 5).payload));
+            vm.assertTrue(success);
+            (, Clock memory clock) = game.dispute(number);
+            vm.assertEq(uint256(clock.deadline), block.timestamp + 2);
         }
     }
 
@@ -256,7 +347,7 @@ contract SegmentsTest is Deployment {
         }
         vm.assertLe(21000 + 4 * tokens + vm.lastCallGas().gasTotalUsed, 50000);
         vm.assertTrue(success);
-        vm.assertEq(game.head(NUMBER), next.head);
+        vm.assertEq(game.head(number), next.head);
     }
 
     /// @dev Every bit of what a move says about its position and its witness.
@@ -269,7 +360,7 @@ contract SegmentsTest is Deployment {
         data[bit / 8] ^= bytes1(uint8(1 << (bit % 8)));
         (bool success,) = _send(me, data);
         vm.assertFalse(success);
-        vm.assertEq(game.head(NUMBER), _head(FRAME, _opening(p.roots), me, 1, 0, p));
+        vm.assertEq(game.head(number), _head(FRAME, _opening(p.roots), me, 1, 0, p));
     }
 
     function _refuse(address sender, bytes memory data, bytes memory reason) private {

@@ -3,12 +3,14 @@ pragma solidity 0.8.37;
 
 import {Descriptor} from "../../../contracts/dispute/Descriptor.sol";
 import {DisputeGame} from "../../../contracts/dispute/DisputeGame.sol";
-import {Disputes} from "../../../contracts/dispute/Disputes.sol";
+import {Disputes, Verb} from "../../../contracts/dispute/Disputes.sol";
 import {IOneStep} from "../../../contracts/dispute/IOneStep.sol";
 import {Payloads} from "../../../contracts/dispute/Payloads.sol";
 import {Level} from "../../../contracts/dispute/Position.sol";
 import {IStarts} from "../../../contracts/dispute/IStarts.sol";
-import {KIND_PUBLISHED, StartParams} from "../../../contracts/interfaces/IDisputeGame.sol";
+import {Reader} from "../../../contracts/dispute/Reader.sol";
+import {KIND_PUBLISHED, KIND_REFERENCE, StartParams} from "../../../contracts/interfaces/IDisputeGame.sol";
+import {Vm} from "../Base.sol";
 import {GameTest} from "./GameTest.sol";
 
 /// @notice Who may start, who may move, and from where: everything else reverts, and nothing moves after the end.
@@ -80,16 +82,38 @@ contract TurnsTest is GameTest {
         s = _replay(2);
         s.clock = 2 ** 24;
         _refuseStart(s, IStarts.InvalidStart.selector);
-        s = _replay(2);
-        s.kind = 0;
-        _refuseStart(s, IStarts.InvalidStart.selector);
-        s.kind = 5;
-        _refuseStart(s, IStarts.InvalidStart.selector);
         _sum(1);
         s = _distance(0);
         _refuseStart(s, IStarts.InvalidStart.selector);
         s = _distance(4);
         _refuseStart(s, IStarts.InvalidStart.selector);
+        s = _distance(1);
+        s.kind = 0;
+        _refuseStart(s, IStarts.InvalidStart.selector);
+        s.kind = 5;
+        _refuseStart(s, IStarts.InvalidStart.selector);
+    }
+
+    function test_the_last_steps_that_have_numbers_start() public {
+        StartParams memory s = _replay(2);
+        s.firstStep = type(uint64).max - 2;
+        resolver.start(game, s, _header(), new bytes(64));
+        vm.assertEq(game.disputes(), 1);
+    }
+
+    function test_the_longest_clock_starts() public {
+        StartParams memory s = _replay(2);
+        s.clock = type(uint24).max;
+        resolver.start(game, s, _header(), new bytes(64));
+        vm.assertEq(game.disputes(), 1);
+    }
+
+    function test_a_distance_to_a_reference_starts() public {
+        _sum(1);
+        StartParams memory s = _distance(1);
+        s.kind = KIND_REFERENCE;
+        resolver.start(game, s, _header(), new bytes(96));
+        vm.assertEq(game.disputes(), 1);
     }
 
     /// @dev The id hashes the parameters as they stand in the call: bits above a number would give a claim another one.
@@ -256,6 +280,68 @@ contract TurnsTest is GameTest {
         _agree();
     }
 
+    // --- what is logged ---
+
+    function test_a_start_is_logged() public {
+        StartParams memory s = _replay(2);
+        bytes memory payload = abi.encodePacked(_stateRoot(STEP), bytes32(uint256(1)));
+        bytes32 id = keccak256(abi.encode(block.chainid, address(game), uint256(1), s));
+        vm.expectEmit(address(game));
+        emit DisputeGame.Started(1, asserter, challenger, id, s, _header(), payload);
+        resolver.start(game, s, _header(), payload);
+    }
+
+    /// @dev The only log of the call is a move's: verb, index and payload.
+    function _expectMoved(Verb verb, uint256 index) private {
+        vm.recordLogs();
+        _move();
+        Vm.Log[] memory logs = vm.getRecordedLogs();
+        vm.assertEq(logs.length, 1);
+        vm.assertEq(logs[0].topics[0], bytes32(number));
+        vm.assertEq(logs[0].data, abi.encodePacked(uint8(verb), uint8(index), p.opened));
+    }
+
+    /// @dev Down to a body, which is proved: of the last step, its last node and first term that is wrong.
+    function test_moves_and_a_proof_are_logged() public {
+        _start(_replay(2));
+        _expectMoved(Verb.ANSWER, 1);
+        _expectMoved(Verb.DESCRIBE, 5);
+        _expectMoved(Verb.UNFOLD, 0);
+        _expectMoved(Verb.OPEN_BODY, 2);
+        vm.recordLogs();
+        _move();
+        Vm.Log[] memory logs = vm.getRecordedLogs();
+        vm.assertEq(logs.length, 2);
+        vm.assertEq(logs[0].topics[0], Disputes.Refuted.selector);
+        vm.assertEq(logs[0].topics[1], bytes32(number));
+        (Verb verb, bytes memory detail) = abi.decode(logs[0].data, (Verb, bytes));
+        vm.assertTrue(verb == Verb.PROVE_STEP);
+        vm.assertEq(detail.length, 21);
+        // What was computed and claimed differ in the bit that the lie is.
+        vm.assertEq(uint256(_u32(_tail(detail), 0) ^ _u32(_tail(detail), 1)), 1);
+    }
+
+    /// @dev The claimed and the computed word.
+    function _tail(bytes memory detail) private pure returns (bytes memory tail) {
+        for (uint256 i = 13; i < 21; i++) {
+            tail = abi.encodePacked(tail, detail[i]);
+        }
+    }
+
+    function test_a_refuted_sum_is_logged() public {
+        _sum(1);
+        _sumLeaves(0);
+        slotSums[1][0] += 1;
+        leafSums[1][leafSums[1].length - 1] += 1;
+        _cast(true);
+        _start(_distance(1));
+        while (p.level != Level.SUM_LEAVES) _move();
+        (bytes memory call,) = _prepare();
+        vm.expectEmit(address(game));
+        emit Disputes.Refuted(number, Verb.PROVE_SUM, abi.encodePacked(leafSums[1][0], leafSums[0][0]));
+        _send(_onTurn(), call);
+    }
+
     // --- after the end ---
 
     function test_a_finished_dispute_accepts_nothing() public {
@@ -293,6 +379,7 @@ contract TurnsTest is GameTest {
         _refuse(challenger, call, abi.encodeWithSelector(Disputes.WrongHead.selector, challenger));
         bytes memory picking = _call(game.resign.selector, 1, abi.encodePacked(_openingRoot()));
         _refuse(asserter, picking, abi.encodeWithSelector(DisputeGame.WrongIndex.selector));
+        _refuse(asserter, abi.encodePacked(call, uint8(0)), abi.encodeWithSelector(Reader.LeftOver.selector, 1));
         _send(asserter, call);
         _expectResult(false);
     }

@@ -78,4 +78,15 @@ contract WalkTest is Base {
             walker.answer(p, part, payload, 4);
         }
     }
+
+    /// @dev Below a single term, slot or leaf there is no range.
+    function test_a_range_of_one_is_not_answered() public {
+        for (uint256 level = uint256(Level.TERMS); level <= uint256(Level.SUM_LEAVES); level++) {
+            if (level == uint256(Level.BODY) || level == uint256(Level.STATE)) continue;
+            (Position memory p, Part memory part) = _at(Level(level));
+            part.hi = LO + 1;
+            vm.expectRevert(abi.encodeWithSelector(Walk.WrongLevel.selector, level));
+            walker.answer(p, part, new bytes(32), 4);
+        }
+    }
 }

@@ -4,11 +4,12 @@ pragma solidity 0.8.37;
 import {Clock, Result} from "../../../contracts/dispute/Clock.sol";
 import {Base} from "../Base.sol";
 import {GameHandler} from "./GameHandler.sol";
+import {PublishedHandler} from "./PublishedHandler.sol";
+import {ReplayHandler} from "./ReplayHandler.sol";
+import {SumHandler} from "./SumHandler.sol";
 
 /// @notice After every action: each dispute has one winner for good, or none yet, and ends before the bound on its duration.
-/// forge-config: default.invariant.runs = 16
-/// forge-config: default.invariant.depth = 64
-contract WinnerTest is Base {
+abstract contract Winner is Base {
     struct FuzzSelector {
         address addr;
         bytes4[] selectors;
@@ -17,8 +18,13 @@ contract WinnerTest is Base {
     GameHandler private handler;
 
     function setUp() public {
-        handler = new GameHandler();
+        handler = _newHandler();
     }
+
+    function _newHandler() internal virtual returns (GameHandler);
+
+    /// @dev Moves of the longest game that long runs should see.
+    function _longest() internal pure virtual returns (uint256);
 
     function targetContracts() external view returns (address[] memory targets) {
         targets = new address[](1);
@@ -39,8 +45,14 @@ contract WinnerTest is Base {
         targets[0] = FuzzSelector(address(handler), selectors);
     }
 
+    /// @dev One campaign for all rules.
+    function invariant_one_winner_in_time() public view {
+        _oneWinnerForGood();
+        _theEndIsBounded();
+    }
+
     /// @dev A result never changes, and the market is told once for each.
-    function invariant_one_winner_for_good() public view {
+    function _oneWinnerForGood() private view {
         uint256 disputes = handler.currentGame().disputes();
         uint256 ended = 0;
         for (uint256 i = 1; i <= disputes; i++) {
@@ -55,14 +67,17 @@ contract WinnerTest is Base {
         vm.assertLe(disputes, ended + 1);
     }
 
-    /// @dev Even if both sides take all that they have: budgets and one grace a position, which `longest` is not below.
-    function invariant_the_end_is_bounded() public view {
+    /// @dev Even if both sides take all that they have: budgets and one grace a position, which `longest` is not below. No side ever
+    /// has more left than its budget or the greatest grace.
+    function _theEndIsBounded() private view {
         uint256 number = handler.currentGame().disputes();
         (, Clock memory clock) = handler.currentGame().dispute(number);
         if (clock.result != Result.NONE) return;
         uint256 latest = uint256(clock.deadline) + clock.spare;
         vm.assertLe(latest, handler.began() + handler.granted());
-        vm.assertLe(handler.granted(), handler.currentGame().longest(handler.budget()));
+        vm.assertLe(handler.granted(), handler.currentGame().longest(handler.budgetOfEach()));
+        vm.assertLe(uint256(clock.spare), handler.mostOnClock());
+        vm.assertLe(uint256(clock.deadline), handler.time() + handler.mostOnClock());
     }
 
     /// @dev Long fixed runs, to know that the invariants are tested where it matters.
@@ -74,13 +89,58 @@ contract WinnerTest is Base {
             else if (dice % 8 == 5) handler.late();
             else if (dice % 8 == 6) handler.resign(dice >> 8);
             else handler.intrude(dice >> 8);
-            if (i % 20 == 0) invariant_one_winner_for_good();
-            invariant_the_end_is_bounded();
+            if (i % 20 == 0) _oneWinnerForGood();
+            _theEndIsBounded();
         }
         vm.assertGt(handler.proofs(), 0);
         vm.assertGt(handler.resignations(), 0);
         vm.assertGt(handler.timeouts(), 0);
         vm.assertGt(handler.intrusions(), 20);
-        vm.assertGe(handler.longestGame(), 5);
+        vm.assertGe(handler.longestGame(), _longest());
+    }
+}
+
+/// @notice Of what two steps yield.
+/// forge-config: default.invariant.runs = 16
+/// forge-config: default.invariant.depth = 64
+/// forge-config: long.invariant.runs = 64
+/// forge-config: long.invariant.depth = 128
+contract WinnerTest is Winner {
+    function _newHandler() internal override returns (GameHandler) {
+        return new ReplayHandler();
+    }
+
+    function _longest() internal pure override returns (uint256) {
+        return 5;
+    }
+}
+
+/// @notice Of distances and references.
+/// forge-config: default.invariant.runs = 16
+/// forge-config: default.invariant.depth = 64
+/// forge-config: long.invariant.runs = 64
+/// forge-config: long.invariant.depth = 128
+contract SumWinnerTest is Winner {
+    function _newHandler() internal override returns (GameHandler) {
+        return new SumHandler();
+    }
+
+    function _longest() internal pure override returns (uint256) {
+        return 3;
+    }
+}
+
+/// @notice Of what two steps yield whose traces were published.
+/// forge-config: default.invariant.runs = 16
+/// forge-config: default.invariant.depth = 64
+/// forge-config: long.invariant.runs = 64
+/// forge-config: long.invariant.depth = 128
+contract PublishedWinnerTest is Winner {
+    function _newHandler() internal override returns (GameHandler) {
+        return new PublishedHandler();
+    }
+
+    function _longest() internal pure override returns (uint256) {
+        return 3;
     }
 }

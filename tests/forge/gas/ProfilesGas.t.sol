@@ -1,81 +1,93 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {IDisputeGame, StartParams} from "../../../contracts/interfaces/IDisputeGame.sol";
-import {Portion, Reordered, Witness} from "../../../contracts/market/ProfileTypes.sol";
-import {Profiles} from "../../../contracts/market/Profiles.sol";
-import {ProfileBase} from "../market/ProfileBase.sol";
+import {Opening, Portion, Reordered, Witness} from "../../../contracts/market/ProfileTypes.sol";
+import {NaiveLog} from "../commitments/NaiveLog.sol";
+import {MarketGasBase} from "./MarketGasBase.sol";
 
-/// @notice Numbers disputes and does nothing else: what it costs to open one is on record elsewhere.
-contract CountingGame is IDisputeGame {
-    uint256 private number = 1;
-
-    function start(StartParams calldata, bytes calldata, bytes calldata) external returns (uint256) {
-        return ++number;
-    }
-
-    function longest(uint32) external pure returns (uint256) {
-        return 0;
-    }
-}
-
-/// @notice Gas of the calls about profiles, on record in .ci/gas.json as `Gas.t.sol`: execution alone, without calldata, the 21,000 of a
-/// transaction and the game. Two portions of three reruns.
-contract ProfilesGas is ProfileBase {
-    modifier metered() {
-        vm.pauseGasMetering();
-        _;
-        vm.pauseGasMetering();
-    }
-
+/// @notice Gas of the calls about profiles, on record in .ci/gas.json. Two portions of three reruns.
+contract ProfilesGas is MarketGasBase {
     function test_profile_post() public metered {
-        id = market.computeTaskId(submitter, 1, _terms());
         _submit();
-        _join(verifier);
+        _seat(verifier);
         (Portion[] memory portions, bytes32 root, Witness[3] memory witnesses) = _measured();
         _begin(verifier);
         profiles.post(id, portions, root, witnesses, "profile");
     }
 
     function test_profile_challenge_portion() public metered {
-        _countingGame();
-        Portion[] memory portions = _portions();
+        _toProfiled();
+        _cheapGames();
+        (Portion[] memory portions, Opening memory opening) = (_portions(), _opening());
         _begin(challenger);
-        profiles.challengePortion{value: 1 ether}(id, portions, 1, _opening());
+        profiles.challengePortion(id, portions, 1, opening);
     }
 
     function test_profile_challenge_rerun() public metered {
-        _countingGame();
-        (Portion[] memory portions, Witness memory rerun) = (_portions(), _witness(WORST));
-        Reordered memory reordered = _reordered(WORST % RERUNS);
+        _toProfiled();
+        _cheapGames();
+        (Portion[] memory portions, Witness memory rerun, Opening memory opening) =
+            (_portions(), _witness(WORST), _opening());
+        uint256 j = WORST % RERUNS;
+        Reordered memory reordered = Reordered(_programs()[j], NaiveLog.inclusionPath(_programs(), j, 0, RERUNS));
         _begin(challenger);
-        profiles.challengeRerun{value: 1 ether}(id, portions, rerun, reordered, _opening());
-    }
-
-    function test_profile_resolve() public metered {
-        uint256 number = _chargePortion(challenger);
-        _begin(address(profileGame));
-        profiles.onResolved(number, false);
+        profiles.challengeRerun(id, portions, rerun, reordered, opening);
     }
 
     function test_profile_convict() public metered {
-        Witness memory hidden = _understate();
+        Witness memory hidden = _understated();
         Portion[] memory portions = _portions();
         _begin(challenger);
         profiles.convict(id, portions, hidden, 2);
     }
 
-    /// @dev The profiles begin anew, with a game that costs next to nothing.
-    function _countingGame() private {
-        profiles = new Profiles(market, treasury);
-        profiles.setGame(address(new CountingGame()));
-        _profile();
+    /// @dev Part of the game's last transaction.
+    function test_profile_report_lost() public metered {
+        _toProfiled();
+        _challengeProfile();
+        _begin(address(profileGame));
+        profiles.onResolved(1, false);
     }
 
-    function _begin(address caller) private {
-        vm.cool(address(profiles));
-        vm.cool(address(market));
-        vm.prank(caller);
-        vm.resumeGasMetering();
+    function test_profile_settle_stood() public metered {
+        _meterSettlement(true);
+    }
+
+    function test_profile_settle_lost() public metered {
+        _meterSettlement(false);
+    }
+
+    function test_profile_conclude() public metered {
+        _toProfiled();
+        _pass(_terms().profileWindow + 1);
+        _begin(verifier);
+        profiles.conclude(id);
+    }
+
+    function _meterSettlement(bool asserterWon) private {
+        _toProfiled();
+        _challengeProfile();
+        profileGame.report(1, asserterWon);
+        _begin(challenger);
+        profiles.settleDispute(1);
+    }
+
+    function _opening() private pure returns (Opening memory) {
+        return Opening(HEADER, PAYLOAD, type(uint128).max);
+    }
+
+    /// @dev A posted profile of which rerun 0 demands more than the witness in component 2.
+    function _understated() private returns (Witness memory hidden) {
+        bytes32[] memory leaves = _leaves();
+        hidden.rerun = _rerun(0);
+        hidden.rerun.distances[1] = _rerun(WORST).distances[1] + 1;
+        leaves[0] = keccak256(abi.encode(hidden.rerun));
+        hidden.path = NaiveLog.inclusionPath(leaves, 0, 0, leaves.length);
+        Witness memory worst = Witness(WORST, _rerun(WORST), NaiveLog.inclusionPath(leaves, WORST, 0, leaves.length));
+        bytes32 root = NaiveLog.root(leaves, 0, leaves.length);
+        _submit();
+        _seat(verifier);
+        vm.prank(verifier);
+        profiles.post(id, _portions(), root, [worst, worst, worst], "profile");
     }
 }

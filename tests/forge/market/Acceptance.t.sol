@@ -2,6 +2,7 @@
 pragma solidity 0.8.37;
 
 import {Acceptance} from "../../../contracts/market/Acceptance.sol";
+import {Claim} from "../../../contracts/market/TaskTypes.sol";
 import {Base} from "../Base.sol";
 
 /// @notice Accept if and only if everything is finite and within its threshold.
@@ -10,12 +11,42 @@ contract AcceptanceTest is Base {
     uint256 private constant LIMIT = 1 << 191;
     uint256 private constant UNEQUAL = 1 << 160;
 
+    struct ClaimRow {
+        bytes32 start;
+        bytes32 end;
+        bytes32 replay;
+        uint256[3] distances;
+        uint256[3] references;
+        bool exact;
+        bool tolerant;
+    }
+
     function isAccepted(uint64[3] calldata thresholds, uint256[3] calldata distances, uint256[3] calldata references)
         external
         pure
         returns (bool)
     {
         return Acceptance.isAccepted(thresholds, distances, references);
+    }
+
+    function accepts(bool exact, uint64[3] calldata thresholds, Claim calldata claim) external pure returns (bool) {
+        return Acceptance.accepts(exact, thresholds, claim);
+    }
+
+    function test_claims() public view {
+        string memory json = vm.readFile("fixtures/vectors/verdicts.json");
+        string memory form =
+            "Decided(bytes32 start,bytes32 end,bytes32 replay,uint256[3] distances,uint256[3] references,bool exact,bool tolerant)";
+        ClaimRow[] memory rows = abi.decode(vm.parseJsonTypeArray(json, ".rows", form), (ClaimRow[]));
+        uint256[] memory some = vm.parseJsonUintArray(json, ".tolerance");
+        uint64[3] memory tolerance = [uint64(some[0]), uint64(some[1]), uint64(some[2])];
+        vm.assertGt(rows.length, 40);
+        for (uint256 i = 0; i < rows.length; ++i) {
+            ClaimRow memory row = rows[i];
+            Claim memory claim = Claim(7, row.start, row.end, row.replay, row.distances, row.references);
+            vm.assertEq(this.accepts(true, [uint64(0), 0, 0], claim), row.exact);
+            vm.assertEq(this.accepts(false, tolerance, claim), row.tolerant);
+        }
     }
 
     function test_the_bound_is_included() public view {

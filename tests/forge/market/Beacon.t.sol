@@ -3,12 +3,17 @@ pragma solidity 0.8.37;
 
 import {BlockBeacon} from "../../../contracts/market/BlockBeacon.sol";
 import {IBeacon} from "../../../contracts/market/IBeacon.sol";
-import {ITaskMarket} from "../../../contracts/market/ITaskMarket.sol";
 import {SegmentDraw} from "../../../contracts/market/SegmentDraw.sol";
-import {Status} from "../../../contracts/market/TaskTypes.sol";
-import {MarketBase} from "./MarketBase.sol";
+import {Base} from "../Base.sol";
+import {LifeBase} from "./LifeBase.sol";
 
-contract BlockBeaconTest is MarketBase {
+contract BlockBeaconTest is Base {
+    BlockBeacon private beacon = new BlockBeacon();
+
+    function setUp() public {
+        vm.roll(1_000);
+    }
+
     function test_a_future_round_has_no_seed() public {
         uint64 round = beacon.nextRound();
         vm.assertEq(round, block.number + 2);
@@ -46,6 +51,21 @@ contract BlockBeaconTest is MarketBase {
         vm.assertEq(beacon.seed(round), blockhash(round + 256));
     }
 
+    function test_a_round_to_come_waits_for_its_own_block() public view {
+        vm.assertEq(beacon.admissibleBlock(uint64(block.number)), block.number);
+        vm.assertEq(beacon.admissibleBlock(beacon.nextRound()), block.number + 2);
+    }
+
+    function test_a_hash_that_the_chain_does_not_tell_is_no_seed() public {
+        uint64 round = beacon.nextRound();
+        vm.roll(round + 1);
+        (bool success,) = address(vm).call(abi.encodeWithSignature("setBlockhash(uint256,bytes32)", round, bytes32(0)));
+        vm.assertTrue(success);
+        vm.expectRevert(abi.encodeWithSelector(IBeacon.RoundNotRecorded.selector, round));
+        beacon.record(round);
+        vm.assertFalse(beacon.recorded(round));
+    }
+
     function testFuzz_the_admissible_block_is_known_and_does_not_move_within_a_window(uint64 round, uint64 age) public {
         round = uint64(bound(round, 1, 1 << 40));
         age = uint64(bound(age, 1, 1 << 40));
@@ -56,7 +76,7 @@ contract BlockBeaconTest is MarketBase {
     }
 }
 
-contract SegmentDrawTest is MarketBase {
+contract SegmentDrawTest is Base {
     /// @dev Python's `pol.verification.sampling.draw` wrote the file, see tests/incentives/test_market_vectors.py.
     function test_vectors() public view {
         string memory json = vm.readFile("fixtures/vectors/draws.json");
@@ -84,36 +104,6 @@ contract SegmentDrawTest is MarketBase {
         _expectDistinct(SegmentDraw.draw(seed, segments, segments), segments);
     }
 
-    function test_the_market_draws_when_the_beacon_can_and_once() public {
-        _toTraining();
-        _commit();
-        uint64 round = market.task(id).round;
-        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.WrongStatus.selector, id, uint8(Status.Committed)));
-        market.drawnSegments(id);
-        vm.expectRevert(abi.encodeWithSelector(IBeacon.RoundNotReached.selector, round));
-        market.draw(id);
-        vm.roll(round + 1);
-        vm.prank(challenger);
-        market.draw(id);
-        vm.assertEq(market.task(id).seed, blockhash(round));
-        vm.assertEq(market.task(id).deadline, block.timestamp + 30 minutes);
-        _expectDistinct(market.drawnSegments(id), 4);
-        vm.assertEq(market.drawnSegments(id).length, 2);
-        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.WrongStatus.selector, id, uint8(Status.Drawn)));
-        market.draw(id);
-    }
-
-    function test_the_market_takes_a_round_that_somebody_recorded() public {
-        _toTraining();
-        _commit();
-        uint64 round = market.task(id).round;
-        vm.roll(round + 1);
-        beacon.record(round);
-        vm.roll(round + 1_000);
-        market.draw(id);
-        vm.assertEq(market.task(id).seed, beacon.seed(round));
-    }
-
     function _expectDistinct(uint32[] memory drawn, uint256 segments) private pure {
         for (uint256 i = 0; i < drawn.length; ++i) {
             vm.assertLt(drawn[i], segments);
@@ -121,5 +111,43 @@ contract SegmentDrawTest is MarketBase {
                 vm.assertNotEq(uint256(drawn[i]), drawn[k]);
             }
         }
+    }
+}
+
+/// @notice A task whose every draw is of a block.
+contract BlockMarketTest is LifeBase {
+    function _newBeacon() internal override returns (IBeacon) {
+        return new BlockBeacon();
+    }
+
+    function test_a_task_from_its_fee_to_its_settlement() public {
+        _live();
+    }
+
+    function test_the_block_of_the_commitment_draws() public {
+        _toCommitted();
+        uint64 round = proofs.proof(id).round;
+        vm.assertEq(round, block.number + 2);
+        vm.expectRevert(abi.encodeWithSelector(IBeacon.RoundNotRecorded.selector, round));
+        proofs.drawnSegments(id);
+        vm.expectRevert(abi.encodeWithSelector(IBeacon.RoundNotReached.selector, round));
+        seats.openClaims(id);
+        vm.roll(round + 1);
+        // Whoever needs the seed records it.
+        vm.prank(challenger);
+        seats.openClaims(id);
+        vm.assertEq(beacon.seed(round), blockhash(round));
+        vm.assertEq(abi.encode(proofs.drawnSegments(id)), abi.encode(SegmentDraw.draw(blockhash(round), 4, 2)));
+    }
+
+    function test_the_market_takes_a_round_that_somebody_recorded() public {
+        _toCommitted();
+        uint64 round = proofs.proof(id).round;
+        vm.roll(round + 1);
+        bytes32 seed = blockhash(round);
+        beacon.record(round);
+        vm.roll(round + 1_000);
+        seats.openClaims(id);
+        vm.assertEq(seats.seating(id).seed, seed);
     }
 }

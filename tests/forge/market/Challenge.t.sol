@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
+import {Desk} from "../../../contracts/incentives/Desk.sol";
 import {StartParams} from "../../../contracts/interfaces/IDisputeGame.sol";
-import {ITaskMarket} from "../../../contracts/market/ITaskMarket.sol";
-import {Claim, LogProof, Status} from "../../../contracts/market/TaskTypes.sol";
+import {ClaimCharge, IChallenges} from "../../../contracts/market/IChallenges.sol";
+import {ITaskRegistry} from "../../../contracts/market/ITaskRegistry.sol";
+import {Opening} from "../../../contracts/market/ProfileTypes.sol";
+import {Claim, Status} from "../../../contracts/market/TaskTypes.sol";
 import {MarketBase} from "./MarketBase.sol";
 
+/// @notice What goes to court, from whom and when.
 contract ChallengeTest is MarketBase {
     function test_a_replay_goes_to_court_with_the_whole_segment() public {
-        _toVerdict(true);
-        Claim memory claim = _claim(1);
-        vm.prank(challenger);
-        market.challenge{value: 1 ether}(id, 1, claim, 1, 0, HEADER, PAYLOAD);
+        _toContested(true);
+        ClaimCharge memory charge = _charge(1);
+        Claim memory claim = charge.claim;
+        _start(charge);
         StartParams memory p = game.started();
         vm.assertEq(p.asserter, verifier);
         vm.assertEq(p.challenger, challenger);
@@ -28,10 +32,12 @@ contract ChallengeTest is MarketBase {
     }
 
     function test_a_distance_goes_to_court_between_replay_and_end() public {
+        _toContested(true);
         for (uint8 c = 1; c <= 3; ++c) {
-            setUp();
-            StartParams memory p = _challengeSum(2, c);
-            Claim memory claim = _claim(0);
+            ClaimCharge memory charge = _charge(0);
+            (charge.kind, charge.component) = (2, c);
+            _start(charge);
+            (StartParams memory p, Claim memory claim) = (game.started(), charge.claim);
             vm.assertTrue(p.x == claim.replay && p.y == claim.end && p.component == c && p.kind == 2);
             vm.assertEq(p.sum, claim.distances[c - 1]);
             vm.assertTrue(p.start == 0 && p.end == 0 && p.steps == 0);
@@ -39,87 +45,105 @@ contract ChallengeTest is MarketBase {
     }
 
     function test_a_reference_goes_to_court_between_replay_and_start() public {
+        _toContested(true);
         for (uint8 c = 1; c <= 3; ++c) {
-            setUp();
-            StartParams memory p = _challengeSum(3, c);
-            Claim memory claim = _claim(0);
+            ClaimCharge memory charge = _charge(0);
+            (charge.kind, charge.component) = (3, c);
+            _start(charge);
+            (StartParams memory p, Claim memory claim) = (game.started(), charge.claim);
             vm.assertTrue(p.x == claim.replay && p.y == claim.start && p.component == c && p.kind == 3);
             vm.assertEq(p.sum, claim.references[c - 1]);
         }
     }
 
     function test_kinds_and_components_that_do_not_exist() public {
-        _toVerdict(true);
-        Claim memory claim = _claim(0);
-        uint8[2][8] memory wrong = [[0, 0], [1, 1], [1, 3], [2, 0], [2, 4], [3, 0], [3, 4], [4, 1]];
+        _toContested(true);
+        uint8[2][10] memory wrong = [[0, 0], [1, 1], [1, 3], [2, 0], [2, 4], [3, 0], [3, 4], [4, 0], [4, 1], [5, 1]];
         for (uint256 i = 0; i < wrong.length; ++i) {
-            vm.prank(challenger);
-            vm.expectRevert(abi.encodeWithSelector(ITaskMarket.InvalidChallenge.selector, wrong[i][0], wrong[i][1]));
-            market.challenge{value: 1 ether}(id, 0, claim, wrong[i][0], wrong[i][1], HEADER, PAYLOAD);
+            ClaimCharge memory charge = _charge(0);
+            (charge.kind, charge.component) = (wrong[i][0], wrong[i][1]);
+            _expectRefused(
+                charge, abi.encodeWithSelector(IChallenges.InvalidChallenge.selector, wrong[i][0], wrong[i][1])
+            );
         }
     }
 
     function test_the_claim_is_the_one_that_was_posted() public {
-        _toVerdict(true);
-        Claim memory claim = _claim(0);
-        vm.startPrank(challenger);
-        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.UnknownClaim.selector, uint32(1)));
-        market.challenge{value: 1 ether}(id, 1, claim, 1, 0, HEADER, PAYLOAD);
-        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.UnknownClaim.selector, uint32(2)));
-        market.challenge{value: 1 ether}(id, 2, claim, 1, 0, HEADER, PAYLOAD);
-        claim.references[2] += 1;
-        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.UnknownClaim.selector, uint32(0)));
-        market.challenge{value: 1 ether}(id, 0, claim, 1, 0, HEADER, PAYLOAD);
+        _toContested(true);
+        ClaimCharge memory charge = _charge(0);
+        charge.index = 1;
+        _expectRefused(charge, abi.encodeWithSelector(IChallenges.UnknownClaim.selector, uint32(1)));
+        charge.index = 2;
+        _expectRefused(charge, abi.encodeWithSelector(IChallenges.UnknownClaim.selector, uint32(2)));
+        charge = _charge(0);
+        charge.claim.references[2] += 1;
+        _expectRefused(charge, abi.encodeWithSelector(IChallenges.UnknownClaim.selector, uint32(0)));
+        charge = _charge(0);
+        charge.entries[1] = 0;
+        _expectRefused(charge, abi.encodeWithSelector(IChallenges.UnknownClaim.selector, uint32(0)));
+        charge = _charge(0);
+        charge.look = "look";
+        _expectRefused(charge, abi.encodeWithSelector(IChallenges.UnknownClaim.selector, uint32(0)));
+    }
+
+    /// @dev The planted error is gone: nobody wins a dispute about it.
+    function test_a_disclosed_error_can_not_be_charged() public {
+        _toWatched(true, true);
+        (, uint32 index, bytes32 wrong) = _duty();
+        _disclose(verifier, true);
+        ClaimCharge memory charge = _charge(index);
+        charge.claim.replay = wrong;
+        charge.entries = _entries(true, true);
+        _expectRefused(charge, abi.encodeWithSelector(IChallenges.UnknownClaim.selector, index));
+        _start(_charge(index));
     }
 
     function test_a_claim_of_a_void_verdict_is_unknown() public {
-        _toDisputed(true);
-        Claim memory old = _claim(0);
-        game.finish(false);
-        _join(nextVerifier);
-        (Claim[] memory claims, LogProof[] memory proofs) = _claims(true);
-        claims[0].replay = "the right one";
-        vm.prank(nextVerifier);
-        market.postVerdict(id, claims, proofs);
-        vm.assertEq(market.task(id).verdicts, 2);
-        vm.prank(challenger);
-        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.UnknownClaim.selector, uint32(0)));
-        market.challenge{value: 1 ether}(id, 0, old, 1, 0, HEADER, PAYLOAD);
+        _toContested(true);
+        ClaimCharge memory old = _charge(0);
+        _challenge();
+        _finish(false);
+        _expectRefused(old, abi.encodeWithSelector(ITaskRegistry.WrongStatus.selector, id, Status.Committed));
+        _seatVerifier(nextVerifier, false);
+        _verdict(nextVerifier, false);
+        _openWatch();
+        _disclose(nextVerifier, false);
+        _expectRefused(old, abi.encodeWithSelector(IChallenges.UnknownClaim.selector, uint32(0)));
     }
 
-    function test_the_bond_is_paid_and_the_verifier_does_not_fight_itself() public {
-        _toVerdict(true);
-        Claim memory claim = _claim(0);
-        vm.prank(challenger);
-        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.WrongPayment.selector, 1 ether - 1, 1 ether));
-        market.challenge{value: 1 ether - 1}(id, 0, claim, 1, 0, HEADER, PAYLOAD);
-        vm.assertEq(market.task(id).open, 0);
+    function test_nobody_challenges_before_the_disclosure() public {
+        _toWatched(true, false);
+        _expectRefused(_charge(0), abi.encodeWithSelector(ITaskRegistry.WrongStatus.selector, id, Status.Watched));
+    }
+
+    function test_the_verifier_does_not_fight_itself() public {
+        _toContested(true);
+        ClaimCharge memory charge = _charge(0);
         vm.prank(verifier);
-        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.NotAllowed.selector, verifier));
-        market.challenge{value: 1 ether}(id, 0, claim, 1, 0, HEADER, PAYLOAD);
+        vm.expectRevert(abi.encodeWithSelector(Desk.NotAllowed.selector, verifier));
+        challenges.challenge(id, charge, _opening(type(uint128).max));
         vm.prank(solver);
-        market.challenge{value: 1 ether}(id, 0, claim, 1, 0, HEADER, PAYLOAD);
+        challenges.challenge(id, charge, _opening(type(uint128).max));
+        vm.assertEq(challenges.contested(id).open, 1);
     }
 
     function test_the_last_second_counts() public {
-        _toVerdict(true);
-        _pass(20 minutes);
-        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.DeadlineNotPassed.selector, uint64(vm.getBlockTimestamp())));
-        market.settle(id);
+        _toContested(true);
+        uint64 deadline = registry.task(id).deadline;
+        vm.warp(deadline);
+        vm.expectRevert(abi.encodeWithSelector(ITaskRegistry.DeadlineNotPassed.selector, deadline));
+        settlement.settle(id);
         _challenge();
     }
 
     function test_a_second_late_is_late() public {
-        _toVerdict(true);
-        uint64 deadline = market.task(id).deadline;
-        Claim memory claim = _claim(0);
-        _pass(20 minutes + 1);
-        vm.prank(challenger);
-        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.DeadlinePassed.selector, deadline));
-        market.challenge{value: 1 ether}(id, 0, claim, 1, 0, HEADER, PAYLOAD);
-        market.settle(id);
-        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.WrongStatus.selector, id, uint8(Status.Closed)));
-        market.settle(id);
+        _toContested(true);
+        uint64 deadline = registry.task(id).deadline;
+        vm.warp(deadline + 1);
+        _expectRefused(_charge(0), abi.encodeWithSelector(ITaskRegistry.DeadlinePassed.selector, deadline));
+        settlement.settle(id);
+        vm.expectRevert(abi.encodeWithSelector(ITaskRegistry.WrongStatus.selector, id, Status.Closed));
+        settlement.settle(id);
     }
 
     /// @dev The chain rejects a segment with a zero state whatever the verifier says about it: there is nothing to disagree with.
@@ -128,15 +152,17 @@ contract ChallengeTest is MarketBase {
         for (uint256 entry = 1; entry <= 4; ++entry) {
             setUp();
             log[entry] = 0;
-            _toVerdict(true);
+            _toContested(true);
             (Claim[] memory claims,) = _claims(true);
             for (uint32 i = 0; i < 2; ++i) {
                 if (claims[i].start != 0 && claims[i].end != 0) continue;
                 for (uint8 kind = 1; kind <= 3; ++kind) {
-                    uint8 component = kind == 1 ? 0 : 1;
-                    vm.prank(challenger);
-                    vm.expectRevert(abi.encodeWithSelector(ITaskMarket.InvalidChallenge.selector, kind, component));
-                    market.challenge{value: 1 ether}(id, i, claims[i], kind, component, HEADER, PAYLOAD);
+                    ClaimCharge memory charge;
+                    (charge.index, charge.claim, charge.entries) = (i, claims[i], _entries(true, false));
+                    (charge.kind, charge.component) = (kind, kind == 1 ? 0 : 1);
+                    _expectRefused(
+                        charge, abi.encodeWithSelector(IChallenges.InvalidChallenge.selector, kind, charge.component)
+                    );
                     ++refused;
                 }
             }
@@ -145,20 +171,36 @@ contract ChallengeTest is MarketBase {
     }
 
     function test_only_the_game_reports_and_only_what_it_plays() public {
-        _toDisputed(true);
-        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.NotAllowed.selector, address(this)));
-        market.onResolved(1, false);
+        _toContested(true);
+        _challenge();
+        vm.expectRevert(abi.encodeWithSelector(Desk.NotAllowed.selector, address(this)));
+        challenges.onResolved(1, false);
+        vm.prank(address(profileGame));
+        vm.expectRevert(abi.encodeWithSelector(Desk.NotAllowed.selector, address(profileGame)));
+        challenges.onResolved(1, false);
         for (uint256 number = 0; number <= 2; number += 2) {
-            vm.expectRevert(abi.encodeWithSelector(ITaskMarket.UnknownDispute.selector, number));
+            vm.expectRevert(abi.encodeWithSelector(IChallenges.UnknownDispute.selector, number));
             game.report(number, false);
         }
     }
 
-    function _challengeSum(uint8 kind, uint8 component) private returns (StartParams memory) {
-        _toVerdict(true);
-        Claim memory claim = _claim(0);
+    function _charge(uint32 index) private view returns (ClaimCharge memory charge) {
+        (Claim[] memory claims,) = _claims(true);
+        (charge.index, charge.claim, charge.entries, charge.kind) = (index, claims[index], _entries(true, false), 1);
+    }
+
+    function _opening(uint128 most) private pure returns (Opening memory) {
+        return Opening(HEADER, PAYLOAD, most);
+    }
+
+    function _start(ClaimCharge memory charge) private {
         vm.prank(challenger);
-        market.challenge{value: 1 ether}(id, 0, claim, kind, component, HEADER, PAYLOAD);
-        return game.started();
+        challenges.challenge(id, charge, _opening(type(uint128).max));
+    }
+
+    function _expectRefused(ClaimCharge memory charge, bytes memory reason) private {
+        vm.prank(challenger);
+        vm.expectRevert(reason);
+        challenges.challenge(id, charge, _opening(type(uint128).max));
     }
 }

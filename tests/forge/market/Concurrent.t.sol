@@ -1,184 +1,223 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {ITaskMarket} from "../../../contracts/market/ITaskMarket.sol";
-import {Settlement} from "../../../contracts/market/Settlement.sol";
-import {Claim, Dispute, Outcome, Status, Task, Terms} from "../../../contracts/market/TaskTypes.sol";
+import {IStakeVault} from "../../../contracts/incentives/IStakeVault.sol";
+import {ClaimCharge, Contested, Dispute, IChallenges} from "../../../contracts/market/IChallenges.sol";
+import {ISettlement} from "../../../contracts/market/ISettlement.sol";
+import {ITaskRegistry} from "../../../contracts/market/ITaskRegistry.sol";
+import {Opening} from "../../../contracts/market/ProfileTypes.sol";
+import {Split} from "../../../contracts/market/Split.sol";
+import {Claim, Ending, Outcome, Status, Terms} from "../../../contracts/market/TaskTypes.sol";
 import {MarketBase} from "./MarketBase.sol";
 
-/// @notice Several disputes about one verdict at the same time: fee 10, stakes 5 and 3, bond 1, so bonds are 1, 1.5, 1.5, ...
+/// @notice Several disputes about one verdict at the same time: stakes 5 and 3, bond 1, so bonds are 1, 1.5, 1.5, ...
 contract ConcurrentTest is MarketBase {
     function test_everybody_challenges_at_once() public {
-        _toVerdict(true);
-        uint64 deadline = market.task(id).deadline;
+        _toContested(true);
+        uint64 deadline = registry.task(id).deadline;
         uint256 first = _challenge(challenger);
         uint256 second = _challenge(solver);
         uint256 third = _challenge(challenger);
-        Task memory t = market.task(id);
-        vm.assertTrue(t.status == Status.Verdict && t.challenges == 3 && t.open == 3 && t.deadline == deadline);
-        Dispute memory d = market.dispute(second);
-        vm.assertTrue(d.taskId == id && d.challenger == solver && d.verdict == 1 && d.earlier == 1 && !d.released);
-        vm.assertTrue(first != second && second != third && market.dispute(third).earlier == 2);
-        _expectConserved();
+        Contested memory c = challenges.contested(id);
+        vm.assertTrue(c.challenges == 3 && c.open == 3 && c.seating == 2);
+        vm.assertEq(registry.task(id).deadline, deadline);
+        Dispute memory d = challenges.dispute(second);
+        vm.assertTrue(d.taskId == id && d.challenger == solver && d.seating == 2 && d.index == 0);
+        vm.assertTrue(d.ending == Ending.None);
+        vm.assertEq(d.bond, 1.5 ether);
+        vm.assertTrue(first != second && second != third);
+        vm.assertEq(_bondsOf(challenger), 2.5 ether);
+        vm.assertEq(_bondsOf(solver), 1.5 ether);
     }
 
     function test_a_verdict_waits_for_its_window_and_for_every_dispute() public {
-        _toVerdict(true);
+        _toContested(true);
         uint256 first = _challenge(challenger);
         uint256 second = _challenge(solver);
-        uint64 deadline = market.task(id).deadline;
-        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.DeadlineNotPassed.selector, deadline));
-        market.settle(id);
-        _pass(20 minutes + 1);
-        game.report(second, true);
-        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.DisputesOpen.selector, uint32(1)));
-        market.settle(id);
-        game.report(first, true);
+        uint64 deadline = registry.task(id).deadline;
+        vm.expectRevert(abi.encodeWithSelector(ITaskRegistry.DeadlineNotPassed.selector, deadline));
+        settlement.settle(id);
+        vm.warp(deadline + 1);
+        _end(second, true);
+        vm.expectRevert(abi.encodeWithSelector(ISettlement.DisputesOpen.selector, uint32(1)));
+        settlement.settle(id);
+        _end(first, true);
         // The window is over: nothing that ends in a dispute opens it again.
-        vm.assertEq(market.task(id).deadline, deadline);
-        Claim memory claim = _claim(0);
-        vm.prank(challenger);
-        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.DeadlinePassed.selector, deadline));
-        market.challenge{value: 2 ether}(id, 0, claim, 1, 0, HEADER, PAYLOAD);
-        market.settle(id);
-        vm.assertEq(uint256(market.task(id).outcome), uint256(Outcome.Accepted));
-        _expectConserved();
+        vm.assertEq(registry.task(id).deadline, deadline);
+        _expectRefused(10 ether, abi.encodeWithSelector(ITaskRegistry.DeadlinePassed.selector, deadline));
+        settlement.settle(id);
+        vm.assertEq(uint256(registry.task(id).outcome), uint256(Outcome.Accepted));
     }
 
     function test_disputes_that_end_early_leave_the_window_as_it_is() public {
-        _toVerdict(true);
-        uint64 deadline = market.task(id).deadline;
+        _toContested(true);
+        uint64 deadline = registry.task(id).deadline;
         for (uint256 i = 0; i < 3; ++i) {
             _challenge();
             _pass(5 minutes);
-            game.finish(true);
-            _expectStatus(Status.Verdict);
-            vm.assertEq(market.task(id).deadline, deadline);
+            _finish(true);
+            _expectStatus(Status.Contested);
+            vm.assertEq(registry.task(id).deadline, deadline);
         }
         _challenge();
-        game.finish(false);
-        _expectStatus(Status.Drawn);
-        vm.assertFalse(market.task(id).accepted);
+        _finish(false);
+        _expectStatus(Status.Committed);
+        vm.assertEq(registry.task(id).deadline, 0);
+        vm.assertEq(verdicts.verdict(id).seating, 0);
     }
 
     function test_the_first_defeat_makes_the_others_moot() public {
-        _toVerdict(true);
+        _toContested(true);
         uint256 first = _challenge(challenger);
         uint256 second = _challenge(solver);
         uint256 third = _challenge(nextVerifier);
-        vm.expectEmit(address(market));
-        emit ITaskMarket.DisputeResolved(id, 1, second, false);
         game.report(second, false);
-        Task memory t = market.task(id);
-        vm.assertTrue(t.status == Status.Drawn && t.verifier == address(0) && t.challenges == 0 && t.open == 0);
-        vm.assertEq(market.credits(solver), 1.5 ether + 1.5 ether);
-        vm.assertEq(market.credits(treasury), 1.5 ether);
-        _expectConserved();
-        // Without waiting for the game, or through it, whoever wins there.
-        vm.expectEmit(address(market));
-        emit ITaskMarket.DisputeMoot(id, 1, first);
-        market.releaseBond(first);
+        vm.expectEmit(address(challenges));
+        emit IChallenges.DisputeSettled(id, 2, second, false);
+        challenges.settleDispute(second);
+        _expectStatus(Status.Committed);
+        vm.assertEq(registry.task(id).holder, address(0));
+        vm.assertEq(_bondsOf(solver), 0);
+        vm.assertEq(_gain(solver), -5 ether + 1.5 ether);
+        // Without waiting for the game, or after it, whoever wins there.
+        vm.expectEmit(address(challenges));
+        emit IChallenges.DisputeMoot(id, 2, first);
+        challenges.settleDispute(first);
         game.report(third, true);
-        vm.assertEq(market.credits(challenger), 1 ether);
-        vm.assertEq(market.credits(nextVerifier), 1.5 ether);
-        vm.assertEq(market.credits(verifier), 0);
-        vm.assertEq(market.credits(treasury), 1.5 ether);
-        vm.assertEq(_lockedBonds(), 0);
-        _expectConserved();
+        vm.expectEmit(address(challenges));
+        emit IChallenges.DisputeMoot(id, 2, third);
+        challenges.settleDispute(third);
+        vm.assertEq(_gain(challenger), 0);
+        vm.assertEq(_gain(nextVerifier), 0);
+        vm.assertEq(_gain(verifier), -2 ether);
+        vm.assertEq(_rest(), 1.5 ether);
     }
 
     function test_a_failed_challenge_ends_nothing_but_itself() public {
-        _toVerdict(true);
+        _toContested(true);
         uint256 first = _challenge(challenger);
         uint256 second = _challenge(solver);
-        vm.expectEmit(address(market));
-        emit ITaskMarket.DisputeResolved(id, 1, first, true);
         game.report(first, true);
-        vm.assertTrue(market.task(id).open == 1 && market.task(id).challenges == 2);
-        vm.assertEq(market.credits(verifier), 0.5 ether);
-        game.report(second, false);
-        vm.assertEq(market.credits(solver), 1.5 ether + 1.5 ether);
-        vm.assertEq(market.credits(verifier), 0.5 ether);
-        _expectConserved();
+        vm.expectEmit(address(challenges));
+        emit IChallenges.DisputeSettled(id, 2, first, true);
+        challenges.settleDispute(first);
+        Contested memory c = challenges.contested(id);
+        vm.assertTrue(c.open == 1 && c.challenges == 2);
+        vm.assertEq(_gain(verifier), -2 ether + 0.5 ether);
+        _end(second, false);
+        vm.assertEq(_gain(solver), -5 ether + 1.5 ether);
+        vm.assertEq(_gain(verifier), -2 ether + 0.5 ether);
     }
 
     function test_a_bond_in_a_dispute_that_counts_stays() public {
-        _toVerdict(true);
+        _toContested(true);
         uint256 first = _challenge();
         uint256 second = _challenge();
-        bytes memory notMoot = abi.encodeWithSelector(ITaskMarket.NotMoot.selector, first);
+        bytes memory notMoot = abi.encodeWithSelector(IChallenges.NothingToSettle.selector, first);
         vm.expectRevert(notMoot);
-        market.releaseBond(first);
-        game.report(first, true);
+        challenges.settleDispute(first);
+        _end(first, true);
         vm.expectRevert(notMoot);
-        market.releaseBond(first);
-        game.report(second, false);
+        challenges.settleDispute(first);
+        _end(second, false);
         vm.expectRevert(notMoot);
-        market.releaseBond(first);
-        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.NotMoot.selector, second));
-        market.releaseBond(second);
-        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.UnknownDispute.selector, 3));
-        market.releaseBond(3);
-        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.UnknownDispute.selector, 0));
-        market.releaseBond(0);
+        challenges.settleDispute(first);
+        vm.expectRevert(abi.encodeWithSelector(IChallenges.NothingToSettle.selector, second));
+        challenges.settleDispute(second);
+        vm.expectRevert(abi.encodeWithSelector(IChallenges.UnknownDispute.selector, 3));
+        challenges.settleDispute(3);
+        vm.expectRevert(abi.encodeWithSelector(IChallenges.UnknownDispute.selector, 0));
+        challenges.settleDispute(0);
     }
 
     function test_a_moot_dispute_ends_after_the_task_too() public {
-        _toVerdict(true);
+        _toContested(true);
         uint256 first = _challenge(challenger);
-        game.report(_challenge(solver), false);
-        _join(nextVerifier);
-        _verdict(nextVerifier, true);
-        _pass(20 minutes + 1);
+        _end(_challenge(solver), false);
+        _nextContested();
         // It does not hold up the next verdict.
-        market.settle(id);
+        _settle();
         _expectStatus(Status.Closed);
-        _expectConserved();
-        game.report(first, false);
-        vm.assertEq(market.credits(challenger), 1 ether);
+        _end(first, false);
+        vm.assertEq(_gain(challenger), 0);
         _expectStatus(Status.Closed);
-        _expectConserved();
+    }
+
+    /// @dev In every status that the task can be in when the game ends a moot dispute.
+    function test_a_moot_dispute_ends_in_every_status() public {
+        _toContested(true);
+        uint256[6] memory moot;
+        for (uint256 i = 0; i < moot.length; ++i) {
+            moot[i] = _challenge();
+        }
+        _end(_challenge(solver), false);
+        _end(moot[0], false);
+        _seatVerifier(nextVerifier, false);
+        _end(moot[1], false);
+        _verdict(nextVerifier, true);
+        _end(moot[2], true);
+        _openWatch();
+        _disclose(nextVerifier, true);
+        _end(moot[3], false);
+        _challenge(solver);
+        _end(moot[4], true);
+        vm.assertEq(challenges.contested(id).open, 1);
+        _finish(true);
+        _settle();
+        _end(moot[5], false);
+        vm.assertEq(_gain(challenger), 0);
+        vm.assertEq(_bondsOf(challenger), 0);
+        vm.assertEq(uint256(registry.task(id).outcome), uint256(Outcome.Accepted));
+        // Half of the second bond that the solver lost is the next verifier's.
+        vm.assertEq(_gain(nextVerifier), 1 ether + 0.5 ether);
     }
 
     function test_bonds_double_up_to_what_a_challenger_wins() public {
-        _toVerdict(true);
-        uint256[5] memory bonds = [uint256(1 ether), 1.5 ether, 1.5 ether, 1.5 ether, 1.5 ether];
+        _toContested(true);
+        uint128[5] memory bonds = [uint128(1 ether), 1.5 ether, 1.5 ether, 1.5 ether, 1.5 ether];
         for (uint256 i = 0; i < bonds.length; ++i) {
-            vm.assertEq(market.bondOf(id), bonds[i]);
-            Claim memory claim = _claim(0);
-            vm.prank(challenger);
-            vm.expectRevert(abi.encodeWithSelector(ITaskMarket.WrongPayment.selector, bonds[i] - 1, bonds[i]));
-            market.challenge{value: bonds[i] - 1}(id, 0, claim, 1, 0, HEADER, PAYLOAD);
-            vm.expectEmit(address(market));
-            emit ITaskMarket.Challenged(id, 1, challenger, i + 1, 0, 1, 0, bonds[i]);
-            _challenge();
+            vm.assertEq(challenges.bondOf(id), bonds[i]);
+            _expectRefused(bonds[i] - 1, abi.encodeWithSelector(IChallenges.BondTooHigh.selector, bonds[i]));
+            vm.expectEmit(address(challenges));
+            emit IChallenges.Challenged(id, 2, challenger, i + 1, 0, 1, 0, bonds[i]);
+            _challengeFor(challenger, bonds[i]);
             // Open or lost makes no difference.
-            if (i % 2 == 0) game.finish(true);
+            if (i % 2 == 0) _finish(true);
         }
     }
 
-    function test_what_is_paid_too_much_comes_back() public {
-        _toVerdict(true);
-        Claim memory claim = _claim(0);
-        vm.prank(challenger);
-        market.challenge{value: 1.5 ether}(id, 0, claim, 1, 0, HEADER, PAYLOAD);
-        vm.assertEq(market.credits(challenger), 0.5 ether);
-        _expectConserved();
-        game.finish(true);
-        vm.assertEq(market.credits(verifier), 0.5 ether);
-        _expectConserved();
+    function test_who_cannot_pay_the_bond_does_not_challenge() public {
+        _toContested(true);
+        vm.startPrank(challenger);
+        vault.withdraw(challenger, vault.free(challenger) - 1 ether + 1);
+        vm.stopPrank();
+        _expectRefused(10 ether, abi.encodeWithSelector(IStakeVault.Short.selector, challenger, 1 ether - 1, 1 ether));
+        vm.assertEq(challenges.contested(id).challenges, 0);
+        vm.assertEq(game.disputes(), 0);
     }
 
     function test_a_new_verdict_starts_with_the_bond_of_the_terms() public {
-        _toVerdict(true);
+        _toContested(true);
         _challenge();
         _challenge();
-        game.finish(false);
-        vm.assertEq(market.bondOf(id), 1 ether);
-        _join(nextVerifier);
-        _verdict(nextVerifier, true);
-        vm.assertEq(market.bondOf(id), 1 ether);
-        vm.assertEq(market.dispute(_challenge()).verdict, 2);
+        _finish(false);
+        _nextContested();
+        vm.assertEq(challenges.bondOf(id), 1 ether);
+        vm.assertEq(challenges.dispute(_challenge()).seating, 3);
+        Contested memory c = challenges.contested(id);
+        vm.assertTrue(c.open == 1 && c.challenges == 1 && c.seating == 3);
+    }
+
+    function test_the_same_claim_is_challenged_by_the_same_party_again() public {
+        _toContested(true);
+        uint256 first = _challenge();
+        uint256 second = _challenge();
+        _end(first, true);
+        uint256 third = _challenge();
+        _end(second, true);
+        _end(third, false);
+        // Two bonds lost, half of the stake won.
+        vm.assertEq(_gain(challenger), -1 ether - 1.5 ether + 1.5 ether);
     }
 
     function testFuzz_three_doublings_lead_from_every_bond_to_the_reward(uint128 bond, uint128 stake, uint32 earlier)
@@ -187,11 +226,42 @@ contract ConcurrentTest is MarketBase {
     {
         stake = uint128(bound(stake, 2, type(uint128).max));
         bond = uint128(bound(bond, (uint256(stake) + 15) / 16, stake / 2));
-        uint256 now_ = Settlement.bondOf(bond, stake, earlier);
+        uint256 now_ = Split.bondOf(bond, stake, earlier);
         vm.assertTrue(bond <= now_ && now_ <= stake / 2);
-        vm.assertLe(now_, Settlement.bondOf(bond, stake, uint256(earlier) + 1));
-        vm.assertEq(Settlement.bondOf(bond, stake, 3), stake / 2);
-        vm.assertEq(Settlement.bondOf(bond, stake, 0), bond);
+        vm.assertLe(now_, Split.bondOf(bond, stake, uint256(earlier) + 1));
+        vm.assertEq(Split.bondOf(bond, stake, 3), stake / 2);
+        vm.assertEq(Split.bondOf(bond, stake, 0), bond);
+    }
+
+    function _nextContested() private {
+        _seatVerifier(nextVerifier, false);
+        _verdict(nextVerifier, true);
+        _openWatch();
+        _disclose(nextVerifier, true);
+    }
+
+    function _bondsOf(address who) private view returns (uint256) {
+        return vault.locked(address(challenges), id, who);
+    }
+
+    function _charge() private view returns (ClaimCharge memory charge) {
+        (Claim[] memory claims,) = _claims(true);
+        (charge.claim, charge.entries, charge.kind) = (claims[0], _entries(true, false), 1);
+    }
+
+    function _challengeFor(address who, uint128 most) private {
+        ClaimCharge memory charge = _charge();
+        Opening memory opening = Opening(HEADER, PAYLOAD, most);
+        vm.prank(who);
+        challenges.challenge(id, charge, opening);
+    }
+
+    function _expectRefused(uint128 most, bytes memory reason) private {
+        ClaimCharge memory charge = _charge();
+        Opening memory opening = Opening(HEADER, PAYLOAD, most);
+        vm.prank(challenger);
+        vm.expectRevert(reason);
+        challenges.challenge(id, charge, opening);
     }
 }
 
@@ -199,21 +269,27 @@ contract ConcurrentTest is MarketBase {
 contract LargestBondTest is MarketBase {
     function _terms() internal view override returns (Terms memory s) {
         s = super._terms();
-        (s.bond, s.verifierStake) = (type(uint128).max / 2, type(uint128).max);
+        (s.bond, s.verifierStake) = (1 << 111, 1 << 112);
     }
 
     function test_no_sum_overflows() public {
-        vm.deal(verifier, type(uint128).max);
-        _toVerdict(true);
+        address[2] memory rich = [verifier, challenger];
+        for (uint256 i = 0; i < rich.length; ++i) {
+            vm.deal(rich[i], 1 << 118);
+            vm.prank(rich[i]);
+            vault.deposit{value: 1 << 118}(rich[i], 1 << 118);
+        }
+        _toContested(true);
         for (uint256 i = 0; i < 10; ++i) {
-            vm.deal(challenger, market.bondOf(id));
             _challenge();
-            if (i % 2 == 0) game.finish(true);
+            if (i % 2 == 0) _finish(true);
         }
-        game.finish(false);
+        _finish(false);
         for (uint256 number = 2; number < 10; number += 2) {
-            market.releaseBond(number);
+            challenges.settleDispute(number);
         }
-        _expectConserved();
+        vm.assertEq(vault.locked(address(challenges), id, challenger), 0);
+        // Five bonds lost, half of the stake won.
+        vm.assertEq(_gain(challenger), int256(1 << 118) - 5 * int256(1 << 111) + int256(1 << 111));
     }
 }

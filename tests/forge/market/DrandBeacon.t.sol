@@ -6,8 +6,9 @@ import {IBeacon} from "../../../contracts/market/IBeacon.sol";
 import {PrevrandaoBeacon} from "../../../contracts/market/PrevrandaoBeacon.sol";
 import {G1Point, Quicknet} from "../../../contracts/market/Quicknet.sol";
 import {SegmentDraw} from "../../../contracts/market/SegmentDraw.sol";
-import {Status} from "../../../contracts/market/TaskTypes.sol";
+import {Terms} from "../../../contracts/market/TaskTypes.sol";
 import {Drand} from "./Drand.sol";
+import {LifeBase} from "./LifeBase.sol";
 import {MarketBase} from "./MarketBase.sol";
 
 contract DrandBeaconTest is Drand {
@@ -137,33 +138,43 @@ contract DrandBeaconTest is Drand {
     }
 }
 
-/// @notice A task whose segments are drawn by drand: its solver commits a minute before round 30662990 is bound to it.
+/// @notice A task whose segments and seats are drawn by drand: its solver commits a minute before round 30662990 is bound to it.
 contract DrandMarketTest is MarketBase, Drand {
     uint64 private constant ROUND = 30_662_990;
     DrandBeacon private drand;
 
     function setUp() public override {
         super.setUp();
-        drand = new DrandBeacon(60);
-        _deploy(drand);
-        id = market.computeTaskId(submitter, 0, _terms());
         vm.warp(drand.timeOf(ROUND) - 20 minutes);
-        _toTraining();
+        _submit();
+        _award();
         vm.warp(drand.timeOf(ROUND) - 61);
         _commit();
-        vm.assertEq(uint256(market.task(id).round), ROUND);
+        vm.assertEq(uint256(proofs.proof(id).round), ROUND);
+        vm.assertEq(uint256(seats.seating(id).round), ROUND);
+    }
+
+    function _newBeacon() internal override returns (IBeacon) {
+        drand = new DrandBeacon(60);
+        return drand;
+    }
+
+    /// @dev No profiler: its seat would need a round of an hour before.
+    function _terms() internal view override returns (Terms memory) {
+        return _exact(super._terms());
     }
 
     function test_the_round_of_the_commitment_draws() public {
         vm.warp(drand.timeOf(ROUND));
         vm.expectRevert(abi.encodeWithSelector(IBeacon.RoundNotRecorded.selector, ROUND));
-        market.draw(id);
+        seats.openClaims(id);
         drand.submit(ROUND, signatureOf(ROUND));
-        market.draw(id);
-        vm.assertEq(market.task(id).seed, randomnessOf(ROUND));
         uint32[] memory expected = SegmentDraw.draw(randomnessOf(ROUND), 4, 2);
-        vm.assertEq(abi.encode(market.drawnSegments(id)), abi.encode(expected));
-        _expectStatus(Status.Drawn);
+        vm.assertEq(abi.encode(proofs.drawnSegments(id)), abi.encode(expected));
+        seats.openClaims(id);
+        vm.assertEq(seats.seating(id).seed, randomnessOf(ROUND));
+        _seatNow();
+        vm.assertGt(drand.timeOf(seats.seating(id).dutyRound), vm.getBlockTimestamp() + 60);
     }
 
     function test_no_round_that_the_caller_likes_better_draws() public {
@@ -175,34 +186,41 @@ contract DrandMarketTest is MarketBase, Drand {
         drand.submit(30_662_992, signatureOf(30_662_992));
         drand.submit(30_663_002, signatureOf(30_663_002));
         vm.expectRevert(abi.encodeWithSelector(IBeacon.RoundNotRecorded.selector, ROUND));
-        market.draw(id);
+        proofs.drawnSegments(id);
+        vm.expectRevert(abi.encodeWithSelector(IBeacon.RoundNotRecorded.selector, ROUND));
+        seats.openClaims(id);
         G1Point memory later = signatureOf(30_663_002);
         vm.expectRevert(abi.encodeWithSelector(Quicknet.InvalidSignature.selector, ROUND));
         drand.submit(ROUND, later);
         vm.warp(drand.timeOf(ROUND) + 300 days);
         drand.submit(ROUND, signatureOf(ROUND));
-        market.draw(id);
-        vm.assertEq(market.task(id).seed, randomnessOf(ROUND));
+        seats.openClaims(id);
+        vm.assertEq(seats.seating(id).seed, randomnessOf(ROUND));
     }
 
     function test_nobody_draws_before_the_round() public {
         vm.warp(drand.timeOf(ROUND) - 1);
         vm.expectRevert(abi.encodeWithSelector(IBeacon.RoundNotReached.selector, ROUND));
-        market.draw(id);
+        seats.openClaims(id);
         G1Point memory signature = signatureOf(ROUND);
         vm.expectRevert(abi.encodeWithSelector(IBeacon.RoundNotReached.selector, ROUND));
         drand.submit(ROUND, signature);
     }
+
+    function _seatNow() private {
+        vm.prank(verifier);
+        seats.claim(id, 0, "commitment");
+        _pass(_terms().seatWindow + 1);
+        seats.decide(id);
+    }
 }
 
-contract PrevrandaoBeaconTest is MarketBase {
+contract PrevrandaoBeaconTest is LifeBase {
     PrevrandaoBeacon private randao;
 
-    function setUp() public override {
-        super.setUp();
+    function _newBeacon() internal override returns (IBeacon) {
         randao = new PrevrandaoBeacon();
-        _deploy(randao);
-        id = market.computeTaskId(submitter, 0, _terms());
+        return randao;
     }
 
     function test_the_round_is_two_blocks_ahead_and_has_no_seed_before() public {
@@ -237,12 +255,15 @@ contract PrevrandaoBeaconTest is MarketBase {
     }
 
     function test_the_market_draws_by_it() public {
-        _toTraining();
-        _commit();
-        uint64 round = market.task(id).round;
+        _toCommitted();
+        uint64 round = proofs.proof(id).round;
         vm.roll(round);
         vm.prevrandao(uint256(42));
-        market.draw(id);
-        vm.assertEq(market.task(id).seed, keccak256(abi.encodePacked(uint256(42), round)));
+        seats.openClaims(id);
+        vm.assertEq(seats.seating(id).seed, keccak256(abi.encodePacked(uint256(42), round)));
+    }
+
+    function test_a_task_from_its_fee_to_its_settlement() public {
+        _live();
     }
 }

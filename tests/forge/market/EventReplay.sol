@@ -1,102 +1,287 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {ITaskMarket} from "../../../contracts/market/ITaskMarket.sol";
-import {Ledger} from "../../../contracts/market/Ledger.sol";
-import {Dispute, Outcome, Status, Task, Terms} from "../../../contracts/market/TaskTypes.sol";
+import {IStakeVault} from "../../../contracts/incentives/IStakeVault.sol";
+import {Contested, Dispute, IChallenges} from "../../../contracts/market/IChallenges.sol";
+import {DataDemand, IDataDemands, Waiting} from "../../../contracts/market/IDataDemands.sol";
+import {IProfiles} from "../../../contracts/market/IProfiles.sol";
+import {IProofRegistry, ProofOfTask} from "../../../contracts/market/IProofRegistry.sol";
+import {ISeats, Seating} from "../../../contracts/market/ISeats.sol";
+import {ITaskRegistry} from "../../../contracts/market/ITaskRegistry.sol";
+import {IVerdicts, Verdict} from "../../../contracts/market/IVerdicts.sol";
+import {Charge, Portion, Profile, ProfileDispute, Rerun, Witness} from "../../../contracts/market/ProfileTypes.sol";
+import {Claim, Ending, Outcome, Status, Task, Terms} from "../../../contracts/market/TaskTypes.sol";
 import {Vm} from "../Base.sol";
 
-/// @notice A bot that lost its disk: rebuilds tasks, terms, disputes and credits from nothing but the market's events.
+/// @notice A bot that lost its disk: rebuilds what all desks store from nothing but events, in their order.
+/// @dev A log is replayed in the second of its block: some times are those of the block alone.
 contract EventReplay {
-    mapping(address account => uint256) public credits;
-    address public game;
-    address public profiles;
+    mapping(address account => uint256) public free;
     mapping(bytes32 taskId => Task) private _tasks;
     mapping(bytes32 taskId => Terms) private _terms;
+    mapping(bytes32 taskId => Seating) private _seatings;
+    mapping(bytes32 taskId => ProofOfTask) private _proofs;
+    mapping(bytes32 taskId => Verdict) private _verdicts;
+    mapping(bytes32 taskId => Contested) private _contested;
+    mapping(bytes32 taskId => Profile) private _profiles;
+    mapping(bytes32 taskId => Waiting) private _waiting;
+    mapping(bytes32 key => DataDemand) private _demands;
     mapping(uint256 number => Dispute) private _disputes;
-
-    function task(bytes32 taskId) external view returns (Task memory) {
-        return _tasks[taskId];
-    }
+    mapping(uint256 number => ProfileDispute) private _profileDisputes;
+    mapping(bytes32 taskId => mapping(uint32 seating => mapping(uint32 index => bytes32))) private _claims;
+    mapping(bytes32 taskId => mapping(uint32 seating => mapping(uint32 index => bytes32))) private _looks;
 
     function terms(bytes32 taskId) external view returns (Terms memory) {
         return _terms[taskId];
+    }
+
+    /// @notice All that is known of a task, in the order of the desks.
+    function known(bytes32 taskId) external view returns (bytes memory) {
+        Contested memory c = _contested[taskId];
+        if (c.seating != _tasks[taskId].seating) c = Contested(_tasks[taskId].seating, 0, 0, false);
+        return abi.encode(
+            _tasks[taskId],
+            _seatings[taskId],
+            _proofs[taskId],
+            _verdicts[taskId],
+            c,
+            _profiles[taskId],
+            _waiting[taskId]
+        );
+    }
+
+    function isOpen(bytes32 key) external view returns (bool) {
+        return _demands[key].deadline != 0;
     }
 
     function dispute(uint256 number) external view returns (Dispute memory) {
         return _disputes[number];
     }
 
-    function replay(Vm.Log calldata log) external {
-        bytes32 topic = log.topics[0];
-        if (topic == ITaskMarket.GameSet.selector) {
-            (game, profiles) = abi.decode(log.data, (address, address));
-        } else if (topic == Ledger.Withdrawn.selector) {
-            credits[_address(log.topics[1])] -= abi.decode(log.data, (uint256));
-        } else if (topic == Ledger.Credited.selector) {
-            credits[_address(log.topics[2])] += abi.decode(log.data, (uint256));
-        } else if (log.topics.length > 1) {
-            if (!_opening(log, _tasks[log.topics[1]])) _closing(log, _tasks[log.topics[1]]);
-        }
+    function profileDispute(uint256 number) external view returns (ProfileDispute memory) {
+        return _profileDisputes[number];
     }
 
-    /// @dev Up to the draw.
-    function _opening(Vm.Log calldata log, Task storage t) private returns (bool known) {
+    function replay(Vm.Log calldata log) external {
+        if (_vault(log) || log.topics.length < 2) return;
+        bytes32 id = log.topics[1];
+        if (_task(log, id) || _seat(log, id) || _proof(log, id)) return;
+        if (_verdict(log, id) || _dispute(log, id) || _data(log, id)) return;
+        _profile(log, id, _profiles[id]);
+    }
+
+    /// @notice The game of the verdicts has ended a dispute.
+    function ended(uint256 number, bool asserterWon) external {
+        Dispute storage d = _disputes[number];
+        Contested storage c = _contested[d.taskId];
+        if (d.ending != Ending.None) return;
+        if (asserterWon) d.ending = Ending.Stood;
+        else if (c.seating == d.seating && !c.fell) (d.ending, c.fell) = (Ending.Fell, true);
+    }
+
+    /// @notice The game of the profiles has ended a dispute.
+    function endedProfile(uint256 number, bool asserterWon) external {
+        ProfileDispute storage d = _profileDisputes[number];
+        Profile storage p = _profiles[d.taskId];
+        if (d.ending != Ending.None) return;
+        if (asserterWon) d.ending = Ending.Stood;
+        else if (p.verifier != address(0) && p.number == d.profile && !p.fell) (d.ending, p.fell) = (Ending.Fell, true);
+    }
+
+    function _vault(Vm.Log calldata log) private returns (bool known_) {
         bytes32 topic = log.topics[0];
-        if (topic == ITaskMarket.TaskSubmitted.selector) {
-            uint256 fee;
-            (, _terms[log.topics[1]], fee) = abi.decode(log.data, (uint256, Terms, uint256));
-            (t.submitter, t.fee, t.status) = (_address(log.topics[2]), uint128(fee), Status.Open);
-        } else if (topic == ITaskMarket.VerifierJoined.selector) {
-            (t.verifier, t.deadline) = (_address(log.topics[2]), abi.decode(log.data, (uint64)));
-        } else if (topic == ITaskMarket.VerifierLeft.selector) {
-            t.verifier = address(0);
-        } else if (topic == ITaskMarket.ProfileVoided.selector) {
-            t.verifier = address(0);
-        } else if (topic == ITaskMarket.TaskAccepted.selector) {
-            (t.price, t.thresholds, t.deadline) = abi.decode(log.data, (uint128, uint64[3], uint64));
-            (t.solver, t.status) = (_address(log.topics[2]), Status.Training);
-        } else if (topic == ITaskMarket.ProgressPosted.selector) {
-            (t.logSize, t.logRoot) = abi.decode(log.data, (uint64, bytes32));
-        } else if (topic == ITaskMarket.ProofCommitted.selector) {
-            (t.logSize, t.logRoot,, t.round) = abi.decode(log.data, (uint64, bytes32, bytes32, uint64));
-            (t.status, t.deadline) = (Status.Committed, 0);
+        if (topic == IStakeVault.Deposited.selector) {
+            free[_address(log.topics[2])] += abi.decode(log.data, (uint256));
+        } else if (topic == IStakeVault.Withdrawn.selector) {
+            free[_address(log.topics[1])] -= abi.decode(log.data, (uint256));
+        } else if (topic == IStakeVault.Locked.selector) {
+            free[_address(log.topics[3])] -= abi.decode(log.data, (uint256));
+        } else if (
+            topic == IStakeVault.Unlocked.selector || topic == IStakeVault.Left.selector
+                || topic == IStakeVault.Paid.selector
+        ) {
+            free[_address(log.topics[3])] += abi.decode(log.data, (uint256));
         } else {
             return false;
         }
         return true;
     }
 
-    /// @dev From the draw on.
-    function _closing(Vm.Log calldata log, Task storage t) private {
+    function _task(Vm.Log calldata log, bytes32 id) private returns (bool known_) {
         bytes32 topic = log.topics[0];
-        if (topic == ITaskMarket.SegmentsDrawn.selector) {
-            (t.seed,, t.deadline) = abi.decode(log.data, (bytes32, uint32[], uint64));
-            t.status = Status.Drawn;
-        } else if (topic == ITaskMarket.VerdictPosted.selector) {
-            (t.accepted, t.deadline) = abi.decode(log.data, (bool, uint64));
-            (t.verdicts, t.status) = (uint32(uint256(log.topics[2])), Status.Verdict);
-        } else if (topic == ITaskMarket.Challenged.selector) {
-            (uint256 number,,,,) = abi.decode(log.data, (uint256, uint32, uint8, uint8, uint256));
-            _disputes[number] =
-                Dispute(log.topics[1], _address(log.topics[3]), uint32(uint256(log.topics[2])), t.challenges, false);
-            ++t.challenges;
-            ++t.open;
-        } else if (topic == ITaskMarket.DisputeResolved.selector) {
-            _disputes[uint256(log.topics[3])].released = true;
-            if (abi.decode(log.data, (bool))) {
-                --t.open;
-            } else {
-                (t.status, t.verifier, t.deadline, t.accepted) = (Status.Drawn, address(0), 0, false);
-                (t.challenges, t.open) = (0, 0);
-            }
-        } else if (topic == ITaskMarket.DisputeMoot.selector) {
-            _disputes[uint256(log.topics[3])].released = true;
-        } else if (topic == ITaskMarket.VerifierDefaulted.selector) {
-            (t.verifier, t.deadline) = (address(0), 0);
-        } else if (topic == ITaskMarket.TaskClosed.selector) {
-            (t.outcome, t.status, t.deadline) = (abi.decode(log.data, (Outcome)), Status.Closed, 0);
+        Task storage t = _tasks[id];
+        if (topic == ITaskRegistry.TaskSubmitted.selector) {
+            (, _terms[id],) = abi.decode(log.data, (uint256, Terms, uint256));
+            t.submitter = _address(log.topics[2]);
+        } else if (topic == ITaskRegistry.Advanced.selector) {
+            (t.status, t.deadline) = abi.decode(log.data, (Status, uint64));
+            if (t.status == Status.Bidding && _profiles[id].verifier != address(0)) _profiles[id].concluded = true;
+            if (t.status == Status.Committed || t.status == Status.Bidding) delete _verdicts[id];
+        } else if (topic == ITaskRegistry.Seated.selector) {
+            (t.seating, t.holder) = (abi.decode(log.data, (uint32)), _address(log.topics[2]));
+        } else if (topic == ITaskRegistry.Awarded.selector) {
+            (t.price,) = abi.decode(log.data, (uint128, uint64));
+            (t.solver, t.began) = (_address(log.topics[2]), uint64(block.timestamp));
+        } else if (topic == ITaskRegistry.SolverGone.selector) {
+            (t.solver, t.price, t.began) = (address(0), 0, 0);
+        } else if (topic == ITaskRegistry.TaskClosed.selector) {
+            (t.outcome, t.closed) = (abi.decode(log.data, (Outcome)), uint64(block.timestamp));
+        } else {
+            return false;
         }
+        return true;
+    }
+
+    function _seat(Vm.Log calldata log, bytes32 id) private returns (bool known_) {
+        bytes32 topic = log.topics[0];
+        Seating storage s = _seatings[id];
+        if (topic == ISeats.SeatOpened.selector) {
+            uint32 number = uint32(uint256(log.topics[2]));
+            if (s.number != number) delete _seatings[id];
+            (s.number, s.until, s.seed) = (number, 0, 0);
+            (s.verifies, s.round, s.fixedAt, s.stake) = abi.decode(log.data, (bool, uint64, uint64, uint128));
+        } else if (topic == ISeats.ClaimsOpened.selector) {
+            (s.seed, s.until) = abi.decode(log.data, (bytes32, uint64));
+        } else if (topic == ISeats.SeatClaimed.selector) {
+            (, s.rank, s.commitment) = abi.decode(log.data, (uint32, uint256, bytes32));
+            s.best = _address(log.topics[3]);
+        } else if (topic == ISeats.SeatTaken.selector) {
+            (s.dutyRound, s.dutyFixedAt) = abi.decode(log.data, (uint64, uint64));
+            s.holder = _address(log.topics[3]);
+        } else if (topic == ISeats.SeatLeft.selector) {
+            s.left = true;
+        } else {
+            return false;
+        }
+        return true;
+    }
+
+    function _proof(Vm.Log calldata log, bytes32 id) private returns (bool known_) {
+        bytes32 topic = log.topics[0];
+        ProofOfTask storage p = _proofs[id];
+        bool progress = topic == IProofRegistry.ProgressPosted.selector;
+        if (progress || topic == IProofRegistry.ProofCommitted.selector) {
+            if (p.began != _tasks[id].began) delete _proofs[id];
+            p.began = _tasks[id].began;
+            if (progress) {
+                (p.size, p.root) = abi.decode(log.data, (uint64, bytes32));
+            } else {
+                (p.size, p.root,, p.round) = abi.decode(log.data, (uint64, bytes32, bytes32, uint64));
+                p.committed = uint64(block.timestamp);
+            }
+        } else if (topic == IProofRegistry.RoundReplaced.selector) {
+            (p.round, p.committed) = (abi.decode(log.data, (uint64)), uint64(block.timestamp));
+        } else {
+            return false;
+        }
+        return true;
+    }
+
+    function _verdict(Vm.Log calldata log, bytes32 id) private returns (bool known_) {
+        bytes32 topic = log.topics[0];
+        Verdict storage v = _verdicts[id];
+        uint32 number = log.topics.length > 2 ? uint32(uint256(log.topics[2])) : 0;
+        if (topic == IVerdicts.ClaimPosted.selector) {
+            (uint32 index, Claim memory claim) = abi.decode(log.data, (uint32, Claim));
+            _claims[id][number][index] = keccak256(abi.encode(claim));
+        } else if (topic == IVerdicts.LookPosted.selector) {
+            (uint32 index, Rerun[] memory reruns) = abi.decode(log.data, (uint32, Rerun[]));
+            _looks[id][number][index] = keccak256(abi.encode(reruns));
+        } else if (topic == IVerdicts.VerdictPosted.selector) {
+            (v.rejecting, v.sealedClaim) = abi.decode(log.data, (uint32, bytes32));
+            (v.seating, v.verifier, v.claims) = (number, _address(log.topics[3]), _hash(id, number));
+        } else if (topic == IVerdicts.WatchFixed.selector) {
+            (v.watchRound, v.watchFixedAt) = abi.decode(log.data, (uint64, uint64));
+        } else if (topic == IVerdicts.WatchOpened.selector) {
+            (, v.watchUntil) = abi.decode(log.data, (bytes32, uint64));
+        } else if (topic == IVerdicts.Disclosed.selector) {
+            (,,, v.rejecting,) = abi.decode(log.data, (bytes32, bool, uint32, uint32, uint64));
+            (v.disclosed, v.claims) = (true, _hash(id, number));
+        } else if (topic == IVerdicts.DutyBroken.selector) {
+            if (_tasks[id].status == Status.Watched) v.leaked = true;
+        } else {
+            return false;
+        }
+        return true;
+    }
+
+    function _dispute(Vm.Log calldata log, bytes32 id) private returns (bool known_) {
+        bytes32 topic = log.topics[0];
+        Contested storage c = _contested[id];
+        if (topic == IChallenges.Challenged.selector) {
+            (uint256 number, uint32 index,,, uint256 bond) =
+                abi.decode(log.data, (uint256, uint32, uint8, uint8, uint256));
+            uint32 seating = uint32(uint256(log.topics[2]));
+            _disputes[number] = Dispute(id, _address(log.topics[3]), seating, index, Ending.None, uint128(bond));
+            if (c.seating != seating) (c.seating, c.challenges, c.open, c.fell) = (seating, 0, 0, false);
+            ++c.challenges;
+            ++c.open;
+        } else if (topic == IChallenges.DisputeSettled.selector) {
+            _disputes[uint256(log.topics[3])].ending = Ending.Settled;
+            --c.open;
+        } else if (topic == IChallenges.DisputeMoot.selector) {
+            Dispute storage d = _disputes[uint256(log.topics[3])];
+            d.ending = Ending.Settled;
+            if (_tasks[id].status == Status.Contested && _tasks[id].seating == d.seating) --c.open;
+        } else {
+            return false;
+        }
+        return true;
+    }
+
+    function _data(Vm.Log calldata log, bytes32 id) private returns (bool known_) {
+        bytes32 topic = log.topics[0];
+        Waiting storage w = _waiting[id];
+        if (topic == IDataDemands.Demanded.selector) {
+            DataDemand memory d = abi.decode(log.data, (DataDemand));
+            _demands[log.topics[2]] = d;
+            if (w.began != d.began) (w.began, w.open) = (d.began, 0);
+            ++w.open;
+            Task storage t = _tasks[id];
+            if (t.status == Status.Verifying && t.holder == d.demander) w.extended = t.seating;
+        } else if (topic == IDataDemands.Answered.selector || topic == IDataDemands.Expired.selector) {
+            if (w.began == _demands[log.topics[2]].began) --w.open;
+            delete _demands[log.topics[2]];
+        } else {
+            return false;
+        }
+        return true;
+    }
+
+    function _profile(Vm.Log calldata log, bytes32 id, Profile storage p) private {
+        bytes32 topic = log.topics[0];
+        if (topic == IProfiles.ProfilePosted.selector) {
+            Portion[] memory portions;
+            (portions, p.rerunRoot,, p.thresholds,, p.deadline) =
+                abi.decode(log.data, (Portion[], bytes32, Witness[3], uint64[3], bytes32, uint64));
+            p.portions = keccak256(abi.encode(portions));
+            (p.number, p.verifier) = (uint32(uint256(log.topics[2])), _address(log.topics[3]));
+        } else if (topic == IProfiles.ProfileChallenged.selector) {
+            (uint256 number,,,, uint256 bond) = abi.decode(log.data, (uint256, Charge, uint32, uint8, uint256));
+            uint32 about = uint32(uint256(log.topics[2]));
+            _profileDisputes[number] = ProfileDispute(id, _address(log.topics[3]), about, Ending.None, uint128(bond));
+            ++p.challenges;
+            ++p.open;
+        } else if (topic == IProfiles.ProfileDisputeSettled.selector) {
+            _profileDisputes[uint256(log.topics[3])].ending = Ending.Settled;
+            --p.open;
+        } else if (topic == IProfiles.ProfileDisputeMoot.selector) {
+            ProfileDispute storage d = _profileDisputes[uint256(log.topics[3])];
+            d.ending = Ending.Settled;
+            if (p.verifier != address(0) && p.number == d.profile) --p.open;
+        } else if (topic == IProfiles.ProfileGone.selector) {
+            delete _profiles[id];
+            p.number = uint32(uint256(log.topics[2]));
+        }
+    }
+
+    /// @dev Of all entries of a verdict.
+    function _hash(bytes32 id, uint32 number) private view returns (bytes32) {
+        bytes32[] memory entries = new bytes32[](_terms[id].draws);
+        for (uint32 i = 0; i < entries.length; ++i) {
+            entries[i] = keccak256(abi.encode(_claims[id][number][i], _looks[id][number][i]));
+        }
+        return keccak256(abi.encodePacked(entries));
     }
 
     function _address(bytes32 topic) private pure returns (address) {

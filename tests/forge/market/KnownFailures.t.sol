@@ -1,198 +1,259 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {ITaskMarket} from "../../../contracts/market/ITaskMarket.sol";
-import {Claim, Status} from "../../../contracts/market/TaskTypes.sol";
+import {ClaimCharge, IChallenges} from "../../../contracts/market/IChallenges.sol";
+import {ISettlement} from "../../../contracts/market/ISettlement.sol";
+import {ITaskRegistry} from "../../../contracts/market/ITaskRegistry.sol";
+import {Opening} from "../../../contracts/market/ProfileTypes.sol";
+import {Claim, Outcome, Status} from "../../../contracts/market/TaskTypes.sol";
 import {MarketBase} from "./MarketBase.sol";
 
 /// @notice Attacks that have broken or worn out other dispute systems, at the market (docs/audit.md lists them all).
 contract KnownFailuresTest is MarketBase {
     /// @dev A verifier that lied loses to a friend, to keep the stake in the family.
     function test_attack_self_dispute_costs_half_of_the_stake() public {
-        _toDisputed(true);
-        game.finish(false);
-        vm.assertEq(market.credits(challenger) + market.credits(verifier), 1 ether + 3 ether - 1.5 ether);
-        vm.assertEq(market.credits(treasury), 1.5 ether);
+        _toContested(true);
+        _challenge();
+        _finish(false);
+        // Its fee for the profile is earned.
+        vm.assertEq(_gain(challenger) + _gain(verifier), 1 ether - 1.5 ether);
     }
 
-    /// @dev The same with a friend that loses, many times at once: half of every bond is gone.
+    /// @dev The same with a leak, the sooner the better: the friend gets no more than a challenger.
+    function test_attack_self_leak_costs_half_of_the_stake() public {
+        _toVerifying(true);
+        vm.prank(challenger);
+        verdicts.reportLeak(id, secret);
+        vm.assertEq(_gain(challenger) + _gain(verifier), 1 ether - 1.5 ether);
+    }
+
+    /// @dev A friend that loses, many times at once: half of every bond is gone.
     function test_attack_losing_to_oneself_costs_half_of_every_bond() public {
-        _toVerdict(true);
+        _toContested(true);
         for (uint256 i = 0; i < 6; ++i) {
             _challenge();
         }
         for (uint256 number = 1; number <= 6; ++number) {
-            game.report(number, true);
+            _end(number, true);
         }
-        vm.assertEq(market.credits(verifier), (1 ether + 5 * 1.5 ether) / 2);
-        vm.assertEq(market.credits(treasury), (1 ether + 5 * 1.5 ether) / 2);
+        int256 bonds = 1 ether + 5 * 1.5 ether;
+        vm.assertEq(_gain(challenger), -bonds);
+        vm.assertEq(_gain(verifier), -2 ether + bonds / 2);
     }
 
-    /// @dev Stakes leave with the settlement, or before the training: never while a dispute could take them.
+    /// @dev Stakes leave with the settlement: never while a dispute could take them.
     function test_attack_exit_that_outruns_a_dispute() public {
-        _toVerdict(true);
+        _toContested(true);
         _pass(20 minutes);
         _challenge();
         _pass(1_000 days);
-        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.DisputesOpen.selector, uint32(1)));
-        market.settle(id);
-        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.WrongStatus.selector, id, uint8(Status.Verdict)));
-        market.claimVerifierDefault(id);
+        vm.expectRevert(abi.encodeWithSelector(ISettlement.DisputesOpen.selector, uint32(1)));
+        settlement.settle(id);
+        vm.expectRevert(abi.encodeWithSelector(ITaskRegistry.WrongStatus.selector, id, Status.Contested));
+        settlement.claimSeatDefault(id);
+        vm.assertEq(vault.locked(address(seats), id, verifier), 3 ether);
+        // Resigning frees no stake of a seat, and the bond of the tickets only later.
         vm.prank(verifier);
-        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.WrongStatus.selector, id, uint8(Status.Verdict)));
-        market.leaveAsVerifier(id);
-        game.finish(false);
-        vm.assertEq(market.credits(challenger), 2.5 ether);
-        vm.assertEq(market.credits(verifier), 0);
+        sortition.resign(2);
+        vm.assertEq(vault.locked(address(seats), id, verifier), 3 ether);
+        vm.assertEq(_gain(verifier), -2 ether);
+        _finish(false);
+        vm.assertEq(_gain(challenger), 1.5 ether);
+        vm.assertEq(_gain(verifier), -2 ether);
     }
 
     /// @dev The verifier's friend used to hold the only place for a dispute.
     function test_attack_occupying_the_place_for_a_dispute() public {
-        _toVerdict(true);
+        _toContested(true);
         for (uint256 i = 0; i < 20; ++i) {
             _challenge();
         }
         uint256 honest = _challenge(solver);
-        game.report(honest, false);
-        _expectStatus(Status.Drawn);
-        vm.assertEq(market.credits(solver), 3 ether);
+        _end(honest, false);
+        _expectStatus(Status.Committed);
+        vm.assertEq(_gain(solver), -5 ether + 1.5 ether);
     }
 
     /// @dev Baseless challenges raise the bond, but never above what is won, which is known before anybody stakes.
     function test_attack_pricing_out_an_honest_challenger() public {
-        _toVerdict(true);
+        _toContested(true);
         for (uint256 i = 0; i < 40; ++i) {
             _challenge();
-            if (i % 2 == 0) game.finish(true);
+            if (i % 2 == 0) _finish(true);
         }
-        vm.assertEq(market.bondOf(id), _terms().verifierStake / 2);
-        game.report(_challenge(solver), false);
-        vm.assertEq(market.credits(solver), 3 ether);
+        vm.assertEq(challenges.bondOf(id), _terms().verifierStake / 2);
+        _end(_challenge(solver), false);
+        vm.assertEq(_gain(solver), -5 ether + 1.5 ether);
     }
 
-    /// @dev Somebody raises the bond in the block in which an honest challenger pays it, in the last second.
+    /// @dev Somebody raises the bond in the block in which an honest challenger locks it, in the last second.
     function test_attack_raising_the_bond_in_front_of_a_challenge() public {
-        _toVerdict(true);
+        _toContested(true);
         _pass(20 minutes);
-        Claim memory claim = _claim(0);
-        uint256 most = _terms().verifierStake / 2;
+        (Claim[] memory claims,) = _claims(true);
+        ClaimCharge memory charge;
+        (charge.claim, charge.entries, charge.kind) = (claims[0], _entries(true, false), 1);
+        Opening memory opening = Opening(HEADER, PAYLOAD, _terms().verifierStake / 2);
         _challenge();
         vm.prank(solver);
-        market.challenge{value: most}(id, 0, claim, 1, 0, HEADER, PAYLOAD);
-        vm.assertEq(market.task(id).open, 2);
+        challenges.challenge(id, charge, opening);
+        vm.assertEq(challenges.contested(id).open, 2);
     }
 
     /// @dev However many challenge, an honest verifier ends with more for each of them, and settles after the last.
     function test_attack_exhausting_an_honest_asserter() public {
-        _toVerdict(true);
+        _toContested(true);
         _pass(20 minutes);
         for (uint256 i = 0; i < 50; ++i) {
             _challenge();
         }
         _pass(game.longest(10 minutes));
         for (uint256 number = 50; number > 0; --number) {
-            uint256 before = market.credits(verifier);
-            game.report(number, true);
-            vm.assertGe(market.credits(verifier) - before, _terms().bond / 2);
+            int256 before = _gain(verifier);
+            _end(number, true);
+            vm.assertTrue(_gain(verifier) - before >= int256(uint256(_terms().bond / 2)));
         }
-        market.settle(id);
+        settlement.settle(id);
         _expectStatus(Status.Closed);
-        _expectConserved();
     }
 
     /// @dev One after the other does not delay settlement further: the window is that of the verdict.
     function test_attack_delaying_settlement_by_losing_again_and_again() public {
-        _toVerdict(true);
-        uint64 deadline = market.task(id).deadline;
+        _toContested(true);
+        uint64 deadline = registry.task(id).deadline;
         for (uint256 i = 0; i < 5; ++i) {
             _challenge();
-            game.finish(true);
+            _finish(true);
         }
         _pass(20 minutes);
         _challenge();
         _pass(game.longest(10 minutes));
-        game.finish(true);
-        market.settle(id);
+        _finish(true);
+        settlement.settle(id);
         vm.assertEq(vm.getBlockTimestamp(), deadline + game.longest(10 minutes));
     }
 
     /// @dev Two challengers are right: one stake is all there is to take.
     function test_attack_slashing_twice() public {
-        _toVerdict(true);
+        _toContested(true);
         uint256 first = _challenge(challenger);
         uint256 second = _challenge(solver);
-        game.report(first, false);
-        game.report(second, false);
-        vm.assertEq(market.credits(challenger), 1 ether + 1.5 ether);
-        vm.assertEq(market.credits(solver), 1.5 ether);
-        vm.assertEq(market.credits(treasury), 1.5 ether);
-        _expectConserved();
+        _end(first, false);
+        _end(second, false);
+        vm.assertEq(_gain(challenger), 1.5 ether);
+        vm.assertEq(_gain(solver), -5 ether);
+        vm.assertEq(_gain(verifier), -2 ether);
+        vm.assertEq(_rest(), 1.5 ether);
     }
 
     /// @dev An old dispute ends while the next verifier sits there, without a verdict and with one.
     function test_attack_slashing_the_next_verifier_with_an_old_dispute() public {
-        _toVerdict(true);
+        _toContested(true);
         uint256 first = _challenge(challenger);
         uint256 second = _challenge(challenger);
-        game.report(_challenge(solver), false);
-        _join(nextVerifier);
-        uint64 deadline = market.task(id).deadline;
-        game.report(first, false);
-        vm.assertEq(market.task(id).verifier, nextVerifier);
-        vm.assertEq(market.task(id).deadline, deadline);
+        _end(_challenge(solver), false);
+        _seatVerifier(nextVerifier, false);
+        uint64 deadline = registry.task(id).deadline;
+        _end(first, false);
+        vm.assertEq(registry.task(id).holder, nextVerifier);
+        vm.assertEq(registry.task(id).deadline, deadline);
         _verdict(nextVerifier, true);
-        game.report(second, false);
-        _expectStatus(Status.Verdict);
-        vm.assertEq(market.task(id).verifier, nextVerifier);
-        _expectConserved();
+        _openWatch();
+        _disclose(nextVerifier, true);
+        _end(second, false);
+        _expectStatus(Status.Contested);
+        vm.assertEq(registry.task(id).holder, nextVerifier);
+        vm.assertEq(vault.locked(address(seats), id, nextVerifier), 3 ether);
     }
 
     /// @dev The game must be able to end every dispute, whatever became of its task, and nothing is paid twice.
     function test_attack_a_resolution_that_reverts_for_ever() public {
-        _toVerdict(true);
+        _toContested(true);
         uint256 first = _challenge(challenger);
         uint256 second = _challenge(challenger);
-        game.report(_challenge(solver), false);
-        market.releaseBond(first);
-        uint256 credited = market.credits(challenger);
+        _end(_challenge(solver), false);
+        challenges.settleDispute(first);
+        int256 before = _gain(challenger);
         game.report(first, false);
-        vm.assertEq(market.credits(challenger), credited);
-        game.report(second, true);
+        vm.assertEq(_gain(challenger), before);
+        _end(second, true);
         game.report(second, false);
-        vm.assertEq(market.credits(challenger), credited + 1.5 ether);
-        _expectConserved();
+        vm.assertEq(_gain(challenger), before + 1.5 ether);
+        vm.assertEq(_gain(challenger), 0);
     }
 
     /// @dev What one end costs does not grow with the number of disputes.
     function test_attack_a_resolution_that_exceeds_a_block() public {
-        _toVerdict(true);
+        _toContested(true);
+        uint256[2] memory used;
         for (uint256 i = 0; i < 300; ++i) {
             _challenge();
         }
-        game.report(300, false);
-        vm.assertLt(vm.lastCallGas().gasTotalUsed, 200_000);
-        _expectStatus(Status.Drawn);
+        _end(1, true);
+        used[0] = vm.lastCallGas().gasTotalUsed;
+        _end(300, false);
+        used[1] = vm.lastCallGas().gasTotalUsed;
+        vm.assertLt(used[0], 400_000);
+        vm.assertLt(used[1], 600_000);
+        _expectStatus(Status.Committed);
     }
 
     /// @dev No number, hash or address of zero stands for something that is there.
     function test_attack_zero_means_something() public {
-        _toDisputed(true);
-        vm.assertEq(market.claimHash(id, 1, 2), 0);
-        Claim memory claim;
+        _toContested(true);
+        ClaimCharge memory charge;
+        (charge.index, charge.kind, charge.entries) = (2, 1, _entries(true, false));
+        Opening memory opening = Opening(HEADER, PAYLOAD, type(uint128).max);
         vm.prank(challenger);
-        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.UnknownClaim.selector, uint32(2)));
-        market.challenge{value: 1.5 ether}(id, 2, claim, 1, 0, HEADER, PAYLOAD);
-        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.UnknownDispute.selector, 0));
+        vm.expectRevert(abi.encodeWithSelector(IChallenges.UnknownClaim.selector, uint32(2)));
+        challenges.challenge(id, charge, opening);
+        _challenge();
+        vm.expectRevert(abi.encodeWithSelector(IChallenges.UnknownDispute.selector, 0));
         game.report(0, false);
+        // No verdict: the hash of no entries is not the zero of storage.
+        _finish(false);
+        vm.assertFalse(verdicts.holds(id, 0, charge.claim, 0, new bytes32[](0)));
     }
 
-    /// @dev After a reorganisation another verdict may stand at the same index: the challenge names the claim itself.
+    /// @dev After a reorganisation another verdict may stand at the same index: the challenge names the claims themselves.
     function test_attack_a_reorg_that_swaps_the_claim() public {
-        _toVerdict(true);
-        Claim memory seen = _claim(0);
-        seen.replay = "of the verdict that is gone";
+        _toContested(true);
+        (Claim[] memory claims,) = _claims(true);
+        claims[0].replay = "of the verdict that is gone";
+        ClaimCharge memory charge;
+        (charge.claim, charge.entries, charge.kind) = (claims[0], _hashes(claims), 1);
+        Opening memory opening = Opening(HEADER, PAYLOAD, type(uint128).max);
         vm.prank(challenger);
-        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.UnknownClaim.selector, uint32(0)));
-        market.challenge{value: 1 ether}(id, 0, seen, 1, 0, HEADER, PAYLOAD);
+        vm.expectRevert(abi.encodeWithSelector(IChallenges.UnknownClaim.selector, uint32(0)));
+        challenges.challenge(id, charge, opening);
+    }
+
+    /// @dev A verifier that vanishes at any point costs itself its stake and the task some time: another one brings it to its end.
+    function test_attack_vanishing_at_every_stage() public {
+        for (uint256 stage = 0; stage < 3; ++stage) {
+            setUp();
+            _toVerifying(false);
+            if (stage > 0) _verdict(verifier, true);
+            if (stage == 2) {
+                vm.prank(challenger);
+                verdicts.reportLeak(id, secret);
+            }
+            if (stage > 0) {
+                _openWatch();
+                _pass(20 minutes + 1);
+                verdicts.claimUndisclosed(id);
+            } else {
+                _pass(30 minutes + 1);
+                settlement.claimSeatDefault(id);
+            }
+            vm.assertEq(_gain(verifier), -2 ether);
+            _seatVerifier(nextVerifier, false);
+            _verdict(nextVerifier, true);
+            _openWatch();
+            _disclose(nextVerifier, true);
+            _settle();
+            vm.assertEq(uint256(registry.task(id).outcome), uint256(Outcome.Accepted));
+            vm.assertEq(_gain(nextVerifier), 1 ether);
+        }
     }
 }

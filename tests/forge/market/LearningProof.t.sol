@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {ITaskMarket} from "../../../contracts/market/ITaskMarket.sol";
+import {Desk} from "../../../contracts/incentives/Desk.sol";
+import {PATIENCE} from "../../../contracts/market/IBeacon.sol";
+import {IProofRegistry, ProofOfTask} from "../../../contracts/market/IProofRegistry.sol";
+import {ITaskRegistry} from "../../../contracts/market/ITaskRegistry.sol";
 import {Status} from "../../../contracts/market/TaskTypes.sol";
 import {NaiveLog} from "../commitments/NaiveLog.sol";
 import {MarketBase} from "./MarketBase.sol";
@@ -11,9 +14,11 @@ contract LearningProofTest is MarketBase {
     function test_progress_grows_the_log() public {
         _toTraining();
         for (uint64 size = 1; size <= 5; ++size) {
+            vm.expectEmit(address(proofs));
+            emit IProofRegistry.ProgressPosted(id, size, _root(size));
             _progress(size);
-            vm.assertEq(market.task(id).logRoot, _root(size));
-            vm.assertEq(market.task(id).logSize, size);
+            vm.assertEq(proofs.proof(id).root, _root(size));
+            vm.assertEq(proofs.proof(id).size, size);
         }
         _commit();
         _expectStatus(Status.Committed);
@@ -21,20 +26,23 @@ contract LearningProofTest is MarketBase {
 
     function test_a_solver_may_commit_without_progress() public {
         _toTraining();
-        vm.expectEmit(address(market));
-        emit ITaskMarket.ProofCommitted(id, 5, _root(5), "proof", uint64(block.number) + 2);
+        uint64 round = toyBeacon.nextRound();
+        vm.expectEmit(address(proofs));
+        emit IProofRegistry.ProofCommitted(id, 5, _root(5), "proof", round);
         _commit();
-        vm.assertEq(market.task(id).deadline, 0);
+        vm.assertEq(registry.task(id).deadline, 0);
+        ProofOfTask memory p = proofs.proof(id);
+        vm.assertTrue(p.size == 5 && p.round == round && p.committed == block.timestamp && p.root == _root(5));
     }
 
     function test_only_the_solver_writes_the_log() public {
         _toTraining();
         (bytes32 root, bytes32[] memory none, bytes32[] memory first) = (_root(5), new bytes32[](0), _inclusion(0));
         vm.startPrank(verifier);
-        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.NotAllowed.selector, verifier));
-        market.postProgress(id, 5, root, none);
-        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.NotAllowed.selector, verifier));
-        market.commitProof(id, 5, root, none, "proof", first);
+        vm.expectRevert(abi.encodeWithSelector(Desk.NotAllowed.selector, verifier));
+        proofs.post(id, 5, root, none);
+        vm.expectRevert(abi.encodeWithSelector(Desk.NotAllowed.selector, verifier));
+        proofs.commit(id, 5, root, none, "proof", first);
     }
 
     function test_progress_is_strictly_longer_and_not_too_long() public {
@@ -44,8 +52,8 @@ contract LearningProofTest is MarketBase {
         vm.startPrank(solver);
         uint64[4] memory sizes = [uint64(0), 2, 3, 6];
         for (uint256 i = 0; i < sizes.length; ++i) {
-            vm.expectRevert(abi.encodeWithSelector(ITaskMarket.WrongLogSize.selector, sizes[i]));
-            market.postProgress(id, sizes[i], root, none);
+            vm.expectRevert(abi.encodeWithSelector(IProofRegistry.WrongLogSize.selector, sizes[i]));
+            proofs.post(id, sizes[i], root, none);
         }
     }
 
@@ -55,10 +63,10 @@ contract LearningProofTest is MarketBase {
         log[1] = "another state";
         (bytes32 root, bytes32[] memory path, bytes32[] memory first) = (_root(5), _consistency(5), _inclusion(0));
         vm.startPrank(solver);
-        vm.expectRevert(ITaskMarket.InconsistentLog.selector);
-        market.postProgress(id, 5, root, path);
-        vm.expectRevert(ITaskMarket.InconsistentLog.selector);
-        market.commitProof(id, 5, root, path, "proof", first);
+        vm.expectRevert(IProofRegistry.InconsistentLog.selector);
+        proofs.post(id, 5, root, path);
+        vm.expectRevert(IProofRegistry.InconsistentLog.selector);
+        proofs.commit(id, 5, root, path, "proof", first);
     }
 
     function test_the_same_complete_log_is_committed_without_a_path() public {
@@ -66,19 +74,19 @@ contract LearningProofTest is MarketBase {
         _progress(5);
         (bytes32 root, bytes32[] memory none, bytes32[] memory first) = (_root(5), new bytes32[](0), _inclusion(0));
         vm.startPrank(solver);
-        vm.expectRevert(ITaskMarket.InconsistentLog.selector);
-        market.commitProof(id, 5, ~root, none, "proof", first);
-        market.commitProof(id, 5, root, none, "proof", first);
+        vm.expectRevert(IProofRegistry.InconsistentLog.selector);
+        proofs.commit(id, 5, ~root, none, "proof", first);
+        proofs.commit(id, 5, root, none, "proof", first);
     }
 
     function test_the_proof_is_complete() public {
         _toTraining();
         (bytes32 root, bytes32[] memory none, bytes32[] memory first) = (_root(4), new bytes32[](0), _inclusion(0));
         vm.startPrank(solver);
-        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.WrongLogSize.selector, uint64(4)));
-        market.commitProof(id, 4, root, none, "proof", first);
-        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.WrongLogSize.selector, uint64(6)));
-        market.commitProof(id, 6, root, none, "proof", first);
+        vm.expectRevert(abi.encodeWithSelector(IProofRegistry.WrongLogSize.selector, uint64(4)));
+        proofs.commit(id, 4, root, none, "proof", first);
+        vm.expectRevert(abi.encodeWithSelector(IProofRegistry.WrongLogSize.selector, uint64(6)));
+        proofs.commit(id, 6, root, none, "proof", first);
     }
 
     function test_the_proof_begins_at_the_initial_state() public {
@@ -87,58 +95,111 @@ contract LearningProofTest is MarketBase {
         log[0] = "another beginning";
         (bytes32 root, bytes32[] memory none, bytes32[] memory first) = (_root(5), new bytes32[](0), _inclusion(0));
         vm.prank(solver);
-        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.NotInLog.selector, uint64(0)));
-        market.commitProof(id, 5, root, none, "proof", first);
+        vm.expectRevert(abi.encodeWithSelector(IProofRegistry.NotInLog.selector, uint64(0)));
+        proofs.commit(id, 5, root, none, "proof", first);
         // The initial state somewhere else in the log is no beginning either.
         log[1] = initial;
         (root, first) = (_root(5), NaiveLog.inclusionPath(log, 1, 0, 5));
         vm.prank(solver);
-        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.NotInLog.selector, uint64(0)));
-        market.commitProof(id, 5, root, none, "proof", first);
+        vm.expectRevert(abi.encodeWithSelector(IProofRegistry.NotInLog.selector, uint64(0)));
+        proofs.commit(id, 5, root, none, "proof", first);
     }
 
     function test_zero_hashes_mean_nothing() public {
         _toTraining();
         (bytes32 root, bytes32[] memory none, bytes32[] memory first) = (_root(5), new bytes32[](0), _inclusion(0));
         vm.startPrank(solver);
-        vm.expectRevert(ITaskMarket.ZeroHash.selector);
-        market.postProgress(id, 3, 0, none);
-        vm.expectRevert(ITaskMarket.ZeroHash.selector);
-        market.commitProof(id, 5, root, none, 0, first);
+        vm.expectRevert(ITaskRegistry.ZeroHash.selector);
+        proofs.post(id, 3, 0, none);
+        vm.expectRevert(ITaskRegistry.ZeroHash.selector);
+        proofs.commit(id, 5, 0, none, "proof", first);
+        vm.expectRevert(ITaskRegistry.ZeroHash.selector);
+        proofs.commit(id, 5, root, none, 0, first);
     }
 
     function test_a_proof_is_committed_once() public {
         _toTraining();
         _commit();
         (bytes32 root, bytes32[] memory none, bytes32[] memory first) = (_root(5), new bytes32[](0), _inclusion(0));
+        bytes memory reason = abi.encodeWithSelector(ITaskRegistry.WrongStatus.selector, id, Status.Committed);
         vm.startPrank(solver);
-        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.WrongStatus.selector, id, uint8(Status.Committed)));
-        market.commitProof(id, 5, root, none, "proof", first);
-        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.WrongStatus.selector, id, uint8(Status.Committed)));
-        market.postProgress(id, 5, root, none);
+        vm.expectRevert(reason);
+        proofs.commit(id, 5, root, none, "proof", first);
+        vm.expectRevert(reason);
+        proofs.post(id, 5, root, none);
     }
 
     function test_the_last_second_counts() public {
         _toTraining();
-        _pass(1 hours);
-        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.DeadlineNotPassed.selector, uint64(vm.getBlockTimestamp())));
-        market.claimSolverDefault(id);
+        _pass(_promise);
+        vm.expectRevert(abi.encodeWithSelector(ITaskRegistry.DeadlineNotPassed.selector, vm.getBlockTimestamp()));
+        settlement.claimSolverDefault(id);
         _progress(2);
         _commit();
     }
 
     function test_a_second_late_is_late() public {
         _toTraining();
-        uint64 deadline = market.task(id).deadline;
-        _pass(1 hours + 1);
+        uint64 deadline = registry.task(id).deadline;
+        _pass(_promise + 1);
         (bytes32 root, bytes32[] memory none, bytes32[] memory first) = (_root(5), new bytes32[](0), _inclusion(0));
         vm.startPrank(solver);
-        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.DeadlinePassed.selector, deadline));
-        market.postProgress(id, 5, root, none);
-        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.DeadlinePassed.selector, deadline));
-        market.commitProof(id, 5, root, none, "proof", first);
-        market.claimSolverDefault(id);
-        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.WrongStatus.selector, id, uint8(Status.Closed)));
-        market.claimSolverDefault(id);
+        vm.expectRevert(abi.encodeWithSelector(ITaskRegistry.DeadlinePassed.selector, deadline));
+        proofs.post(id, 5, root, none);
+        vm.expectRevert(abi.encodeWithSelector(ITaskRegistry.DeadlinePassed.selector, deadline));
+        proofs.commit(id, 5, root, none, "proof", first);
+        settlement.claimSolverDefault(id);
+        vm.expectRevert(abi.encodeWithSelector(ITaskRegistry.WrongStatus.selector, id, Status.Bidding));
+        settlement.claimSolverDefault(id);
+    }
+
+    /// @dev The next one does not have to extend what somebody else has trained.
+    function test_the_log_of_a_solver_that_is_gone_is_forgotten() public {
+        _toTraining();
+        _progress(3);
+        _pass(_promise + 1);
+        settlement.claimSolverDefault(id);
+        _award();
+        log[2] = "another state";
+        (bytes32 root, bytes32[] memory none) = (_root(2), new bytes32[](0));
+        vm.prank(solver);
+        proofs.post(id, 2, root, none);
+        vm.assertEq(proofs.proof(id).size, 2);
+        _commit();
+        vm.assertEq(proofs.proof(id).root, _root(5));
+    }
+
+    function test_a_round_is_replaced_only_if_the_beacon_is_silent_for_long() public {
+        _toTraining();
+        vm.expectRevert(abi.encodeWithSelector(IProofRegistry.RoundStands.selector, uint64(0)));
+        proofs.replaceRound(id);
+        _commit();
+        uint64 round = proofs.proof(id).round;
+        _pass(PATIENCE);
+        vm.expectRevert(abi.encodeWithSelector(ITaskRegistry.DeadlineNotPassed.selector, vm.getBlockTimestamp()));
+        proofs.replaceRound(id);
+        _pass(1);
+        toyBeacon.give(round + 10, "later");
+        vm.expectEmit(address(proofs));
+        emit IProofRegistry.RoundReplaced(id, round + 11);
+        proofs.replaceRound(id);
+        vm.assertEq(proofs.proof(id).round, round + 11);
+        vm.assertEq(proofs.proof(id).committed, vm.getBlockTimestamp());
+        // The next replacement waits as long.
+        vm.expectRevert(
+            abi.encodeWithSelector(ITaskRegistry.DeadlineNotPassed.selector, vm.getBlockTimestamp() + PATIENCE)
+        );
+        proofs.replaceRound(id);
+    }
+
+    /// @dev Whoever dislikes a draw can't have another.
+    function test_a_round_that_is_recorded_stands() public {
+        _toTraining();
+        _commit();
+        uint64 round = proofs.proof(id).round;
+        toyBeacon.give(round, "draw");
+        _pass(PATIENCE + 1);
+        vm.expectRevert(abi.encodeWithSelector(IProofRegistry.RoundStands.selector, round));
+        proofs.replaceRound(id);
     }
 }

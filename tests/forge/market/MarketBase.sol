@@ -1,20 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {BlockBeacon} from "../../../contracts/market/BlockBeacon.sol";
+import {Auction} from "../../../contracts/incentives/Auction.sol";
+import {ForcedErrors} from "../../../contracts/incentives/ForcedErrors.sol";
+import {IAuction} from "../../../contracts/incentives/IAuction.sol";
+import {Jackpot} from "../../../contracts/incentives/Jackpot.sol";
+import {Sortition} from "../../../contracts/incentives/Sortition.sol";
+import {StakeVault} from "../../../contracts/incentives/StakeVault.sol";
+import {Challenges} from "../../../contracts/market/Challenges.sol";
 import {IBeacon} from "../../../contracts/market/IBeacon.sol";
-import {Portion, Rerun, Witness} from "../../../contracts/market/ProfileTypes.sol";
+import {ClaimCharge} from "../../../contracts/market/IChallenges.sol";
+import {DataDemands} from "../../../contracts/market/DataDemands.sol";
+import {Disclosure, Look, Placed, Verdict} from "../../../contracts/market/IVerdicts.sol";
+import {Market, MarketDesk} from "../../../contracts/market/MarketDesk.sol";
+import {Opening, Portion, Rerun, Witness} from "../../../contracts/market/ProfileTypes.sol";
 import {Profiles} from "../../../contracts/market/Profiles.sol";
-import {TaskMarket} from "../../../contracts/market/TaskMarket.sol";
-import {Claim, Dispute, LogProof, Status, Task, Terms} from "../../../contracts/market/TaskTypes.sol";
+import {ProofRegistry} from "../../../contracts/market/ProofRegistry.sol";
+import {Seats} from "../../../contracts/market/Seats.sol";
+import {Settlement} from "../../../contracts/market/Settlement.sol";
+import {TaskRegistry} from "../../../contracts/market/TaskRegistry.sol";
+import {Claim, LogProof, Status, Task, Terms} from "../../../contracts/market/TaskTypes.sol";
+import {Verdicts} from "../../../contracts/market/Verdicts.sol";
 import {Base} from "../Base.sol";
 import {NaiveLog} from "../commitments/NaiveLog.sol";
+import {ToyBeacon} from "./ToyBeacon.sol";
 import {ToyGame} from "./ToyGame.sol";
 
-/// @notice A market with one task of five checkpoints, and one helper per verb that takes the task one stage further.
+/// @notice A market with one task of five checkpoints, and one function per verb that takes the task one stage further.
 abstract contract MarketBase is Base {
-    uint256 internal _fee = 10 ether;
-    uint128 internal _price = 7 ether;
     uint64 internal constant THRESHOLD = 1 << 40;
     bytes internal constant HEADER = "the header, which only the game reads";
     bytes internal constant PAYLOAD = "what the challenger opens, which only the game reads too";
@@ -23,10 +36,33 @@ abstract contract MarketBase is Base {
     uint32 internal constant RERUNS = 3;
     uint32 internal constant MARGIN = 4;
     uint32 internal constant WORST = 4;
+    uint32 internal constant RATE = 1 << 30;
+    uint128 internal constant UNIT = 0.5 ether;
+    uint32 internal constant WATCHERS = 2;
+    uint32 internal constant SHARES = 4;
+    uint32 internal constant COMMIT_WINDOW = 2 minutes;
+    uint32 internal constant CATCH_WINDOW = 1 hours;
+    uint32 internal constant WINDOW = 10 minutes;
+    uint128 internal constant PRICE = 0.01 ether;
+    uint64 internal constant EXIT_DELAY = 120 days;
+    uint256 internal constant START = 1_000 ether;
 
-    TaskMarket internal market;
+    uint128 internal _price = 7 ether;
+    uint32 internal _promise = 50 minutes;
+    StakeVault internal vault;
+    Sortition internal sortition;
+    Jackpot internal jackpot;
+    Auction internal auction;
+    TaskRegistry internal registry;
+    Seats internal seats;
+    ProofRegistry internal proofs;
     Profiles internal profiles;
-    BlockBeacon internal beacon;
+    Verdicts internal verdicts;
+    Challenges internal challenges;
+    DataDemands internal demands;
+    Settlement internal settlement;
+    ToyBeacon internal toyBeacon;
+    IBeacon internal beacon;
     ToyGame internal game;
     ToyGame internal profileGame;
     address internal submitter = account("submitter");
@@ -34,36 +70,117 @@ abstract contract MarketBase is Base {
     address internal verifier = account("verifier");
     address internal nextVerifier = account("next verifier");
     address internal challenger = account("challenger");
+    address internal watcher = account("watcher");
+    address internal donor = account("donor");
     address internal treasury = account("treasury");
     bytes32[] internal log;
     bytes32 internal id;
+    bytes32 internal secret = "the secret of the seating";
+    bytes32 internal salt = "salt";
     // Kept: a call of sha256 between a prank and what it is for would take the prank.
     bytes32 private _rerunPrograms;
+    mapping(address account => uint256 free) private _before;
 
     function setUp() public virtual {
         vm.roll(1_000);
         vm.warp(1_000_000);
-        beacon = new BlockBeacon();
-        game = new ToyGame();
-        profileGame = new ToyGame();
-        _deploy(beacon);
-        address[5] memory accounts = [submitter, solver, verifier, nextVerifier, challenger];
-        for (uint256 i = 0; i < accounts.length; ++i) {
-            vm.deal(accounts[i], 1_000 ether);
-        }
+        toyBeacon = new ToyBeacon();
+        _deploy(_newBeacon());
+        _endow();
         delete log;
         for (uint256 i = 0; i <= _segments(); ++i) {
-            log.push(keccak256(abi.encode("state", i)));
+            log.push(_entryAt(i));
         }
         _rerunPrograms = NaiveLog.root(_programs(), 0, RERUNS);
-        id = market.computeTaskId(submitter, 0, _terms());
+        id = registry.computeTaskId(submitter, 0, _terms());
+    }
+
+    function _program() internal view virtual returns (bytes32) {
+        return "program";
+    }
+
+    function _entryAt(uint256 index) internal view virtual returns (bytes32) {
+        return keccak256(abi.encode("state", index));
+    }
+
+    /// @dev Which beacon draws.
+    function _newBeacon() internal virtual returns (IBeacon) {
+        return toyBeacon;
     }
 
     function _deploy(IBeacon by) internal {
-        market = new TaskMarket(by, treasury);
-        profiles = new Profiles(market, treasury);
-        profiles.setGame(address(profileGame));
-        market.setGame(address(game), address(profiles));
+        beacon = by;
+        game = new ToyGame();
+        profileGame = new ToyGame();
+        vault = new StakeVault(address(0), EXIT_DELAY, address(0));
+        sortition = new Sortition(vault, UNIT, WATCHERS);
+        jackpot = new Jackpot(vault, sortition, SHARES, RATE, COMMIT_WINDOW, CATCH_WINDOW);
+        auction = new Auction(vault, address(jackpot), jackpot.FUND(), type(uint128).max, 4);
+        registry = new TaskRegistry(vault);
+        seats = new Seats(vault, by);
+        proofs = new ProofRegistry(vault, by);
+        profiles = new Profiles(vault);
+        verdicts = new Verdicts(vault, by, RATE);
+        challenges = new Challenges(vault);
+        demands = new DataDemands(vault, WINDOW, PRICE);
+        settlement = new Settlement(vault, treasury);
+        _wire();
+    }
+
+    function _wire() private {
+        Market memory m = Market({
+            registry: registry,
+            auction: auction,
+            seats: seats,
+            proofs: proofs,
+            profiles: profiles,
+            verdicts: verdicts,
+            challenges: challenges,
+            demands: demands,
+            settlement: settlement,
+            sortition: sortition,
+            jackpot: jackpot,
+            game: game,
+            profileGame: profileGame
+        });
+        MarketDesk[8] memory desks =
+            [MarketDesk(registry), seats, proofs, profiles, verdicts, challenges, demands, settlement];
+        for (uint256 i = 0; i < desks.length; ++i) {
+            desks[i].wire(m);
+        }
+        sortition.wire(new address[](0));
+        address[] memory reserving = new address[](1);
+        reserving[0] = address(registry);
+        jackpot.wire(verdicts, reserving);
+        address[] memory all = new address[](11);
+        for (uint256 i = 0; i < desks.length; ++i) {
+            all[i] = address(desks[i]);
+        }
+        (all[8], all[9], all[10]) = (address(sortition), address(jackpot), address(auction));
+        vault.wire(all);
+    }
+
+    function _endow() private {
+        address[7] memory accounts = [submitter, solver, verifier, nextVerifier, challenger, watcher, donor];
+        for (uint256 i = 0; i < accounts.length; ++i) {
+            vm.deal(accounts[i], START);
+            vm.prank(accounts[i]);
+            vault.deposit{value: START}(accounts[i], START);
+        }
+        vm.prank(donor);
+        jackpot.donate(100 ether);
+        _enrol(verifier, 2);
+        _enrol(nextVerifier, 1);
+        _enrol(watcher, 1);
+        _pass(1);
+        for (uint256 i = 0; i < accounts.length; ++i) {
+            _before[accounts[i]] = vault.free(accounts[i]);
+        }
+    }
+
+    function _enrol(address who, uint32 tickets) internal {
+        vm.prank(who);
+        sortition.enrol(tickets);
     }
 
     function _segments() internal pure virtual returns (uint32) {
@@ -71,7 +188,7 @@ abstract contract MarketBase is Base {
     }
 
     function _terms() internal view virtual returns (Terms memory s) {
-        s.program = "program";
+        s.program = _program();
         s.constants = "constants";
         s.initialState = log[0];
         s.document = "document";
@@ -84,12 +201,20 @@ abstract contract MarketBase is Base {
         s.interval = 10;
         s.draws = 2;
         s.workUnits = 1e12;
+        // 8 ether at most.
+        s.unitPrice = uint128(uint256(8 ether) * (1 << 32) / 1e12);
+        s.secondPrice = 0;
         s.solverStake = 5 ether;
         s.verifierStake = 3 ether;
         s.bond = 1 ether;
-        s.verifierFee = 2 ether;
+        s.verifierFee = 1 ether;
+        s.jackpot = 2 ether;
+        s.bidWindow = 10 minutes;
+        s.seatWindow = 5 minutes;
         s.trainingWindow = 1 hours;
         s.verificationWindow = 30 minutes;
+        s.watchWindow = 15 minutes;
+        s.disclosureWindow = 5 minutes;
         s.challengeWindow = 20 minutes;
         s.clock = 10 minutes;
     }
@@ -99,16 +224,29 @@ abstract contract MarketBase is Base {
         return s;
     }
 
-    // One helper per stage; each takes the task there from the one before.
+    // One function per stage; each takes the task there from the one before.
 
     function _submit() internal {
         vm.prank(submitter);
-        vm.assertEq(market.submitTask{value: _fee}(_terms()), id);
+        vm.assertEq(registry.submit(_terms()), id);
     }
 
-    function _join(address who) internal {
+    /// @dev A seat for `who`, with the seed that makes one of its claims the only one.
+    function _seat(address who) internal {
+        _seat(who, bytes32(0));
+    }
+
+    function _seat(address who, bytes32 commitment) internal {
+        _give(seats.seating(id).round, "seat");
+        seats.openClaims(id);
         vm.prank(who);
-        market.joinAsVerifier{value: _terms().verifierStake}(id);
+        seats.claim(id, 0, commitment);
+        _pass(_terms().seatWindow + 1);
+        seats.decide(id);
+    }
+
+    function _give(uint64 round, bytes32 seed) internal virtual {
+        if (!beacon.recorded(round)) toyBeacon.give(round, seed);
     }
 
     function _profile() internal {
@@ -121,35 +259,93 @@ abstract contract MarketBase is Base {
         profiles.post(id, portions, root, witnesses, "profile");
     }
 
-    /// @dev Its window passes before.
-    function _accept() internal {
+    function _conclude() internal {
         _pass(_terms().profileWindow + 1);
+        profiles.conclude(id);
+    }
+
+    function _award() internal {
+        _revealed();
+        registry.award(id);
+    }
+
+    /// @dev One bid, which can be concluded.
+    function _revealed() internal returns (bytes32 roundId) {
+        roundId = auction.lastRound(address(registry), id);
+        bytes32 commitment = keccak256(abi.encode(roundId, solver, _price, _promise, salt));
         vm.prank(solver);
-        market.acceptTask{value: _terms().solverStake}(id, _price, _thresholds());
+        auction.bid(roundId, commitment);
+        vm.warp(auction.round(roundId).bidUntil + 1);
+        auction.reveal(roundId, solver, _price, _promise, salt);
     }
 
     function _progress(uint64 size) internal {
         (bytes32 root, bytes32[] memory path) = (_root(size), _consistency(size));
         vm.prank(solver);
-        market.postProgress(id, size, root, path);
+        proofs.post(id, size, root, path);
     }
 
     function _commit() internal {
         uint64 size = uint64(log.length);
         (bytes32 root, bytes32[] memory path, bytes32[] memory first) = (_root(size), _consistency(size), _inclusion(0));
         vm.prank(solver);
-        market.commitProof(id, size, root, path, "proof", first);
+        proofs.commit(id, size, root, path, "proof", first);
     }
 
-    function _draw() internal {
-        vm.roll(market.task(id).round + 1);
-        market.draw(id);
+    /// @dev A verifier's seat, whose duty is as the test wants it.
+    function _seatVerifier(address who, bool forced) internal {
+        _give(proofs.proof(id).round, "draw");
+        _seat(who, ForcedErrors.commitment(who, id, secret));
+        uint32 number = registry.task(id).seating;
+        uint256 seed = 1;
+        while (ForcedErrors.isForced(RATE, bytes32(seed), id, number, secret) != forced) ++seed;
+        _give(seats.seating(id).dutyRound, bytes32(seed));
     }
 
+    /// @dev Posts what the duty asks for.
     function _verdict(address who, bool accepts) internal {
-        (Claim[] memory claims, LogProof[] memory proofs) = _claims(accepts);
+        (Claim[] memory claims, LogProof[] memory logProofs) = _claims(accepts);
+        bytes32 sealedClaim = "nothing";
+        (bool forced, uint32 index, bytes32 wrong) = _duty();
+        if (forced) {
+            sealedClaim = ForcedErrors.sealedClaim(id, registry.task(id).seating, salt, claims[index]);
+            claims[index].replay = wrong;
+        }
         vm.prank(who);
-        market.postVerdict(id, claims, proofs);
+        verdicts.post(id, claims, logProofs, new Look[](0), sealedClaim);
+    }
+
+    function _duty() internal view returns (bool forced, uint32 index, bytes32 wrong) {
+        (bytes32 seed, uint32 number) = (seats.dutySeed(id), registry.task(id).seating);
+        return (
+            ForcedErrors.isForced(RATE, seed, id, number, secret),
+            ForcedErrors.index(seed, id, number, secret, _terms().draws),
+            ForcedErrors.errorRoot(seed, id, number, secret)
+        );
+    }
+
+    /// @dev With a seed that draws the watcher.
+    function _openWatch() internal {
+        Verdict memory v = verdicts.verdict(id);
+        uint256 seed = 1;
+        while (!sortition.isWatcher(watcher, 0, id, v.seating, v.watchFixedAt, bytes32(seed))) ++seed;
+        _give(v.watchRound, bytes32(seed));
+        verdicts.openWatch(id);
+    }
+
+    function _disclose(address who, bool accepts) internal {
+        vm.warp(verdicts.verdict(id).watchUntil + 1);
+        Disclosure memory d = _disclosure(accepts);
+        vm.prank(who);
+        verdicts.disclose(id, d);
+    }
+
+    function _disclosure(bool accepts) internal view returns (Disclosure memory d) {
+        d.secret = secret;
+        (bool forced, uint32 index,) = _duty();
+        if (!forced) return d;
+        (Claim[] memory claims,) = _claims(accepts);
+        (d.salt, d.claim, d.entries) = (salt, claims[index], _entries(accepts, true));
     }
 
     function _challenge() internal returns (uint256 number) {
@@ -157,35 +353,116 @@ abstract contract MarketBase is Base {
     }
 
     function _challenge(address who) internal returns (uint256 number) {
-        Claim memory claim = _claim(0);
-        uint256 bond = market.bondOf(id);
+        bool accepts = verdicts.verdict(id).rejecting == 0;
+        (Claim[] memory claims,) = _claims(accepts);
+        ClaimCharge memory charge;
+        (charge.claim, charge.entries, charge.kind) = (claims[0], _entries(accepts, false), 1);
+        Opening memory opening = Opening(HEADER, PAYLOAD, type(uint128).max);
         vm.prank(who);
-        market.challenge{value: bond}(id, 0, claim, 1, 0, HEADER, PAYLOAD);
-        return game.disputes();
+        return challenges.challenge(id, charge, opening);
+    }
+
+    /// @dev The game ends a dispute, and somebody settles it.
+    function _end(uint256 number, bool asserterWon) internal {
+        game.report(number, asserterWon);
+        challenges.settleDispute(number);
+    }
+
+    /// @dev The last dispute.
+    function _finish(bool asserterWon) internal {
+        _end(game.disputes(), asserterWon);
+    }
+
+    function _endProfile(uint256 number, bool asserterWon) internal {
+        profileGame.report(number, asserterWon);
+        profiles.settleDispute(number);
+    }
+
+    function _finishProfile(bool asserterWon) internal {
+        _endProfile(profileGame.disputes(), asserterWon);
+    }
+
+    /// @dev Charges the replay of a claim that the caller names.
+    function _challengeAs(address who, Placed memory placed, uint32 index) internal returns (uint256) {
+        ClaimCharge memory charge;
+        (charge.index, charge.claim, charge.look, charge.entries) = (index, placed.claim, placed.look, placed.entries);
+        charge.kind = 1;
+        Opening memory opening = Opening(HEADER, PAYLOAD, type(uint128).max);
+        vm.prank(who);
+        return challenges.challenge(id, charge, opening);
+    }
+
+    function _challengeProfile() internal {
+        Opening memory opening = Opening(HEADER, PAYLOAD, type(uint128).max);
+        vm.prank(challenger);
+        profiles.challengePortion(id, _portions(), 0, opening);
+    }
+
+    /// @dev Commits to the true root of a claim, in the last seconds of the watch.
+    function _watch(address who, uint32 index, bool accepts) internal {
+        (Claim[] memory claims,) = _claims(accepts);
+        uint32 number = registry.task(id).seating;
+        vm.warp(verdicts.verdict(id).watchUntil);
+        vm.prank(who);
+        jackpot.watch(id, 0, keccak256(abi.encode(who, id, number, index, claims[index].replay, salt)));
+    }
+
+    /// @dev Shows the planted error and the claim that stands.
+    function _catch(address who, uint32 index, bool accepts) internal {
+        (Claim[] memory claims,) = _claims(accepts);
+        Placed memory stands = Placed(claims[index], 0, _entries(accepts, false));
+        (,, bytes32 wrong) = _duty();
+        Claim memory said = claims[index];
+        Placed memory posted = Placed(said, 0, _entries(accepts, true));
+        posted.claim = _claimOf(said, wrong);
+        jackpot.claim(id, registry.task(id).seating, who, 0, index, salt, abi.encode(posted, stands));
+    }
+
+    function _claimOf(Claim memory claim, bytes32 replay) private pure returns (Claim memory) {
+        return Claim(claim.segment, claim.start, claim.end, replay, claim.distances, claim.references);
+    }
+
+    function _toProfiled() internal {
+        _submit();
+        _seat(verifier);
+        _profile();
+    }
+
+    function _toBidding() internal {
+        _toProfiled();
+        _conclude();
     }
 
     function _toTraining() internal {
-        _submit();
-        _join(verifier);
-        _profile();
-        _accept();
+        _toBidding();
+        _award();
     }
 
-    function _toDrawn() internal {
+    function _toCommitted() internal {
         _toTraining();
         _progress(3);
         _commit();
-        _draw();
     }
 
-    function _toVerdict(bool accepts) internal {
-        _toDrawn();
+    function _toVerifying(bool forced) internal {
+        _toCommitted();
+        _seatVerifier(verifier, forced);
+    }
+
+    function _toWatched(bool accepts, bool forced) internal {
+        _toVerifying(forced);
         _verdict(verifier, accepts);
+        _openWatch();
     }
 
-    function _toDisputed(bool accepts) internal {
-        _toVerdict(accepts);
-        _challenge();
+    function _toContested(bool accepts) internal {
+        _toWatched(accepts, false);
+        _disclose(verifier, accepts);
+    }
+
+    function _settle() internal {
+        _pass(_terms().challengeWindow + 1);
+        settlement.settle(id);
     }
 
     function _pass(uint256 time) internal {
@@ -245,23 +522,18 @@ abstract contract MarketBase is Base {
     }
 
     function _consistency(uint64 size) internal view returns (bytes32[] memory) {
-        return NaiveLog.consistencyPath(log, market.task(id).logSize, size);
+        return NaiveLog.consistencyPath(log, proofs.proof(id).size, size);
     }
 
     function _inclusion(uint256 index) internal view returns (bytes32[] memory) {
         return NaiveLog.inclusionPath(log, index, 0, log.length);
     }
 
-    function _claim(uint256 index) internal view returns (Claim memory) {
-        (Claim[] memory claims,) = _claims(market.task(id).accepted);
-        return claims[index];
-    }
-
-    /// @dev A rejecting verdict has one bad claim, the last.
-    function _claims(bool accepts) internal view returns (Claim[] memory claims, LogProof[] memory proofs) {
-        uint32[] memory segments = market.drawnSegments(id);
+    /// @dev The true claims. A rejecting verdict has one bad claim, the last.
+    function _claims(bool accepts) internal view virtual returns (Claim[] memory claims, LogProof[] memory logProofs) {
+        uint32[] memory segments = proofs.drawnSegments(id);
         claims = new Claim[](segments.length);
-        proofs = new LogProof[](segments.length);
+        logProofs = new LogProof[](segments.length);
         for (uint256 i = 0; i < segments.length; ++i) {
             uint32 segment = segments[i];
             claims[i].segment = segment;
@@ -270,53 +542,38 @@ abstract contract MarketBase is Base {
             claims[i].replay = keccak256(abi.encode("replay", segment));
             claims[i].distances = [uint256(1), 2, 0];
             claims[i].references = [uint256(1 << 24), 1 << 24, 0];
-            proofs[i] = LogProof(_inclusion(segment), _inclusion(segment + 1));
+            logProofs[i] = LogProof(_inclusion(segment), _inclusion(segment + 1));
         }
         if (!accepts) claims[claims.length - 1].distances[1] = 3;
     }
 
-    function _status() internal view returns (uint8) {
-        return uint8(market.task(id).status);
+    /// @dev Of the verdict, as posted if an error is planted in it.
+    function _entries(bool accepts, bool planted) internal view returns (bytes32[] memory) {
+        (Claim[] memory claims,) = _claims(accepts);
+        (bool forced, uint32 index, bytes32 wrong) = _duty();
+        if (forced && planted) claims[index].replay = wrong;
+        return _hashes(claims);
+    }
+
+    /// @dev Entries of claims without second looks.
+    function _hashes(Claim[] memory claims) internal pure returns (bytes32[] memory entries) {
+        entries = new bytes32[](claims.length);
+        for (uint256 i = 0; i < claims.length; ++i) {
+            entries[i] = keccak256(abi.encode(keccak256(abi.encode(claims[i])), bytes32(0)));
+        }
     }
 
     function _expectStatus(Status status) internal view {
-        vm.assertEq(uint256(_status()), uint256(status));
+        vm.assertEq(uint256(registry.task(id).status), uint256(status));
     }
 
-    /// @dev What the task holds but for bonds, told from its stage and its terms alone.
-    function _locked(bytes32 taskId) internal view returns (uint256 wei_) {
-        Task memory t = market.task(taskId);
-        Terms memory s = market.terms(taskId);
-        if (t.status == Status.None || t.status == Status.Closed) return 0;
-        wei_ = t.fee;
-        if (t.verifier != address(0)) wei_ += s.verifierStake;
-        if (t.solver != address(0)) wei_ += s.solverStake;
+    /// @dev What shares of slashes, bonds and prices have left to fund and treasury.
+    function _rest() internal view returns (uint256) {
+        return vault.free(treasury) + vault.pot(address(jackpot), jackpot.FUND()) - 100 ether;
     }
 
-    /// @dev All bonds that are not paid out, told from the terms and the order of the challenges.
-    function _lockedBonds() internal view returns (uint256 wei_) {
-        for (uint256 number = 1; number <= game.disputes(); ++number) {
-            Dispute memory d = market.dispute(number);
-            Terms memory s = market.terms(d.taskId);
-            uint256 doubled = uint256(s.bond) * (d.earlier < 3 ? 1 << d.earlier : 8);
-            if (!d.released) wei_ += doubled < s.verifierStake / 2 ? doubled : s.verifierStake / 2;
-        }
-    }
-
-    function _expectConserved() internal view {
-        uint256 credited = market.credits(submitter) + market.credits(solver) + market.credits(verifier)
-            + market.credits(nextVerifier) + market.credits(challenger) + market.credits(treasury);
-        vm.assertEq(address(market).balance, credited + _locked(id) + _lockedBonds());
-        _expectProfilesConserved();
-    }
-
-    /// @dev The bonds of disputes about profiles are in the other contract.
-    function _expectProfilesConserved() internal view {
-        uint256 owed = profiles.credits(submitter) + profiles.credits(solver) + profiles.credits(verifier)
-            + profiles.credits(nextVerifier) + profiles.credits(challenger) + profiles.credits(treasury);
-        for (uint256 number = 1; number <= profileGame.disputes(); ++number) {
-            if (!profiles.dispute(number).released) owed += profiles.dispute(number).bond;
-        }
-        vm.assertEq(address(profiles).balance, owed);
+    /// @dev What `account` has more than at the start, in the vault.
+    function _gain(address who) internal view returns (int256) {
+        return int256(vault.free(who)) - int256(_before[who]);
     }
 }

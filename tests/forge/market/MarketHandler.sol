@@ -1,301 +1,506 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {ITaskMarket} from "../../../contracts/market/ITaskMarket.sol";
-import {Ledger} from "../../../contracts/market/Ledger.sol";
+import {ForcedErrors} from "../../../contracts/incentives/ForcedErrors.sol";
+import {Contested, Dispute} from "../../../contracts/market/IChallenges.sol";
+import {DataDemand} from "../../../contracts/market/IDataDemands.sol";
+import {Seating} from "../../../contracts/market/ISeats.sol";
+import {Disclosure, Verdict} from "../../../contracts/market/IVerdicts.sol";
 import {Opening, Portion, Profile} from "../../../contracts/market/ProfileTypes.sol";
-import {Claim, Dispute, LogProof, Outcome, Status, Task, Terms} from "../../../contracts/market/TaskTypes.sol";
-import {MarketBase} from "./MarketBase.sol";
+import {Ending, Outcome, Status, Task, Terms} from "../../../contracts/market/TaskTypes.sol";
+import {DataBase} from "./DataBase.sol";
 
-/// @notice Drives up to eight tasks at once through moves that are allowed, and throws moves that are not at them.
-contract MarketHandler is MarketBase {
-    uint256 public deposited;
-    uint256 public withdrawn;
+/// @notice Drives up to five tasks at once through moves that are allowed, and throws moves that are not at them.
+contract MarketHandler is DataBase {
     uint256 public intrusions;
     uint256 public moot;
-    uint256 public mootProfiles;
-    uint256 public voidProfiles;
+    uint256 public leaks;
+    uint256 public undisclosed;
+    uint256 public forcedErrors;
+    uint256 public released;
+    uint256 public answered;
+    uint256 public withheld;
+    uint256 public mootDemands;
     uint32 public mostOpen;
-    mapping(Status => uint256) public reached;
+    mapping(Status => mapping(Status => uint256)) public moves;
     mapping(Outcome => uint256) public ended;
 
-    address[6] private _parties;
+    address[8] private _parties;
     bytes32[] private _ids;
-    mapping(uint256 number => uint256) private _bonds;
+    DataDemand[] private _asked;
+    mapping(bytes32 taskId => mapping(uint32 seating => bool)) private _accepting;
     mapping(uint256 number => bool) private _reported;
-    mapping(uint256 number => uint256) private _profileBonds;
     mapping(uint256 number => bool) private _heard;
-    uint256 private _atStake;
     uint256 private _now;
-    uint256 private _block;
 
     constructor() {
         setUp();
-        _parties = [submitter, solver, verifier, nextVerifier, challenger, treasury];
-        (_now, _block) = (block.timestamp, block.number);
+        _parties = [submitter, solver, verifier, nextVerifier, challenger, watcher, donor, treasury];
+        _now = block.timestamp;
     }
 
-    /// @dev Time that a call sets is forgotten after it, so every call begins by setting it again.
+    /// @dev Time that a call sets is forgotten after it, so every call begins by setting it again. Whatever happens is noted.
     modifier timed() {
         vm.warp(_now);
-        vm.roll(_block);
+        Status[] memory before = new Status[](_ids.length);
+        for (uint256 i = 0; i < before.length; ++i) {
+            before[i] = registry.task(_ids[i]).status;
+        }
         _;
+        _now = vm.getBlockTimestamp();
+        for (uint256 i = 0; i < before.length; ++i) {
+            Task memory t = registry.task(_ids[i]);
+            if (t.status == before[i]) continue;
+            ++moves[before[i]][t.status];
+            if (t.status == Status.Closed) ++ended[t.outcome];
+        }
+    }
+
+    function ids() external view returns (bytes32[] memory) {
+        return _ids;
+    }
+
+    function parties() external view returns (address[8] memory) {
+        return _parties;
     }
 
     /// @notice Opens a task of odd amounts.
     function submit(uint256 amounts) external timed {
-        if (_ids.length == 8) return;
+        if (_ids.length == 5) return;
         Terms memory s = _terms();
         s.verifierFee = uint128(bound(amounts, 0, 1 ether));
-        s.solverStake = s.verifierFee * 2 + uint128(bound(amounts >> 8, 1, 1 ether));
-        s.verifierStake = uint128(bound(amounts >> 16, 2, 1 ether));
+        s.verifierStake = uint128(bound(amounts >> 16, 4, 1 ether));
         s.bond = uint128(bound(amounts >> 24, (uint256(s.verifierStake) + 15) / 16, s.verifierStake / 2));
-        uint256 fee = s.verifierFee + bound(amounts >> 32, 1, 1 ether);
-        _fund(submitter, fee);
+        s.jackpot = uint128(bound(amounts >> 32, 4, s.verifierStake));
+        s.unitPrice = uint128(bound(amounts >> 40, 1, s.unitPrice));
+        uint128 least = s.verifierFee * 2 + uint128(jackpot.tax(s.jackpot)) * 3;
+        s.solverStake = least + uint128(bound(amounts >> 8, 1, 1 ether));
         vm.prank(submitter);
-        _ids.push(market.submitTask{value: fee}(s));
-        ++reached[Status.Open];
+        _ids.push(registry.submit(s));
     }
 
     /// @notice Takes some task one allowed move further.
     function advance(uint256 which, uint256 choice) external timed {
         if (_ids.length == 0) return;
         id = _ids[which % _ids.length];
-        Task memory t = market.task(id);
-        if (t.status == Status.Open) _advanceOpen(t, choice);
+        Task memory t = registry.task(id);
+        if (t.status == Status.Profiling) _advanceProfiling(t, choice);
+        else if (t.status == Status.Bidding) _advanceBidding(choice);
         else if (t.status == Status.Training) _advanceTraining(t, choice);
-        else if (t.status == Status.Committed) _advanceCommitted(t);
-        else if (t.status == Status.Drawn) _advanceDrawn(t, choice);
-        else if (t.status == Status.Verdict) _advanceVerdict(t, choice);
-        Task memory next = market.task(id);
-        if (next.status != t.status) ++reached[next.status];
-        if (next.outcome != t.outcome) ++ended[next.outcome];
+        else if (t.status == Status.Committed) _sit(choice, true);
+        else if (t.status == Status.Verifying) _advanceVerifying(t, choice);
+        else if (t.status == Status.Watched) _advanceWatched(choice);
+        else if (t.status == Status.Contested) _advanceContested(t, choice);
     }
 
-    /// @notice Somebody calls something at some time; it may work or not, but no wei may move wrongly.
-    function intrude(uint256 which, uint256 who, uint256 what, uint128 value) external timed {
+    /// @notice Somebody calls something at some time; it may work or not, but nothing may move wrongly.
+    function intrude(uint256 which, uint256 who, uint256 what) external timed {
         if (_ids.length == 0) return;
         bytes32 taskId = _ids[which % _ids.length];
-        address caller = _parties[who % _parties.length];
-        bytes[10] memory calls = [
-            abi.encodeCall(market.settle, (taskId)),
-            abi.encodeCall(market.claimSolverDefault, (taskId)),
-            abi.encodeCall(market.claimVerifierDefault, (taskId)),
-            abi.encodeCall(market.cancelTask, (taskId)),
-            abi.encodeCall(market.leaveAsVerifier, (taskId)),
-            abi.encodeCall(market.draw, (taskId)),
-            abi.encodeCall(market.onResolved, (1 + which % 8, what % 2 == 0)),
-            abi.encodeCall(market.joinAsVerifier, (taskId)),
-            abi.encodeCall(market.voidProfile, (taskId, caller)),
-            abi.encodeCall(market.acceptTask, (taskId, value, _thresholds()))
+        address[12] memory desks = [
+            address(settlement),
+            address(settlement),
+            address(settlement),
+            address(registry),
+            address(registry),
+            address(seats),
+            address(seats),
+            address(verdicts),
+            address(verdicts),
+            address(profiles),
+            address(challenges),
+            address(jackpot)
         ];
-        Terms memory s = market.terms(taskId);
-        value = [0, s.verifierStake, s.solverStake, value][(what / calls.length) % 4];
-        _fund(caller, value);
-        vm.prank(caller);
-        (bool worked,) = address(market).call{value: value}(calls[what % calls.length]);
-        if (!worked) deposited -= value;
-        else ++intrusions;
+        bytes[12] memory calls = [
+            abi.encodeCall(settlement.settle, (taskId)),
+            abi.encodeCall(settlement.claimSolverDefault, (taskId)),
+            abi.encodeCall(settlement.claimSeatDefault, (taskId)),
+            abi.encodeCall(registry.cancel, (taskId)),
+            abi.encodeCall(registry.award, (taskId)),
+            abi.encodeCall(seats.openClaims, (taskId)),
+            abi.encodeCall(seats.decide, (taskId)),
+            abi.encodeCall(verdicts.claimUndisclosed, (taskId)),
+            abi.encodeCall(verdicts.openWatch, (taskId)),
+            abi.encodeCall(profiles.conclude, (taskId)),
+            abi.encodeCall(challenges.onResolved, (1 + which % 8, what % 2 == 0)),
+            abi.encodeCall(jackpot.sweep, (taskId))
+        ];
+        vm.prank(_parties[who % _parties.length]);
+        (bool worked,) = desks[what % 12].call(calls[what % 12]);
+        if (worked) ++intrusions;
+    }
+
+    /// @notice Somebody asks for some leaf of some task, if it may.
+    function ask(uint256 which, uint256 who, uint256 what) external timed {
+        if (_ids.length == 0) return;
+        id = _ids[which % _ids.length];
+        _ask(_parties[who % 7], what);
+    }
+
+    /// @notice Some demand ends, if it can.
+    function show(uint256 which, uint256 choice) external timed {
+        if (_asked.length > 0) _endDemand(which % _asked.length, choice);
     }
 
     /// @notice The game ends some dispute, whatever has become of its verdict. It does so once for each.
-    function resolve(uint256 which, uint256 choice) public timed {
-        if (game.disputes() == 0) return;
-        uint256 number = 1 + which % game.disputes();
-        if (_reported[number]) return;
-        if (!_isLive(number) && _bonds[number] > 0) ++moot;
-        id = market.dispute(number).taskId;
-        _reported[number] = true;
-        _release(number);
-        game.report(number, choice % 3 > 0);
+    function resolve(uint256 which, uint256 choice) external timed {
+        _resolve(which, choice);
     }
 
     /// @notice The game ends some dispute about a profile.
-    function hear(uint256 which, uint256 choice) public timed {
-        if (profileGame.disputes() == 0) return;
-        uint256 number = 1 + which % profileGame.disputes();
-        if (_heard[number]) return;
-        bytes32 taskId = profiles.dispute(number).taskId;
-        bool live = profiles.profile(taskId).number == profiles.dispute(number).profile
-            && profiles.profile(taskId).verifier != address(0);
-        if (!live) ++mootProfiles;
-        else if (choice % 3 == 0) ++voidProfiles;
-        _heard[number] = true;
-        _atStake -= _profileBonds[number];
-        _profileBonds[number] = 0;
-        profileGame.report(number, choice % 3 > 0);
+    function hear(uint256 which, uint256 choice) external timed {
+        _hear(which, choice);
     }
 
-    /// @notice Somebody asks for the bond of some dispute: it comes if the verdict is void, and only once.
-    function release(uint256 which) external timed {
-        if (game.disputes() == 0) return;
-        uint256 number = 1 + which % game.disputes();
-        if (_isLive(number) || _bonds[number] == 0) {
-            vm.expectRevert(abi.encodeWithSelector(ITaskMarket.NotMoot.selector, number));
-        } else {
-            ++moot;
-            _release(number);
-        }
-        market.releaseBond(number);
+    /// @notice Somebody settles some dispute: it works if the game has ended it or it is moot, and only once.
+    function settle(uint256 which) external timed {
+        if (game.disputes() > 0) _settleDispute(1 + which % game.disputes());
     }
 
-    /// @notice Somebody fetches what it is owed.
-    function withdraw(uint256 who) external timed {
-        address party = _parties[who % _parties.length];
-        Ledger[2] memory ledgers = [Ledger(market), Ledger(profiles)];
-        for (uint256 i = 0; i < 2; ++i) {
-            uint256 credit = ledgers[i].credits(party);
-            if (credit == 0) continue;
-            vm.prank(party);
-            ledgers[i].withdraw();
-            withdrawn += credit;
-        }
+    function _settleDispute(uint256 number) private {
+        Dispute memory d = challenges.dispute(number);
+        bool isMoot = !isLive(number) || (challenges.contested(d.taskId).fell && d.ending != Ending.Fell);
+        bool due = d.ending != Ending.Settled && (d.ending != Ending.None || isMoot);
+        uint256 gained = isMoot || d.ending == Ending.Fell ? d.bond : 0;
+        if (!isMoot && d.ending == Ending.Fell) gained += seats.seating(d.taskId).stake / 2;
+        uint256 before = vault.free(d.challenger);
+        (bool worked,) = address(challenges).call(abi.encodeCall(challenges.settleDispute, (number)));
+        vm.assertTrue(worked == due);
+        vm.assertEq(vault.free(d.challenger) - before, due ? gained : 0);
+        if (worked && isMoot) ++released;
+    }
+
+    /// @notice Somebody takes what is free, and brings it back: nothing else is in reach.
+    function withdraw(uint256 who, uint256 amount) external timed {
+        address party = _parties[who % 7];
+        amount = bound(amount, 1, vault.free(party));
+        vm.prank(party);
+        vault.withdraw(party, amount);
+        vm.prank(party);
+        vault.deposit{value: amount}(party, amount);
     }
 
     /// @notice Time passes: seldom more than a window.
     function pass(uint256 time) external timed {
-        _skip(bound(time, 1, 25 minutes));
+        _pass(bound(time, 1, 25 minutes));
     }
 
-    /// @notice What is owed and locked, told from credits, stages, terms and the bonds that were paid.
-    function owed() external view returns (uint256 sum) {
-        sum = _atStake;
-        for (uint256 i = 0; i < _parties.length; ++i) {
-            sum += market.credits(_parties[i]) + profiles.credits(_parties[i]);
+    /// @notice Whether the verdict that a dispute is about stands.
+    function isLive(uint256 number) public view returns (bool) {
+        Dispute memory d = challenges.dispute(number);
+        Task memory t = registry.task(d.taskId);
+        return t.status == Status.Contested && t.seating == d.seating;
+    }
+
+    /// @notice Where the money of tasks lies.
+    function houses() external view returns (address, address, address, address, address) {
+        return (address(vault), address(settlement), address(seats), address(challenges), address(demands));
+    }
+
+    function openOf(bytes32 taskId) external view returns (uint32) {
+        return registry.task(taskId).status == Status.Contested ? challenges.contested(taskId).open : 0;
+    }
+
+    /// @notice What the desk of demands should hold for a task, and how many of them its present log waits for.
+    function expectedDemands(bytes32 taskId) external view returns (uint256 bonds, uint32 open, uint32 counted) {
+        for (uint256 i = 0; i < _asked.length; ++i) {
+            if (_asked[i].taskId != taskId || !demands.isOpen(_key(_asked[i]))) continue;
+            bonds += _asked[i].bond;
+            if (_asked[i].began == registry.task(taskId).began) ++open;
         }
+        return (bonds, open, demands.open(taskId));
+    }
+
+    function stateOf(bytes32 taskId) external view returns (Task memory, Seating memory, bool posted) {
+        return (registry.task(taskId), seats.seating(taskId), profiles.profile(taskId).verifier != address(0));
+    }
+
+    function fund() external view returns (uint256) {
+        return vault.pot(address(jackpot), jackpot.FUND());
+    }
+
+    function reserved() external view returns (uint256) {
+        return jackpot.reserved();
+    }
+
+    /// @notice What is reserved for all tasks, told one by one.
+    function reserves() external view returns (uint256 sum) {
         for (uint256 i = 0; i < _ids.length; ++i) {
-            sum += _locked(_ids[i]);
+            (uint128 amount,) = jackpot.reserves(_ids[i]);
+            sum += amount;
         }
     }
 
-    function held() external view returns (uint256) {
-        return address(market).balance + address(profiles).balance;
-    }
-
-    function _advanceOpen(Task memory t, uint256 choice) private {
-        Terms memory s = market.terms(id);
-        bool contestable = _isContestable();
-        if (choice % 16 == 15 && !contestable) {
-            vm.prank(submitter);
-            market.cancelTask(id);
-        } else if (t.verifier == address(0)) {
-            _seat(choice);
-        } else if (choice % 16 == 14 && !contestable) {
-            vm.prank(t.verifier);
-            market.leaveAsVerifier(id);
-        } else if (profiles.profile(id).verifier == address(0)) {
-            _profile(t.verifier);
-        } else if (_now <= profiles.profile(id).deadline) {
-            if (choice % 3 > 0) _doubt(t.verifier, choice);
-            else _skip(10 minutes);
-        } else if (profiles.profile(id).open > 0) {
-            hear(choice >> 8, choice);
-        } else {
-            // An intruder may sit in the verifier's seat with the solver's address; the submitter never does.
-            address trainer = t.verifier == _parties[1] ? submitter : _parties[1];
-            _fund(trainer, s.solverStake);
-            vm.prank(trainer);
-            market.acceptTask{value: s.solverStake}(id, uint128(bound(choice, 0, t.fee - s.verifierFee)), _thresholds());
+    /// @notice All balances of the vault, by desk, key and account.
+    function owed() external view returns (uint256 sum) {
+        address[5] memory desks =
+            [address(settlement), address(seats), address(challenges), address(profiles), address(demands)];
+        sum = vault.pot(address(jackpot), jackpot.FUND());
+        for (uint256 p = 0; p < _parties.length; ++p) {
+            sum += vault.free(_parties[p]) + vault.locked(address(sortition), sortition.BOND(), _parties[p]);
+            for (uint256 i = 0; i < _ids.length; ++i) {
+                for (uint256 k = 0; k < 5; ++k) {
+                    sum += vault.locked(desks[k], _ids[i], _parties[p]);
+                }
+                bytes32 roundId = auction.lastRound(address(registry), _ids[i]);
+                sum += vault.locked(address(auction), roundId, _parties[p]);
+            }
         }
     }
 
-    function _isContestable() private view returns (bool) {
+    function locked(address desk, bytes32 key) public view returns (uint256 sum) {
+        for (uint256 p = 0; p < _parties.length; ++p) {
+            sum += vault.locked(desk, key, _parties[p]);
+        }
+    }
+
+    /// @notice What desks should hold for a task, told from its state, its terms and its disputes.
+    function expected(bytes32 taskId)
+        external
+        view
+        returns (uint256 atSettlement, uint256 atSeats, uint256 bonds, uint32 open)
+    {
+        Task memory t = registry.task(taskId);
+        Terms memory s = registry.terms(taskId);
+        if (t.status != Status.Closed) {
+            atSettlement = _escrow(taskId, s) + (t.solver == address(0) ? 0 : s.solverStake);
+        }
+        Seating memory seat = seats.seating(taskId);
+        if (seat.best != address(0) && !seat.left) atSeats = s.verifierStake;
+        for (uint256 number = 1; number <= game.disputes(); ++number) {
+            Dispute memory d = challenges.dispute(number);
+            if (d.taskId != taskId || d.ending == Ending.Settled) continue;
+            bonds += d.bond;
+            if (isLive(number)) ++open;
+        }
+    }
+
+    function _escrow(bytes32 taskId, Terms memory s) private view returns (uint256) {
+        return settlement.escrowOf(s) - (profiles.profile(taskId).concluded ? s.verifierFee : 0);
+    }
+
+    /// @dev From wherever the seat is to a decision, by a claim or by none.
+    function _sit(uint256 choice, bool verifies) private {
+        Seating memory s = seats.seating(id);
+        if (s.until == 0) {
+            _give(s.round, keccak256(abi.encode(choice)));
+            seats.openClaims(id);
+            s = seats.seating(id);
+        }
+        address who = choice % 2 == 0 ? verifier : nextVerifier;
+        if (vm.getBlockTimestamp() <= s.until && choice % 7 > 0) {
+            bytes32 commitment = verifies ? ForcedErrors.commitment(who, id, secret) : bytes32(0);
+            vm.prank(who);
+            (bool worked,) = address(seats).call(abi.encodeCall(seats.claim, (id, 0, commitment)));
+            if (!worked || choice % 3 == 0) return;
+        }
+        if (vm.getBlockTimestamp() <= s.until) vm.warp(s.until + 1);
+        seats.decide(id);
+    }
+
+    function _advanceProfiling(Task memory t, uint256 choice) private {
         Profile memory p = profiles.profile(id);
-        return p.verifier != address(0) && (_now <= p.deadline || p.open > 0);
+        if (t.holder == address(0)) {
+            if (choice % 16 == 15) _cancel();
+            else _sit(choice, false);
+        } else if (p.verifier == address(0)) {
+            if (vm.getBlockTimestamp() > t.deadline) settlement.claimSeatDefault(id);
+            else if (choice % 8 == 7) vm.warp(t.deadline + 1);
+            else _profile(t.holder);
+        } else if (vm.getBlockTimestamp() <= p.deadline) {
+            if (choice % 3 == 0 && !p.fell) _doubt(t.holder, choice);
+            else vm.warp(p.deadline + 1);
+        } else if (p.open > 0) {
+            _hear(choice >> 8, choice);
+        } else {
+            profiles.conclude(id);
+        }
     }
 
-    /// @dev Somebody challenges the profile, and pays a little too much now and then.
+    function _cancel() private {
+        vm.prank(submitter);
+        registry.cancel(id);
+    }
+
     function _doubt(address seated, uint256 choice) private {
-        address doubter = _parties[(choice >> 8) % _parties.length];
-        if (doubter == seated) doubter = doubter == challenger ? submitter : challenger;
-        (uint256 bond, uint256 excess) = (profiles.bondOf(id), choice % 5);
-        _fund(doubter, bond + excess);
+        address doubter = _doubter(seated, choice);
         Portion[] memory portions = _portions();
         vm.prank(doubter);
-        profiles.challengePortion{value: bond + excess}(id, portions, uint32(choice % 2), Opening(HEADER, PAYLOAD));
-        _profileBonds[profileGame.disputes()] = bond;
-        _atStake += bond;
+        profiles.challengePortion(id, portions, uint32(choice % 2), Opening(HEADER, PAYLOAD, type(uint128).max));
+    }
+
+    function _doubter(address seated, uint256 choice) private view returns (address doubter) {
+        doubter = _parties[(choice >> 8) % 7];
+        if (doubter == seated) doubter = challenger;
+    }
+
+    function _advanceBidding(uint256 choice) private {
+        bytes32 roundId = auction.lastRound(address(registry), id);
+        if (auction.round(roundId).closed || vm.getBlockTimestamp() > auction.round(roundId).bidUntil) {
+            registry.award(id);
+        } else if (choice % 16 == 15) {
+            _cancel();
+        } else {
+            _price = 0;
+            if (choice % 8 > 0) return _award();
+            bytes32 commitment = keccak256(abi.encode(roundId, solver, _price, _promise, salt));
+            vm.prank(solver);
+            auction.bid(roundId, commitment);
+            vm.warp(auction.round(roundId).bidUntil + 1);
+            auction.reveal(roundId, solver, _price, _promise, salt);
+            _pass(2 * _terms().bidWindow);
+            auction.expire(roundId);
+        }
     }
 
     function _advanceTraining(Task memory t, uint256 choice) private {
-        solver = t.solver;
-        if (_now > t.deadline) market.claimSolverDefault(id);
-        else if (choice % 8 == 0) _skip(1 hours);
-        else if (choice % 2 == 0 && t.logSize < 5) _progress(t.logSize + 1);
-        else _commit();
+        uint64 size = proofs.proof(id).began == t.began ? proofs.proof(id).size : 0;
+        if (vm.getBlockTimestamp() > t.deadline) settlement.claimSolverDefault(id);
+        else if (choice % 8 == 0) vm.warp(t.deadline + 1);
+        else if (size == 0 && choice % 2 == 0 && proofs.proof(id).size == 0) _progress(3);
+        else _commitFrom(size);
     }
 
-    function _advanceCommitted(Task memory t) private {
-        _block = t.round + 1;
-        vm.roll(_block);
-        market.draw(id);
+    /// @dev The log of a solver that is gone is not extended.
+    function _commitFrom(uint64 size) private {
+        bytes32[] memory none = new bytes32[](0);
+        (bytes32 root, bytes32[] memory path, bytes32[] memory first) =
+            (_root(5), size == 0 ? none : _consistency(5), _inclusion(0));
+        vm.prank(solver);
+        proofs.commit(id, 5, root, path, "proof", first);
     }
 
-    function _advanceDrawn(Task memory t, uint256 choice) private {
-        if (t.verifier == address(0)) {
-            _seat(choice);
-        } else if (_now > t.deadline) {
-            market.claimVerifierDefault(id);
-        } else if (choice % 4 == 0) {
-            _skip(30 minutes);
+    function _advanceVerifying(Task memory t, uint256 choice) private {
+        if (vm.getBlockTimestamp() > t.deadline) {
+            if (demands.open(id) > 0) return _endFirst(choice);
+            return settlement.claimSeatDefault(id);
+        }
+        if (choice % 32 == 9) return _ask(t.holder, choice >> 8);
+        if (choice % 8 == 0) return vm.warp(t.deadline + 1);
+        if (choice % 16 == 1) return _leak();
+        _give(proofs.proof(id).round, keccak256(abi.encode("draw", choice)));
+        _give(seats.seating(id).dutyRound, keccak256(abi.encode("duty", choice)));
+        if (choice % 8 == 2) return vm.warp(t.deadline + 1);
+        (bool forced,,) = _duty();
+        if (forced) ++forcedErrors;
+        _accepting[id][t.seating] = choice % 3 > 0;
+        _verdict(t.holder, choice % 3 > 0);
+    }
+
+    function _leak() private {
+        ++leaks;
+        vm.prank(challenger);
+        verdicts.reportLeak(id, secret);
+    }
+
+    function _advanceWatched(uint256 choice) private {
+        Verdict memory v = verdicts.verdict(id);
+        if (v.watchUntil == 0) {
+            _give(v.watchRound, keccak256(abi.encode("watch", choice)));
+            return verdicts.openWatch(id);
+        }
+        if (vm.getBlockTimestamp() <= v.watchUntil) {
+            if (choice % 16 == 0 && !v.leaked) return _leak();
+            return vm.warp(v.watchUntil + 1);
+        }
+        uint64 until = v.watchUntil + _terms().disclosureWindow;
+        if (v.leaked || vm.getBlockTimestamp() > until) {
+            ++undisclosed;
+            return verdicts.claimUndisclosed(id);
+        }
+        if (choice % 8 == 0) return vm.warp(until + 1);
+        Disclosure memory d = _disclosure(_accepting[id][v.seating]);
+        verdicts.disclose(id, d);
+    }
+
+    function _advanceContested(Task memory t, uint256 choice) private {
+        Contested memory c = challenges.contested(id);
+        if (vm.getBlockTimestamp() > t.deadline) {
+            if (c.open > 0) _resolve(choice >> 8, choice);
+            else if (demands.open(id) > 0 && verdicts.conclude(id)) _endFirst(choice);
+            else settlement.settle(id);
+        } else if (choice % 3 > 0 && !c.fell) {
+            _challenge(_doubter(t.holder, choice));
+            if (c.open + 1 > mostOpen) mostOpen = c.open + 1;
         } else {
-            (Claim[] memory claims, LogProof[] memory proofs) = _claims(choice % 3 > 0);
-            vm.prank(t.verifier);
-            market.postVerdict(id, claims, proofs);
+            vm.warp(t.deadline + 1);
         }
     }
 
-    function _advanceVerdict(Task memory t, uint256 choice) private {
-        if (_now > t.deadline) {
-            if (t.open == 0) market.settle(id);
-            else resolve(choice >> 8, choice);
-        } else if (choice % 3 > 0) {
-            Claim memory claim = _claim(0);
-            uint256 bond = market.bondOf(id);
-            uint256 excess = choice % 5;
-            address doubter = _parties[(choice >> 8) % _parties.length];
-            if (doubter == t.verifier) doubter = doubter == challenger ? submitter : challenger;
-            _fund(doubter, bond + excess);
-            vm.prank(doubter);
-            market.challenge{value: bond + excess}(id, 0, claim, 1, 0, HEADER, PAYLOAD);
-            _bonds[game.disputes()] = bond;
-            _atStake += bond;
-            if (t.open + 1 > mostOpen) mostOpen = t.open + 1;
-        } else {
-            _skip(20 minutes);
-        }
-    }
-
-    function _release(uint256 number) private {
-        _atStake -= _bonds[number];
-        _bonds[number] = 0;
-    }
-
-    function _isLive(uint256 number) private view returns (bool) {
-        Dispute memory d = market.dispute(number);
-        Task memory t = market.task(d.taskId);
-        return t.status == Status.Verdict && t.verdicts == d.verdict;
-    }
-
-    function _seat(uint256 choice) private {
-        address who = choice % 2 == 0 ? verifier : nextVerifier;
-        uint256 stake = market.terms(id).verifierStake;
-        // An intruder may have become the solver of the task with this very address.
-        if (who == market.task(id).solver) return;
-        _fund(who, stake);
+    function _ask(address who, uint256 what) private {
+        Task memory t = registry.task(id);
+        bool may = t.status >= Status.Committed && t.status <= Status.Contested
+            && (t.deadline == 0 || vm.getBlockTimestamp() <= t.deadline);
+        DataDemand memory d =
+            DataDemand(id, t.began, uint64(what % 5), uint32(what >> 8), uint32(what >> 16), who, 0, demands.bondOf());
+        d.deadline = uint64(vm.getBlockTimestamp()) + WINDOW;
+        if (demands.isOpen(_key(d))) return;
         vm.prank(who);
-        market.joinAsVerifier{value: stake}(id);
+        (bool worked,) =
+            address(demands).call(abi.encodeCall(demands.demand, (id, d.entry, d.position, d.leaf, d.bond)));
+        vm.assertTrue(worked == may);
+        if (worked) _asked.push(d);
     }
 
-    function _fund(address who, uint256 amount) private {
-        vm.deal(who, amount);
-        deposited += amount;
+    /// @dev The solver shows what is asked for, or doesn't.
+    function _endDemand(uint256 i, uint256 choice) private {
+        DataDemand memory d = _asked[i];
+        if (!demands.isOpen(_key(d))) return;
+        Task memory t = registry.task(d.taskId);
+        bytes32 current = id;
+        id = d.taskId;
+        if (t.began != d.began || t.status == Status.Closed) {
+            ++mootDemands;
+            demands.expire(d);
+        } else if (vm.getBlockTimestamp() > d.deadline) {
+            (bool worked,) = address(demands).call(abi.encodeCall(demands.expire, (d)));
+            bool decided = t.status < Status.Watched || (t.status == Status.Contested && _stands(t));
+            vm.assertTrue(worked == decided);
+            if (worked) ++withheld;
+        } else if (choice % 4 == 0) {
+            vm.warp(d.deadline + 1);
+        } else {
+            ++answered;
+            _answer(solver, d);
+        }
+        id = current;
     }
 
-    function _skip(uint256 time) private {
-        _now += time;
-        _block += time / 12 + 1;
-        vm.warp(_now);
-        vm.roll(_block);
+    function _stands(Task memory t) private view returns (bool) {
+        return vm.getBlockTimestamp() > t.deadline && challenges.contested(id).open == 0 && verdicts.conclude(id);
+    }
+
+    /// @dev The first demand that the task waits for.
+    function _endFirst(uint256 choice) private {
+        for (uint256 i = 0; i < _asked.length; ++i) {
+            bool waits = _asked[i].taskId == id && _asked[i].began == registry.task(id).began;
+            if (waits && demands.isOpen(_key(_asked[i]))) return _endDemand(i, choice);
+        }
+    }
+
+    function _resolve(uint256 which, uint256 choice) private {
+        if (game.disputes() == 0) return;
+        uint256 number = 1 + which % game.disputes();
+        if (!_reported[number]) {
+            if (!isLive(number)) ++moot;
+            _reported[number] = true;
+            game.report(number, choice % 3 > 0);
+            // Somebody else settles it some time.
+            if (choice % 4 == 0) return;
+        }
+        _settleDispute(number);
+    }
+
+    function _hear(uint256 which, uint256 choice) private {
+        if (profileGame.disputes() == 0) return;
+        uint256 number = 1 + which % profileGame.disputes();
+        if (!_heard[number]) {
+            _heard[number] = true;
+            profileGame.report(number, choice % 3 > 0);
+            if (choice % 4 == 0) return;
+        }
+        bool due = profiles.dispute(number).ending != Ending.Settled;
+        (bool worked,) = address(profiles).call(abi.encodeCall(profiles.settleDispute, (number)));
+        vm.assertTrue(worked == due);
     }
 }

@@ -1,154 +1,404 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {Terms} from "../../../contracts/market/TaskTypes.sol";
+import {ForcedErrors} from "../../../contracts/incentives/ForcedErrors.sol";
+import {DataDemand} from "../../../contracts/market/IDataDemands.sol";
+import {Witness} from "../../../contracts/market/ProfileTypes.sol";
+import {Claim, LogProof, Terms} from "../../../contracts/market/TaskTypes.sol";
 import {MarketBase} from "./MarketBase.sol";
 
-/// @notice What `pol.incentives.payouts` computes is what the market credits, for every row and odd amounts.
+/// @notice What `pol.incentives.payouts` computes is what the desks credit, for every row and odd amounts.
 contract PayoutVectorsTest is MarketBase {
-    string private json;
-    string private deal;
-    address[5] private parties;
-    uint256[5] private before;
+    /// @dev The amounts of a deal.
+    struct Deal {
+        uint128 workUnits;
+        uint128 unitPrice;
+        uint128 price;
+        uint128 verifierFee;
+        uint128 solverStake;
+        uint128 verifierStake;
+        uint128 bond;
+        uint128 jackpot;
+        bool profiled;
+    }
+
+    uint256 private constant PLENTY = 1 << 118;
+
+    string private _json;
+    string private _path;
+    Deal private _deal;
+    // Who is credited: submitter, solver, holder of the seat, challenger, fund, treasury.
+    uint256[6] private _marked;
+    address private _holder;
+    address private _finder;
 
     function setUp() public override {
-        json = vm.readFile("fixtures/vectors/payouts.json");
-        deal = ".deals[0]";
+        _json = vm.readFile("fixtures/vectors/payouts.json");
+        _read(0);
         super.setUp();
-        parties = [submitter, solver, verifier, challenger, treasury];
     }
 
-    function _terms() internal view override returns (Terms memory s) {
-        s = super._terms();
-        s.solverStake = uint128(_amount("solver_stake"));
-        s.verifierStake = uint128(_amount("verifier_stake"));
-        s.bond = uint128(_amount("bond"));
-        s.verifierFee = uint128(_amount("verifier_fee"));
-    }
-
-    function test_accepted() public {
+    function test_escrows() public {
         for (uint256 i = 0; _begin(i); ++i) {
-            _open();
-            _toVerdict(true);
-            _mark();
-            _pass(20 minutes + 1);
-            market.settle(id);
-            _expectRow("accepted");
+            vm.assertEq(settlement.escrowOf(_terms()), _amount("escrow"));
+            uint256 before = vault.free(submitter);
+            _submit();
+            vm.assertEq(before - vault.free(submitter), _amount("escrow"));
         }
     }
 
-    function test_rejected() public {
+    function test_verdicts_that_stand() public {
         for (uint256 i = 0; _begin(i); ++i) {
-            _open();
-            _toVerdict(false);
+            _toDisclosed(true);
             _mark();
-            _pass(20 minutes + 1);
-            market.settle(id);
+            _settle();
+            _expectRow("accepted");
+            _begin(i);
+            _toDisclosed(false);
+            _mark();
+            _settle();
             _expectRow("rejected");
         }
     }
 
-    function test_disputes() public {
+    function test_verdicts_that_are_challenged() public {
         for (uint256 i = 0; _begin(i); ++i) {
-            _open();
-            _toDisputed(true);
+            _toDisclosed(true);
+            _challenge();
             _mark();
-            game.finish(true);
+            _finish(false);
+            _expectRow("challengerRight");
+            _begin(i);
+            _toDisclosed(true);
+            _challenge();
+            _mark();
+            _finish(true);
             _expectRow("challengerWrong");
             for (uint256 failures = 1; failures < 5; ++failures) {
                 _challenge();
-                game.finish(true);
+                _finish(true);
             }
             _challenge();
             _mark();
-            game.finish(true);
+            _finish(true);
             _expectRow("challengerWrongAgain");
-            _open();
-            _toDisputed(true);
+            _challenge();
             _mark();
-            game.finish(false);
-            _expectRow("challengerRight");
-            _open();
-            _toVerdict(true);
+            _finish(false);
+            _expectRow("challengerRightAtLast");
+            _begin(i);
+            _toDisclosed(true);
             _challenge(nextVerifier);
             _challenge();
             uint256 first = game.disputes() - 1;
-            game.report(first, false);
+            _end(first, false);
             _mark();
-            market.releaseBond(first + 1);
+            challenges.settleDispute(first + 1);
             _expectRow("challengeMoot");
-            _open();
-            _toVerdict(true);
-            for (uint256 failures = 0; failures < 5; ++failures) {
-                _challenge();
-                game.finish(true);
-            }
-            _challenge();
-            _mark();
-            game.finish(false);
-            _expectRow("challengerRightAtLast");
         }
     }
 
-    function test_defaults() public {
+    function test_profiles() public {
         for (uint256 i = 0; _begin(i); ++i) {
-            _open();
-            _toTraining();
+            if (!_deal.profiled) continue;
+            _toProfiled();
+            _mark();
+            _conclude();
+            _expectRow("profileConcluded");
+            _begin(i);
+            _toProfiled();
+            _challengeProfile();
+            _mark();
+            _finishProfile(true);
+            _expectRow("challengerWrong");
+            _begin(i);
+            _toProfiled();
+            _challengeProfile();
+            _challengeProfile();
+            _mark();
+            _endProfile(1, false);
+            _expectRow("challengerRight");
+            _mark();
+            profiles.settleDispute(2);
+            _expectRow("challengeMoot");
+        }
+    }
+
+    function test_profiles_that_convict_themselves() public {
+        for (uint256 i = 0; _begin(i); ++i) {
+            if (!_deal.profiled) continue;
+            _submit();
+            _seat(verifier);
+            _postUnderstated();
+            Witness memory worst = _witness(WORST);
+            _mark();
+            vm.prank(challenger);
+            profiles.convict(id, _portions(), worst, 1);
+            _expectRow("profileConvicted");
+        }
+    }
+
+    function test_planted_errors() public {
+        for (uint256 i = 0; _begin(i); ++i) {
+            _toWatchedWith(true, true);
+            (, uint32 index,) = _duty();
+            _watch(watcher, index, true);
+            _mark();
+            _disclose(verifier, true);
+            _expectNothing();
+            _settle();
+            _finder = watcher;
+            _mark();
+            _catch(watcher, index, true);
+            _expectCatch();
+        }
+    }
+
+    function test_secrets() public {
+        for (uint256 i = 0; _begin(i); ++i) {
+            _toWatchedWith(true, true);
+            _pass(20 minutes + 1);
+            _mark();
+            verdicts.claimUndisclosed(id);
+            _expectRow("secretWithheld");
+            _begin(i);
+            _toWatchedWith(true, true);
+            _mark();
+            vm.prank(challenger);
+            verdicts.reportLeak(id, secret);
+            _expectRow("secretLeaked");
+        }
+    }
+
+    function test_defaults_of_solvers() public {
+        for (uint256 i = 0; _begin(i); ++i) {
+            _toTrained();
             _mark();
             _pass(1 hours + 1);
-            market.claimSolverDefault(id);
+            settlement.claimSolverDefault(id);
             _expectRow("solverDefaulted");
-            _open();
-            _toDrawn();
+        }
+    }
+
+    function test_defaults_of_seats() public {
+        for (uint256 i = 0; _begin(i); ++i) {
+            _toSeatedWith(false);
             _mark();
             _pass(30 minutes + 1);
-            market.claimVerifierDefault(id);
-            _expectRow("verifierDefaulted");
+            settlement.claimSeatDefault(id);
+            _expectRow("seatDefaulted");
+            _begin(i);
+            _toTrained();
+            _commit();
+            _give(proofs.proof(id).round, "draw");
+            _seat(verifier, ForcedErrors.commitment(verifier, id, secret));
+            _mark();
+            _pass(30 minutes + 1);
+            settlement.claimSeatDefault(id);
+            _expectRow("seatExcused");
+            if (!_deal.profiled) continue;
+            _begin(i);
+            _submit();
+            _seat(verifier);
+            _mark();
+            _pass(30 minutes + 1);
+            settlement.claimSeatDefault(id);
+            _expectRow("profilerDefaulted");
+        }
+    }
+
+    function test_data_withheld() public {
+        for (uint256 i = 0; _begin(i); ++i) {
+            _toSeatedWith(false);
+            _mark();
+            _withhold();
+            _expectRow("dataWithheld");
+            _begin(i);
+            _toDisclosed(true);
+            _pass(_terms().challengeWindow);
+            _mark();
+            _withhold();
+            _expectRow("dataWithheldAfterVerdict");
         }
     }
 
     function test_cancelled() public {
         for (uint256 i = 0; _begin(i); ++i) {
-            _open();
+            _toBiddingFor();
+            _cancel("cancelledBidding");
+            if (!_deal.profiled) continue;
+            _begin(i);
             _submit();
-            _join(verifier);
-            _mark();
-            vm.prank(submitter);
-            market.cancelTask(id);
-            _expectRow("cancelled");
+            _cancel("cancelledUnseated");
+            _begin(i);
+            _submit();
+            _seat(verifier);
+            _cancel("cancelledSeated");
         }
     }
 
+    function _withhold() private {
+        uint64 began = registry.task(id).began;
+        uint64 deadline = uint64(vm.getBlockTimestamp()) + WINDOW;
+        DataDemand memory d = DataDemand(id, began, 1, 0, 0, challenger, deadline, demands.bondOf());
+        vm.prank(challenger);
+        demands.demand(id, 1, 0, 0, d.bond);
+        _pass(WINDOW + 1);
+        demands.expire(d);
+    }
+
+    function _cancel(string memory row) private {
+        _mark();
+        vm.prank(submitter);
+        registry.cancel(id);
+        _expectRow(row);
+    }
+
+    /// @dev A market of its own for every task: with other amounts, and clocks of other lengths.
     function _begin(uint256 index) private returns (bool more) {
-        deal = string.concat(".deals[", vm.toString(index), "]");
-        return index < vm.parseJsonUint(json, ".count");
+        if (index == vm.parseJsonUint(_json, ".count")) return false;
+        _read(index);
+        super.setUp();
+        address[7] memory accounts = [submitter, solver, verifier, nextVerifier, challenger, watcher, donor];
+        for (uint256 i = 0; i < accounts.length; ++i) {
+            vm.deal(accounts[i], PLENTY);
+            vm.prank(accounts[i]);
+            vault.deposit{value: PLENTY}(accounts[i], PLENTY);
+        }
+        vm.prank(donor);
+        jackpot.donate(PLENTY / 2);
+        (_price, _holder, _finder) = (_deal.price, verifier, challenger);
+        return true;
     }
 
-    /// @dev The next task of the same submitter, with the amounts of the current deal.
-    function _open() private {
-        for (uint256 i = 0; i < parties.length; ++i) {
-            vm.deal(parties[i], 1 << 120);
+    function _read(uint256 index) private {
+        _path = string.concat(".deals[", vm.toString(index), "]");
+        _deal = Deal({
+            workUnits: _field("work_units"),
+            unitPrice: _field("unit_price"),
+            price: _field("price"),
+            verifierFee: _field("verifier_fee"),
+            solverStake: _field("solver_stake"),
+            verifierStake: _field("verifier_stake"),
+            bond: _field("bond"),
+            jackpot: _field("jackpot"),
+            profiled: _field("profiled") == 1
+        });
+    }
+
+    function _terms() internal view override returns (Terms memory s) {
+        s = super._terms();
+        if (!_deal.profiled) s = _exact(s);
+        (s.workUnits, s.unitPrice) = (_deal.workUnits, _deal.unitPrice);
+        (s.verifierFee, s.jackpot) = (_deal.verifierFee, _deal.jackpot);
+        (s.solverStake, s.verifierStake, s.bond) = (_deal.solverStake, _deal.verifierStake, _deal.bond);
+    }
+
+    /// @dev In exact mode equal roots accept.
+    function _claims(bool accepts) internal view override returns (Claim[] memory claims, LogProof[] memory logProofs) {
+        (claims, logProofs) = super._claims(accepts || !_deal.profiled);
+        if (_deal.profiled) return (claims, logProofs);
+        for (uint256 i = 0; i < claims.length; ++i) {
+            claims[i].replay = claims[i].end;
+            claims[i].distances = [uint256(0), 0, 0];
         }
-        vm.deal(nextVerifier, 1 << 120);
-        (_fee, _price) = (_amount("fee"), uint128(_amount("price")));
-        id = market.computeTaskId(submitter, market.nonces(submitter), _terms());
+        if (!accepts) claims[1].replay = "another";
+    }
+
+    function _toBiddingFor() private {
+        _deal.profiled ? _toBidding() : _submit();
+    }
+
+    /// @dev Of two equal bids the earlier wins, and is paid what the second one asks for.
+    function _toTrained() private {
+        _toBiddingFor();
+        bytes32 round = auction.lastRound(address(registry), id);
+        _bid(round, solver);
+        _bid(round, donor);
+        _pass(_terms().bidWindow + 1);
+        auction.reveal(round, donor, _price, _promise, salt);
+        auction.reveal(round, solver, _price, _promise, salt);
+        registry.award(id);
+        vm.assertEq(registry.task(id).price, _deal.price);
+    }
+
+    function _bid(bytes32 round, address who) private {
+        vm.prank(who);
+        auction.bid(round, keccak256(abi.encode(round, who, _price, _promise, salt)));
+    }
+
+    function _toSeatedWith(bool forced) private {
+        _toTrained();
+        _commit();
+        _seatVerifier(verifier, forced);
+    }
+
+    function _toWatchedWith(bool accepts, bool forced) private {
+        _toSeatedWith(forced);
+        _verdict(verifier, accepts);
+        _openWatch();
+    }
+
+    function _toDisclosed(bool accepts) private {
+        _toWatchedWith(accepts, false);
+        _disclose(verifier, accepts);
+    }
+
+    /// @dev The witness is not the largest of the reruns.
+    function _postUnderstated() private {
+        (, bytes32 root,) = _measured();
+        Witness memory low = _witness(0);
+        Witness[3] memory witnesses = [low, low, low];
+        vm.prank(verifier);
+        profiles.post(id, _portions(), root, witnesses, "profile");
     }
 
     function _mark() private {
-        for (uint256 i = 0; i < parties.length; ++i) {
-            before[i] = market.credits(parties[i]);
+        _marked = _now();
+    }
+
+    function _now() private view returns (uint256[6] memory) {
+        return [
+            vault.free(submitter),
+            vault.free(solver),
+            vault.free(_holder),
+            vault.free(_finder),
+            vault.pot(address(jackpot), jackpot.FUND()),
+            vault.free(treasury)
+        ];
+    }
+
+    function _expectNothing() private view {
+        uint256[6] memory found = _now();
+        for (uint256 i = 0; i < found.length; ++i) {
+            vm.assertEq(found[i], _marked[i]);
         }
+    }
+
+    /// @dev The fund pays what is found, and is credited nothing.
+    function _expectCatch() private view {
+        uint256 share = _amount("errorFound.challenger");
+        uint256[6] memory found = _now();
+        vm.assertEq(found[3] - _marked[3], share);
+        vm.assertEq(_marked[4] - found[4], share);
     }
 
     function _expectRow(string memory row) private view {
-        string[5] memory names = ["submitter", "solver", "verifier", "challenger", "treasury"];
-        for (uint256 i = 0; i < parties.length; ++i) {
+        string[6] memory names = ["submitter", "solver", "holder", "challenger", "fund", "treasury"];
+        uint256[6] memory found = _now();
+        for (uint256 i = 0; i < names.length; ++i) {
             uint256 expected = _amount(string.concat(row, ".", names[i]));
-            vm.assertEq(market.credits(parties[i]) - before[i], expected, string.concat(deal, row, names[i]));
+            vm.assertEq(found[i] - _marked[i], expected, string.concat(_path, row, names[i]));
         }
+        // Nothing is left in between.
+        vm.assertEq(vault.pot(address(settlement), id), 0);
     }
 
-    function _amount(string memory field) private view returns (uint256) {
-        return vm.parseJsonUint(json, string.concat(deal, ".", field));
+    function _field(string memory name) private view returns (uint128) {
+        return uint128(_amount(name));
+    }
+
+    function _amount(string memory name) private view returns (uint256) {
+        return vm.parseJsonUint(_json, string.concat(_path, ".", name));
     }
 }

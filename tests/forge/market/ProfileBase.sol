@@ -3,6 +3,7 @@ pragma solidity 0.8.37;
 
 import {Opening, Portion, Reordered, Witness} from "../../../contracts/market/ProfileTypes.sol";
 import {StartParams} from "../../../contracts/interfaces/IDisputeGame.sol";
+import {Status} from "../../../contracts/market/TaskTypes.sol";
 import {NaiveLog} from "../commitments/NaiveLog.sol";
 import {MarketBase} from "./MarketBase.sol";
 
@@ -11,46 +12,45 @@ abstract contract ProfileBase is MarketBase {
     function setUp() public virtual override {
         super.setUp();
         _submit();
-        _join(verifier);
+        _seat(verifier);
         _profile();
     }
 
     function _opening() internal pure returns (Opening memory) {
-        return Opening(HEADER, PAYLOAD);
+        return Opening(HEADER, PAYLOAD, type(uint128).max);
     }
 
     function _reordered(uint256 rerun) internal pure returns (Reordered memory) {
         return Reordered(_programs()[rerun], NaiveLog.inclusionPath(_programs(), rerun, 0, RERUNS));
     }
 
-    function _bond() internal view returns (uint256) {
+    function _bond() internal view returns (uint128) {
         return profiles.bondOf(id);
     }
 
     function _chargePortion(address who) internal returns (uint256) {
-        (uint256 bond, Portion[] memory portions) = (_bond(), _portions());
+        Portion[] memory portions = _portions();
         vm.prank(who);
-        profiles.challengePortion{value: bond}(id, portions, 1, _opening());
+        profiles.challengePortion(id, portions, 1, _opening());
         return profileGame.disputes();
     }
 
     function _chargeRerun(uint32 index) internal {
-        (uint256 bond, Witness memory rerun) = (_bond(), _witness(index));
+        Witness memory rerun = _witness(index);
         Reordered memory reordered = _reordered(index % RERUNS);
         vm.prank(challenger);
-        profiles.challengeRerun{value: bond}(id, _portions(), rerun, reordered, _opening());
+        profiles.challengeRerun(id, _portions(), rerun, reordered, _opening());
     }
 
     function _chargeDistance(uint32 index, uint8 component) internal {
-        (uint256 bond, Witness memory rerun) = (_bond(), _witness(index));
+        Witness memory rerun = _witness(index);
         vm.prank(challenger);
-        profiles.challengeDistance{value: bond}(id, _portions(), rerun, component, _opening());
+        profiles.challengeDistance(id, _portions(), rerun, component, _opening());
     }
 
     function _chargeReference(uint32 segment, uint8 component) internal {
-        uint256 bond = _bond();
         vm.prank(challenger);
-        profiles.challengeReference{value: bond}(id, _portions(), segment, component, _opening());
+        profiles.challengeReference(id, _portions(), segment, component, _opening());
     }
 
     /// @dev The profile with reruns that demand more than the witness: rerun 0 parts by one more in component 2.
@@ -65,22 +65,25 @@ abstract contract ProfileBase is MarketBase {
 
     /// @dev A fresh task whose profile has these leaves; rerun `WORST` is the witness of all components.
     function _postLeaves(bytes32[] memory leaves) internal {
-        id = market.computeTaskId(submitter, market.nonces(submitter), _terms());
+        id = registry.computeTaskId(submitter, registry.nonces(submitter), _terms());
         _submit();
-        _join(verifier);
+        _seat(verifier);
         Witness memory worst = Witness(WORST, _rerun(WORST), NaiveLog.inclusionPath(leaves, WORST, 0, leaves.length));
         bytes32 root = NaiveLog.root(leaves, 0, leaves.length);
         vm.prank(verifier);
         profiles.post(id, _portions(), root, [worst, worst, worst], "profile");
     }
 
-    function _expectVoid(address winner, uint256 bond) internal view {
-        vm.assertEq(market.task(id).verifier, address(0));
+    /// @dev The profiler's stake is split, and nobody sits.
+    function _expectVoid(address winner) internal view {
+        vm.assertEq(registry.task(id).holder, address(0));
         vm.assertEq(profiles.profile(id).verifier, address(0));
-        vm.assertEq(market.credits(winner), 1.5 ether);
-        vm.assertEq(market.credits(treasury), 1.5 ether);
-        vm.assertEq(profiles.credits(winner), bond);
-        _expectConserved();
+        _expectStatus(Status.Profiling);
+        vm.assertEq(_gain(winner), 1.5 ether);
+        vm.assertEq(_gain(verifier), -3 ether);
+        vm.assertEq(_rest(), 1.5 ether);
+        vm.assertEq(vault.locked(address(profiles), id, winner), 0);
+        vm.assertEq(seats.seating(id).number, 2);
     }
 
     function _started() internal view returns (StartParams memory) {

@@ -54,8 +54,7 @@ contract ProfileVectorsTest is MarketBase {
     }
 
     function test_thresholds() public view {
-        string memory form =
-            "Row(uint256 distance,uint256 reference,uint256 margin,bool exists,uint256 threshold)";
+        string memory form = "Row(uint256 distance,uint256 reference,uint256 margin,bool exists,uint256 threshold)";
         bytes memory decoded = vm.parseJsonTypeArray(vm.readFile(FILE), ".thresholds", form);
         Threshold[] memory rows = abi.decode(decoded, (Threshold[]));
         vm.assertEq(rows.length, 84);
@@ -114,9 +113,9 @@ contract ProfileVectorsTest is MarketBase {
         custom.rerunCount = uint32(vm.parseJsonUint(json, string.concat(row, ".rerunCount")));
         custom.margin = uint32(vm.parseJsonUint(json, string.concat(row, ".margin")));
         custom.profiled = profiled;
-        id = market.computeTaskId(submitter, market.nonces(submitter), custom);
+        id = registry.computeTaskId(submitter, registry.nonces(submitter), custom);
         _submit();
-        _join(verifier);
+        _seat(verifier);
     }
 
     function _portionsOf(string memory json, string memory row) private pure returns (Portion[] memory) {

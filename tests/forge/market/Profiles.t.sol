@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
+import {Desk} from "../../../contracts/incentives/Desk.sol";
+import {IStakeVault} from "../../../contracts/incentives/IStakeVault.sol";
 import {StartParams} from "../../../contracts/interfaces/IDisputeGame.sol";
 import {IProfiles} from "../../../contracts/market/IProfiles.sol";
-import {ITaskMarket} from "../../../contracts/market/ITaskMarket.sol";
+import {ISeats} from "../../../contracts/market/ISeats.sol";
+import {ITaskRegistry} from "../../../contracts/market/ITaskRegistry.sol";
 import {
     Charge,
     Opening,
@@ -13,8 +16,7 @@ import {
     Reordered,
     Witness
 } from "../../../contracts/market/ProfileTypes.sol";
-import {Profiles} from "../../../contracts/market/Profiles.sol";
-import {Status} from "../../../contracts/market/TaskTypes.sol";
+import {Ending, Status} from "../../../contracts/market/TaskTypes.sol";
 import {ProfileBase} from "./ProfileBase.sol";
 
 /// @notice A profile from its post to its end, verb by verb: stake 3, bonds 1, 1.5, 1.5, ...
@@ -31,9 +33,9 @@ contract ProfilesTest is ProfileBase {
 
     function test_what_is_posted_is_in_the_event() public {
         (Portion[] memory portions, bytes32 root, Witness[3] memory witnesses) = _measured();
-        id = market.computeTaskId(submitter, 1, _terms());
+        id = registry.computeTaskId(submitter, 1, _terms());
         _submit();
-        _join(verifier);
+        _seat(verifier);
         uint64 deadline = uint64(block.timestamp) + 10 minutes;
         vm.expectEmit(address(profiles));
         emit IProfiles.ProfilePosted(id, 1, verifier, portions, root, witnesses, _thresholds(), "profile", deadline);
@@ -46,30 +48,33 @@ contract ProfilesTest is ProfileBase {
         vm.expectRevert(IProfiles.ProfileAlreadyPosted.selector);
         profiles.post(id, portions, root, witnesses, "profile");
         vm.prank(nextVerifier);
-        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.NotAllowed.selector, nextVerifier));
+        vm.expectRevert(abi.encodeWithSelector(Desk.NotAllowed.selector, nextVerifier));
         profiles.post(id, portions, root, witnesses, "profile");
-        _accept();
+        _conclude();
+        _award();
         vm.prank(verifier);
-        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.WrongStatus.selector, id, uint8(Status.Training)));
+        vm.expectRevert(abi.encodeWithSelector(ITaskRegistry.WrongStatus.selector, id, Status.Training));
         profiles.post(id, portions, root, witnesses, "profile");
         vm.prank(verifier);
-        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.WrongStatus.selector, bytes32(0), uint8(Status.None)));
+        vm.expectRevert(abi.encodeWithSelector(ITaskRegistry.WrongStatus.selector, bytes32(0), Status.None));
         profiles.post(0, portions, root, witnesses, "profile");
     }
 
     function test_what_nobody_could_dispute_is_not_posted() public {
         _fresh();
         (Portion[] memory portions, bytes32 root, Witness[3] memory witnesses) = _measured();
-        _expectRefused(portions, 0, witnesses, "profile", abi.encodeWithSelector(ITaskMarket.ZeroHash.selector));
-        _expectRefused(portions, root, witnesses, 0, abi.encodeWithSelector(ITaskMarket.ZeroHash.selector));
+        _expectRefused(portions, 0, witnesses, "profile", abi.encodeWithSelector(ITaskRegistry.ZeroHash.selector));
+        _expectRefused(portions, root, witnesses, 0, abi.encodeWithSelector(ITaskRegistry.ZeroHash.selector));
         portions[1].end = 0;
-        _expectRefused(portions, root, witnesses, "profile", abi.encodeWithSelector(ITaskMarket.ZeroHash.selector));
+        _expectRefused(portions, root, witnesses, "profile", abi.encodeWithSelector(ITaskRegistry.ZeroHash.selector));
         portions = _portions();
         for (uint256 c = 0; c < 3; ++c) {
             (,, witnesses) = _measured();
             witnesses[c] = _witness(WORST);
             witnesses[c].rerun.end = 0;
-            _expectRefused(portions, root, witnesses, "profile", abi.encodeWithSelector(ITaskMarket.ZeroHash.selector));
+            _expectRefused(
+                portions, root, witnesses, "profile", abi.encodeWithSelector(ITaskRegistry.ZeroHash.selector)
+            );
         }
         (,, witnesses) = _measured();
         bytes memory reason = abi.encodeWithSelector(IProfiles.WrongPortionCount.selector, 2);
@@ -111,20 +116,46 @@ contract ProfilesTest is ProfileBase {
         }
     }
 
-    function test_a_solver_waits_for_the_window_and_for_every_dispute() public {
+    function test_a_profile_is_final_after_its_window_and_every_dispute() public {
         uint64 deadline = profiles.profile(id).deadline;
-        _pass(10 minutes);
-        _expectAcceptRefused(abi.encodeWithSelector(IProfiles.Contestable.selector, deadline));
+        vm.warp(deadline);
+        _expectNotFinal(abi.encodeWithSelector(IProfiles.Contestable.selector, deadline));
         _chargePortion(challenger);
         _chargePortion(solver);
         _pass(1_000 days);
-        _expectAcceptRefused(abi.encodeWithSelector(ITaskMarket.DisputesOpen.selector, 2));
-        profileGame.report(1, true);
-        _expectAcceptRefused(abi.encodeWithSelector(ITaskMarket.DisputesOpen.selector, 1));
-        profileGame.report(2, true);
-        _accept();
-        vm.assertEq(market.task(id).thresholds[2], 3 * THRESHOLD);
-        _expectConserved();
+        _expectNotFinal(abi.encodeWithSelector(IProfiles.DisputesOpen.selector, 2));
+        _endProfile(1, true);
+        _expectNotFinal(abi.encodeWithSelector(IProfiles.DisputesOpen.selector, 1));
+        _endProfile(2, true);
+        vm.expectRevert(abi.encodeWithSelector(IProfiles.NoProfile.selector, id));
+        profiles.thresholds(id);
+        vm.prank(challenger);
+        profiles.conclude(id);
+        vm.assertEq(profiles.thresholds(id)[2], 3 * THRESHOLD);
+        vm.assertTrue(profiles.profile(id).concluded);
+        _expectStatus(Status.Bidding);
+        // Fee, and half of two bonds.
+        vm.assertEq(_gain(verifier), 1 ether + 1.25 ether);
+        vm.expectRevert(abi.encodeWithSelector(ITaskRegistry.WrongStatus.selector, id, Status.Bidding));
+        profiles.conclude(id);
+    }
+
+    function test_there_is_nothing_to_conclude_without_a_profile() public {
+        _fresh();
+        _pass(1_000 days);
+        _expectNotFinal(abi.encodeWithSelector(IProfiles.NoProfile.selector, id));
+    }
+
+    function test_a_profile_is_posted_in_time() public {
+        _fresh();
+        uint64 deadline = registry.task(id).deadline;
+        vm.warp(deadline + 1);
+        (Portion[] memory portions, bytes32 root, Witness[3] memory witnesses) = _measured();
+        bytes memory late = abi.encodeWithSelector(ITaskRegistry.DeadlinePassed.selector, deadline);
+        _expectRefused(portions, root, witnesses, "profile", late);
+        vm.warp(deadline);
+        _profile();
+        vm.assertEq(registry.task(id).deadline, 0);
     }
 
     function test_a_portion_is_replayed_from_the_one_before() public {
@@ -139,7 +170,7 @@ contract ProfilesTest is ProfileBase {
         vm.assertEq(profileGame.header(), HEADER);
         vm.assertEq(profileGame.payload(), PAYLOAD);
         vm.prank(challenger);
-        profiles.challengePortion{value: 1.5 ether}(id, _portions(), 0, _opening());
+        profiles.challengePortion(id, _portions(), 0, _opening());
         params = _started();
         vm.assertTrue(params.start == log[0] && params.end == _portions()[0].end && params.firstStep == 0);
     }
@@ -185,16 +216,16 @@ contract ProfilesTest is ProfileBase {
         bytes memory reason = abi.encodeWithSelector(IProfiles.InvalidCharge.selector, 2, 1);
         vm.startPrank(challenger);
         vm.expectRevert(reason);
-        profiles.challengePortion{value: 1 ether}(id, _portions(), 2, _opening());
+        profiles.challengePortion(id, _portions(), 2, _opening());
         vm.expectRevert(reason);
-        profiles.challengeReference{value: 1 ether}(id, _portions(), 2, 1, _opening());
+        profiles.challengeReference(id, _portions(), 2, 1, _opening());
         Witness memory first = _witness(0);
         for (uint8 c = 0; c < 8; c += 4) {
             reason = abi.encodeWithSelector(IProfiles.InvalidCharge.selector, 0, c);
             vm.expectRevert(reason);
-            profiles.challengeReference{value: 1 ether}(id, _portions(), 0, c, _opening());
+            profiles.challengeReference(id, _portions(), 0, c, _opening());
             vm.expectRevert(reason);
-            profiles.challengeDistance{value: 1 ether}(id, _portions(), first, c, _opening());
+            profiles.challengeDistance(id, _portions(), first, c, _opening());
             vm.expectRevert(reason);
             profiles.convict(id, _portions(), first, c);
         }
@@ -206,93 +237,107 @@ contract ProfilesTest is ProfileBase {
         (Witness memory rerun, Reordered memory reordered) = (_witness(4), _reordered(1));
         vm.startPrank(challenger);
         vm.expectRevert(IProfiles.WrongPortions.selector);
-        profiles.challengePortion{value: 1 ether}(id, other, 0, _opening());
+        profiles.challengePortion(id, other, 0, _opening());
         vm.expectRevert(IProfiles.WrongPortions.selector);
-        profiles.challengeRerun{value: 1 ether}(id, other, rerun, reordered, _opening());
+        profiles.challengeRerun(id, other, rerun, reordered, _opening());
         vm.expectRevert(IProfiles.WrongPortions.selector);
-        profiles.challengeDistance{value: 1 ether}(id, other, rerun, 1, _opening());
+        profiles.challengeDistance(id, other, rerun, 1, _opening());
         vm.expectRevert(IProfiles.WrongPortions.selector);
-        profiles.challengeReference{value: 1 ether}(id, other, 0, 1, _opening());
+        profiles.challengeReference(id, other, 0, 1, _opening());
         vm.expectRevert(IProfiles.WrongPortions.selector);
         profiles.convict(id, other, rerun, 1);
         rerun.index = 3;
         vm.expectRevert(abi.encodeWithSelector(IProfiles.NotInReruns.selector, 3));
-        profiles.challengeRerun{value: 1 ether}(id, _portions(), rerun, reordered, _opening());
+        profiles.challengeRerun(id, _portions(), rerun, reordered, _opening());
         vm.expectRevert(abi.encodeWithSelector(IProfiles.NotInReruns.selector, 3));
-        profiles.challengeDistance{value: 1 ether}(id, _portions(), rerun, 1, _opening());
+        profiles.challengeDistance(id, _portions(), rerun, 1, _opening());
         vm.expectRevert(abi.encodeWithSelector(IProfiles.NotInReruns.selector, 3));
         profiles.convict(id, _portions(), rerun, 1);
         rerun.index = 4;
         for (uint256 j = 0; j < 3; j += 2) {
             reordered = _reordered(j);
             vm.expectRevert(abi.encodeWithSelector(IProfiles.NotInPrograms.selector, 1));
-            profiles.challengeRerun{value: 1 ether}(id, _portions(), rerun, reordered, _opening());
+            profiles.challengeRerun(id, _portions(), rerun, reordered, _opening());
         }
         reordered = _reordered(1);
         reordered.program = "program";
         vm.expectRevert(abi.encodeWithSelector(IProfiles.NotInPrograms.selector, 1));
-        profiles.challengeRerun{value: 1 ether}(id, _portions(), rerun, reordered, _opening());
+        profiles.challengeRerun(id, _portions(), rerun, reordered, _opening());
     }
 
     function test_a_challenge_comes_within_the_window_and_not_from_the_verifier() public {
         Portion[] memory portions = _portions();
         vm.prank(verifier);
-        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.NotAllowed.selector, verifier));
-        profiles.challengePortion{value: 1 ether}(id, portions, 0, _opening());
+        vm.expectRevert(abi.encodeWithSelector(Desk.NotAllowed.selector, verifier));
+        profiles.challengePortion(id, portions, 0, _opening());
         uint64 deadline = profiles.profile(id).deadline;
         _pass(10 minutes);
         _chargePortion(submitter);
         _pass(1);
         vm.prank(challenger);
-        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.DeadlinePassed.selector, deadline));
-        profiles.challengePortion{value: 2 ether}(id, portions, 0, _opening());
+        vm.expectRevert(abi.encodeWithSelector(ITaskRegistry.DeadlinePassed.selector, deadline));
+        profiles.challengePortion(id, portions, 0, _opening());
         vm.prank(challenger);
         vm.expectRevert(abi.encodeWithSelector(IProfiles.NoProfile.selector, bytes32(0)));
-        profiles.challengePortion{value: 2 ether}(0, portions, 0, _opening());
+        profiles.challengePortion(0, portions, 0, _opening());
     }
 
-    function test_bonds_grow_and_what_is_paid_too_much_comes_back() public {
+    function test_bonds_grow_up_to_what_a_challenger_is_willing_to_lock() public {
+        Portion[] memory portions = _portions();
         vm.prank(challenger);
-        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.WrongPayment.selector, 1 ether - 1, 1 ether));
-        profiles.challengePortion{value: 1 ether - 1}(id, _portions(), 0, _opening());
+        vm.expectRevert(abi.encodeWithSelector(IProfiles.BondTooHigh.selector, uint128(1 ether)));
+        profiles.challengePortion(id, portions, 0, Opening(HEADER, PAYLOAD, 1 ether - 1));
         vm.prank(challenger);
-        profiles.challengePortion{value: 1.5 ether}(id, _portions(), 0, _opening());
-        vm.assertEq(profiles.credits(challenger), 0.5 ether);
+        profiles.challengePortion(id, portions, 0, Opening(HEADER, PAYLOAD, 1 ether));
+        vm.assertEq(_gain(challenger), -1 ether);
         vm.assertEq(_bond(), 1.5 ether);
         ProfileDispute memory d = profiles.dispute(1);
-        vm.assertTrue(d.taskId == id && d.challenger == challenger && d.profile == 1 && !d.released);
+        vm.assertTrue(d.taskId == id && d.challenger == challenger && d.profile == 1);
+        vm.assertTrue(d.ending == Ending.None);
         vm.assertEq(d.bond, 1 ether);
+        vm.prank(solver);
+        vm.expectRevert(abi.encodeWithSelector(IProfiles.BondTooHigh.selector, uint128(1.5 ether)));
+        profiles.challengePortion(id, portions, 0, Opening(HEADER, PAYLOAD, 1.5 ether - 1));
         _chargePortion(solver);
         vm.assertEq(profiles.dispute(2).bond, 1.5 ether);
         vm.assertTrue(profiles.profile(id).challenges == 2 && profiles.profile(id).open == 2);
-        _expectConserved();
+    }
+
+    function test_who_cannot_pay_the_bond_does_not_challenge() public {
+        Portion[] memory portions = _portions();
+        vm.prank(treasury);
+        vm.expectRevert(abi.encodeWithSelector(IStakeVault.Short.selector, treasury, 0, 1 ether));
+        profiles.challengePortion(id, portions, 0, _opening());
+        vm.assertEq(profileGame.disputes(), 0);
     }
 
     function test_who_challenges_without_a_ground_loses_its_bond() public {
         _chargePortion(challenger);
-        vm.expectEmit(address(profiles));
-        emit IProfiles.ProfileDisputeResolved(id, 1, 1, true);
         profileGame.finish(true);
-        vm.assertEq(profiles.credits(verifier), 0.5 ether);
-        vm.assertEq(profiles.credits(treasury), 0.5 ether);
+        vm.expectEmit(address(profiles));
+        emit IProfiles.ProfileDisputeSettled(id, 1, 1, true);
+        profiles.settleDispute(1);
+        vm.assertEq(_gain(verifier), -3 ether + 0.5 ether);
+        vm.assertEq(_gain(challenger), -1 ether);
+        vm.assertEq(_rest(), 0.5 ether);
         vm.assertEq(profiles.profile(id).open, 0);
-        _expectConserved();
     }
 
     function test_who_is_right_takes_half_of_the_stake_and_the_task_is_profiled_anew() public {
         _chargePortion(challenger);
+        profileGame.finish(false);
         vm.expectEmit(address(profiles));
         emit IProfiles.ProfileGone(id, 1);
-        vm.expectEmit(address(market));
-        emit ITaskMarket.ProfileVoided(id, verifier, challenger);
-        profileGame.finish(false);
-        _expectVoid(challenger, 1 ether);
-        _expectStatus(Status.Open);
-        _join(nextVerifier);
+        vm.expectEmit(address(seats));
+        emit ISeats.SeatLeft(id, 1, verifier, true);
+        profiles.settleDispute(1);
+        _expectVoid(challenger);
+        _seat(nextVerifier);
         _profile(nextVerifier);
         vm.assertEq(profiles.profile(id).number, 2);
-        verifier = nextVerifier;
-        _accept();
+        _conclude();
+        vm.assertEq(_gain(nextVerifier), 1 ether);
+        _award();
         _expectStatus(Status.Training);
     }
 
@@ -305,8 +350,8 @@ contract ProfilesTest is ProfileBase {
         emit IProfiles.ProfileUnderstated(id, 1, 0, 2);
         vm.prank(challenger);
         profiles.convict(id, _portions(), hidden, 2);
-        vm.assertEq(market.credits(challenger), 1.5 ether);
-        vm.assertEq(market.task(id).verifier, address(0));
+        vm.assertEq(_gain(challenger), 1.5 ether);
+        vm.assertEq(registry.task(id).holder, address(0));
         vm.prank(challenger);
         vm.expectRevert(abi.encodeWithSelector(IProfiles.NoProfile.selector, id));
         profiles.convict(id, _portions(), hidden, 2);
@@ -323,28 +368,10 @@ contract ProfilesTest is ProfileBase {
         }
     }
 
-    function test_the_game_is_named_once() public {
-        Profiles fresh = new Profiles(market, treasury);
-        vm.prank(solver);
-        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.NotAllowed.selector, solver));
-        fresh.setGame(address(profileGame));
-        vm.expectRevert(IProfiles.GameNotSet.selector);
-        fresh.setGame(treasury);
-        (Portion[] memory portions, bytes32 root, Witness[3] memory witnesses) = _measured();
-        vm.prank(verifier);
-        vm.expectRevert(IProfiles.GameNotSet.selector);
-        fresh.post(id, portions, root, witnesses, "profile");
-        fresh.setGame(address(profileGame));
-        vm.expectRevert(IProfiles.GameAlreadySet.selector);
-        fresh.setGame(address(profileGame));
-        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.NotAllowed.selector, address(0)));
-        new Profiles(market, address(0));
-    }
-
     function _fresh() private {
-        id = market.computeTaskId(submitter, 1, _terms());
+        id = registry.computeTaskId(submitter, 1, _terms());
         _submit();
-        _join(verifier);
+        _seat(verifier);
     }
 
     function _expectRefused(
@@ -359,9 +386,8 @@ contract ProfilesTest is ProfileBase {
         profiles.post(id, portions, root, witnesses, digest);
     }
 
-    function _expectAcceptRefused(bytes memory reason) private {
-        vm.prank(solver);
+    function _expectNotFinal(bytes memory reason) private {
         vm.expectRevert(reason);
-        market.acceptTask{value: 5 ether}(id, _price, _thresholds());
+        profiles.conclude(id);
     }
 }

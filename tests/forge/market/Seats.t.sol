@@ -1,143 +1,383 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {IProfiles} from "../../../contracts/market/IProfiles.sol";
-import {ITaskMarket} from "../../../contracts/market/ITaskMarket.sol";
+import {ForcedErrors} from "../../../contracts/incentives/ForcedErrors.sol";
+import {IJackpot} from "../../../contracts/incentives/IJackpot.sol";
+import {ISortition} from "../../../contracts/incentives/ISortition.sol";
+import {IStakeVault} from "../../../contracts/incentives/IStakeVault.sol";
+import {Desk} from "../../../contracts/incentives/Desk.sol";
+import {IBeacon, PATIENCE} from "../../../contracts/market/IBeacon.sol";
+import {ISeats, Seating} from "../../../contracts/market/ISeats.sol";
+import {ITaskRegistry} from "../../../contracts/market/ITaskRegistry.sol";
 import {Status} from "../../../contracts/market/TaskTypes.sol";
 import {MarketBase} from "./MarketBase.sol";
 
-/// @notice Who may take which seat, and what a profile binds.
+/// @notice Who sits: the ticket of smallest rank that claims.
 contract SeatsTest is MarketBase {
-    function test_the_submitter_does_not_verify_its_own_task() public {
+    function test_a_seat_is_opened_with_a_round_that_nobody_knows() public {
+        uint64 round = toyBeacon.nextRound();
+        vm.expectEmit(address(seats));
+        emit ISeats.SeatOpened(id, 1, false, round, uint64(block.timestamp), 3 ether);
         _submit();
-        vm.prank(submitter);
-        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.NotAllowed.selector, submitter));
-        market.joinAsVerifier{value: 3 ether}(id);
+        Seating memory s = seats.seating(id);
+        vm.assertTrue(s.number == 1 && !s.verifies && s.round == round && s.until == 0 && s.holder == address(0));
+        vm.assertFalse(toyBeacon.recorded(round));
+        vm.expectRevert(abi.encodeWithSelector(IBeacon.RoundNotReached.selector, round));
+        seats.openClaims(id);
+    }
+
+    /// @dev So nobody has to ask who bids: but for the solver, who has claimed a seat can't win the task any more.
+    function test_no_seat_takes_claims_while_somebody_may_bid() public {
+        _toBidding();
+        _expectNoSeat();
+        _award();
+        _expectNoSeat();
+        _pass(_promise + 1);
+        settlement.claimSolverDefault(id);
+        _expectNoSeat();
+    }
+
+    function test_claims_begin_with_the_seed_and_once() public {
+        _submit();
+        vm.prank(verifier);
+        vm.expectRevert(abi.encodeWithSelector(ISeats.NoSeat.selector, id));
+        seats.claim(id, 0, 0);
+        vm.expectRevert(abi.encodeWithSelector(ISeats.NoSeat.selector, id));
+        seats.decide(id);
+        _give(seats.seating(id).round, "seat");
+        vm.expectEmit(address(seats));
+        emit ISeats.ClaimsOpened(id, 1, "seat", uint64(block.timestamp) + 5 minutes);
+        seats.openClaims(id);
+        vm.expectRevert(abi.encodeWithSelector(ISeats.NoSeat.selector, id));
+        seats.openClaims(id);
+    }
+
+    function test_the_smallest_rank_sits_whoever_comes_first() public {
+        for (uint256 order = 0; order < 2; ++order) {
+            setUp();
+            _open(false);
+            (address better, address worse) = _ranked();
+            if (order == 0) _claim(worse, 0);
+            vm.expectEmit(address(seats));
+            emit ISeats.SeatClaimed(id, 1, better, 0, _rank(better, 0), 0);
+            _claim(better, 0);
+            vm.assertEq(_gain(worse), 0);
+            vm.assertEq(_gain(better), -3 ether);
+            uint256 best = _rank(better, 0);
+            vm.prank(worse);
+            vm.expectRevert(abi.encodeWithSelector(ISeats.Beaten.selector, best));
+            seats.claim(id, 0, 0);
+            _pass(5 minutes + 1);
+            uint64 dutyRound = toyBeacon.nextRound();
+            vm.expectEmit(address(seats));
+            emit ISeats.SeatTaken(id, 1, better, dutyRound, uint64(vm.getBlockTimestamp()));
+            seats.decide(id);
+            vm.assertEq(registry.task(id).holder, better);
+            vm.assertEq(registry.task(id).seating, 1);
+            vm.assertEq(registry.task(id).deadline, vm.getBlockTimestamp() + 30 minutes);
+            vm.assertEq(vault.locked(address(seats), id, better), 3 ether);
+            vm.assertEq(vault.locked(address(seats), id, worse), 0);
+        }
+    }
+
+    /// @dev Each ticket has a rank of its own, and two claims of one account lock one stake.
+    function test_an_account_claims_with_its_better_ticket() public {
+        _open(false);
+        (uint32 better, uint32 worse) = _rank(verifier, 0) < _rank(verifier, 1) ? (0, 1) : (1, 0);
+        _claim(verifier, worse);
+        _claim(verifier, better);
+        vm.assertEq(_gain(verifier), -3 ether);
+        uint256 best = _rank(verifier, better);
+        vm.assertEq(seats.seating(id).rank, best);
+        // A tie is with oneself only, and changes nothing.
+        vm.prank(verifier);
+        vm.expectRevert(abi.encodeWithSelector(ISeats.Beaten.selector, best));
+        seats.claim(id, better, 0);
+    }
+
+    function test_a_rank_is_that_of_this_seat() public {
+        _open(false);
+        Seating memory s = seats.seating(id);
+        bytes32 purpose = keccak256(abi.encode("seat", id, uint32(1)));
+        uint256 rank = uint256(keccak256(abi.encode(s.seed, purpose, verifier, uint32(1))));
+        _claim(verifier, 1);
+        vm.assertEq(seats.seating(id).rank, rank);
+    }
+
+    function test_tickets_count_as_they_were_when_the_round_was_fixed() public {
+        _submit();
+        // In the same second and later: too late.
+        _enrol(challenger, 1);
+        _pass(10);
+        _enrol(nextVerifier, 1);
+        _give(seats.seating(id).round, "seat");
+        seats.openClaims(id);
+        _pass(1);
+        _expectClaimRefused(challenger, 0, abi.encodeWithSelector(ISortition.TooFewTickets.selector, challenger, 0, 1));
+        bytes memory few = abi.encodeWithSelector(ISortition.TooFewTickets.selector, nextVerifier, 1, 2);
+        _expectClaimRefused(nextVerifier, 1, few);
+        _claim(nextVerifier, 0);
+        // Whoever has resigned has no tickets any more.
+        vm.prank(verifier);
+        sortition.resign(2);
+        _expectClaimRefused(verifier, 0, abi.encodeWithSelector(ISortition.TooFewTickets.selector, verifier, 0, 1));
+    }
+
+    function test_a_claim_comes_within_the_window_and_nobody_sits_before() public {
+        _open(false);
+        uint64 until = seats.seating(id).until;
+        _pass(5 minutes);
+        vm.expectRevert(abi.encodeWithSelector(ITaskRegistry.DeadlineNotPassed.selector, until));
+        seats.decide(id);
+        _claim(verifier, 0);
+        _pass(1);
+        _expectClaimRefused(nextVerifier, 0, abi.encodeWithSelector(ITaskRegistry.DeadlinePassed.selector, until));
+        seats.decide(id);
+        vm.expectRevert(abi.encodeWithSelector(ISeats.NoSeat.selector, id));
+        seats.decide(id);
+        _expectClaimRefused(nextVerifier, 0, abi.encodeWithSelector(ISeats.NoSeat.selector, id));
+    }
+
+    function test_nobody_claims_and_another_round_is_drawn() public {
+        _open(false);
+        uint64 round = seats.seating(id).round;
+        _pass(5 minutes + 1);
+        vm.expectEmit(address(seats));
+        emit ISeats.SeatOpened(id, 1, false, round + 1, uint64(vm.getBlockTimestamp()), 3 ether);
+        seats.decide(id);
+        Seating memory s = seats.seating(id);
+        vm.assertTrue(s.round == round + 1 && s.until == 0 && s.seed == 0 && s.number == 1);
+        vm.assertEq(s.fixedAt, vm.getBlockTimestamp());
+        _pass(1);
+        _seat(nextVerifier);
+        vm.assertEq(registry.task(id).holder, nextVerifier);
+    }
+
+    function test_a_claim_locks_the_whole_stake() public {
+        _open(false);
+        vm.startPrank(verifier);
+        vault.withdraw(verifier, vault.free(verifier) - 3 ether + 1);
+        vm.expectRevert(abi.encodeWithSelector(IStakeVault.Short.selector, verifier, 3 ether - 1, 3 ether));
+        seats.claim(id, 0, 0);
+    }
+
+    function test_the_submitter_has_no_seat_in_its_own_task() public {
+        _enrol(submitter, 1);
+        _pass(1);
+        _open(false);
+        _expectClaimRefused(submitter, 0, abi.encodeWithSelector(Desk.NotAllowed.selector, submitter));
     }
 
     function test_the_solver_does_not_verify_itself() public {
-        _toDrawn();
+        _enrol(solver, 1);
+        _pass(1);
+        _toCommitted();
+        _openVerifying();
+        vm.prank(solver);
+        vm.expectRevert(abi.encodeWithSelector(Desk.NotAllowed.selector, solver));
+        seats.claim(id, 0, "commitment");
+    }
+
+    function test_a_profiler_has_no_secret_and_a_verifier_has_one() public {
+        _open(false);
+        vm.prank(verifier);
+        vm.expectRevert(ITaskRegistry.ZeroHash.selector);
+        seats.claim(id, 0, "commitment");
+        _claim(verifier, 0);
+        _pass(5 minutes + 1);
+        seats.decide(id);
+        _profile();
+        _conclude();
+        _award();
+        _commit();
+        _openVerifying();
+        _expectClaimRefused(verifier, 0, abi.encodeWithSelector(ITaskRegistry.ZeroHash.selector));
+        vm.prank(verifier);
+        seats.claim(id, 0, "commitment");
+        vm.assertEq(seats.seating(id).commitment, bytes32("commitment"));
+        vm.assertTrue(seats.seating(id).verifies);
+        vm.assertEq(seats.seating(id).number, 2);
+    }
+
+    /// @dev A better claim replaces the secret too.
+    function test_the_secret_is_that_of_whoever_sits() public {
+        _toCommitted();
+        _openVerifying();
+        (address better, address worse) = _ranked();
+        vm.prank(worse);
+        seats.claim(id, 0, "of the worse");
+        vm.prank(better);
+        seats.claim(id, 0, "of the better");
+        _pass(5 minutes + 1);
+        seats.decide(id);
+        vm.assertEq(seats.seating(id).commitment, bytes32("of the better"));
+        vm.assertEq(seats.seating(id).holder, better);
+    }
+
+    function test_a_silent_beacon_is_replaced_after_long() public {
+        _submit();
+        uint64 round = seats.seating(id).round;
+        _pass(PATIENCE);
+        vm.expectRevert(abi.encodeWithSelector(ITaskRegistry.DeadlineNotPassed.selector, vm.getBlockTimestamp()));
+        seats.replaceRound(id);
+        _pass(1);
+        toyBeacon.give(round + 5, "later");
+        seats.replaceRound(id);
+        Seating memory s = seats.seating(id);
+        vm.assertTrue(s.round == round + 6 && s.fixedAt == vm.getBlockTimestamp() && s.number == 1);
+        _pass(1);
+        _seat(verifier);
+        vm.assertEq(registry.task(id).holder, verifier);
+    }
+
+    /// @dev Whoever dislikes the ranks can't have others.
+    function test_a_round_that_is_recorded_stands() public {
+        _submit();
+        uint64 round = seats.seating(id).round;
+        _give(round, "seat");
+        _pass(PATIENCE + 1);
+        vm.expectRevert(abi.encodeWithSelector(ISeats.RoundStands.selector, round));
+        seats.replaceRound(id);
+        seats.openClaims(id);
+        vm.expectRevert(abi.encodeWithSelector(ISeats.RoundStands.selector, round));
+        seats.replaceRound(id);
+        _claim(verifier, 0);
+        _pass(5 minutes + 1);
+        seats.decide(id);
+        vm.expectRevert(abi.encodeWithSelector(ISeats.NoSeat.selector, id));
+        seats.replaceRound(id);
+    }
+
+    /// @dev A verifier can't know whether it has to err: nobody may hold it to its deadline.
+    function test_a_silent_beacon_never_slashes_a_verifier() public {
+        _toCommitted();
+        _openVerifying();
+        _claimSecretly(verifier);
+        _pass(5 minutes + 1);
+        seats.decide(id);
         _pass(30 minutes + 1);
-        market.claimVerifierDefault(id);
-        vm.prank(solver);
-        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.NotAllowed.selector, solver));
-        market.joinAsVerifier{value: 3 ether}(id);
+        vm.expectEmit(address(seats));
+        emit ISeats.SeatLeft(id, 2, verifier, false);
+        settlement.claimSeatDefault(id);
+        // Fee for the profile, and the stake is back.
+        vm.assertEq(_gain(verifier), 1 ether);
+        _expectStatus(Status.Committed);
+        _seatVerifier(nextVerifier, false);
     }
 
-    function test_the_verifier_does_not_solve() public {
-        _submit();
-        _join(verifier);
-        _profile();
-        _pass(10 minutes + 1);
-        vm.prank(verifier);
-        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.NotAllowed.selector, verifier));
-        market.acceptTask{value: 5 ether}(id, _price, _thresholds());
-    }
-
-    function test_one_seat() public {
-        _submit();
-        _join(verifier);
-        vm.prank(nextVerifier);
-        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.SeatTaken.selector, verifier));
-        market.joinAsVerifier{value: 3 ether}(id);
-    }
-
-    function test_the_stake_is_exact() public {
-        _submit();
-        vm.startPrank(verifier);
-        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.WrongPayment.selector, 3 ether - 1, 3 ether));
-        market.joinAsVerifier{value: 3 ether - 1}(id);
-        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.WrongPayment.selector, 3 ether + 1, 3 ether));
-        market.joinAsVerifier{value: 3 ether + 1}(id);
-        vm.stopPrank();
-        _join(verifier);
-        _profile();
-        _pass(10 minutes + 1);
-        vm.prank(solver);
-        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.WrongPayment.selector, 5 ether + 1, 5 ether));
-        market.acceptTask{value: 5 ether + 1}(id, _price, _thresholds());
-    }
-
-    function test_a_seat_is_taken_in_open_and_drawn_only() public {
-        _toTraining();
-        vm.prank(nextVerifier);
-        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.WrongStatus.selector, id, uint8(Status.Training)));
-        market.joinAsVerifier{value: 3 ether}(id);
-    }
-
-    function test_leaving_takes_the_profile_along() public {
-        _submit();
-        _join(verifier);
-        _profile();
-        _pass(10 minutes + 1);
+    /// @dev The same if the round that draws segments is missing: it was replaced behind the back of a seated verifier.
+    function test_a_draw_that_is_replaced_too_late_slashes_no_verifier() public {
+        _toCommitted();
+        _pass(PATIENCE + 1);
+        toyBeacon.give(seats.seating(id).round + 1, "later");
+        seats.replaceRound(id);
+        _pass(1);
+        _open(true);
+        _claimSecretly(verifier);
+        _pass(5 minutes + 1);
+        seats.decide(id);
+        _give(seats.seating(id).dutyRound, "duty");
+        _pass(30 minutes);
         vm.prank(challenger);
-        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.NotAllowed.selector, challenger));
-        market.leaveAsVerifier(id);
-        vm.prank(verifier);
-        market.leaveAsVerifier(id);
-        vm.assertEq(market.credits(verifier), 3 ether);
-        _expectConserved();
-        vm.prank(solver);
-        vm.expectRevert(ITaskMarket.NoVerifier.selector);
-        market.acceptTask{value: 5 ether}(id, _price, _thresholds());
-        _join(nextVerifier);
-        vm.prank(solver);
-        vm.expectRevert(abi.encodeWithSelector(IProfiles.NoProfile.selector, id));
-        market.acceptTask{value: 5 ether}(id, _price, _thresholds());
-        vm.prank(solver);
-        vm.expectRevert(abi.encodeWithSelector(IProfiles.NoProfile.selector, id));
-        market.acceptTask{value: 5 ether}(id, _price, [uint64(0), 0, 0]);
-        vm.prank(verifier);
-        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.NotAllowed.selector, verifier));
-        market.leaveAsVerifier(id);
+        proofs.replaceRound(id);
+        _pass(1);
+        settlement.claimSeatDefault(id);
+        vm.assertEq(_gain(verifier), 1 ether);
+        _expectStatus(Status.Committed);
     }
 
-    function test_an_empty_seat_can_not_be_left() public {
+    function test_a_verifier_that_knows_its_duty_defaults() public {
+        _toVerifying(false);
+        uint64 deadline = registry.task(id).deadline;
+        vm.expectRevert(abi.encodeWithSelector(ITaskRegistry.DeadlineNotPassed.selector, deadline));
+        settlement.claimSeatDefault(id);
+        vm.warp(deadline + 1);
+        vm.expectEmit(address(seats));
+        emit ISeats.SeatLeft(id, 2, verifier, true);
+        settlement.claimSeatDefault(id);
+        vm.assertEq(_gain(verifier), -2 ether);
+        vm.assertEq(registry.task(id).deadline, 0);
+        vm.expectRevert(abi.encodeWithSelector(ITaskRegistry.WrongStatus.selector, id, Status.Committed));
+        settlement.claimSeatDefault(id);
+        vm.assertEq(seats.seating(id).number, 3);
+    }
+
+    function test_no_clock_runs_over_an_empty_seat() public {
+        _toVerifying(false);
+        _pass(30 minutes + 1);
+        settlement.claimSeatDefault(id);
+        vm.assertEq(registry.task(id).deadline, 0);
+        _pass(1_000 days);
+        _seatVerifier(nextVerifier, false);
+        vm.assertEq(registry.task(id).deadline, vm.getBlockTimestamp() + 30 minutes);
+    }
+
+    function test_a_profiler_that_posts_nothing_defaults() public {
         _submit();
-        vm.prank(verifier);
-        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.NotAllowed.selector, verifier));
-        market.leaveAsVerifier(id);
+        vm.expectRevert(abi.encodeWithSelector(Desk.NotAllowed.selector, address(this)));
+        settlement.claimSeatDefault(id);
+        _seat(verifier);
+        uint64 deadline = registry.task(id).deadline;
+        vm.warp(deadline);
+        vm.expectRevert(abi.encodeWithSelector(ITaskRegistry.DeadlineNotPassed.selector, deadline));
+        settlement.claimSeatDefault(id);
+        vm.warp(deadline + 1);
+        settlement.claimSeatDefault(id);
+        vm.assertEq(_gain(verifier), -3 ether);
+        // Its terms may be such that there is no profile.
+        vm.assertEq(_gain(submitter), -10.3525 ether);
+        _expectStatus(Status.Profiling);
+        _seat(nextVerifier);
+        _profile(nextVerifier);
+        // Its work is there: nobody waits for it any more.
+        _pass(1_000 days);
+        vm.expectRevert(abi.encodeWithSelector(Desk.NotAllowed.selector, address(this)));
+        settlement.claimSeatDefault(id);
     }
 
-    function test_nobody_leaves_a_training_solver() public {
-        _toTraining();
-        vm.prank(verifier);
-        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.WrongStatus.selector, id, uint8(Status.Training)));
-        market.leaveAsVerifier(id);
+    function _expectNoSeat() private {
+        bytes memory reason = abi.encodeWithSelector(ISeats.NoSeat.selector, id);
+        vm.expectRevert(reason);
+        seats.openClaims(id);
+        vm.prank(nextVerifier);
+        vm.expectRevert(reason);
+        seats.claim(id, 0, 0);
     }
 
-    function test_a_solver_is_bound_by_the_profile_that_it_saw() public {
-        _submit();
-        _join(verifier);
-        _profile();
-        _pass(10 minutes + 1);
-        for (uint256 c = 0; c < 3; ++c) {
-            uint64[3] memory other = _thresholds();
-            other[c] -= 1;
-            vm.prank(solver);
-            vm.expectRevert(ITaskMarket.ProfileMismatch.selector);
-            market.acceptTask{value: 5 ether}(id, _price, other);
-        }
-        _accept();
-        vm.assertEq(market.task(id).solver, solver);
-        vm.assertEq(market.task(id).deadline, block.timestamp + 1 hours);
+    function _open(bool verifies) private {
+        if (!verifies) _submit();
+        _give(seats.seating(id).round, "seat");
+        seats.openClaims(id);
     }
 
-    function test_the_price_fits_the_escrow() public {
-        _submit();
-        _join(verifier);
-        _profile();
-        _pass(10 minutes + 1);
-        vm.startPrank(solver);
-        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.PriceTooHigh.selector, 8 ether));
-        market.acceptTask{value: 5 ether}(id, 8 ether + 1, _thresholds());
-        market.acceptTask{value: 5 ether}(id, 8 ether, _thresholds());
+    function _openVerifying() private {
+        _give(proofs.proof(id).round, "draw");
+        _open(true);
     }
 
-    function test_a_task_has_one_solver() public {
-        _toTraining();
-        vm.prank(challenger);
-        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.WrongStatus.selector, id, uint8(Status.Training)));
-        market.acceptTask{value: 5 ether}(id, _price, _thresholds());
+    function _claim(address who, uint32 ticket) private {
+        vm.prank(who);
+        seats.claim(id, ticket, 0);
+    }
+
+    function _claimSecretly(address who) private {
+        bytes32 commitment = ForcedErrors.commitment(who, id, secret);
+        vm.prank(who);
+        seats.claim(id, 0, commitment);
+    }
+
+    function _expectClaimRefused(address who, uint32 ticket, bytes memory reason) private {
+        vm.prank(who);
+        vm.expectRevert(reason);
+        seats.claim(id, ticket, 0);
+    }
+
+    function _rank(address who, uint32 ticket) private view returns (uint256) {
+        Seating memory s = seats.seating(id);
+        return sortition.seatRank(who, ticket, id, s.number, s.fixedAt, s.seed);
+    }
+
+    function _ranked() private view returns (address better, address worse) {
+        return _rank(verifier, 0) < _rank(nextVerifier, 0) ? (verifier, nextVerifier) : (nextVerifier, verifier);
     }
 }

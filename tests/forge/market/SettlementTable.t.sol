@@ -2,145 +2,224 @@
 pragma solidity 0.8.37;
 
 import {Outcome, Status} from "../../../contracts/market/TaskTypes.sol";
-import {MarketBase} from "./MarketBase.sol";
+import {DataBase} from "./DataBase.sol";
 
-/// @notice One test per row of the settlement table, in literal amounts: fee 10, price 7, verifier's fee 2, stakes 5 and 3, bond 1.
-contract SettlementTableTest is MarketBase {
+/// @notice One test per row of the settlement table, in literal amounts: maximum price 8 (one bid: it is paid), treasury 0.04, fees of
+/// profiler and verifier 1 each, tax 0.3125, stakes 5 and 3, bond 1.
+contract SettlementTableTest is DataBase {
+    function test_the_escrow() public {
+        _submit();
+        vm.assertEq(vault.locked(address(settlement), id, submitter), 10.3525 ether);
+        vm.assertEq(settlement.escrowOf(_terms()), 10.3525 ether);
+    }
+
     function test_accepted_unchallenged() public {
-        _toVerdict(true);
-        _pass(20 minutes + 1);
-        market.settle(id);
+        _toContested(true);
+        _settle();
         _expectClosed(Outcome.Accepted);
-        _expectCredits({toSubmitter: 1 ether, toSolver: 12 ether, toVerifier: 5 ether, toChallenger: 0, toTreasury: 0});
+        _expectGains({toSubmitter: -10.3525 ether, toSolver: 8 ether, toVerifier: 2 ether, toChallenger: 0});
+        _expectShares({toTreasury: 0.04 ether, toFund: 0.3125 ether});
     }
 
     function test_rejected_unchallenged() public {
-        _toVerdict(false);
-        _pass(20 minutes + 1);
-        market.settle(id);
+        _toContested(false);
+        _settle();
         _expectClosed(Outcome.Rejected);
-        _expectCredits({
-            toSubmitter: 8 ether + 2.5 ether, toSolver: 0, toVerifier: 5 ether, toChallenger: 0, toTreasury: 2.5 ether
-        });
+        // Fees and tax, less half of the solver's stake.
+        _expectGains({toSubmitter: 0.1875 ether, toSolver: -5 ether, toVerifier: 2 ether, toChallenger: 0});
+        _expectShares({toTreasury: 0, toFund: 2.8125 ether});
     }
 
     function test_challenger_right_slashes_the_verifier_and_voids_the_verdict() public {
-        _toDisputed(true);
-        game.finish(false);
-        _expectStatus(Status.Drawn);
-        vm.assertEq(market.task(id).verifier, address(0));
-        _expectCredits({
-            toSubmitter: 0, toSolver: 0, toVerifier: 0, toChallenger: 1 ether + 1.5 ether, toTreasury: 1.5 ether
-        });
+        _toContested(true);
+        _challenge();
+        _finish(false);
+        _expectStatus(Status.Committed);
+        vm.assertEq(registry.task(id).holder, address(0));
+        _expectGains({toSubmitter: -10.3525 ether, toSolver: -5 ether, toVerifier: -2 ether, toChallenger: 1.5 ether});
+        _expectShares({toTreasury: 0, toFund: 1.5 ether});
     }
 
     function test_challenger_right_then_the_corrected_verdict_decides() public {
-        _toDisputed(true);
-        game.finish(false);
-        _join(nextVerifier);
+        _toContested(true);
+        _challenge();
+        _finish(false);
+        _seatVerifier(nextVerifier, false);
         _verdict(nextVerifier, false);
-        _pass(20 minutes + 1);
-        market.settle(id);
+        _openWatch();
+        _disclose(nextVerifier, false);
+        _settle();
         _expectClosed(Outcome.Rejected);
-        vm.assertEq(market.credits(nextVerifier), 5 ether);
-        _expectCredits({
-            toSubmitter: 10.5 ether, toSolver: 0, toVerifier: 0, toChallenger: 2.5 ether, toTreasury: 4 ether
-        });
+        vm.assertEq(_gain(nextVerifier), 1 ether);
+        _expectGains({toSubmitter: 0.1875 ether, toSolver: -5 ether, toVerifier: -2 ether, toChallenger: 1.5 ether});
+        _expectShares({toTreasury: 0, toFund: 4.3125 ether});
     }
 
     function test_challenger_wrong_loses_its_bond() public {
-        _toDisputed(true);
-        game.finish(true);
-        _expectStatus(Status.Verdict);
-        _expectCredits({toSubmitter: 0, toSolver: 0, toVerifier: 0.5 ether, toChallenger: 0, toTreasury: 0.5 ether});
-        _pass(20 minutes + 1);
-        market.settle(id);
+        _toContested(true);
+        _challenge();
+        _finish(true);
+        _expectStatus(Status.Contested);
+        _expectShares({toTreasury: 0, toFund: 0.5 ether});
+        _settle();
         _expectClosed(Outcome.Accepted);
-        _expectCredits({
-            toSubmitter: 1 ether, toSolver: 12 ether, toVerifier: 5.5 ether, toChallenger: 0, toTreasury: 0.5 ether
-        });
+        _expectGains({toSubmitter: -10.3525 ether, toSolver: 8 ether, toVerifier: 2.5 ether, toChallenger: -1 ether});
+        _expectShares({toTreasury: 0.04 ether, toFund: 0.8125 ether});
     }
 
-    function test_solver_defaults() public {
+    function test_forced_error_missed() public {
+        _toWatched(true, true);
+        _disclose(verifier, true);
+        _settle();
+        _expectClosed(Outcome.Accepted);
+        _expectGains({toSubmitter: -10.3525 ether, toSolver: 8 ether, toVerifier: 2 ether, toChallenger: 0});
+        _expectShares({toTreasury: 0.04 ether, toFund: 0.3125 ether});
+    }
+
+    function test_forced_error_caught() public {
+        _toWatched(true, true);
+        (, uint32 index,) = _duty();
+        _watch(watcher, index, true);
+        _disclose(verifier, true);
+        _settle();
+        _expectClosed(Outcome.Accepted);
+        _catch(watcher, index, true);
+        // One share of four of a jackpot of two.
+        vm.assertEq(_gain(watcher), 0.5 ether);
+        _expectGains({toSubmitter: -10.3525 ether, toSolver: 8 ether, toVerifier: 2 ether, toChallenger: 0});
+        _expectShares({toTreasury: 0.04 ether, toFund: -0.1875 ether});
+    }
+
+    function test_secret_withheld() public {
+        _toWatched(true, true);
+        _pass(20 minutes + 1);
+        verdicts.claimUndisclosed(id);
+        _expectStatus(Status.Committed);
+        _expectGains({toSubmitter: -10.3525 ether, toSolver: -5 ether, toVerifier: -2 ether, toChallenger: 0});
+        _expectShares({toTreasury: 0, toFund: 3 ether});
+    }
+
+    function test_secret_leaked() public {
+        _toWatched(true, true);
+        vm.prank(challenger);
+        verdicts.reportLeak(id, secret);
+        _expectGains({toSubmitter: -10.3525 ether, toSolver: -5 ether, toVerifier: -2 ether, toChallenger: 1.5 ether});
+        _expectShares({toTreasury: 0, toFund: 1.5 ether});
+        _pass(15 minutes + 1);
+        verdicts.claimUndisclosed(id);
+        _expectStatus(Status.Committed);
+    }
+
+    function test_profile_void() public {
+        _toProfiled();
+        _challengeProfile();
+        _finishProfile(false);
+        _expectStatus(Status.Profiling);
+        _expectGains({toSubmitter: -10.3525 ether, toSolver: 0, toVerifier: -3 ether, toChallenger: 1.5 ether});
+        _expectShares({toTreasury: 0, toFund: 1.5 ether});
+    }
+
+    function test_profile_stands() public {
+        _toProfiled();
+        _challengeProfile();
+        _finishProfile(true);
+        _conclude();
+        _expectStatus(Status.Bidding);
+        _expectGains({toSubmitter: -10.3525 ether, toSolver: 0, toVerifier: 1.5 ether, toChallenger: -1 ether});
+        _expectShares({toTreasury: 0, toFund: 0.5 ether});
+    }
+
+    function test_solver_defaults_and_the_auction_begins_anew() public {
         _toTraining();
-        _pass(1 hours + 1);
-        market.claimSolverDefault(id);
-        _expectClosed(Outcome.SolverDefaulted);
-        _expectCredits({
-            toSubmitter: 12.5 ether, toSolver: 0, toVerifier: 3 ether, toChallenger: 0, toTreasury: 2.5 ether
+        _pass(_promise + 1);
+        settlement.claimSolverDefault(id);
+        _expectStatus(Status.Bidding);
+        vm.assertEq(registry.task(id).solver, address(0));
+        _expectGains({toSubmitter: -7.8525 ether, toSolver: -5 ether, toVerifier: 1 ether, toChallenger: 0});
+        _expectShares({toTreasury: 0, toFund: 2.5 ether});
+        _award();
+        _expectStatus(Status.Training);
+    }
+
+    function test_data_withheld_and_the_auction_begins_anew() public {
+        _toVerifying(false);
+        _withhold(_demand(challenger));
+        _expectStatus(Status.Bidding);
+        vm.assertEq(registry.task(id).solver, address(0));
+        _expectGains({toSubmitter: -7.8525 ether, toSolver: -5 ether, toVerifier: 1 ether, toChallenger: 0.3125 ether});
+        _expectShares({toTreasury: 0, toFund: 2.1875 ether});
+        _award();
+        _expectStatus(Status.Training);
+    }
+
+    /// @dev Its verifier has worked: the fee comes from the submitter's share.
+    function test_data_withheld_after_a_verdict() public {
+        _toContested(true);
+        _pass(_terms().challengeWindow);
+        _withhold(_demand(challenger));
+        _expectStatus(Status.Bidding);
+        _expectGains({toSubmitter: -8.8525 ether, toSolver: -5 ether, toVerifier: 2 ether, toChallenger: 0.3125 ether});
+        _expectShares({toTreasury: 0, toFund: 2.1875 ether});
+    }
+
+    function test_data_shown() public {
+        _toCommitted();
+        _answer(solver, _demand(challenger));
+        _expectStatus(Status.Committed);
+        _expectGains({
+            toSubmitter: -10.3525 ether, toSolver: -4.99 ether, toVerifier: 1 ether, toChallenger: -0.01 ether
         });
+        _expectShares({toTreasury: 0, toFund: 0});
     }
 
     function test_verifier_defaults_and_the_next_one_is_paid() public {
-        _toDrawn();
+        _toVerifying(false);
         _pass(30 minutes + 1);
-        market.claimVerifierDefault(id);
-        _expectStatus(Status.Drawn);
-        _expectCredits({toSubmitter: 1.5 ether, toSolver: 0, toVerifier: 0, toChallenger: 0, toTreasury: 1.5 ether});
-        _pass(300 days);
-        _join(nextVerifier);
+        settlement.claimSeatDefault(id);
+        _expectStatus(Status.Committed);
+        _expectGains({toSubmitter: -8.8525 ether, toSolver: -5 ether, toVerifier: -2 ether, toChallenger: 0});
+        _seatVerifier(nextVerifier, false);
         _verdict(nextVerifier, true);
-        _pass(20 minutes + 1);
-        market.settle(id);
-        vm.assertEq(market.credits(nextVerifier), 5 ether);
-        _expectCredits({
-            toSubmitter: 2.5 ether, toSolver: 12 ether, toVerifier: 0, toChallenger: 0, toTreasury: 1.5 ether
-        });
+        _openWatch();
+        _disclose(nextVerifier, true);
+        _settle();
+        vm.assertEq(_gain(nextVerifier), 1 ether);
+        _expectGains({toSubmitter: -8.8525 ether, toSolver: 8 ether, toVerifier: -2 ether, toChallenger: 0});
+        _expectShares({toTreasury: 0.04 ether, toFund: 1.8125 ether});
     }
 
-    function test_cancelled_before_anybody_joined() public {
+    function test_cancelled_before_a_profile() public {
         _submit();
         vm.prank(submitter);
-        market.cancelTask(id);
+        registry.cancel(id);
         _expectClosed(Outcome.Cancelled);
-        _expectCredits({toSubmitter: 10 ether, toSolver: 0, toVerifier: 0, toChallenger: 0, toTreasury: 0});
+        _expectGains({toSubmitter: 0, toSolver: 0, toVerifier: 0, toChallenger: 0});
     }
 
-    function test_cancelled_with_a_verifier() public {
-        _submit();
-        _join(verifier);
-        _profile();
-        _pass(10 minutes + 1);
+    function test_cancelled_before_a_bid() public {
+        _toBidding();
         vm.prank(submitter);
-        market.cancelTask(id);
+        registry.cancel(id);
         _expectClosed(Outcome.Cancelled);
-        _expectCredits({toSubmitter: 10 ether, toSolver: 0, toVerifier: 3 ether, toChallenger: 0, toTreasury: 0});
-    }
-
-    function test_everybody_withdraws_and_nothing_is_left() public {
-        _toVerdict(true);
-        _challenge();
-        game.finish(true);
-        _pass(20 minutes + 1);
-        market.settle(id);
-        address[4] memory paid = [submitter, solver, verifier, treasury];
-        for (uint256 i = 0; i < paid.length; ++i) {
-            uint256 before = paid[i].balance;
-            uint256 credit = market.credits(paid[i]);
-            vm.prank(paid[i]);
-            market.withdraw();
-            vm.assertEq(paid[i].balance, before + credit);
-        }
-        vm.assertEq(address(market).balance, 0);
+        _expectGains({toSubmitter: -1 ether, toSolver: 0, toVerifier: 1 ether, toChallenger: 0});
     }
 
     function _expectClosed(Outcome outcome) private view {
         _expectStatus(Status.Closed);
-        vm.assertEq(uint256(market.task(id).outcome), uint256(outcome));
+        vm.assertEq(uint256(registry.task(id).outcome), uint256(outcome));
+        vm.assertEq(vault.locked(address(settlement), id, submitter), 0);
+        vm.assertEq(vault.pot(address(settlement), id), 0);
     }
 
-    function _expectCredits(
-        uint256 toSubmitter,
-        uint256 toSolver,
-        uint256 toVerifier,
-        uint256 toChallenger,
-        uint256 toTreasury
-    ) private view {
-        vm.assertEq(market.credits(submitter), toSubmitter, "submitter");
-        vm.assertEq(market.credits(solver), toSolver, "solver");
-        vm.assertEq(market.credits(verifier), toVerifier, "verifier");
-        vm.assertEq(market.credits(challenger), toChallenger, "challenger");
-        vm.assertEq(market.credits(treasury), toTreasury, "treasury");
-        _expectConserved();
+    function _expectGains(int256 toSubmitter, int256 toSolver, int256 toVerifier, int256 toChallenger) private view {
+        vm.assertEq(_gain(submitter), toSubmitter);
+        vm.assertEq(_gain(solver), toSolver);
+        vm.assertEq(_gain(verifier), toVerifier);
+        vm.assertEq(_gain(challenger), toChallenger);
+    }
+
+    function _expectShares(int256 toTreasury, int256 toFund) private view {
+        vm.assertEq(int256(vault.free(treasury)), toTreasury);
+        vm.assertEq(int256(vault.pot(address(jackpot), jackpot.FUND())) - 100 ether, toFund);
     }
 }

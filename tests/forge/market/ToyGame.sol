@@ -7,6 +7,8 @@ import {IDisputeResolver} from "../../../contracts/interfaces/IDisputeResolver.s
 /// @notice A game whose winner the test names: what the market does with a result, without the walk that finds it. The real game meets
 /// the real market in the Python tests.
 contract ToyGame is IDisputeGame {
+    event Resolved(uint256 indexed number, bool asserterWon, uint8 reason);
+
     StartParams private params;
     bytes public header;
     bytes public payload;
@@ -26,11 +28,12 @@ contract ToyGame is IDisputeGame {
 
     /// @notice Ends the last dispute.
     function finish(bool asserterWon) external {
-        IDisputeResolver(resolver).onResolved(disputes, asserterWon);
+        report(disputes, asserterWon);
     }
 
     /// @notice Reports a result that the game never reached.
-    function report(uint256 number, bool asserterWon) external {
+    function report(uint256 number, bool asserterWon) public {
+        emit Resolved(number, asserterWon, 0);
         IDisputeResolver(resolver).onResolved(number, asserterWon);
     }
 

@@ -1,103 +1,143 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {ITaskMarket} from "../../../contracts/market/ITaskMarket.sol";
+import {Desk} from "../../../contracts/incentives/Desk.sol";
+import {IBeacon, PATIENCE} from "../../../contracts/market/IBeacon.sol";
+import {ITaskRegistry} from "../../../contracts/market/ITaskRegistry.sol";
+import {IVerdicts, Look, Verdict} from "../../../contracts/market/IVerdicts.sol";
 import {Claim, LogProof, Status, Terms} from "../../../contracts/market/TaskTypes.sol";
 import {MarketBase} from "./MarketBase.sol";
 
+/// @notice What a verifier posts, and what the chain makes of it.
 contract VerdictTest is MarketBase {
-    function test_stores_and_emits_every_claim() public {
-        _toDrawn();
-        (Claim[] memory claims, LogProof[] memory proofs) = _claims(true);
+    function test_emits_every_claim_and_keeps_their_hash() public {
+        _toVerifying(false);
+        (Claim[] memory claims, LogProof[] memory logProofs) = _claims(true);
         for (uint32 i = 0; i < 2; ++i) {
-            vm.expectEmit(address(market));
-            emit ITaskMarket.ClaimPosted(id, 1, i, claims[i]);
+            vm.expectEmit(address(verdicts));
+            emit IVerdicts.ClaimPosted(id, 2, i, claims[i]);
         }
-        vm.expectEmit(address(market));
-        emit ITaskMarket.VerdictPosted(id, 1, verifier, true, uint64(block.timestamp) + 20 minutes);
-        vm.prank(verifier);
-        market.postVerdict(id, claims, proofs);
-        vm.assertEq(market.claimHash(id, 1, 0), keccak256(abi.encode(claims[0])));
-        vm.assertEq(market.claimHash(id, 1, 1), keccak256(abi.encode(claims[1])));
-        vm.assertEq(market.claimHash(id, 1, 2), 0);
-        vm.assertTrue(market.task(id).accepted);
+        vm.expectEmit(address(verdicts));
+        emit IVerdicts.VerdictPosted(id, 2, verifier, 0, "nothing");
+        uint64 round = toyBeacon.nextRound();
+        vm.expectEmit(address(verdicts));
+        emit IVerdicts.WatchFixed(id, 2, round, uint64(block.timestamp));
+        _post(claims, logProofs);
+        Verdict memory v = verdicts.verdict(id);
+        vm.assertTrue(v.seating == 2 && v.verifier == verifier && v.rejecting == 0 && !v.disclosed && !v.leaked);
+        vm.assertTrue(v.watchRound == round && v.watchFixedAt == block.timestamp && v.watchUntil == 0);
+        vm.assertEq(v.sealedClaim, bytes32("nothing"));
+        bytes32[] memory entries = _entries(true, true);
+        vm.assertEq(v.claims, keccak256(abi.encodePacked(entries)));
+        vm.assertTrue(verdicts.holds(id, 0, claims[0], 0, entries) && verdicts.holds(id, 1, claims[1], 0, entries));
+        vm.assertFalse(verdicts.holds(id, 1, claims[0], 0, entries));
+        vm.assertFalse(verdicts.holds(id, 2, claims[0], 0, entries));
+        vm.assertFalse(verdicts.holds(id, 0, claims[0], "look", entries));
+        vm.assertFalse(verdicts.holds(id, 0, claims[0], 0, new bytes32[](0)));
+        vm.assertTrue(verdicts.conclude(id));
+        _expectStatus(Status.Watched);
+        vm.assertEq(registry.task(id).deadline, 0);
+    }
+
+    function test_no_verdict_holds_nothing() public {
+        _toVerifying(false);
+        (Claim[] memory claims,) = _claims(true);
+        vm.assertFalse(verdicts.holds(id, 0, claims[0], 0, _entries(true, true)));
+        vm.assertFalse(verdicts.holds(id, 0, claims[0], 0, new bytes32[](0)));
+        vm.assertEq(verdicts.verdict(id).seating, 0);
     }
 
     function test_one_bad_claim_of_any_rejects() public {
         for (uint256 i = 0; i < 2; ++i) {
             for (uint256 c = 0; c < 3; ++c) {
                 setUp();
-                _toDrawn();
-                (Claim[] memory claims, LogProof[] memory proofs) = _claims(true);
+                _toVerifying(false);
+                (Claim[] memory claims, LogProof[] memory logProofs) = _claims(true);
                 claims[i].distances[c] = type(uint256).max;
-                vm.prank(verifier);
-                market.postVerdict(id, claims, proofs);
-                vm.assertFalse(market.task(id).accepted);
+                _post(claims, logProofs);
+                vm.assertEq(verdicts.verdict(id).rejecting, 1);
+                vm.assertFalse(verdicts.conclude(id));
             }
         }
     }
 
-    function test_only_the_verifier_in_the_seat() public {
-        _toDrawn();
-        (Claim[] memory claims, LogProof[] memory proofs) = _claims(true);
+    function test_all_bad_claims_are_counted() public {
+        _toVerifying(false);
+        (Claim[] memory claims, LogProof[] memory logProofs) = _claims(false);
+        claims[0].references[2] = type(uint256).max;
+        _post(claims, logProofs);
+        vm.assertEq(verdicts.verdict(id).rejecting, 2);
+    }
+
+    function test_only_the_verifier_in_the_seat_and_only_once() public {
+        _toVerifying(false);
+        (Claim[] memory claims, LogProof[] memory logProofs) = _claims(true);
         address[3] memory others = [submitter, solver, nextVerifier];
         for (uint256 i = 0; i < 3; ++i) {
             vm.prank(others[i]);
-            vm.expectRevert(abi.encodeWithSelector(ITaskMarket.NotAllowed.selector, others[i]));
-            market.postVerdict(id, claims, proofs);
+            vm.expectRevert(abi.encodeWithSelector(Desk.NotAllowed.selector, others[i]));
+            verdicts.post(id, claims, logProofs, new Look[](0), "nothing");
         }
-        vm.startPrank(verifier);
-        market.postVerdict(id, claims, proofs);
-        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.WrongStatus.selector, id, uint8(Status.Verdict)));
-        market.postVerdict(id, claims, proofs);
+        _post(claims, logProofs);
+        bytes memory reason = abi.encodeWithSelector(ITaskRegistry.WrongStatus.selector, id, Status.Watched);
+        _expectRefused(claims, logProofs, reason);
+    }
+
+    function test_no_verdict_before_the_beacon_has_said_whether_it_has_to_err() public {
+        _toCommitted();
+        _give(proofs.proof(id).round, "draw");
+        _seat(verifier, keccak256(abi.encode(verifier, id, secret)));
+        (Claim[] memory claims, LogProof[] memory logProofs) = _claims(true);
+        uint64 round = seats.seating(id).dutyRound;
+        _expectRefused(claims, logProofs, abi.encodeWithSelector(IVerdicts.DutyUnknown.selector, round));
+        _give(round, "duty");
+        _post(claims, logProofs);
+    }
+
+    function test_something_is_sealed_always() public {
+        _toVerifying(false);
+        (Claim[] memory claims, LogProof[] memory logProofs) = _claims(true);
+        vm.prank(verifier);
+        vm.expectRevert(ITaskRegistry.ZeroHash.selector);
+        verdicts.post(id, claims, logProofs, new Look[](0), 0);
     }
 
     function test_every_drawn_segment_in_order() public {
-        _toDrawn();
-        (Claim[] memory claims, LogProof[] memory proofs) = _claims(true);
+        _toVerifying(false);
+        (Claim[] memory claims, LogProof[] memory logProofs) = _claims(true);
         (claims[0], claims[1]) = (claims[1], claims[0]);
-        (proofs[0], proofs[1]) = (proofs[1], proofs[0]);
-        vm.prank(verifier);
-        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.WrongSegment.selector, 0, claims[1].segment));
-        market.postVerdict(id, claims, proofs);
-        (claims[0], proofs[0]) = (claims[1], proofs[1]);
-        (claims[1], proofs[1]) = (claims[0], proofs[0]);
-        uint32 second = market.drawnSegments(id)[1];
-        vm.prank(verifier);
-        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.WrongSegment.selector, 1, second));
-        market.postVerdict(id, claims, proofs);
+        (logProofs[0], logProofs[1]) = (logProofs[1], logProofs[0]);
+        bytes memory reason = abi.encodeWithSelector(IVerdicts.WrongSegment.selector, 0, claims[1].segment);
+        _expectRefused(claims, logProofs, reason);
+        (claims[0], logProofs[0]) = (claims[1], logProofs[1]);
+        uint32 second = proofs.drawnSegments(id)[1];
+        _expectRefused(claims, logProofs, abi.encodeWithSelector(IVerdicts.WrongSegment.selector, 1, second));
     }
 
     function test_neither_fewer_nor_more() public {
-        _toDrawn();
-        (Claim[] memory claims, LogProof[] memory proofs) = _claims(true);
-        vm.startPrank(verifier);
-        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.WrongClaimCount.selector, 2));
-        market.postVerdict(id, new Claim[](0), new LogProof[](0));
-        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.WrongClaimCount.selector, 2));
-        market.postVerdict(id, new Claim[](3), proofs);
-        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.WrongClaimCount.selector, 2));
-        market.postVerdict(id, claims, new LogProof[](1));
+        _toVerifying(false);
+        (Claim[] memory claims, LogProof[] memory logProofs) = _claims(true);
+        bytes memory reason = abi.encodeWithSelector(IVerdicts.WrongClaimCount.selector, 2);
+        _expectRefused(new Claim[](0), new LogProof[](0), reason);
+        _expectRefused(new Claim[](3), logProofs, reason);
+        _expectRefused(claims, new LogProof[](1), reason);
     }
 
     function test_both_ends_stand_in_the_log() public {
-        _toDrawn();
-        (Claim[] memory claims, LogProof[] memory proofs) = _claims(true);
+        _toVerifying(false);
+        (Claim[] memory claims, LogProof[] memory logProofs) = _claims(true);
         uint64 segment = claims[0].segment;
         (bytes32 start, bytes32 end) = (claims[0].start, claims[0].end);
-        vm.startPrank(verifier);
         claims[0].start = "invented";
-        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.NotInLog.selector, segment));
-        market.postVerdict(id, claims, proofs);
-        claims[0].start = start;
-        claims[0].end = "invented";
-        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.NotInLog.selector, segment + 1));
-        market.postVerdict(id, claims, proofs);
+        _expectRefused(claims, logProofs, abi.encodeWithSelector(IVerdicts.NotInLog.selector, segment));
+        (claims[0].start, claims[0].end) = (start, "invented");
+        _expectRefused(claims, logProofs, abi.encodeWithSelector(IVerdicts.NotInLog.selector, segment + 1));
         // The start in the place of the end, with its own valid path.
-        (claims[0].end, proofs[0].end) = (start, proofs[0].start);
-        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.NotInLog.selector, segment + 1));
-        market.postVerdict(id, claims, proofs);
-        claims[0].end = end;
+        bytes32[] memory path = logProofs[0].end;
+        (claims[0].end, logProofs[0].end) = (start, logProofs[0].start);
+        _expectRefused(claims, logProofs, abi.encodeWithSelector(IVerdicts.NotInLog.selector, segment + 1));
+        (claims[0].end, logProofs[0].end) = (end, path);
+        _post(claims, logProofs);
     }
 
     /// @dev The game refuses zero roots, so a claim about one would be beyond challenge: it must not be able to accept.
@@ -105,62 +145,96 @@ contract VerdictTest is MarketBase {
         for (uint256 entry = 1; entry <= 4; ++entry) {
             setUp();
             log[entry] = 0;
-            _toDrawn();
-            uint32[] memory drawn = market.drawnSegments(id);
+            _toVerifying(false);
+            uint32[] memory drawn = proofs.drawnSegments(id);
             _verdict(verifier, true);
-            bool touched = false;
+            uint256 touched = 0;
             for (uint256 i = 0; i < drawn.length; ++i) {
-                if (drawn[i] == entry || drawn[i] + 1 == entry) touched = true;
+                if (drawn[i] == entry || drawn[i] + 1 == entry) ++touched;
             }
-            vm.assertEq(market.task(id).accepted, !touched);
+            vm.assertEq(verdicts.verdict(id).rejecting, touched);
         }
     }
 
     function test_a_replay_is_something() public {
-        _toDrawn();
-        (Claim[] memory claims, LogProof[] memory proofs) = _claims(true);
+        _toVerifying(false);
+        (Claim[] memory claims, LogProof[] memory logProofs) = _claims(true);
         claims[1].replay = 0;
-        vm.prank(verifier);
-        vm.expectRevert(ITaskMarket.ZeroHash.selector);
-        market.postVerdict(id, claims, proofs);
+        _expectRefused(claims, logProofs, abi.encodeWithSelector(ITaskRegistry.ZeroHash.selector));
     }
 
     function test_the_last_second_counts() public {
-        _toDrawn();
-        _pass(30 minutes);
-        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.DeadlineNotPassed.selector, uint64(vm.getBlockTimestamp())));
-        market.claimVerifierDefault(id);
+        _toVerifying(false);
+        uint64 deadline = registry.task(id).deadline;
+        vm.warp(deadline);
+        vm.expectRevert(abi.encodeWithSelector(ITaskRegistry.DeadlineNotPassed.selector, deadline));
+        settlement.claimSeatDefault(id);
         _verdict(verifier, true);
+        // Nothing to default on any more.
+        vm.warp(deadline + 1);
+        vm.expectRevert(abi.encodeWithSelector(ITaskRegistry.WrongStatus.selector, id, Status.Watched));
+        settlement.claimSeatDefault(id);
     }
 
     function test_a_second_late_is_late() public {
-        _toDrawn();
-        uint64 deadline = market.task(id).deadline;
-        _pass(30 minutes + 1);
-        (Claim[] memory claims, LogProof[] memory proofs) = _claims(true);
-        vm.startPrank(verifier);
-        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.DeadlinePassed.selector, deadline));
-        market.postVerdict(id, claims, proofs);
-        market.claimVerifierDefault(id);
-        vm.expectRevert(ITaskMarket.NoVerifier.selector);
-        market.claimVerifierDefault(id);
-        vm.expectRevert(abi.encodeWithSelector(ITaskMarket.NotAllowed.selector, verifier));
-        market.postVerdict(id, claims, proofs);
+        _toVerifying(false);
+        uint64 deadline = registry.task(id).deadline;
+        vm.warp(deadline + 1);
+        (Claim[] memory claims, LogProof[] memory logProofs) = _claims(true);
+        _expectRefused(claims, logProofs, abi.encodeWithSelector(ITaskRegistry.DeadlinePassed.selector, deadline));
+        settlement.claimSeatDefault(id);
+        bytes memory gone = abi.encodeWithSelector(ITaskRegistry.WrongStatus.selector, id, Status.Committed);
+        _expectRefused(claims, logProofs, gone);
+        _seatVerifier(nextVerifier, false);
+        _expectRefused(claims, logProofs, abi.encodeWithSelector(Desk.NotAllowed.selector, verifier));
     }
 
-    function test_no_clock_runs_over_an_empty_seat() public {
-        _toDrawn();
-        _pass(30 minutes + 1);
-        market.claimVerifierDefault(id);
-        vm.assertEq(market.task(id).deadline, 0);
-        _pass(1_000 days);
-        vm.expectEmit(address(market));
-        emit ITaskMarket.VerifierJoined(id, nextVerifier, uint64(vm.getBlockTimestamp()) + 30 minutes);
-        _join(nextVerifier);
-        vm.expectRevert(
-            abi.encodeWithSelector(ITaskMarket.DeadlineNotPassed.selector, uint64(vm.getBlockTimestamp()) + 30 minutes)
-        );
-        market.claimVerifierDefault(id);
+    function test_the_watch_begins_with_the_seed_of_its_round_and_once() public {
+        _toVerifying(false);
+        _verdict(verifier, true);
+        uint64 round = verdicts.verdict(id).watchRound;
+        vm.expectRevert(abi.encodeWithSelector(IBeacon.RoundNotReached.selector, round));
+        verdicts.openWatch(id);
+        _pass(3 days);
+        _give(round, "watch");
+        uint64 until = uint64(vm.getBlockTimestamp()) + 15 minutes;
+        vm.expectEmit(address(verdicts));
+        emit IVerdicts.WatchOpened(id, 2, "watch", until);
+        vm.prank(challenger);
+        verdicts.openWatch(id);
+        vm.assertEq(registry.task(id).deadline, until);
+        vm.expectRevert(abi.encodeWithSelector(ITaskRegistry.WrongStatus.selector, id, Status.Watched));
+        verdicts.openWatch(id);
+    }
+
+    function test_the_round_of_the_watchers_is_replaced_only_if_the_beacon_is_silent_for_long() public {
+        _toVerifying(false);
+        _verdict(verifier, true);
+        uint64 round = verdicts.verdict(id).watchRound;
+        _pass(PATIENCE);
+        vm.expectRevert(abi.encodeWithSelector(ITaskRegistry.DeadlineNotPassed.selector, vm.getBlockTimestamp()));
+        verdicts.replaceRound(id);
+        _pass(1);
+        toyBeacon.give(round + 3, "later");
+        verdicts.replaceRound(id);
+        vm.assertEq(verdicts.verdict(id).watchRound, round + 4);
+        vm.assertEq(verdicts.verdict(id).watchFixedAt, vm.getBlockTimestamp());
+        _pass(PATIENCE + 1);
+        _give(round + 4, "watch");
+        vm.expectRevert(abi.encodeWithSelector(IVerdicts.RoundStands.selector, round + 4));
+        verdicts.replaceRound(id);
+        verdicts.openWatch(id);
+    }
+
+    function _post(Claim[] memory claims, LogProof[] memory logProofs) private {
+        vm.prank(verifier);
+        verdicts.post(id, claims, logProofs, new Look[](0), "nothing");
+    }
+
+    function _expectRefused(Claim[] memory claims, LogProof[] memory logProofs, bytes memory reason) private {
+        vm.prank(verifier);
+        vm.expectRevert(reason);
+        verdicts.post(id, claims, logProofs, new Look[](0), "nothing");
     }
 }
 
@@ -176,10 +250,10 @@ contract LargestVerdictTest is MarketBase {
     }
 
     function test_32_claims_fit_a_transaction() public {
-        _toDrawn();
-        (Claim[] memory claims, LogProof[] memory proofs) = _claims(true);
+        _toVerifying(false);
+        (Claim[] memory claims, LogProof[] memory logProofs) = _claims(true);
         vm.prank(verifier);
-        market.postVerdict(id, claims, proofs);
+        verdicts.post(id, claims, logProofs, new Look[](0), "nothing");
         // EIP-7825 caps a transaction at 2^24 gas. A log of 2^32 entries has paths of 32 instead of 6 hashes, at about 1,000 gas and
         // 1,280 gas of calldata each: 2 * 32 * 26 * 2,280 < 4 million more.
         vm.assertLt(vm.lastCallGas().gasTotalUsed, (1 << 24) - 4_000_000);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
+import {Conversion} from "../../../contracts/arithmetic/Conversion.sol";
 import {Float32} from "../../../contracts/arithmetic/Float32.sol";
 
-/// @notice What `Float32` computes, as relations: `assert` fails exactly where `result` is the result.
+/// @notice What `Float32` and `Conversion` compute, as relations: `assert` fails exactly where `result` is the result.
 /// @dev `.ci/ieee.py` takes those failing paths from halmos and asks a solver for one whose result is not the one of IEEE 754.
 contract Float32Ieee {
     function ieee_add(uint32 a, uint32 b, uint32 result) public pure {
@@ -56,6 +57,30 @@ contract Float32Ieee {
 
     function ieee_fromInt(uint32 a, uint32 result) public pure {
         assert(Float32.fromInt(a) != result);
+    }
+
+    function ieee_toU32(uint32 a, uint32 result) public pure {
+        assert(Conversion.toU32(a) != result);
+    }
+
+    function ieee_fromU32(uint32 a, uint32 result) public pure {
+        assert(Conversion.fromU32(a) != result);
+    }
+
+    function ieee_toI64(uint32 a, uint64 result) public pure {
+        assert(Conversion.toI64(a) != result);
+    }
+
+    function ieee_fromI64(uint64 a, uint32 result) public pure {
+        assert(Conversion.fromI64(a) != result);
+    }
+
+    function ieee_toBf16(uint32 a, uint32 result) public pure {
+        assert(Conversion.toBf16(a) != result);
+    }
+
+    function ieee_toF16(uint32 a, uint32 result) public pure {
+        assert(Conversion.toF16(a) != result);
     }
 
     function ieee_eq(uint32 a, uint32 b, bool result) public pure {

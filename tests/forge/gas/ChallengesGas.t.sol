@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity 0.8.37;
+
+import {ClaimCharge} from "../../../contracts/market/IChallenges.sol";
+import {Opening} from "../../../contracts/market/ProfileTypes.sol";
+import {Claim} from "../../../contracts/market/TaskTypes.sol";
+import {MarketGasBase} from "./MarketGasBase.sol";
+
+/// @notice Gas of the calls about disputes of verdicts, on record in .ci/gas.json.
+contract ChallengesGas is MarketGasBase {
+    function test_challenge() public metered {
+        _toContested(true);
+        (Claim[] memory claims,) = _claims(true);
+        ClaimCharge memory charge;
+        (charge.claim, charge.entries, charge.kind) = (claims[0], _entries(true, false), 1);
+        Opening memory opening = Opening(HEADER, PAYLOAD, type(uint128).max);
+        _cheapGames();
+        _begin(challenger);
+        challenges.challenge(id, charge, opening);
+    }
+
+    /// @dev Part of the game's last transaction.
+    function test_challenge_report_stood() public metered {
+        _meterReport(true);
+    }
+
+    function test_challenge_report_lost() public metered {
+        _meterReport(false);
+    }
+
+    function test_challenge_settle_stood() public metered {
+        _meterSettlement(true);
+    }
+
+    function test_challenge_settle_lost() public metered {
+        _meterSettlement(false);
+    }
+
+    function test_challenge_settle_moot() public metered {
+        _toContested(true);
+        uint256 number = _challenge(challenger);
+        _end(_challenge(solver), false);
+        _begin(challenger);
+        challenges.settleDispute(number);
+    }
+
+    function _meterReport(bool asserterWon) private {
+        _toContested(true);
+        uint256 number = _challenge();
+        _begin(address(game));
+        challenges.onResolved(number, asserterWon);
+    }
+
+    function _meterSettlement(bool asserterWon) private {
+        _toContested(true);
+        uint256 number = _challenge();
+        game.report(number, asserterWon);
+        _begin(challenger);
+        challenges.settleDispute(number);
+    }
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity 0.8.37;
+
+import {IDisputeGame, StartParams} from "../../../contracts/interfaces/IDisputeGame.sol";
+import {Terms} from "../../../contracts/market/TaskTypes.sol";
+import {MarketBase} from "../market/MarketBase.sol";
+
+/// @notice Starts a dispute and does nothing else: what it costs to open one is on record elsewhere.
+contract CheapGame is IDisputeGame {
+    function start(StartParams calldata, bytes calldata, bytes calldata) external pure returns (uint256) {
+        return 1;
+    }
+
+    function longest(uint32) external pure returns (uint256) {
+        return 0;
+    }
+}
+
+/// @notice Gas of one call of a desk: the vault and all other desks included, calldata, the 21,000 of a transaction and the game not. A task of
+/// four segments, three of which are drawn.
+abstract contract MarketGasBase is MarketBase {
+    modifier metered() {
+        vm.pauseGasMetering();
+        _;
+        vm.pauseGasMetering();
+    }
+
+    function _terms() internal view virtual override returns (Terms memory s) {
+        s = super._terms();
+        s.draws = 3;
+    }
+
+    /// @dev Games that cost next to nothing take the places of those that write down what they are told.
+    function _cheapGames() internal {
+        bytes memory code = address(new CheapGame()).code;
+        vm.etch(address(game), code);
+        vm.etch(address(profileGame), code);
+    }
+
+    /// @dev What comes next is measured, as the first call of a transaction.
+    function _begin(address caller) internal {
+        address[13] memory contracts = [
+            address(vault),
+            address(registry),
+            address(seats),
+            address(proofs),
+            address(profiles),
+            address(verdicts),
+            address(challenges),
+            address(demands),
+            address(settlement),
+            address(auction),
+            address(sortition),
+            address(jackpot),
+            address(beacon)
+        ];
+        for (uint256 i = 0; i < contracts.length; ++i) {
+            vm.cool(contracts[i]);
+        }
+        vm.prank(caller);
+        vm.resumeGasMetering();
+    }
+}

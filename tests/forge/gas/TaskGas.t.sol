@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity 0.8.37;
+
+import {ForcedErrors} from "../../../contracts/incentives/ForcedErrors.sol";
+import {Terms} from "../../../contracts/market/TaskTypes.sol";
+import {MarketGasBase} from "./MarketGasBase.sol";
+
+/// @notice Gas of the calls that take a task from its submission to a proof and a seated verifier, on record in .ci/gas.json.
+contract TaskGas is MarketGasBase {
+    function test_task_submit() public metered {
+        Terms memory s = _terms();
+        _begin(submitter);
+        registry.submit(s);
+    }
+
+    function test_task_cancel() public metered {
+        _toBidding();
+        _begin(submitter);
+        registry.cancel(id);
+    }
+
+    function test_task_bid() public metered {
+        _toBidding();
+        (bytes32 roundId, bytes32 commitment) = _bidOf(solver);
+        _begin(solver);
+        auction.bid(roundId, commitment);
+    }
+
+    function test_task_reveal() public metered {
+        bytes32 roundId = _toRevealing();
+        _begin(solver);
+        auction.reveal(roundId, solver, _price, _promise, salt);
+    }
+
+    function test_task_award() public metered {
+        bytes32 roundId = _toRevealing();
+        auction.reveal(roundId, solver, _price, _promise, salt);
+        _begin(solver);
+        registry.award(id);
+    }
+
+    function test_task_forfeit_bid() public metered {
+        bytes32 roundId = _toRevealing();
+        _pass(_terms().bidWindow + 1);
+        _begin(challenger);
+        auction.forfeit(roundId, solver);
+    }
+
+    function test_task_progress() public metered {
+        _toTraining();
+        (bytes32 root, bytes32[] memory path) = (_root(3), _consistency(3));
+        _begin(solver);
+        proofs.post(id, 3, root, path);
+    }
+
+    function test_task_commit() public metered {
+        _toTraining();
+        _progress(3);
+        (bytes32 root, bytes32[] memory path, bytes32[] memory first) = (_root(5), _consistency(5), _inclusion(0));
+        _begin(solver);
+        proofs.commit(id, 5, root, path, "proof", first);
+    }
+
+    function test_task_solver_default() public metered {
+        _toTraining();
+        _pass(_promise + 1);
+        _begin(submitter);
+        settlement.claimSolverDefault(id);
+    }
+
+    function test_seat_open_claims() public metered {
+        _toCommitted();
+        _give(seats.seating(id).round, "seat");
+        _begin(verifier);
+        seats.openClaims(id);
+    }
+
+    function test_seat_claim() public metered {
+        bytes32 commitment = _toClaims();
+        _begin(verifier);
+        seats.claim(id, 0, commitment);
+    }
+
+    function test_seat_claim_a_better_one() public metered {
+        bytes32 commitment = _toClaims();
+        address[2] memory who = [verifier, nextVerifier];
+        uint64 at = seats.seating(id).fixedAt;
+        uint256[2] memory rank;
+        for (uint256 i = 0; i < 2; ++i) {
+            rank[i] = sortition.seatRank(who[i], 0, id, seats.seating(id).number, at, seats.seating(id).seed);
+        }
+        if (rank[0] < rank[1]) (who[0], who[1]) = (who[1], who[0]);
+        vm.prank(who[0]);
+        seats.claim(id, 0, commitment);
+        _begin(who[1]);
+        seats.claim(id, 0, commitment);
+    }
+
+    function test_seat_decide() public metered {
+        bytes32 commitment = _toClaims();
+        vm.prank(verifier);
+        seats.claim(id, 0, commitment);
+        _pass(_terms().seatWindow + 1);
+        _begin(verifier);
+        seats.decide(id);
+    }
+
+    function test_seat_default() public metered {
+        _toVerifying(false);
+        _pass(_terms().verificationWindow + 1);
+        _begin(submitter);
+        settlement.claimSeatDefault(id);
+    }
+
+    function _bidOf(address who) private view returns (bytes32 roundId, bytes32 commitment) {
+        roundId = auction.lastRound(address(registry), id);
+        commitment = keccak256(abi.encode(roundId, who, _price, _promise, salt));
+    }
+
+    function _toRevealing() private returns (bytes32 roundId) {
+        bytes32 commitment;
+        _toBidding();
+        (roundId, commitment) = _bidOf(solver);
+        vm.prank(solver);
+        auction.bid(roundId, commitment);
+        _pass(_terms().bidWindow + 1);
+    }
+
+    function _toClaims() private returns (bytes32 commitment) {
+        _toCommitted();
+        _give(proofs.proof(id).round, "draw");
+        _give(seats.seating(id).round, "seat");
+        seats.openClaims(id);
+        return ForcedErrors.commitment(verifier, id, secret);
+    }
+}

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity 0.8.37;
+
+import {ForcedErrors} from "../../../contracts/incentives/ForcedErrors.sol";
+import {IJackpot} from "../../../contracts/incentives/IJackpot.sol";
+import {ISortition} from "../../../contracts/incentives/ISortition.sol";
+import {Jackpot} from "../../../contracts/incentives/Jackpot.sol";
+import {Sortition} from "../../../contracts/incentives/Sortition.sol";
+import {ChanceBase} from "./ChanceBase.sol";
+
+/// @notice What constructors fix for ever.
+contract ChanceDeploymentTest is ChanceBase {
+    function test_a_deployment_needs_a_price_and_a_watcher() public {
+        vm.expectRevert(ISortition.BadDeployment.selector);
+        new Sortition(vault, 0, 1);
+        vm.expectRevert(ISortition.BadDeployment.selector);
+        new Sortition(vault, 1, 0);
+        Sortition fresh = new Sortition(vault, 1, 1);
+        vm.assertEq(fresh.unit(), 1);
+        vm.assertEq(fresh.watchers(), 1);
+    }
+
+    function test_a_deployment_needs_shares_a_rate_and_windows() public {
+        vm.expectRevert(IJackpot.BadDeployment.selector);
+        new Jackpot(vault, sortition, 2 * WATCHERS - 1, RATE, 1, 1);
+        vm.expectRevert(IJackpot.BadDeployment.selector);
+        new Jackpot(vault, sortition, 2 * WATCHERS, RATE, 0, 1);
+        vm.expectRevert(IJackpot.BadDeployment.selector);
+        new Jackpot(vault, sortition, 2 * WATCHERS, RATE, 1, 0);
+        vm.expectRevert(abi.encodeWithSelector(ForcedErrors.RateOutOfBounds.selector, RATE + 1));
+        new Jackpot(vault, sortition, 2 * WATCHERS, RATE + 1, 1, 1);
+        Jackpot fresh = new Jackpot(vault, sortition, 2 * WATCHERS, RATE, 7, 9);
+        vm.assertEq(address(fresh.sortition()), address(sortition));
+        vm.assertEq(fresh.shares(), 2 * WATCHERS);
+        vm.assertEq(fresh.rate(), RATE);
+        vm.assertEq(fresh.commitWindow(), 7);
+        vm.assertEq(fresh.catchWindow(), 9);
+    }
+}

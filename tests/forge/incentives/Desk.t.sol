@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity 0.8.37;
+
+import {Desk} from "../../../contracts/incentives/Desk.sol";
+import {PlainDesk} from "./PlainDesk.sol";
+import {VaultBase} from "./VaultBase.sol";
+
+/// @notice What every desk knows: its vault, and once for ever the other desks.
+contract DeskTest is VaultBase {
+    function _expectNotAllowed(address caller) private {
+        vm.expectRevert(abi.encodeWithSelector(Desk.NotAllowed.selector, caller));
+    }
+
+    function test_a_desk_knows_its_vault_and_its_forwarder() public view {
+        vm.assertEq(address(desk.vault()), address(vault));
+        vm.assertEq(desk.trustedForwarder(), address(forwarder));
+    }
+
+    function test_other_desks_are_named_once() public {
+        desk.wire(address(otherDesk));
+        vm.assertEq(desk.neighbour(), address(otherDesk));
+        _expectNotAllowed(address(this));
+        desk.wire(address(otherDesk));
+    }
+
+    function test_only_the_deployer_names_other_desks() public {
+        vm.prank(mallory);
+        _expectNotAllowed(mallory);
+        desk.wire(mallory);
+    }
+
+    function test_one_desk_alone_may_call() public {
+        desk.wire(address(otherDesk));
+        otherDesk.tell(desk);
+        PlainDesk third = new PlainDesk(vault);
+        _expectNotAllowed(address(third));
+        third.tell(desk);
+        vm.prank(mallory);
+        _expectNotAllowed(mallory);
+        desk.greet();
+    }
+
+    function test_any_desk_of_the_vault_may_call() public {
+        otherDesk.visit(desk);
+        PlainDesk third = new PlainDesk(vault);
+        _expectNotAllowed(address(third));
+        third.visit(desk);
+        vm.prank(mallory);
+        _expectNotAllowed(mallory);
+        desk.meet();
+    }
+}

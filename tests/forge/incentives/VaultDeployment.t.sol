@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity 0.8.37;
+
+import {IStakeVault} from "../../../contracts/incentives/IStakeVault.sol";
+import {StakeVault} from "../../../contracts/incentives/StakeVault.sol";
+import {Coin} from "./Tokens.sol";
+import {VaultBase} from "./VaultBase.sol";
+
+/// @notice What a constructor fixes for ever.
+contract VaultDeploymentTest is VaultBase {
+    function test_what_is_fixed_at_deployment() public {
+        Coin coin = new Coin();
+        StakeVault other = new StakeVault(address(coin), 3 days, mallory);
+        vm.assertEq(other.asset(), address(coin));
+        vm.assertEq(other.exitDelay(), 3 days);
+        vm.assertEq(other.trustedForwarder(), mallory);
+        vm.assertFalse(other.wired());
+        vm.assertEq(vault.asset(), address(0));
+        vm.assertEq(vault.trustedForwarder(), address(forwarder));
+    }
+
+    function test_an_asset_without_code_is_refused() public {
+        vm.expectRevert(abi.encodeWithSelector(IStakeVault.NotAToken.selector, alice));
+        new StakeVault(alice, EXIT_DELAY, address(forwarder));
+    }
+
+    function test_bounds_of_the_exit_delay() public {
+        vm.assertEq(new StakeVault(address(0), 1 days, address(0)).exitDelay(), 1 days);
+        vm.assertEq(new StakeVault(address(0), 365 days, address(0)).exitDelay(), 365 days);
+        vm.expectRevert(abi.encodeWithSelector(IStakeVault.BadExitDelay.selector, 1 days - 1));
+        new StakeVault(address(0), 1 days - 1, address(forwarder));
+        vm.expectRevert(abi.encodeWithSelector(IStakeVault.BadExitDelay.selector, 365 days + 1));
+        new StakeVault(address(0), 365 days + 1, address(forwarder));
+    }
+}

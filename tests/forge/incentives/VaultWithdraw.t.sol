@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity 0.8.37;
+
+import {ReentrancyGuardTransient} from "@openzeppelin/contracts/utils/ReentrancyGuardTransient.sol";
+import {IStakeVault} from "../../../contracts/incentives/IStakeVault.sol";
+import {Hostile} from "./Hostile.sol";
+import {PlainDesk} from "./PlainDesk.sol";
+import {VaultBase} from "./VaultBase.sol";
+
+/// @notice The native currency goes out.
+contract VaultWithdrawTest is VaultBase {
+    function test_free_money_goes_out_at_once() public {
+        vm.expectEmit(address(vault));
+        emit IStakeVault.Withdrawn(alice, mallory, 4 ether);
+        vm.prank(alice);
+        vault.withdraw(mallory, 4 ether);
+        vm.assertEq(mallory.balance, 104 ether);
+        _expectFree(alice, BROUGHT - 4 ether);
+        vm.assertEq(address(vault).balance, 2 * BROUGHT - 4 ether);
+        vm.prank(alice);
+        vault.withdraw(alice, BROUGHT - 4 ether);
+        _expectFree(alice, 0);
+    }
+
+    function test_more_than_is_free_stays() public {
+        desk.lock(KEY, alice, 1 ether);
+        _expectShort(alice, BROUGHT - 1 ether, BROUGHT - 1 ether + 1);
+        vm.prank(alice);
+        vault.withdraw(alice, BROUGHT - 1 ether + 1);
+    }
+
+    function test_strangers_take_nothing() public {
+        _expectShort(mallory, 0, 1);
+        vm.prank(mallory);
+        vault.withdraw(mallory, 1);
+    }
+
+    function test_nothing_and_nobody_are_refused() public {
+        vm.startPrank(alice);
+        vm.expectRevert(IStakeVault.Zero.selector);
+        vault.withdraw(alice, 0);
+        vm.expectRevert(IStakeVault.Zero.selector);
+        vault.withdraw(address(0), 1);
+    }
+
+    function test_the_vault_itself_takes_no_ether() public {
+        vm.prank(alice);
+        vm.expectRevert(abi.encodeWithSelector(IStakeVault.PaymentRefused.selector, address(vault)));
+        vault.withdraw(address(vault), 1);
+    }
+
+    function test_who_refuses_keeps_its_money_and_stops_nobody() public {
+        Hostile hostile = _hostile();
+        hostile.refuse(true);
+        vm.expectRevert(abi.encodeWithSelector(IStakeVault.PaymentRefused.selector, address(hostile)));
+        hostile.withdraw(BROUGHT);
+        _expectFree(address(hostile), BROUGHT);
+        hostile.refuse(false);
+        hostile.withdraw(BROUGHT);
+        vm.assertEq(address(hostile).balance, BROUGHT);
+    }
+
+    function test_reentering_pays_nothing_more() public {
+        bytes[3] memory calls = [
+            abi.encodeCall(IStakeVault.withdraw, (mallory, 1 ether)),
+            abi.encodeCall(IStakeVault.deposit, (mallory, 0)),
+            abi.encodeCall(IStakeVault.depositWithPermit, (mallory, 1, 0, 0, 0, 0))
+        ];
+        for (uint256 i = 0; i < calls.length; ++i) {
+            Hostile hostile = _hostile();
+            hostile.plan(address(vault), calls[i]);
+            hostile.withdraw(1 ether);
+            vm.assertEq(hostile.tries(), 1);
+            vm.assertEq(hostile.successes(), 0);
+            vm.assertEq(
+                hostile.answer(), abi.encodeWithSelector(ReentrancyGuardTransient.ReentrancyGuardReentrantCall.selector)
+            );
+            vm.assertEq(address(hostile).balance, 1 ether);
+            _expectFree(address(hostile), BROUGHT - 1 ether);
+        }
+    }
+
+    /// @dev Desks are not guarded: what has gone out isn't free any more when the receiver is called.
+    function test_a_desk_sees_what_is_left_while_money_goes_out() public {
+        Hostile hostile = _hostile();
+        hostile.plan(address(desk), abi.encodeCall(PlainDesk.lock, (KEY, address(hostile), BROUGHT - 4 ether + 1)));
+        hostile.withdraw(1 ether);
+        vm.assertEq(hostile.tries(), 1);
+        vm.assertEq(hostile.successes(), 1);
+        hostile.plan(address(desk), abi.encodeCall(PlainDesk.lock, (KEY, address(hostile), 3 ether)));
+        hostile.withdraw(1 ether);
+        vm.assertEq(hostile.successes(), 1);
+        _expectFree(address(hostile), 2 ether - 1);
+        _expectLocked(address(hostile), BROUGHT - 4 ether + 1);
+        vm.assertEq(address(vault).balance, 3 * BROUGHT - 2 ether);
+    }
+
+    function test_money_goes_out_twice_in_one_transaction() public {
+        Hostile hostile = _hostile();
+        hostile.withdraw(1 ether);
+        hostile.withdraw(1 ether);
+        hostile.deposit(1 ether);
+        _expectFree(address(hostile), BROUGHT - 1 ether);
+    }
+
+    function _hostile() private returns (Hostile hostile) {
+        hostile = new Hostile(vault);
+        vm.deal(address(hostile), BROUGHT);
+        hostile.deposit(BROUGHT);
+    }
+}

@@ -1,0 +1,471 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity 0.8.37;
+
+import {ForcedErrors} from "../../../contracts/incentives/ForcedErrors.sol";
+import {IJackpot} from "../../../contracts/incentives/IJackpot.sol";
+import {ITaskRegistry} from "../../../contracts/market/ITaskRegistry.sol";
+import {Disclosure, IVerdicts, Look, Placed, Verdict} from "../../../contracts/market/IVerdicts.sol";
+import {Claim, LogProof, Status} from "../../../contracts/market/TaskTypes.sol";
+import {MarketBase} from "./MarketBase.sol";
+
+/// @notice Errors on purpose: planted, disclosed, withheld, leaked and caught.
+contract DisclosureTest is MarketBase {
+    function test_who_had_not_to_err_shows_it() public {
+        _toWatched(true, false);
+        uint256 time = verdicts.verdict(id).watchUntil + 1;
+        vm.expectEmit(address(verdicts));
+        emit IVerdicts.Disclosed(id, 2, secret, false, 0, 0, uint64(time) + 20 minutes);
+        bytes32 claims = verdicts.verdict(id).claims;
+        _disclose(verifier, true);
+        Verdict memory v = verdicts.verdict(id);
+        vm.assertTrue(v.disclosed && !v.leaked && v.claims == claims);
+        _expectStatus(Status.Contested);
+        vm.assertEq(registry.task(id).deadline, time + 20 minutes);
+    }
+
+    function test_the_sealed_claim_takes_the_place_of_the_error() public {
+        _toWatched(false, true);
+        (, uint32 index, bytes32 wrong) = _duty();
+        (Claim[] memory claims,) = _claims(false);
+        vm.assertNotEq(claims[index].replay, wrong);
+        vm.assertEq(verdicts.verdict(id).claims, keccak256(abi.encodePacked(_entries(false, true))));
+        uint64 deadline = verdicts.verdict(id).watchUntil + 1 + 20 minutes;
+        vm.expectEmit(address(verdicts));
+        emit IVerdicts.ClaimPosted(id, 2, index, claims[index]);
+        vm.expectEmit(address(verdicts));
+        emit IVerdicts.Disclosed(id, 2, secret, true, index, 1, deadline);
+        _disclose(verifier, false);
+        vm.assertEq(verdicts.verdict(id).claims, keccak256(abi.encodePacked(_entries(false, false))));
+        vm.assertTrue(verdicts.holds(id, index, claims[index], 0, _entries(false, false)));
+        vm.assertEq(verdicts.verdict(id).rejecting, 1);
+    }
+
+    /// @dev Whoever knows the secret by now: the verifier may send it through anybody.
+    function test_anybody_carries_a_disclosure() public {
+        _toWatched(true, true);
+        _disclose(challenger, true);
+        _expectStatus(Status.Contested);
+        vm.assertEq(registry.task(id).holder, verifier);
+    }
+
+    function test_a_disclosure_comes_once() public {
+        _toContested(true);
+        Disclosure memory d = _disclosure(true);
+        vm.expectRevert(abi.encodeWithSelector(ITaskRegistry.WrongStatus.selector, id, Status.Contested));
+        verdicts.disclose(id, d);
+        vm.expectRevert(abi.encodeWithSelector(ITaskRegistry.WrongStatus.selector, id, Status.Contested));
+        verdicts.claimUndisclosed(id);
+    }
+
+    function test_a_disclosure_comes_after_the_watch_and_within_its_window() public {
+        _toVerifying(true);
+        _verdict(verifier, true);
+        Disclosure memory d = _disclosure(true);
+        bytes memory unknown = abi.encodeWithSelector(IVerdicts.DutyUnknown.selector, verdicts.verdict(id).watchRound);
+        vm.expectRevert(unknown);
+        verdicts.disclose(id, d);
+        vm.expectRevert(unknown);
+        verdicts.claimUndisclosed(id);
+        _openWatch();
+        uint64 until = verdicts.verdict(id).watchUntil;
+        vm.warp(until);
+        vm.expectRevert(abi.encodeWithSelector(ITaskRegistry.DeadlineNotPassed.selector, until));
+        verdicts.disclose(id, d);
+        vm.expectRevert(abi.encodeWithSelector(ITaskRegistry.DeadlineNotPassed.selector, until));
+        verdicts.claimUndisclosed(id);
+        until += 5 minutes;
+        vm.warp(until + 1);
+        vm.expectRevert(abi.encodeWithSelector(ITaskRegistry.DeadlinePassed.selector, until));
+        verdicts.disclose(id, d);
+        vm.warp(until);
+        vm.expectRevert(abi.encodeWithSelector(ITaskRegistry.DeadlineNotPassed.selector, until));
+        verdicts.claimUndisclosed(id);
+        verdicts.disclose(id, d);
+    }
+
+    function test_nothing_disclosed_costs_the_stake_and_nobody_gains() public {
+        for (uint256 forced = 0; forced < 2; ++forced) {
+            setUp();
+            _toWatched(true, forced == 1);
+            vm.warp(verdicts.verdict(id).watchUntil + 5 minutes + 1);
+            vm.expectEmit(address(verdicts));
+            emit IVerdicts.DutyBroken(id, 2, verifier, address(0));
+            vm.prank(challenger);
+            verdicts.claimUndisclosed(id);
+            vm.assertEq(_gain(challenger), 0);
+            vm.assertEq(_gain(verifier), -2 ether);
+            _expectStatus(Status.Committed);
+            vm.assertEq(verdicts.verdict(id).seating, 0);
+            vm.assertEq(seats.seating(id).number, 3);
+            vm.expectRevert(abi.encodeWithSelector(ITaskRegistry.WrongStatus.selector, id, Status.Committed));
+            verdicts.claimUndisclosed(id);
+        }
+    }
+
+    /// @dev Who has to err and doesn't, to spare itself the risk or to starve the watchers, can't disclose any more.
+    function test_the_truth_where_an_error_was_due_is_slashed() public {
+        _toVerifying(true);
+        (Claim[] memory claims, LogProof[] memory logProofs) = _claims(true);
+        (, uint32 index,) = _duty();
+        _post(claims, logProofs, ForcedErrors.sealedClaim(id, 2, salt, claims[index]));
+        _toDisclosure();
+        Disclosure memory d = Disclosure(secret, salt, claims[index], 0, _entries(true, false));
+        _expectRefused(d, abi.encodeWithSelector(IVerdicts.WrongDisclosure.selector, index));
+        d.claim.replay = "another";
+        _expectRefused(d, abi.encodeWithSelector(IVerdicts.WrongDisclosure.selector, index));
+        // As if it had not been forced.
+        Disclosure memory plain;
+        plain.secret = secret;
+        _expectRefused(plain, abi.encodeWithSelector(IVerdicts.UnknownClaim.selector, index));
+        _pass(5 minutes);
+        verdicts.claimUndisclosed(id);
+        vm.assertEq(_gain(verifier), -2 ether);
+    }
+
+    function test_an_error_in_another_place_is_none() public {
+        _toVerifying(true);
+        (Claim[] memory claims, LogProof[] memory logProofs) = _claims(true);
+        (, uint32 index, bytes32 wrong) = _duty();
+        bytes32 sealedClaim = ForcedErrors.sealedClaim(id, 2, salt, claims[index]);
+        Claim memory truth = abi.decode(abi.encode(claims[index]), (Claim));
+        claims[1 - index].replay = wrong;
+        _post(claims, logProofs, sealedClaim);
+        _toDisclosure();
+        Disclosure memory d = Disclosure(secret, salt, truth, 0, _hashes(claims));
+        _expectRefused(d, abi.encodeWithSelector(IVerdicts.WrongDisclosure.selector, index));
+    }
+
+    /// @dev Another root than the one of the draw would tell friends which errors are planted.
+    function test_another_wrong_root_is_none() public {
+        _toVerifying(true);
+        (Claim[] memory claims, LogProof[] memory logProofs) = _claims(true);
+        (, uint32 index,) = _duty();
+        bytes32 sealedClaim = ForcedErrors.sealedClaim(id, 2, salt, claims[index]);
+        Claim memory truth = abi.decode(abi.encode(claims[index]), (Claim));
+        claims[index].replay = "chosen by the verifier";
+        _post(claims, logProofs, sealedClaim);
+        _toDisclosure();
+        Disclosure memory d = Disclosure(secret, salt, truth, 0, _hashes(claims));
+        _expectRefused(d, abi.encodeWithSelector(IVerdicts.WrongDisclosure.selector, index));
+    }
+
+    function test_the_error_is_in_the_root_alone() public {
+        for (uint256 field = 0; field < 2; ++field) {
+            setUp();
+            _toVerifying(true);
+            (Claim[] memory claims, LogProof[] memory logProofs) = _claims(true);
+            (, uint32 index, bytes32 wrong) = _duty();
+            bytes32 sealedClaim = ForcedErrors.sealedClaim(id, 2, salt, claims[index]);
+            Claim memory truth = abi.decode(abi.encode(claims[index]), (Claim));
+            claims[index].replay = wrong;
+            if (field == 0) claims[index].distances[0] += 1;
+            else claims[index].references[1] += 1;
+            _post(claims, logProofs, sealedClaim);
+            _toDisclosure();
+            Disclosure memory d = Disclosure(secret, salt, truth, 0, _hashes(claims));
+            _expectRefused(d, abi.encodeWithSelector(IVerdicts.WrongDisclosure.selector, index));
+        }
+    }
+
+    function test_what_is_shown_is_what_was_sealed_and_posted() public {
+        _toWatched(true, true);
+        (, uint32 index, bytes32 wrong) = _duty();
+        _toDisclosure();
+        bytes memory reason = abi.encodeWithSelector(IVerdicts.WrongDisclosure.selector, index);
+        Disclosure memory d = _disclosure(true);
+        d.salt = "another";
+        _expectRefused(d, reason);
+        d = _disclosure(true);
+        d.look = "a look that isn't there";
+        _expectRefused(d, reason);
+        d = _disclosure(true);
+        d.claim.distances[2] += 1;
+        _expectRefused(d, reason);
+        d = _disclosure(true);
+        d.claim.replay = wrong;
+        _expectRefused(d, reason);
+        d = _disclosure(true);
+        d.entries = _entries(true, false);
+        _expectRefused(d, abi.encodeWithSelector(IVerdicts.UnknownClaim.selector, index));
+        d.entries = new bytes32[](0);
+        _expectRefused(d, abi.encodeWithSelector(IVerdicts.UnknownClaim.selector, index));
+        // All of it changes nothing: the true disclosure still works.
+        verdicts.disclose(id, _disclosure(true));
+    }
+
+    function test_a_zero_replay_is_never_sealed() public {
+        _toVerifying(true);
+        (Claim[] memory claims, LogProof[] memory logProofs) = _claims(true);
+        (, uint32 index, bytes32 wrong) = _duty();
+        claims[index].replay = 0;
+        Claim memory zero = abi.decode(abi.encode(claims[index]), (Claim));
+        claims[index].replay = wrong;
+        _post(claims, logProofs, ForcedErrors.sealedClaim(id, 2, salt, zero));
+        _toDisclosure();
+        Disclosure memory d = Disclosure(secret, salt, zero, 0, _hashes(claims));
+        _expectRefused(d, abi.encodeWithSelector(IVerdicts.WrongDisclosure.selector, index));
+    }
+
+    function test_another_secret_is_none() public {
+        _toWatched(true, false);
+        _toDisclosure();
+        Disclosure memory d = _disclosure(true);
+        d.secret = "another";
+        _expectRefused(d, abi.encodeWithSelector(IVerdicts.WrongSecret.selector));
+    }
+
+    function test_a_leak_before_the_verdict_empties_the_seat() public {
+        _toVerifying(true);
+        vm.prank(challenger);
+        vm.expectRevert(IVerdicts.WrongSecret.selector);
+        verdicts.reportLeak(id, "a guess");
+        vm.expectEmit(address(verdicts));
+        emit IVerdicts.DutyBroken(id, 2, verifier, challenger);
+        vm.prank(challenger);
+        verdicts.reportLeak(id, secret);
+        vm.assertEq(_gain(challenger), 1.5 ether);
+        vm.assertEq(_gain(verifier), -2 ether);
+        _expectStatus(Status.Committed);
+        vm.assertEq(registry.task(id).holder, address(0));
+        vm.expectRevert(abi.encodeWithSelector(ITaskRegistry.WrongStatus.selector, id, Status.Committed));
+        verdicts.reportLeak(id, secret);
+        // The next one has a secret of its own.
+        bytes32 leaked = secret;
+        secret = "another secret";
+        _seatVerifier(nextVerifier, false);
+        vm.expectRevert(IVerdicts.WrongSecret.selector);
+        verdicts.reportLeak(id, leaked);
+    }
+
+    function test_a_leak_in_the_watch_lets_the_watchers_go_on() public {
+        _toWatched(true, true);
+        (, uint32 index,) = _duty();
+        vm.prank(challenger);
+        verdicts.reportLeak(id, secret);
+        vm.assertEq(_gain(challenger), 1.5 ether);
+        _expectStatus(Status.Watched);
+        vm.assertTrue(verdicts.verdict(id).leaked);
+        vm.expectRevert(IVerdicts.WrongSecret.selector);
+        verdicts.reportLeak(id, secret);
+        uint64 until = verdicts.verdict(id).watchUntil;
+        vm.expectRevert(abi.encodeWithSelector(ITaskRegistry.DeadlineNotPassed.selector, until));
+        verdicts.claimUndisclosed(id);
+        _watch(watcher, index, true);
+        _toDisclosure();
+        _expectRefused(_disclosure(true), abi.encodeWithSelector(IVerdicts.WrongSecret.selector));
+        // Nobody waits for a disclosure that can't come, and the stake is lost once.
+        verdicts.claimUndisclosed(id);
+        _expectStatus(Status.Committed);
+        vm.assertEq(_gain(verifier), -2 ether);
+        vm.assertEq(seats.seating(id).number, 3);
+    }
+
+    function test_a_leak_before_the_watchers_are_drawn() public {
+        _toVerifying(false);
+        _verdict(verifier, true);
+        vm.prank(challenger);
+        verdicts.reportLeak(id, secret);
+        vm.assertEq(_gain(challenger), 1.5 ether);
+        _openWatch();
+        _toDisclosure();
+        verdicts.claimUndisclosed(id);
+        _expectStatus(Status.Committed);
+    }
+
+    function test_a_leak_is_one_until_the_last_second_of_the_watch() public {
+        _toWatched(true, false);
+        uint64 until = verdicts.verdict(id).watchUntil;
+        vm.warp(until + 1);
+        vm.expectRevert(abi.encodeWithSelector(ITaskRegistry.DeadlinePassed.selector, until));
+        verdicts.reportLeak(id, secret);
+        vm.warp(until);
+        vm.prank(challenger);
+        verdicts.reportLeak(id, secret);
+        vm.assertTrue(verdicts.verdict(id).leaked);
+    }
+
+    function test_a_secret_that_is_disclosed_leaks_no_more() public {
+        _toContested(true);
+        vm.expectRevert(abi.encodeWithSelector(ITaskRegistry.WrongStatus.selector, id, Status.Contested));
+        verdicts.reportLeak(id, secret);
+    }
+
+    /// @dev It has left its seat, but what it planted is still watched.
+    function test_who_leaked_its_own_secret_does_not_watch_its_own_error() public {
+        _toWatched(true, true);
+        vm.assertTrue(verdicts.isParty(id, verifier));
+        verdicts.reportLeak(id, secret);
+        vm.assertTrue(verdicts.isParty(id, verifier));
+        vm.assertTrue(verdicts.isParty(id, submitter) && verdicts.isParty(id, solver));
+        vm.assertFalse(verdicts.isParty(id, watcher));
+        vm.warp(verdicts.verdict(id).watchUntil);
+        vm.prank(verifier);
+        vm.expectRevert(abi.encodeWithSelector(IJackpot.IsParty.selector, id, verifier));
+        jackpot.watch(id, 0, "commitment");
+    }
+
+    /// @dev Withheld, leaked or lost in a dispute: whoever had found the error is paid when the task is closed.
+    function test_an_error_is_paid_whatever_became_of_its_seating() public {
+        for (uint256 how = 0; how < 3; ++how) {
+            setUp();
+            _toWatched(true, true);
+            (, uint32 index,) = _duty();
+            (Claim[] memory claims,) = _claims(true);
+            Placed memory posted = _placed(_planted(true)[index], _entries(true, true));
+            Placed memory stands = _placed(claims[index], _entries(true, false));
+            if (how == 1) verdicts.reportLeak(id, secret);
+            _watch(watcher, index, true);
+            if (how == 2) {
+                _disclose(verifier, true);
+                _challenge();
+                _finish(false);
+            } else {
+                _pass(5 minutes + 1);
+                verdicts.claimUndisclosed(id);
+            }
+            vm.expectRevert(abi.encodeWithSelector(IJackpot.NotClosed.selector, id));
+            jackpot.claim(id, 2, watcher, 0, index, salt, abi.encode(posted, stands));
+            _nextVerdict(true);
+            _settle();
+            jackpot.claim(id, 2, watcher, 0, index, salt, abi.encode(posted, stands));
+            vm.assertEq(_gain(watcher), 0.5 ether);
+            vm.expectRevert(abi.encodeWithSelector(IJackpot.NotCaught.selector, watcher, 0));
+            jackpot.claim(id, 2, watcher, 0, index, salt, abi.encode(posted, stands));
+        }
+    }
+
+    /// @dev A liar that lets a friend win the dispute doesn't take the pay of those who found the lie.
+    function test_a_lie_is_paid_like_an_error() public {
+        _toVerifying(false);
+        (Claim[] memory claims, LogProof[] memory logProofs) = _claims(true);
+        claims[1].replay = "a lie";
+        bytes32[] memory lies = _hashes(claims);
+        Placed memory posted = _placed(abi.decode(abi.encode(claims[1]), (Claim)), lies);
+        _post(claims, logProofs, "nothing");
+        _openWatch();
+        _watch(watcher, 1, true);
+        _disclose(verifier, true);
+        _challengeAs(challenger, posted, 1);
+        _finish(false);
+        _nextVerdict(true);
+        _settle();
+        (Claim[] memory truth,) = _claims(true);
+        jackpot.claim(id, 2, watcher, 0, 1, salt, abi.encode(posted, _placed(truth[1], _entries(true, false))));
+        vm.assertEq(_gain(watcher), 0.5 ether);
+    }
+
+    function test_evidence_that_refutes_nothing() public {
+        _toWatched(true, true);
+        (, uint32 index,) = _duty();
+        Placed memory posted = _placed(_planted(true)[index], _entries(true, true));
+        (Claim[] memory claims,) = _claims(true);
+        Placed memory stands = _placed(claims[index], _entries(true, false));
+        _disclose(verifier, true);
+        _expectNotRefuted(2, index, posted, stands);
+        _settle();
+        vm.assertEq(verdicts.refuted(id, 2, index, abi.encode(posted, stands)), claims[index].replay);
+        // What stands, as if it had been said; what was said, as if it stood.
+        _expectNotRefuted(2, index, stands, stands);
+        _expectNotRefuted(2, index, posted, posted);
+        _expectNotRefuted(2, index, stands, posted);
+        // Another index, a seating without a verdict, one that never was.
+        _expectNotRefuted(2, 1 - index, posted, stands);
+        _expectNotRefuted(2, 2, posted, stands);
+        _expectNotRefuted(1, index, posted, stands);
+        _expectNotRefuted(3, index, posted, stands);
+        // The claim that nobody planted an error in.
+        Placed memory same = _placed(_planted(true)[1 - index], _entries(true, true));
+        Placed memory still = _placed(claims[1 - index], _entries(true, false));
+        _expectNotRefuted(2, 1 - index, same, still);
+        // Entries of no verdict.
+        posted.entries[1 - index] = 0;
+        _expectNotRefuted(2, index, posted, stands);
+        posted.entries = new bytes32[](0);
+        _expectNotRefuted(2, index, posted, stands);
+        posted.entries = _entries(true, true);
+        posted.look = "look";
+        _expectNotRefuted(2, index, posted, stands);
+    }
+
+    function test_a_cancelled_task_has_no_end_that_pays() public {
+        _submit();
+        vm.assertEq(verdicts.closedAt(id), 0);
+        vm.prank(submitter);
+        registry.cancel(id);
+        vm.assertEq(verdicts.closedAt(id), 0);
+        Placed memory nothing;
+        _expectNotRefuted(0, 0, nothing, nothing);
+    }
+
+    function test_what_is_left_of_the_jackpot_is_swept() public {
+        _toWatched(true, true);
+        (, uint32 index,) = _duty();
+        _watch(watcher, index, true);
+        _disclose(verifier, true);
+        _settle();
+        vm.assertEq(verdicts.closedAt(id), vm.getBlockTimestamp());
+        _catch(watcher, index, true);
+        vm.assertEq(jackpot.reserved(), 1.5 ether);
+        uint64 until = verdicts.closedAt(id) + CATCH_WINDOW;
+        vm.expectRevert(abi.encodeWithSelector(IJackpot.TooEarly.selector, until));
+        jackpot.sweep(id);
+        vm.warp(until + 1);
+        jackpot.sweep(id);
+        vm.assertEq(jackpot.reserved(), 0);
+    }
+
+    function test_a_seating_tells_the_watchers_what_counts() public {
+        _toVerifying(false);
+        (uint32 number, uint64 since, bytes32 seed, uint64 until) = verdicts.seating(id);
+        vm.assertTrue(number == 0 && since == 0 && seed == 0 && until == 0);
+        _verdict(verifier, true);
+        (number, since, seed, until) = verdicts.seating(id);
+        vm.assertTrue(number == 2 && since == block.timestamp && seed == 0 && until == 0);
+        _openWatch();
+        (number, since, seed, until) = verdicts.seating(id);
+        vm.assertTrue(seed == toyBeacon.seed(verdicts.verdict(id).watchRound) && until == block.timestamp + 15 minutes);
+    }
+
+    function _toDisclosure() private {
+        vm.warp(verdicts.verdict(id).watchUntil == 0 ? _opened() + 1 : verdicts.verdict(id).watchUntil + 1);
+    }
+
+    function _opened() private returns (uint64) {
+        _openWatch();
+        return verdicts.verdict(id).watchUntil;
+    }
+
+    function _nextVerdict(bool accepts) private {
+        _seatVerifier(nextVerifier, false);
+        _verdict(nextVerifier, accepts);
+        _openWatch();
+        _disclose(nextVerifier, accepts);
+    }
+
+    function _post(Claim[] memory claims, LogProof[] memory logProofs, bytes32 sealedClaim) private {
+        vm.prank(verifier);
+        verdicts.post(id, claims, logProofs, new Look[](0), sealedClaim);
+    }
+
+    /// @dev The claims as an honest verifier posts them.
+    function _planted(bool accepts) private view returns (Claim[] memory claims) {
+        (claims,) = _claims(accepts);
+        (, uint32 index, bytes32 wrong) = _duty();
+        claims[index].replay = wrong;
+    }
+
+    function _placed(Claim memory claim, bytes32[] memory entries) private pure returns (Placed memory) {
+        return Placed(claim, 0, entries);
+    }
+
+    function _expectRefused(Disclosure memory d, bytes memory reason) private {
+        vm.prank(verifier);
+        vm.expectRevert(reason);
+        verdicts.disclose(id, d);
+    }
+
+    function _expectNotRefuted(uint32 number, uint32 index, Placed memory said, Placed memory stands) private {
+        vm.expectRevert(abi.encodeWithSelector(IVerdicts.NotRefuted.selector, id, number, index));
+        verdicts.refuted(id, number, index, abi.encode(said, stands));
+    }
+}
