@@ -1,20 +1,25 @@
 #!/usr/bin/env python3
-"""Compile contracts/ and write what the package deploys to pol/chain/artifacts/; `--check` fails if that is stale.
+"""Build contracts/ with forge and write what is deployed to pol/chain/artifacts/; `--check` fails if that is stale.
 
-Settings come from foundry.toml, so these are the bytes that the forge tests run.
+These are the bytes that the forge tests run: what they have compiled is not compiled again.
 """
 
+import fcntl
 import json
+import os
+import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 ARTIFACTS = ROOT / "pol" / "chain" / "artifacts"
+FORGE = ROOT / "node_modules" / "@foundry-rs" / "forge-linux-amd64" / "bin" / "forge"
 
 # EIP-170, less a tenth: a contract that is nearly too large can not be mended.
 LARGEST = 24_576 * 9 // 10
@@ -52,73 +57,62 @@ def settings(build: dict[str, Any], selected: Iterable[str]) -> dict[str, Any]:
     }
 
 
-def compile_sources(paths: Iterable[str], name: str = "default") -> dict[str, Any]:
-    """The compiler's output for source files, named relative to the root, under a profile of foundry.toml.
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Holds a folder of builds for one process: two forges would overwrite each other's cache."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with folder.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
-    Exits with the compiler's messages if it fails.
+
+def build(paths: Sequence[str], name: str = "default", out: str | None = None) -> Path:
+    """The folder with forge's output for source files, named relative to the root, under a profile of foundry.toml.
+
+    ``out``: another folder than the profile's. Exits with the compiler's messages if it fails.
     """
-    build = profile(name)
-    (additional,) = build["additional_compiler_profiles"]
-    plain: list[str] = []
-    special: list[str] = []
-    for path in sorted(paths):
-        (special if restricted(build, path) else plain).append(path)
-    output: dict[str, Any] = {"sources": {}, "contracts": {}}
-    for selected, chosen in ((plain, build), (special, build | additional)):
-        if selected:
-            part = _compiled(selected, settings(chosen, selected))
-            for path in selected:
-                output["sources"][path] = part["sources"][path]
-                output["contracts"][path] = part.get("contracts", {}).get(path, {})
-    return output
-
-
-def _compiled(paths: Iterable[str], chosen: dict[str, Any]) -> dict[str, Any]:
-    sources = {path: {"content": (ROOT / path).read_text()} for path in paths}
-    request = {"language": "Solidity", "sources": sources, "settings": chosen}
-    done = subprocess.run(
-        [ROOT / ".ci" / "solc", "--standard-json"],
-        input=json.dumps(request),
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        check=False,
-    )
+    folder = ROOT / (out or profile(name)["out"])
+    elsewhere = {"FOUNDRY_OUT": str(folder), "FOUNDRY_CACHE_PATH": f"{folder}-cache"} if out else {}
+    environment: Mapping[str, str] = os.environ | {"FOUNDRY_PROFILE": name} | elsewhere
+    with alone(folder):
+        done = subprocess.run(
+            [FORGE, "build", *paths], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+        )
     if done.returncode:
-        raise SystemExit(done.stderr)
-    output: dict[str, Any] = json.loads(done.stdout)
-    errors = [entry["formattedMessage"] for entry in output.get("errors", ()) if entry["severity"] == "error"]
-    if errors:
-        raise SystemExit("\n".join(errors))
-    return output
+        raise SystemExit(done.stdout + done.stderr)
+    return folder
 
 
-def deployable(output: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Path and name of every contract under contracts/ that is neither abstract nor a library nor an interface."""
-    for path, source in sorted(output["sources"].items()):
-        for node in source["ast"]["nodes"]:
-            is_contract = node["nodeType"] == "ContractDefinition" and node["contractKind"] == "contract"
-            if path.startswith("contracts/") and is_contract and not node["abstract"]:
-                yield path, node["name"]
+def compiled(folder: Path, path: str, contract: str) -> dict[str, Any]:
+    """What forge made of one contract; declarations are in the order of the compiler."""
+    made: dict[str, Any] = json.loads((folder / Path(path).name / f"{contract}.json").read_text())
+    made["abi"].sort(key=lambda entry: (entry["type"], entry.get("name", "")))
+    return made
+
+
+def deployable(paths: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Path and name of every contract in source files that is neither abstract nor a library nor an interface."""
+    for path in paths:
+        for contract in re.findall(r"^contract (\w+)", (ROOT / path).read_text(), re.MULTILINE):
+            yield path, contract
 
 
 def artifacts() -> dict[str, str]:
     """File name and text of every artefact: of the other profiles what has additional settings and other bytes."""
     files: dict[str, str] = {}
     for name, suffix in PROFILES.items():
-        build = profile(name)
-        paths = {str(path.relative_to(ROOT)) for path in (ROOT / "contracts").rglob("*.sol")}
-        paths = {path for path in paths if not any(fnmatch(path, pattern) for pattern in build["skip"])}
+        rules = profile(name)
+        paths = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "contracts").rglob("*.sol"))
+        paths = [path for path in paths if not any(fnmatch(path, pattern) for pattern in rules["skip"])]
         if suffix:
-            paths = {path for path in paths if restricted(build, path)}
-        output = compile_sources(paths, name)
-        for path, contract in deployable(output):
-            compiled = output["contracts"][path][contract]
-            bytecode = compiled["evm"]["bytecode"]["object"]
-            size = len(compiled["evm"]["deployedBytecode"]["object"]) // 2
+            paths = [path for path in paths if restricted(rules, path)]
+        folder = build(paths, name)
+        for path, contract in deployable(paths):
+            made = compiled(folder, path, contract)
+            size = len(made["deployedBytecode"]["object"].removeprefix("0x")) // 2
             if size > LARGEST:
                 raise SystemExit(f"{contract} has {size} bytes; with a tenth of headroom there may be {LARGEST}")
-            artifact = {"contract": f"{path}:{contract}", "abi": compiled["abi"], "bytecode": "0x" + bytecode}
+            artifact = {"contract": f"{path}:{contract}", "abi": made["abi"], "bytecode": made["bytecode"]["object"]}
             file = f"{contract}{suffix}.json"
             text = json.dumps(artifact, indent=1, sort_keys=True) + "\n"
             if suffix and text == files.get(f"{contract}.json"):

@@ -13,7 +13,7 @@ import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
-from mutants import REMAPPED, ROOT, Mutant, closure
+from mutants import REMAPPED, ROOT, Mutant, own
 
 sys.path += [str(ROOT / "tests"), str(ROOT / "tests" / "commitments"), str(ROOT)]
 
@@ -46,7 +46,7 @@ def compiled(path: str, texts: list[str]) -> list[str | None]:
     sources: dict[str, str] = {}
     batch = court_cases.HARNESS if path in COMMITMENTS else f".ci/batches/{Path(path).name}"
     for number, text in enumerate(texts):
-        for name in closure([path, batch]):
+        for name in own([path, batch]):
             sources[f"m{number}/{name}"] = (ROOT / name).read_text()
         sources[f"m{number}/{REMAPPED}"] = (ROOT / REMAPPED).read_text()
         sources[f"m{number}/{path}"] = text

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measure which lines and branches of the contracts forge's tests reach; fails below all of them.
 
-    coverage.py [FOLDER ...]    (default: contracts/arithmetic contracts/commitments contracts/dispute)
+    coverage.py [FOLDER ...]    (default: arithmetic, commitments, dispute and incentives below contracts)
 
 What the tool cannot see is listed in coverage_exceptions.txt beside this file, a line each: `PATH KIND TEXT #
 reason`, where KIND is `line` or `branch` and TEXT is the source line without its indentation. An exception that
@@ -18,15 +18,15 @@ ROOT = Path(__file__).resolve().parent.parent
 FORGE = ROOT / "node_modules" / "@foundry-rs" / "forge-linux-amd64" / "bin" / "forge"
 REPORT = ROOT / "build" / "audit" / "lcov.info"
 EXCEPTIONS = ROOT / ".ci" / "coverage_exceptions.txt"
-FOLDERS = ("contracts/arithmetic", "contracts/commitments", "contracts/dispute")
+FOLDERS = ("contracts/arithmetic", "contracts/commitments", "contracts/dispute", "contracts/incentives")
 # Coverage compiles without the optimizer: what depends on exact gas is left out.
 NOT_HERE = ("--no-match-test", "gas_never_changes|[Gg]as_snapshot", "--no-match-contract", "Gas")
 
 
 def measure() -> str:
-    """Run the tests of the three folders and return forge's report."""
+    """Run the tests of these folders and return forge's report."""
     REPORT.parent.mkdir(parents=True, exist_ok=True)
-    tests = "tests/forge/{arithmetic,commitments,dispute,proofs}/**"
+    tests = "tests/forge/{arithmetic,commitments,dispute,incentives,proofs}/**"
     command = [FORGE, "coverage", "--match-path", tests, *NOT_HERE, "--report", "lcov", "--report-file", REPORT]
     profile = os.environ | {"FOUNDRY_PROFILE": "coverage"}
     done = subprocess.run(command, cwd=ROOT, env=profile, capture_output=True, text=True, check=False)

@@ -11,8 +11,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+from artifacts import FORGE, alone
+
 ROOT = Path(__file__).resolve().parent.parent
-FORGE = ROOT / "node_modules" / "@foundry-rs" / "forge-linux-amd64" / "bin" / "forge"
 RECORD = ROOT / ".ci" / "gas.json"
 TOLERANCE = 30
 
@@ -20,7 +21,8 @@ TOLERANCE = 30
 def measure() -> dict[str, int]:
     """Gas of every test, by its name."""
     command = [FORGE, "test", "--json", "--match-path", "tests/forge/gas/*"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    with alone(ROOT / "build" / "forge"):
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(done.stdout[-2000:] + done.stderr[-2000:])
     suites = json.loads(done.stdout[done.stdout.index("{") :])

@@ -39,12 +39,31 @@ NUMBERS = {
     "max": "(ite (or (fp.isNaN A) (fp.isNaN B)) (_ NaN 8 24) "
     "(ite (and (fp.isZero A) (fp.isZero B)) (ite (fp.isNegative A) B A) (fp.max A B)))",
     "fromInt": "((_ to_fp 8 24) RNE a)",
+    "fromU32": "((_ to_fp_unsigned 8 24) RNE a)",
+    "fromI64": "((_ to_fp 8 24) RNE a)",
+    # There and back: every number of a shorter format is one of f32.
+    "toBf16": "((_ to_fp 8 24) RNE ((_ to_fp 8 8) RNE A))",
+    "toF16": "((_ to_fp 8 24) RNE ((_ to_fp 5 11) RNE A))",
 }
+
+
+def integer(cast: str, size: int, low: str, high: str, least: str, greatest: str) -> str:
+    """The integer of `size` bits toward zero: of numbers below `low` it is `least`, from `high` on `greatest`."""
+    inside = f"((_ {cast} {size}) RTZ A)"
+    for sign, pattern, end in (("fp.lt", low, least), ("fp.geq", high, greatest)):
+        inside = f"(ite ({sign} A ((_ to_fp 8 24) {pattern})) {end} {inside})"
+    return f"((_ zero_extend {256 - size}) (ite (fp.isNaN A) (_ bv0 {size}) {inside}))"
+
+
 # The others give bits: the truth of a comparison, or an integer.
 BITS = {
     "eq": "(ite (fp.eq A B) (_ bv1 256) (_ bv0 256))",
     "lt": "(ite (fp.lt A B) (_ bv1 256) (_ bv0 256))",
     "le": "(ite (fp.leq A B) (_ bv1 256) (_ bv0 256))",
+    # The theory leaves open what does not fit; here it is the nearest integer that does, and 0 for NaN.
+    "toInt": integer("fp.to_sbv", 32, "#xcf000000", "#x4f000000", "#x80000000", "#x7fffffff"),
+    "toU32": integer("fp.to_ubv", 32, "#x00000000", "#x4f800000", "#x00000000", "#xffffffff"),
+    "toI64": integer("fp.to_sbv", 64, "#xdf000000", "#x5f000000", f"#x8{0:015x}", f"#x7{'f' * 15}"),
 }
 
 # Words shared by the two rules below. A finite number is significand * 2^(scale - 150).
@@ -75,7 +94,7 @@ PRODUCT = """
 
 def words(name: str, text: str) -> str:
     """halmos's name of a parameter; empty if the path does not have it."""
-    found = re.search(rf"\bp_{name}_(?:uint32|bool)_\w+", text)
+    found = re.search(rf"\bp_{name}_(?:uint32|uint64|bool)_\w+", text)
     return found.group() if found else ""
 
 
@@ -91,9 +110,12 @@ def query(operation: str, text: str) -> str:
     """The formula of a path with the claim that its result is wrong."""
     lines = []
     for name in ("a", "b"):
-        if words(name, text):
-            lines.append(f"(define-fun {name} () (_ BitVec 32) ((_ extract 31 0) {words(name, text)}))")
-            lines.append(f"(define-fun {name.upper()} () (_ FloatingPoint 8 24) ((_ to_fp 8 24) {name}))")
+        word = words(name, text)
+        if word:
+            size = 64 if "_uint64_" in word else 32
+            lines.append(f"(define-fun {name} () (_ BitVec {size}) ((_ extract {size - 1} 0) {word}))")
+            if size == 32:
+                lines.append(f"(define-fun {name.upper()} () (_ FloatingPoint 8 24) ((_ to_fp 8 24) {name}))")
     result = words("result", text)
     if operation in BITS:
         lines.append(f"(assert (distinct {result} {BITS[operation]}))")

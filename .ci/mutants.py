@@ -1,6 +1,7 @@
 """Mutants of a contract: one place of one line changed. And the reasons for those that may survive."""
 
 import dataclasses
+import posixpath
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,10 @@ JUSTIFIED = ROOT / ".ci" / "mutants.txt"
 
 # Imported by a remapping.
 REMAPPED = "contracts/arithmetic/prague/LeadingZeros.sol"
+
+# Packages that contracts import, by a remapping to node_modules.
+PACKAGES = "@openzeppelin/"
+IMPORT = re.compile(r'^(?:import|\}) ?[^;"]*"([^"]+)";', re.M)
 
 # Operators of Solidity and what is written instead.
 SWAPS = {
@@ -166,7 +171,7 @@ def mutants(path: str) -> list[Mutant]:
 
 
 def closure(paths: list[str]) -> set[str]:
-    """The files and everything that they import, relative to the root."""
+    """The files and everything that they import, relative to the root; packages are in node_modules."""
     seen: set[str] = set()
     todo = list(paths)
     while todo:
@@ -174,10 +179,22 @@ def closure(paths: list[str]) -> set[str]:
         if path in seen:
             continue
         seen.add(path)
-        for target in re.findall(r'from "(\.[^"]+)"|import "(\.[^"]+)"', (ROOT / path).read_text()):
-            imported = ((ROOT / path).parent / (target[0] or target[1])).resolve()
-            todo.append(str(imported.relative_to(ROOT)))
+        for target in IMPORT.findall((ROOT / path).read_text()):
+            if target.startswith(PACKAGES):
+                todo.append(f"node_modules/{target}")
+            elif target.startswith("."):
+                todo.append(posixpath.normpath(f"{posixpath.dirname(path)}/{target}"))
     return seen
+
+
+def own(paths: list[str]) -> set[str]:
+    """The closure without what is of a package."""
+    return {path for path in closure(paths) if not path.startswith("node_modules/")}
+
+
+def sources(paths: list[str]) -> dict[str, str]:
+    """Path and text of all that a compiler without access to files has to be given."""
+    return {path: (ROOT / path).read_text() for path in sorted({*closure(paths), REMAPPED})}
 
 
 def justified() -> set[tuple[str, str, str]]:

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Change a contract in one place after the other and run the tests that should notice; fails if one does not.
 
-    mutate.py [--seconds N] [--workers N] [--batch N] [--lines A-B] [--forge] [--list] FILE ...
+    mutate.py [--seconds N] [--workers N] [--batch N] [--sample N] [--check N] [--lines A-B] [--forge] [--list] FILE ...
 
 Files for which there are cases in bulk (`bulk.py`), and those of the court, which its tests deploy by name
 (`deployed.py`), are attacked so first, and what survives without a reason by the forge tests below; all others, and
@@ -11,7 +11,8 @@ if the compiler makes the same bytes of it. The others survive. Survivors that h
 mutants.txt beside this file, three lines each: `PATH: reason`, the original line after `- ` and the mutant after `+
 `. With --seconds the mutants come in a drawn order (fixed seed), and those for which no time is left are counted and
 not run. With --batch so many mutants, each with its own copy of the tests, are compiled and run at once: it saves
-most of the time where tests are small.
+most of the time where tests are small. With --check so many of the mutants that are killed sixty at a time are run
+alone as well, and have to be killed there too.
 """
 
 import argparse
@@ -30,7 +31,7 @@ from pathlib import Path
 
 import bulk
 import deployed
-from mutants import REMAPPED, ROOT, Mutant, closure, justified, mutants
+from mutants import REMAPPED, ROOT, Mutant, justified, mutants, own
 
 FORGE = ROOT / "node_modules" / "@foundry-rs" / "forge-linux-amd64" / "bin" / "forge"
 
@@ -46,6 +47,13 @@ TESTS = {
     "contracts/dispute/Distance.sol": ("dispute/Distance.t.sol", "proofs/DistanceLaws.t.sol"),
     "contracts/dispute/Frames.sol": ("dispute/Frames.t.sol",),
     "contracts/dispute/Shares.sol": ("dispute/Shares.t.sol",),
+    "contracts/incentives/Auction.sol": ("incentives/AuctionDeployment.t.sol",),
+    "contracts/incentives/ForcedErrors.sol": ("incentives/ForcedErrors.t.sol",),
+    "contracts/incentives/Jackpot.sol": ("incentives/ChanceDeployment.t.sol",),
+    "contracts/incentives/Ranks.sol": ("incentives/Ranks.t.sol",),
+    "contracts/incentives/Sortition.sol": ("incentives/ChanceDeployment.t.sol",),
+    "contracts/incentives/StakeVault.sol": ("incentives/VaultDeployment.t.sol",),
+    "contracts/incentives/Throughput.sol": ("incentives/AuctionDeployment.t.sol",),
 }
 
 
@@ -58,7 +66,7 @@ class Workshop:
         self.path = path
         self.text = (ROOT / path).read_text()
         tests = [f"tests/forge/{name}" for name in TESTS[path]]
-        for name in [*closure([path, *tests]), ".ci/solc", "foundry.toml", REMAPPED]:
+        for name in [*own([path, *tests]), ".ci/solc", "foundry.toml", REMAPPED]:
             (directory / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, directory / name)
         for name in ("node_modules", "fixtures"):
@@ -113,7 +121,7 @@ def judge(path: str, todo: list[Mutant], workshop: "Workshop") -> dict[Mutant, s
         tests = [f"tests/forge/{name}" for name in TESTS[path]]
         for number, mutant in enumerate(todo):
             copy = Path(temporary) / "tests" / "forge" / f"m{number}"
-            for name in closure([path, *tests]):
+            for name in own([path, *tests]):
                 (copy / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy(ROOT / name, copy / name)
             (copy / path).write_text(mutant.applied((ROOT / path).read_text()))
@@ -188,14 +196,19 @@ def fates_of(path: str, todo: list[Mutant], options: argparse.Namespace, end: fl
         if options.batch:
             return attack_together(path, todo, options.batch, end)
         return attack(path, todo, options.workers, end)
-    fates: dict[str, list[Mutant]] = special.attack(path, todo, end)
+    fates = deployed.attack(path, todo, end, options.check) if special is deployed else bulk.attack(path, todo, end)
     reasons = justified()
-    rest = [mutant for mutant in fates["survives"] if mutant.key not in reasons]
+    survivors = {mutant for mutant in fates["survives"] if mutant.key not in reasons}
+    # Also what the compiler makes the same bytes of: only tests may call it.
+    rest = [*fates["equal"], *survivors]
     if rest and path in TESTS:
         print(f"{path}: {len(fates['killed'])} killed, {len(rest)} more to be tried by forge", flush=True)
-        fates["survives"] = [mutant for mutant in fates["survives"] if mutant.key in reasons]
+        fates["survives"] = [mutant for mutant in fates["survives"] if mutant not in survivors]
+        fates["equal"] = []
         for fate, found in attack(path, rest, options.workers, end).items():
-            fates[fate] += found
+            for mutant in found:
+                # The tests need not contain all that a contract does.
+                fates["survives" if fate == "equal" and mutant in survivors else fate].append(mutant)
     return fates
 
 
@@ -206,6 +219,8 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=float("inf"))
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--batch", type=int, default=0)
+    parser.add_argument("--sample", type=int, default=None, help="only so many of them, drawn by a fixed seed")
+    parser.add_argument("--check", type=int, default=0, help="run so many of those killed sixty at a time alone, too")
     parser.add_argument("--lines", default="1-100000", help="only mutants of these lines, as 10-25")
     parser.add_argument("--forge", action="store_true", help="only the tests in Solidity")
     parser.add_argument("--list", action="store_true", help="print the mutants and stop")
@@ -216,6 +231,7 @@ def main() -> int:
     for path in options.files:
         todo = [mutant for mutant in mutants(path) if first <= mutant.number <= last]
         random.Random(0).shuffle(todo)
+        todo = todo[: options.sample]
         if options.list:
             print("\n".join(f"{m.path}:{m.number}\n- {m.before.strip()}\n+ {m.after.strip()}" for m in todo))
             continue

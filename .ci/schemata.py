@@ -2,7 +2,8 @@
 
 Each is a copy of the function that it changes, and the block's coinbase says which copy runs. So the compiler runs
 once for many mutants, and so does forge, which has a test for each number: it calls one test of the suite after the
-other until one fails. What is not in a function is looked at alone.
+other until one fails. A constant that only one function reads is copied with that function. What else is not in a
+function is looked at alone.
 """
 
 import random
@@ -12,7 +13,7 @@ from typing import Any
 
 from eth_abi.abi import encode
 from eth_utils import keccak
-from mutants import Mutant
+from mutants import Mutant, code_length
 
 # Numbers from 1; without a number all is as it was.
 TOGETHER = 60
@@ -27,7 +28,12 @@ function isMutated(uint256 mutant) view returns (bool yes) {
 }
 """
 # Gas of one test: mutants that loop for ever end here.
-GAS = 60_000_000
+GAS = 500_000_000
+
+CONSTANT = re.compile(r"^    \w+ private constant (\w+) = [^;]*;")
+
+# A function: its first line, that of its opening brace and its last, from 0.
+Place = tuple[int, int, int]
 
 # Draws of arguments for a test that takes some.
 DRAWS = 4
@@ -117,8 +123,8 @@ def viewing(text: str) -> str:
     return re.sub(r"\bpure\b", "view", text)
 
 
-def functions(lines: list[str]) -> dict[int, tuple[int, int, int]]:
-    """For each line of a function's body the function's first line, that of its opening brace and its last, from 0."""
+def functions(lines: list[str]) -> dict[int, Place]:
+    """For each line of a function's body where the function stands."""
     found = {}
     at = 0
     while at < len(lines):
@@ -158,29 +164,53 @@ def copied(header: str, name: str, number: int) -> tuple[str, str] | None:
     return head, f"if (isMutated({number})) {call}"
 
 
+def renamed(lines: list[str], name: str, number: int) -> list[str]:
+    """The lines with another name of a constant."""
+    return [re.sub(rf"\b{name}\b", f"{name}_{number}", line) for line in lines]
+
+
+def user(lines: list[str], where: dict[int, Place], mutant: Mutant, name: str) -> Place | None:
+    """The only function that reads a constant; None if others do, or something that is no function."""
+    uses = [n for n, line in enumerate(lines) if re.search(rf"\b{name}\b", line[: code_length(line)])]
+    places = {where.get(n) for n in uses if n != mutant.number - 1}
+    return places.pop() if len(places) == 1 else None
+
+
+def copy_of(lines: list[str], mutant: Mutant, number: int) -> tuple[Place, str, list[str]] | None:
+    """Where a mutant's function stands, the call of its copy and the copy; None if it has to be looked at alone."""
+    where = functions(lines)
+    constant = CONSTANT.match(mutant.before)
+    place = user(lines, where, mutant, constant[1]) if constant else where.get(mutant.number - 1)
+    if place is None:
+        return None
+    first, opening, last = place
+    match = re.match(r"\s*function (\w+)", lines[first])
+    assert match
+    copy = copied("\n".join(lines[first : opening + 1]), f"{match[1]}_{number}", number)
+    if copy is None:
+        return None
+    head, call = copy
+    body = lines[opening + 1 : last + 1]
+    if constant:
+        return place, call, [*renamed([mutant.after], constant[1], number), head, *renamed(body, constant[1], number)]
+    body[mutant.number - 2 - opening] = mutant.after
+    return place, call, [head, *body]
+
+
 def combined(text: str, mutants: Sequence[Mutant]) -> tuple[str, list[Mutant], list[tuple[int, int, Mutant]]]:
     """The file with many mutants; those that it has, by their numbers from 1; and between which bytes each stands."""
     lines = text.splitlines()
-    where = functions(lines)
     inserted: dict[int, list[str]] = {}
     after: dict[int, list[tuple[str, Mutant]]] = {}
     taken: list[Mutant] = []
     for mutant in mutants:
-        place = where.get(mutant.number - 1)
-        if place is None:
-            continue
-        first, opening, last = place
-        number = len(taken) + 1
-        match = re.match(r"\s*function (\w+)", lines[first])
-        assert match
-        copy = copied("\n".join(lines[first : opening + 1]), f"{match[1]}_{number}", number)
+        copy = copy_of(lines, mutant, len(taken) + 1)
         if copy is None:
             continue
+        (_, opening, last), call, changed = copy
         taken.append(mutant)
-        body = lines[opening + 1 : last + 1]
-        body[mutant.number - 2 - opening] = mutant.after
-        inserted.setdefault(opening, []).append(copy[1])
-        after.setdefault(last, []).append(("\n".join([copy[0], *body]), mutant))
+        inserted.setdefault(opening, []).append(call)
+        after.setdefault(last, []).append(("\n".join(changed), mutant))
     result = b""
     places = []
     for n, line in enumerate(lines):
@@ -191,7 +221,7 @@ def combined(text: str, mutants: Sequence[Mutant]) -> tuple[str, list[Mutant], l
             places.append((begin, len(result), mutant))
     pragma = re.search(rb"^pragma [^\n]*\n", result, re.M)
     assert pragma
-    line = f'import {{isMutated}} from "{SWITCH}";\n'.encode()
-    result = result[: pragma.end()] + line + result[pragma.end() :]
-    places = [(begin + len(line), end + len(line), mutant) for begin, end, mutant in places]
+    switch = f'import {{isMutated}} from "{SWITCH}";\n'.encode()
+    result = result[: pragma.end()] + switch + result[pragma.end() :]
+    places = [(begin + len(switch), end + len(switch), mutant) for begin, end, mutant in places]
     return result.decode(), taken, places
