@@ -34,9 +34,11 @@ def test_layers() -> None:
 
 def forge_test(*arguments: str, profile: str = "default") -> int:
     """Number of tests of a profile of foundry.toml that passed; all did."""
-    out = run(
-        "env", f"FOUNDRY_PROFILE={profile}", "node_modules/@foundry-rs/forge-linux-amd64/bin/forge", "test", *arguments
-    )
+    (ROOT / "build").mkdir(exist_ok=True)
+    # The lock of .ci/artifacts.py: what one process compiles, another one finds.
+    lock = "build/forge-osaka.lock" if profile == "osaka" else "build/forge.lock"
+    forge = "node_modules/@foundry-rs/forge-linux-amd64/bin/forge"
+    out = run("flock", lock, "env", f"FOUNDRY_PROFILE={profile}", forge, "test", *arguments)
     passed, failed = re.findall(r"(\d+) tests passed, (\d+) failed", out)[-1]
     assert int(failed) == 0
     return int(passed)
@@ -48,11 +50,34 @@ def test_contracts() -> None:
     assert forge_test() > 200
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(1500)
 def test_contracts_for_chains_that_count_leading_zeros() -> None:
-    """What depends on the build: the arithmetic, and what executes the last operation of a dispute with it."""
-    paths = "tests/forge/{arithmetic/*,dispute/{OneStep,Chunk,Opening,StepGas,Deep}.t.sol}"
+    """What depends on the build: the arithmetic, and what executes the last operation of a dispute with it.
+
+    The same tests of the same sources but for one function; tests/arithmetic has all of it executed at each test run.
+    """
+    paths = "tests/forge/{arithmetic/*,dispute/{OneStep,Instructions,Operands,Chunk,Opening,StepGas,Deep}.t.sol}"
     assert forge_test("--match-path", paths, profile="osaka") > 100
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_long_runs_of_invariants() -> None:
+    assert forge_test("--match-path", "tests/forge/dispute/Winner.t.sol", profile="long") >= 6
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(4 * 3600)
+def test_a_million_calls_break_no_rule_of_money() -> None:
+    """Fewer, or one that reverts, and the command fails."""
+    assert ", 0 reverted" in run(".ci/audit", "invariants").splitlines()[-1]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(7200)
+def test_all_roots() -> None:
+    assert forge_test("--match-path", "tests/forge/exhaustive/*", profile="long") == 6
 
 
 def test_contract_artefacts_are_those_of_the_sources() -> None:
@@ -64,7 +89,7 @@ def test_no_call_became_dearer() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(3600)
+@pytest.mark.timeout(7200)
 @pytest.mark.parametrize("part", ["slither", "prove", "coverage"])
 def test_audit(part: str) -> None:
     """What docs/audit.md says is clean, proved and covered."""
