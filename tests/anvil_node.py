@@ -11,7 +11,7 @@ from pathlib import Path
 ANVIL = Path(__file__).parent.parent / "node_modules" / "@foundry-rs" / "anvil-linux-amd64" / "bin" / "anvil"
 
 _LISTENING = re.compile(r"Listening on (127\.0\.0\.1:\d+)")
-_START_SECONDS = 30
+_START_SECONDS = 120
 
 
 @contextmanager
@@ -29,7 +29,7 @@ def anvil_node(*arguments: str, hardfork: str = "prague") -> Iterator[str]:
             yield f"http://{_address(process, Path(log.name))}"
         finally:
             process.terminate()
-            process.wait(timeout=10)
+            process.wait(timeout=60)
 
 
 def _address(process: subprocess.Popen[bytes], log: Path) -> str:

@@ -148,7 +148,7 @@ class Court:
         call = {"from": sender, "to": to, "data": data, "gas": hex(ENOUGH_GAS)}
         sent = request("eth_sendTransaction", [call])  # type: ignore[arg-type]  # its names are a type of their own
         assert "result" in sent, sent
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
             receipt = request("eth_getTransactionReceipt", [sent["result"]])["result"]  # type: ignore[arg-type]  # as above
             if receipt is not None:

@@ -218,7 +218,7 @@ def test_interrupted(tmp_path: Path, seconds: float, number: int) -> None:
     with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         time.sleep(seconds)
         os.kill(process.pid, number)
-        _, stderr = process.communicate(timeout=60)
+        _, stderr = process.communicate(timeout=240)
     assert process.returncode == 130
     assert "interrupted" in stderr
     assert "Traceback" not in stderr

@@ -185,7 +185,7 @@ def corrupt(folder: str, rank: int) -> None:
 
 def main(folder: str, rank: int, count: int) -> None:
     meet = f"file://{folder}/meet"
-    dist.init_process_group("gloo", init_method=meet, rank=rank, world_size=count, timeout=timedelta(seconds=60))
+    dist.init_process_group("gloo", init_method=meet, rank=rank, world_size=count, timeout=timedelta(seconds=240))
     if count == 2:
         two(folder, rank)
         forgetting(folder)
