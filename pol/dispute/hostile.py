@@ -4,14 +4,12 @@ The demo and the tests play them against the honest players; nothing honest impo
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from math import prod
+from dataclasses import dataclass
 from random import Random
 
 import numpy as np
 
-from pol.arithmetic.primitives import Op, Words, apply
-from pol.arithmetic.program import Builder
+from pol.arithmetic.primitives import Words, apply
 from pol.commitments.program import node_branch, program_header
 from pol.dispute.evidence import SegmentTrace
 from pol.dispute.moves import Answer, Describe, IllegalMove, Move, OpenBody, Unfold
@@ -19,12 +17,12 @@ from pol.dispute.players import NothingToDispute
 from pol.dispute.position import LEAF_BYTES, LEAF_WORDS, TREES, Level, Position
 from pol.dispute.rules import answered, described, opened_body, unfolded
 from pol.dispute.sums import SumEvidence
-from pol.execution.cpu import CpuExecutor
+from pol.execution.cpu import CpuNode
 from pol.execution.element import accumulators, body_values
 from pol.execution.reading import read_operands, registers
 from pol.execution.reference import next_state
 from pol.execution.sources import Sources
-from pol.graph.node import Affine, Input, InputKind, Node, Operand, Source
+from pol.graph.node import Node
 from pol.graph.step_program import StepProgram
 from pol.graph.types import unravel
 from pol.verification.replay import Executor
@@ -45,46 +43,37 @@ class Lie:
 class LyingExecutor:
     """Executes a program, wrong in one place; everything that follows from the wrong scalar is computed honestly."""
 
-    def __init__(self, program: StepProgram, constants: Sequence[Words], executor: Executor, lie: Lie) -> None:
+    def __init__(
+        self, program: StepProgram, constants: Sequence[Words], executor: Executor, lie: Lie, threads: int = 1
+    ) -> None:
         self.lie = lie
         self._program = program
         self._constants = list(constants)
         self._executor = executor
+        self._threads = threads
 
     def run(self, state: Sequence[Words], step: int) -> list[Words]:
         """The outputs of all nodes at ``step``."""
-        outputs = self._executor.run(state, step)
         if step != self.lie.step:
-            return outputs
-        node = self._program.nodes[self.lie.node]
-        wrong = outputs[self.lie.node].copy()
+            return self._executor.run(state, step)
+        outputs: list[Words] = []
         sources = Sources(state, self._constants, outputs)
-        wrong.reshape(-1)[self.lie.element] = lied_accumulators(node, self.lie, sources)[-1]
-        # The rest from a program in which the node yields what it is told.
-        constants = [*self._constants, wrong]
-        return CpuExecutor(_told(self._program, self.lie.node), constants).run(state, step)
+        for number, node in enumerate(self._program.nodes):
+            outputs.append(CpuNode(node, self._threads).run(step, sources))
+            if number == self.lie.node:
+                outputs[-1].reshape(-1)[self.lie.element] = lied_accumulators(node, self.lie, sources)[-1]
+        return outputs
 
     def advance(self, state: Sequence[Words], step: int) -> tuple[list[Words], list[Words]]:
         """The state after ``step``; nothing is observed."""
         return next_state(self._program, self.run(state, step)), []
 
 
-def _told(program: StepProgram, number: int) -> StepProgram:
-    """The program with one more constant, which a node passes on instead of computing."""
-    nodes, type_ = list(program.nodes), program.nodes[number].type
-    strides = [prod(type_.shape[axis + 1 :]) for axis in range(len(type_.shape))]
-    told = Operand(Source.CONSTANT, len(program.constants), type_, Affine(0, (0, *strides)))
-    passing = Builder(1)
-    body = passing.build(passing.emit(Op.MOV, passing.input(0)))
-    nodes[number] = Node(type_, (told,), (Input(InputKind.OPERAND, 0),), body)
-    return replace(program, constants=(*program.constants, type_), nodes=tuple(nodes))
-
-
 class LyingTrace(SegmentTrace):
     """An execution that is wrong in one place and consistent with itself everywhere else."""
 
-    def __init__(self, honest: SegmentTrace, lie: Lie) -> None:
-        executor = LyingExecutor(honest.program, honest.constants, honest.executor, lie)
+    def __init__(self, honest: SegmentTrace, lie: Lie, threads: int = 1) -> None:
+        executor = LyingExecutor(honest.program, honest.constants, honest.executor, lie, threads)
         start = honest.state(honest.first_step)
         super().__init__(honest.program, honest.constants, executor, start, honest.first_step, honest.steps)
         self.lie = lie

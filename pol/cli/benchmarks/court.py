@@ -189,7 +189,8 @@ def _published(court: Court, size: Size, knows_leaves: bool) -> Played:
 def gpt_dispute_seconds() -> tuple[float, float]:
     """A step of a GPT-2 of 124 million parameters with a wrong bit, from claim to decision: seconds and gas.
 
-    Both sides' executions and hashes are counted, and everything on the node; not the capture, nor starting the node.
+    Both sides' executions and hashes are counted, on all cores, and everything on the node; not the capture, nor
+    starting the node.
     """
     from pol.cli.benchmarks.steps import gpt2
 
@@ -197,12 +198,13 @@ def gpt_dispute_seconds() -> tuple[float, float]:
     with local_node("osaka") as url:
         court = Court(url, HASH_BITS)
         began = time.monotonic()
-        executor = CpuExecutor(captured.program, captured.constants)
+        executor = CpuExecutor(captured.program, captured.constants, threads=0)
         honest = SegmentTrace(captured.program, captured.constants, executor, captured.state, 0, 1)
         nodes = captured.program.nodes
         folds = [number for number, node in enumerate(nodes) if node.terms >= 512 and node.type.numel > 10_000]
         number = folds[len(folds) // 2]
-        liar = LyingTrace(honest, Lie(0, number, nodes[number].type.numel // 3, nodes[number].terms // 2, 0, 22))
+        lie = Lie(0, number, nodes[number].type.numel // 3, nodes[number].terms // 2, 0, 22)
+        liar = LyingTrace(honest, lie, threads=0)
         header = ProgramCommitment.of(captured.program).header
         constants = constants_root(captured.program.constants, captured.constants)
         about = (ZERO, ProgramCommitment.of(captured.program).hash, constants, 0, 1, honest.state_root(0))
