@@ -21,6 +21,11 @@ library Acceptance {
         return isAccepted(thresholds, claim.distances, claim.references);
     }
 
+    /// @notice The solver has done what the program says, bit for bit, whatever that is worth.
+    function isRepeated(Claim calldata claim) internal pure returns (bool) {
+        return claim.start != 0 && claim.end != 0 && claim.replay == claim.end;
+    }
+
     /// @notice Accept if and only if in every component no integer differs, the reference is finite and
     /// `distance * 2^64 <= threshold * (reference mod 2^160)`.
     function isAccepted(uint64[3] memory thresholds, uint256[3] calldata distances, uint256[3] calldata references)

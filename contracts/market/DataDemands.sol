@@ -133,6 +133,7 @@ contract DataDemands is IDataDemands, MarketDesk {
         _after(t.deadline);
         uint32 disputes = challenges.contested(taskId).open;
         if (disputes > 0) revert ISettlement.DisputesOpen(disputes);
-        if (!verdicts.conclude(taskId)) revert SettleFirst(taskId);
+        (bool accepted,) = verdicts.conclude(taskId);
+        if (!accepted) revert SettleFirst(taskId);
     }
 }

@@ -10,6 +10,7 @@ struct Verdict {
     uint32 seating; // zero: none is posted
     address verifier; // whose stake answers for it
     uint32 rejecting; // claims that do not accept
+    uint8 differing; // of those, the ones whose replay does not end where the solver did
     bool disclosed;
     bool leaked; // its secret was shown: the verifier is gone, watchers go on until their time is over
     uint64 watchRound; // of the beacon, that draws watchers
@@ -51,9 +52,14 @@ interface IVerdicts is ISeatings {
     event ClaimPosted(bytes32 indexed taskId, uint32 indexed seating, uint32 index, Claim claim);
     /// @notice The second look at claim `index`.
     event LookPosted(bytes32 indexed taskId, uint32 indexed seating, uint32 index, Rerun[] reruns);
-    /// @notice All claims are posted; `rejecting` of them do not accept.
+    /// @notice All claims are posted; `rejecting` of them do not accept, and in `differing` of those the roots differ.
     event VerdictPosted(
-        bytes32 indexed taskId, uint32 indexed seating, address indexed verifier, uint32 rejecting, bytes32 sealedClaim
+        bytes32 indexed taskId,
+        uint32 indexed seating,
+        address indexed verifier,
+        uint32 rejecting,
+        uint32 differing,
+        bytes32 sealedClaim
     );
     /// @notice `round` of the beacon draws watchers among those who were enrolled at `fixedAt`.
     event WatchFixed(bytes32 indexed taskId, uint32 indexed seating, uint64 round, uint64 fixedAt);
@@ -67,6 +73,7 @@ interface IVerdicts is ISeatings {
         bool forced,
         uint32 index,
         uint32 rejecting,
+        uint32 differing,
         uint64 deadline
     );
     /// @notice The verifier has not disclosed, or its secret was shown by `reporter`: it lost its stake and its seat.
@@ -124,8 +131,8 @@ interface IVerdicts is ISeatings {
     /// @notice Settlement: the proof that seatings up to now were about is gone. Nothing in them can be refuted any more.
     function forget(bytes32 taskId) external;
 
-    /// @notice Whether the verdict accepts.
-    function conclude(bytes32 taskId) external view returns (bool accepted);
+    /// @notice Whether the verdict accepts, and if not, whether it only rejects what the solver has done bit for bit.
+    function conclude(bytes32 taskId) external view returns (bool accepted, bool repeated);
 
     /// @notice Whether these are the entries of the current verdict, and `claim` with `look` the one at `index`.
     function holds(bytes32 taskId, uint32 index, Claim calldata claim, bytes32 look, bytes32[] calldata entries)

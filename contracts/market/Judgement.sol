@@ -19,28 +19,29 @@ struct Rule {
     uint64[3] thresholds;
     uint256 looked; // second looks used
     uint32 rejecting; // claims that nothing excuses
+    uint32 differing; // of those, the ones whose replay does not end where the solver did
 }
 
 /// @title Judgement
 /// @notice What the claims of a verdict say (docs/spec/verdict.md); `Verdicts` says what becomes of them.
 abstract contract Judgement is IVerdicts, MarketDesk {
-    /// @dev How many claims reject, and the hash of all entries.
+    /// @dev By which rule, how many claims reject, and the hash of all entries.
     function _judge(
         bytes32 taskId,
         uint32 number,
         Claim[] calldata claims,
         LogProof[] calldata logProofs,
         Look[] calldata looks
-    ) internal returns (uint32 rejecting, bytes32 hash) {
+    ) internal returns (Rule memory rule, bytes32 hash) {
         _requireInLog(taskId, claims, logProofs);
-        Rule memory rule = _rule(taskId);
+        rule = _rule(taskId);
         rule.seating = number;
         bytes32[] memory entries = new bytes32[](claims.length);
         for (uint32 i = 0; i < entries.length; ++i) {
             entries[i] = _judgeClaim(taskId, i, rule, claims[i], looks);
         }
         if (rule.looked != looks.length) revert WrongLook(looks.length);
-        return (rule.rejecting, keccak256(abi.encodePacked(entries)));
+        hash = keccak256(abi.encodePacked(entries));
     }
 
     /// @dev The entry of one claim.
@@ -68,7 +69,9 @@ abstract contract Judgement is IVerdicts, MarketDesk {
             look = keccak256(abi.encode(l.reruns));
             excused = SecondLook.accepts(rule.thresholds, claim, l.reruns, rule.lookMargin);
         }
-        if (!excused) ++rule.rejecting;
+        if (excused) return look;
+        ++rule.rejecting;
+        if (!Acceptance.isRepeated(claim)) ++rule.differing;
     }
 
     function _requireLook(Rule memory rule, Look calldata look, uint32 segment, uint256 index) private pure {

@@ -65,7 +65,7 @@ contract Settlement is ISettlement, MarketDesk {
         _after(t.deadline);
         uint32 open = challenges.contested(taskId).open;
         if (open > 0) revert DisputesOpen(open);
-        bool accepted = verdicts.conclude(taskId);
+        (bool accepted, bool repeated) = verdicts.conclude(taskId);
         if (accepted) _requireNoDemands(taskId);
         Terms memory s = registry.terms(taskId);
         registry.close(taskId, accepted ? Outcome.Accepted : Outcome.Rejected);
@@ -83,7 +83,8 @@ contract Settlement is ISettlement, MarketDesk {
         if (accepted) {
             vault.unlock(taskId, t.solver, s.solverStake);
         } else {
-            _slashSolver(taskId, t);
+            // What went wrong where every replay agrees is the submitter's own: it gains nothing by it.
+            _slashSolver(taskId, t, repeated ? 0 : Shares.SUBMITTER_OF_SOLVER_STAKE);
         }
     }
 
@@ -91,7 +92,7 @@ contract Settlement is ISettlement, MarketDesk {
     function claimSolverDefault(bytes32 taskId) external {
         Task memory t = _expect(taskId, Status.Training);
         _after(t.deadline);
-        _slashSolver(taskId, t);
+        _slashSolver(taskId, t, Shares.SUBMITTER_OF_SOLVER_STAKE);
         registry.openBidding(taskId);
     }
 
@@ -147,10 +148,10 @@ contract Settlement is ISettlement, MarketDesk {
     /// @dev The settlement holds the solver's stake itself.
     // Desks, beacon and vault are code of the deployment, and none of them calls a party.
     // slither-disable-next-line reentrancy-events
-    function _slashSolver(bytes32 taskId, Task memory t) private {
+    function _slashSolver(bytes32 taskId, Task memory t, uint256 points) private {
         uint256 stake = vault.locked(address(this), taskId, t.solver);
         vault.forfeit(taskId, t.solver, stake);
-        _split(taskId, stake, t.submitter, Shares.SUBMITTER_OF_SOLVER_STAKE);
+        _split(taskId, stake, t.submitter, points);
     }
 
     function _split(bytes32 taskId, uint256 amount, address party, uint256 points) private {

@@ -18,6 +18,9 @@ import {Claim, LogProof, Outcome, Status, Task, Terms} from "./TaskTypes.sol";
 /// @notice See `IVerdicts`.
 /// @dev Claims are kept as one hash of their hashes.
 contract Verdicts is Judgement {
+    /// @notice The replay in a true claim about a segment that begins or ends in a zero root.
+    bytes32 public constant NO_REPLAY = bytes32(type(uint256).max);
+
     /// @notice Draws watchers.
     IBeacon public immutable beacon;
     /// @notice How often verdicts are wrong on purpose, times 2^32.
@@ -47,13 +50,13 @@ contract Verdicts is Judgement {
         _notAfter(t.deadline);
         if (sealedClaim == 0) revert ITaskRegistry.ZeroHash();
         if (seats.dutySeed(taskId) == 0) revert DutyUnknown(seats.seating(taskId).dutyRound);
-        (uint32 rejecting, bytes32 hash) = _judge(taskId, t.seating, claims, logProofs, looks);
+        (Rule memory rule, bytes32 hash) = _judge(taskId, t.seating, claims, logProofs, looks);
         Verdict storage v = _verdicts[taskId];
         delete _verdicts[taskId];
-        (v.seating, v.verifier, v.rejecting, v.claims, v.sealedClaim) =
-        (t.seating, t.holder, rejecting, hash, sealedClaim);
+        (v.seating, v.verifier, v.claims, v.sealedClaim) = (t.seating, t.holder, hash, sealedClaim);
+        (v.rejecting, v.differing) = (rule.rejecting, uint8(rule.differing));
         _posted[taskId][t.seating] = hash;
-        emit VerdictPosted(taskId, t.seating, t.holder, rejecting, sealedClaim);
+        emit VerdictPosted(taskId, t.seating, t.holder, rule.rejecting, rule.differing, sealedClaim);
         _fixRound(taskId, v);
         registry.advance(taskId, Status.Verifying, Status.Watched, 0);
     }
@@ -96,7 +99,7 @@ contract Verdicts is Judgement {
         }
         v.disclosed = true;
         uint64 deadline = _from(s.challengeWindow);
-        emit Disclosed(taskId, v.seating, d.secret, forced, index, v.rejecting, deadline);
+        emit Disclosed(taskId, v.seating, d.secret, forced, index, v.rejecting, v.differing, deadline);
         registry.advance(taskId, Status.Watched, Status.Contested, deadline);
     }
 
@@ -142,8 +145,9 @@ contract Verdicts is Judgement {
     }
 
     /// @inheritdoc IVerdicts
-    function conclude(bytes32 taskId) external view returns (bool accepted) {
-        return _verdicts[taskId].rejecting == 0;
+    function conclude(bytes32 taskId) external view returns (bool accepted, bool repeated) {
+        Verdict storage v = _verdicts[taskId];
+        return (v.rejecting == 0, v.differing == 0);
     }
 
     /// @inheritdoc IVerdicts
@@ -221,15 +225,28 @@ contract Verdicts is Judgement {
         wrong.replay = ForcedErrors.errorRoot(seed, taskId, v.seating, d.secret);
         if (
             v.sealedClaim != ForcedErrors.sealedClaim(taskId, v.seating, d.salt, d.claim)
-                || d.entries[index] != _entry(wrong, d.look) || d.claim.replay == 0
+                || d.entries[index] != _entry(wrong, d.look) || !_isReplay(d.claim)
         ) revert WrongDisclosure(index);
-        Rule memory rule = _rule(taskId);
-        // Where roots have to be equal the wrong one has rejected. All else is the same in both.
-        if (rule.exact && Acceptance.accepts(true, rule.thresholds, d.claim)) --v.rejecting;
+        if (d.look == 0 && Acceptance.isRepeated(d.claim)) _countRepeated(taskId, v, d.claim);
         bytes32[] memory entries = d.entries;
         entries[index] = _entry(d.claim, d.look);
         v.claims = keccak256(abi.encodePacked(entries));
         emit ClaimPosted(taskId, v.seating, index, d.claim);
+    }
+
+    /// @dev A true claim, in which roots are equal, takes the place of one that differs from it in its root alone.
+    function _countRepeated(bytes32 taskId, Verdict storage v, Claim calldata claim) private {
+        Rule memory rule = _rule(taskId);
+        bool accepts = Acceptance.accepts(rule.exact, rule.thresholds, claim);
+        // Where roots have to be equal the wrong one has rejected.
+        if (rule.exact || !accepts) --v.differing;
+        if (rule.exact && accepts) --v.rejecting;
+    }
+
+    /// @dev Nobody can replay what is no state: then one root stands for all, which nobody has to find out.
+    function _isReplay(Claim calldata claim) private pure returns (bool) {
+        if (claim.start == 0 || claim.end == 0) return claim.replay == NO_REPLAY;
+        return claim.replay != 0;
     }
 
     /// @dev The verdict whose watch is over.

@@ -31,6 +31,8 @@ class PostedVerdict:
     seating: int
     verifier: ChecksumAddress
     rejecting: int
+    differing: int
+    """Of the claims that reject, those whose replay doesn't end where the solver did."""
     disclosed: bool
     leaked: bool
     watch_round: int

@@ -7,7 +7,7 @@ and the fund of the jackpot gets the rest, so the whole of a slash never goes to
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 
 from pol.errors import ProtocolError
 
@@ -152,6 +152,13 @@ def rejected(deal: Deal) -> Payout:
         holder=deal.verifier_fee + deal.verifier_stake,
         fund=deal.tax + deal.solver_stake - share,
     )
+
+
+def rejected_though_repeated(deal: Deal) -> Payout:
+    """As `rejected`, but every replay ends where the solver did: the fault is the submitter's, which gains nothing."""
+    paid = rejected(deal)
+    share = share_down(deal.solver_stake, SUBMITTER_OF_SOLVER_STAKE)
+    return replace(paid, submitter=paid.submitter - share, fund=paid.fund + share)
 
 
 def challenger_right(deal: Deal) -> Payout:

@@ -75,6 +75,7 @@ ROWS: dict[str, Callable[[Deal], Payout]] = {
     "profileConcluded": payouts.profile_concluded,
     "accepted": payouts.accepted,
     "rejected": payouts.rejected,
+    "rejectedRepeated": payouts.rejected_though_repeated,
     "challengerRight": payouts.challenger_right,
     "challengerWrong": payouts.challenger_wrong,
     "challengeMoot": lambda deal: payouts.challenge_moot(_after(1, deal)),

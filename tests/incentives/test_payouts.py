@@ -140,6 +140,15 @@ def test_a_rejection_costs_the_submitter_tax_and_profile_at_most(deal: Deal) -> 
 
 
 @given(deal=deals())
+def test_nobody_but_the_fund_gains_by_what_was_repeated(deal: Deal) -> None:
+    """The submitter chose the program: it pays for the verdict, and earns nothing of the stake."""
+    paid = payouts.rejected_though_repeated(deal)
+    assert paid.submitter == deal.bidding_escrow - deal.verifier_fee - deal.tax
+    assert paid.fund == deal.tax + deal.solver_stake
+    assert paid.total == payouts.rejected(deal).total
+
+
+@given(deal=deals())
 def test_a_price_is_paid_with_the_treasurys_part_of_it_and_nothing_else(deal: Deal) -> None:
     paid = payouts.rejected(deal).submitter - payouts.accepted(deal).submitter - deal.solver_stake // 2
     assert paid == deal.price + payouts.accepted(deal).treasury

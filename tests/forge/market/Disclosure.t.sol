@@ -14,7 +14,7 @@ contract DisclosureTest is MarketBase {
         _toWatched(true, false);
         uint256 time = verdicts.verdict(id).watchUntil + 1;
         vm.expectEmit(address(verdicts));
-        emit IVerdicts.Disclosed(id, 2, secret, false, 0, 0, uint64(time) + 20 minutes);
+        emit IVerdicts.Disclosed(id, 2, secret, false, 0, 0, 0, uint64(time) + 20 minutes);
         bytes32 claims = verdicts.verdict(id).claims;
         _disclose(verifier, true);
         Verdict memory v = verdicts.verdict(id);
@@ -33,7 +33,7 @@ contract DisclosureTest is MarketBase {
         vm.expectEmit(address(verdicts));
         emit IVerdicts.ClaimPosted(id, 2, index, claims[index]);
         vm.expectEmit(address(verdicts));
-        emit IVerdicts.Disclosed(id, 2, secret, true, index, 1, deadline);
+        emit IVerdicts.Disclosed(id, 2, secret, true, index, 1, 1, deadline);
         _disclose(verifier, false);
         vm.assertEq(verdicts.verdict(id).claims, keccak256(abi.encodePacked(_entries(false, false))));
         vm.assertTrue(verdicts.holds(id, index, claims[index], 0, _entries(false, false)));
@@ -204,6 +204,60 @@ contract DisclosureTest is MarketBase {
         _toDisclosure();
         Disclosure memory d = Disclosure(secret, salt, zero, 0, _hashes(claims));
         _expectRefused(d, abi.encodeWithSelector(IVerdicts.WrongDisclosure.selector, index));
+    }
+
+    /// @dev In a claim that could not be disputed a catch would hang on a word that anybody may choose.
+    function test_attack_a_replay_of_what_is_no_state() public {
+        bytes32[2] memory roots = [bytes32("anything"), verdicts.NO_REPLAY()];
+        // Of each segment the end, the start, or both.
+        for (uint256 i = 0; i < 4; ++i) {
+            setUp();
+            for (uint256 entry = 1; entry < log.length; entry += 1 + i / 2) {
+                log[entry] = 0;
+            }
+            _toVerifying(true);
+            (, uint32 index, bytes32 wrong) = _duty();
+            (Claim[] memory claims, LogProof[] memory logProofs) = _claims(true);
+            vm.assertTrue(claims[index].start == 0 || claims[index].end == 0);
+            claims[index].replay = roots[i % 2];
+            Claim memory truth = abi.decode(abi.encode(claims[index]), (Claim));
+            claims[index].replay = wrong;
+            _post(claims, logProofs, ForcedErrors.sealedClaim(id, 2, salt, truth));
+            _toDisclosure();
+            Disclosure memory d = Disclosure(secret, salt, truth, 0, _hashes(claims));
+            if (i % 2 == 0) _expectRefused(d, abi.encodeWithSelector(IVerdicts.WrongDisclosure.selector, index));
+            else verdicts.disclose(id, d);
+        }
+    }
+
+    /// @dev Beside an infinite sum: the claim rejects before and after, but only the planted root differs.
+    function test_what_is_repeated_is_counted_anew() public {
+        _toVerifying(true);
+        (Claim[] memory claims, LogProof[] memory logProofs) = _claims(true);
+        (, uint32 index, bytes32 wrong) = _duty();
+        claims[index].replay = claims[index].end;
+        claims[index].references[0] = type(uint256).max;
+        Claim memory truth = abi.decode(abi.encode(claims[index]), (Claim));
+        claims[index].replay = wrong;
+        _post(claims, logProofs, ForcedErrors.sealedClaim(id, 2, salt, truth));
+        vm.assertEq(uint256(verdicts.verdict(id).differing), 1);
+        _toDisclosure();
+        verdicts.disclose(id, Disclosure(secret, salt, truth, 0, _hashes(claims)));
+        vm.assertEq(verdicts.verdict(id).rejecting, 1);
+        vm.assertEq(uint256(verdicts.verdict(id).differing), 0);
+        // A claim that accepts has nothing to count.
+        setUp();
+        _toVerifying(true);
+        (claims, logProofs) = _claims(true);
+        (, index, wrong) = _duty();
+        claims[index].replay = claims[index].end;
+        truth = abi.decode(abi.encode(claims[index]), (Claim));
+        claims[index].replay = wrong;
+        _post(claims, logProofs, ForcedErrors.sealedClaim(id, 2, salt, truth));
+        _toDisclosure();
+        verdicts.disclose(id, Disclosure(secret, salt, truth, 0, _hashes(claims)));
+        (bool accepted, bool repeated) = verdicts.conclude(id);
+        vm.assertTrue(accepted && repeated);
     }
 
     function test_another_secret_is_none() public {

@@ -188,15 +188,18 @@ contract EventReplay {
             (uint32 index, Rerun[] memory reruns) = abi.decode(log.data, (uint32, Rerun[]));
             _looks[id][number][index] = keccak256(abi.encode(reruns));
         } else if (topic == IVerdicts.VerdictPosted.selector) {
-            (v.rejecting, v.sealedClaim) = abi.decode(log.data, (uint32, bytes32));
+            uint32 differing;
+            (v.rejecting, differing, v.sealedClaim) = abi.decode(log.data, (uint32, uint32, bytes32));
+            v.differing = uint8(differing);
             (v.seating, v.verifier, v.claims) = (number, _address(log.topics[3]), _hash(id, number));
         } else if (topic == IVerdicts.WatchFixed.selector) {
             (v.watchRound, v.watchFixedAt) = abi.decode(log.data, (uint64, uint64));
         } else if (topic == IVerdicts.WatchOpened.selector) {
             (, v.watchUntil) = abi.decode(log.data, (bytes32, uint64));
         } else if (topic == IVerdicts.Disclosed.selector) {
-            (,,, v.rejecting,) = abi.decode(log.data, (bytes32, bool, uint32, uint32, uint64));
-            (v.disclosed, v.claims) = (true, _hash(id, number));
+            uint32 differing;
+            (,,, v.rejecting, differing,) = abi.decode(log.data, (bytes32, bool, uint32, uint32, uint32, uint64));
+            (v.disclosed, v.differing, v.claims) = (true, uint8(differing), _hash(id, number));
         } else if (topic == IVerdicts.DutyBroken.selector) {
             if (_tasks[id].status == Status.Watched) v.leaked = true;
         } else {

@@ -2,10 +2,11 @@
 pragma solidity 0.8.37;
 
 import {Desk} from "../../../contracts/incentives/Desk.sol";
+import {ForcedErrors} from "../../../contracts/incentives/ForcedErrors.sol";
 import {IProfiles} from "../../../contracts/market/IProfiles.sol";
 import {ISeats} from "../../../contracts/market/ISeats.sol";
 import {ITaskRegistry} from "../../../contracts/market/ITaskRegistry.sol";
-import {Look} from "../../../contracts/market/IVerdicts.sol";
+import {Disclosure, Look} from "../../../contracts/market/IVerdicts.sol";
 import {Portion, Witness} from "../../../contracts/market/ProfileTypes.sol";
 import {Claim, LogProof, Outcome, Status, Terms} from "../../../contracts/market/TaskTypes.sol";
 import {MarketBase} from "./MarketBase.sol";
@@ -106,7 +107,8 @@ contract ExactModeTest is MarketBase {
         if (row.replay != row.end) claims[1].replay = row.replay;
         (claims[1].distances, claims[1].references) = (row.distances, row.references);
         _post(claims, logProofs);
-        return verdicts.conclude(id);
+        (bool accepted,) = verdicts.conclude(id);
+        return accepted;
     }
 
     function test_equal_states_that_are_not_finite_are_rejected() public {
@@ -116,7 +118,48 @@ contract ExactModeTest is MarketBase {
             (Claim[] memory claims, LogProof[] memory logProofs) = _claims(true);
             (claims[1].distances[c], claims[1].references[c]) = (type(uint256).max, type(uint256).max);
             _post(claims, logProofs);
-            vm.assertFalse(verdicts.conclude(id));
+            _expectConclusion(false, true);
+        }
+    }
+
+    /// @dev A submitter whose training can't stay finite would else earn half of the stake of whoever executes it bit by bit.
+    function test_attack_terms_that_no_exact_training_can_fulfil() public {
+        _toExactlyVerifying(false);
+        (Claim[] memory claims, LogProof[] memory logProofs) = _claims(true);
+        (claims[1].distances[0], claims[1].references[0]) = (type(uint256).max, type(uint256).max);
+        _post(claims, logProofs);
+        _openWatch();
+        _disclose(verifier, true);
+        uint256 fund = vault.pot(address(jackpot), jackpot.FUND());
+        _settle();
+        vm.assertEq(uint256(registry.task(id).outcome), uint256(Outcome.Rejected));
+        // Fee and tax are gone, and the solver's stake is the fund's.
+        uint256 tax = jackpot.tax(_terms().jackpot);
+        vm.assertEq(_gain(submitter), -1 ether - int256(tax));
+        vm.assertEq(_gain(solver), -5 ether);
+        vm.assertEq(vault.pot(address(jackpot), jackpot.FUND()) - fund, 5 ether + tax);
+    }
+
+    /// @dev The wrong root differs; the true one doesn't, and the claim goes on rejecting.
+    function test_a_planted_error_in_a_claim_that_is_not_finite() public {
+        for (uint256 other = 0; other < 2; ++other) {
+            setUp();
+            _toExactlyVerifying(true);
+            (Claim[] memory claims, LogProof[] memory logProofs) = _claims(true);
+            (, uint32 index, bytes32 wrong) = _duty();
+            claims[index].references[1] = type(uint256).max;
+            if (other == 1) claims[(index + 1) % 4].replay = "another";
+            Claim memory truth = abi.decode(abi.encode(claims[index]), (Claim));
+            claims[index].replay = wrong;
+            bytes32 sealedClaim = ForcedErrors.sealedClaim(id, registry.task(id).seating, salt, truth);
+            vm.prank(verifier);
+            verdicts.post(id, claims, logProofs, new Look[](0), sealedClaim);
+            _expectConclusion(false, false);
+            _openWatch();
+            vm.warp(verdicts.verdict(id).watchUntil + 1);
+            verdicts.disclose(id, Disclosure(secret, salt, truth, 0, _hashes(claims)));
+            vm.assertEq(verdicts.verdict(id).rejecting, 1 + other);
+            _expectConclusion(false, other == 0);
         }
     }
 
@@ -126,7 +169,7 @@ contract ExactModeTest is MarketBase {
         claims[1].replay = "another";
         (claims[1].distances, claims[1].references) = ([uint256(0), 0, 0], [uint256(1), 1, 1]);
         _post(claims, logProofs);
-        vm.assertFalse(verdicts.conclude(id));
+        _expectConclusion(false, false);
     }
 
     function test_a_zero_state_is_equal_to_nothing() public {
@@ -138,6 +181,13 @@ contract ExactModeTest is MarketBase {
         }
         _post(claims, logProofs);
         vm.assertEq(verdicts.verdict(id).rejecting, 2);
+        _expectConclusion(false, false);
+    }
+
+    function _expectConclusion(bool accepted, bool repeated) private view {
+        (bool accepts, bool repeats) = verdicts.conclude(id);
+        vm.assertEq(accepts, accepted);
+        vm.assertEq(repeats, repeated);
     }
 
     function _terms() internal view override returns (Terms memory) {

@@ -417,7 +417,7 @@ contract MarketHandler is DataBase {
         Contested memory c = challenges.contested(id);
         if (vm.getBlockTimestamp() > t.deadline) {
             if (c.open > 0) _resolve(choice >> 8, choice);
-            else if (demands.open(id) > 0 && verdicts.conclude(id)) _endFirst(choice);
+            else if (demands.open(id) > 0 && verdicts.verdict(id).rejecting == 0) _endFirst(choice);
             else settlement.settle(id);
         } else if (choice % 3 > 0 && !c.fell) {
             _challenge(_doubter(t.holder, choice));
@@ -467,7 +467,8 @@ contract MarketHandler is DataBase {
     }
 
     function _stands(Task memory t) private view returns (bool) {
-        return vm.getBlockTimestamp() > t.deadline && challenges.contested(id).open == 0 && verdicts.conclude(id);
+        return vm.getBlockTimestamp() > t.deadline && challenges.contested(id).open == 0
+            && verdicts.verdict(id).rejecting == 0;
     }
 
     /// @dev The first demand that the task waits for.

@@ -31,6 +31,7 @@ contract PayoutVectorsTest is MarketBase {
     uint256[6] private _marked;
     address private _holder;
     address private _finder;
+    bool private _repeated;
 
     function setUp() public override {
         _json = vm.readFile("fixtures/vectors/payouts.json");
@@ -58,6 +59,13 @@ contract PayoutVectorsTest is MarketBase {
             _mark();
             _settle();
             _expectRow("rejected");
+            _begin(i);
+            _repeated = true;
+            _toDisclosed(false);
+            _repeated = false;
+            _mark();
+            _settle();
+            _expectRow("rejectedRepeated");
         }
     }
 
@@ -297,12 +305,17 @@ contract PayoutVectorsTest is MarketBase {
     /// @dev In exact mode equal roots accept.
     function _claims(bool accepts) internal view override returns (Claim[] memory claims, LogProof[] memory logProofs) {
         (claims, logProofs) = super._claims(accepts || !_deal.profiled);
+        uint256 last = claims.length - 1;
+        if (_repeated) {
+            claims[last].references[0] = type(uint256).max;
+            claims[last].replay = claims[last].end;
+        }
         if (_deal.profiled) return (claims, logProofs);
         for (uint256 i = 0; i < claims.length; ++i) {
             claims[i].replay = claims[i].end;
             claims[i].distances = [uint256(0), 0, 0];
         }
-        if (!accepts) claims[1].replay = "another";
+        if (!accepts && !_repeated) claims[1].replay = "another";
     }
 
     function _toBiddingFor() private {

@@ -18,7 +18,7 @@ contract VerdictTest is MarketBase {
             emit IVerdicts.ClaimPosted(id, 2, i, claims[i]);
         }
         vm.expectEmit(address(verdicts));
-        emit IVerdicts.VerdictPosted(id, 2, verifier, 0, "nothing");
+        emit IVerdicts.VerdictPosted(id, 2, verifier, 0, 0, "nothing");
         uint64 round = toyBeacon.nextRound();
         vm.expectEmit(address(verdicts));
         emit IVerdicts.WatchFixed(id, 2, round, uint64(block.timestamp));
@@ -34,7 +34,8 @@ contract VerdictTest is MarketBase {
         vm.assertFalse(verdicts.holds(id, 2, claims[0], 0, entries));
         vm.assertFalse(verdicts.holds(id, 0, claims[0], "look", entries));
         vm.assertFalse(verdicts.holds(id, 0, claims[0], 0, new bytes32[](0)));
-        vm.assertTrue(verdicts.conclude(id));
+        (bool accepted, bool repeated) = verdicts.conclude(id);
+        vm.assertTrue(accepted && repeated);
         _expectStatus(Status.Watched);
         vm.assertEq(registry.task(id).deadline, 0);
     }
@@ -56,7 +57,7 @@ contract VerdictTest is MarketBase {
                 claims[i].distances[c] = type(uint256).max;
                 _post(claims, logProofs);
                 vm.assertEq(verdicts.verdict(id).rejecting, 1);
-                vm.assertFalse(verdicts.conclude(id));
+                vm.assertEq(uint256(verdicts.verdict(id).differing), 1);
             }
         }
     }
