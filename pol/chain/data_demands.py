@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass
-from typing import Any
 
 from eth_abi.abi import encode
 from eth_typing import ChecksumAddress
@@ -13,6 +12,7 @@ from web3.types import TxReceipt
 
 from pol.chain.binding import Binding
 from pol.chain.connection import Connection
+from pol.chain.demands import decoded, open_demands
 from pol.chain.wallet import Wallet
 from pol.commitments.keccak import keccak256
 from pol.commitments.state_leaf import StatePiece
@@ -73,14 +73,11 @@ class DataDemands(Binding):
         """
         receipt = wallet.send(self.function("demand", task_id, entry, position, leaf, 2 * self.bond()))
         (event,) = self.contract.events.Demanded().process_receipt(receipt, errors=DISCARD)
-        return _demand(event["args"]["demand"])
+        return decoded(DataDemand, event["args"]["demand"])
 
     def demands(self, task_id: bytes) -> list[DataDemand]:
         """All demands of a task that are neither answered nor expired, the most urgent one first."""
-        made = {bytes(e["key"]): _demand(e["demand"]) for e in self.events("Demanded", taskId=task_id)}
-        ended = [e for name in ("Answered", "Expired") for e in self.events(name, taskId=task_id)]
-        over = {bytes(e["key"]) for e in ended}
-        return sorted((d for key, d in made.items() if key not in over), key=lambda d: d.deadline)
+        return sorted(open_demands(self, DataDemand, taskId=task_id), key=lambda d: d.deadline)
 
     def answers(self, task_id: bytes) -> list[Answer]:
         """Everything that was shown of a task's logs, in order."""
@@ -123,8 +120,3 @@ class DataDemands(Binding):
             Reverted: its time isn't over, or a verdict is on its way.
         """
         return wallet.send(self.function("expire", astuple(demand)))
-
-
-def _demand(fields: Any) -> DataDemand:
-    values: list[Any] = [bytes(value) if isinstance(value, bytes) else value for value in dict(fields).values()]
-    return DataDemand(*values)

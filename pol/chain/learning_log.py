@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass
 from enum import IntEnum
-from typing import Any
 
 from eth_abi.abi import encode
 from eth_typing import ChecksumAddress
@@ -14,6 +13,7 @@ from web3.types import TxReceipt
 from pol.chain.binding import Binding
 from pol.chain.connection import Connection
 from pol.chain.creation import deploy_contract
+from pol.chain.demands import decoded, open_demands
 from pol.chain.wallet import Wallet
 from pol.commitments.array import ArrayType
 from pol.commitments.complete_state import DOCUMENT_TAG, ChunkProof
@@ -173,14 +173,11 @@ class LearningLog(Binding):
         bond = 2 * self.bond(identity) if bond is None else bond
         receipt = wallet.send(self.function("demand", identity, index, position, leaf), bond)
         (event,) = self.contract.events.Demanded().process_receipt(receipt)
-        return _demand(event["args"]["demand"])
+        return decoded(Demand, event["args"]["demand"])
 
     def demands(self, identity: bytes) -> list[Demand]:
         """All open demands of a run, the most urgent one first."""
-        made = {bytes(e["key"]): _demand(e["demand"]) for e in self.events("Demanded", id=identity)}
-        ended = [e for name in ("Answered", "Expired") for e in self.events(name, id=identity)]
-        over = {bytes(e["key"]) for e in ended}
-        return sorted((d for key, d in made.items() if key not in over), key=lambda d: d.deadline)
+        return sorted(open_demands(self, Demand, id=identity), key=lambda d: d.deadline)
 
     def answers(self, identity: bytes) -> list[Answer]:
         """Everything that was shown of a run, in order."""
@@ -244,8 +241,3 @@ def form_of(proof: ChunkProof) -> bytes:
     if isinstance(proof.type, ArrayType):
         return TENSOR_TAG + proof.type.encode()
     return DOCUMENT_TAG + proof.type.nbytes.to_bytes(8, "big")
-
-
-def _demand(fields: Any) -> Demand:
-    values: list[Any] = [bytes(value) if isinstance(value, bytes) else value for value in dict(fields).values()]
-    return Demand(*values)
