@@ -153,12 +153,6 @@ contract Auction is Desk, Throughput {
         return _bids[roundId][bidder];
     }
 
-    /// @inheritdoc IAuction
-    function isBidder(address desk, bytes32 taskId, address account) external view returns (bool) {
-        bytes32 roundId = lastRound[desk][taskId];
-        return account != address(0) && (_rounds[roundId].leader == account || _bids[roundId][account].number != 0);
-    }
-
     /// @dev The score of a bid that may win.
     function _admissible(Round storage r, address bidder, uint128 price, uint32 promised)
         private

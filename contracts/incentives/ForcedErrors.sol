@@ -59,14 +59,4 @@ library ForcedErrors {
     {
         return keccak256(abi.encode("sealed", taskId, seating, salt, claim));
     }
-
-    /// @notice Whether the posted claim is the true one but for its replay, which is the error root. What else could differ would tell them apart.
-    function isPlanted(Claim memory posted, Claim memory truth, bytes32 root) internal pure returns (bool) {
-        return posted.replay == root && _hashAround(posted) == _hashAround(truth);
-    }
-
-    /// @dev Everything but the replay.
-    function _hashAround(Claim memory claim) private pure returns (bytes32) {
-        return keccak256(abi.encode(claim.segment, claim.start, claim.end, claim.distances, claim.references));
-    }
 }

@@ -139,9 +139,6 @@ interface IAuction {
     /// @notice A bid that is still sealed.
     function sealedBid(bytes32 roundId, address bidder) external view returns (Bid memory);
 
-    /// @notice Whether `account` may be or become the solver of the task by its last round: it leads, has won, or has a bid that is sealed.
-    function isBidder(address desk, bytes32 taskId, address account) external view returns (bool);
-
     /// @notice Best rate among the tasks of `account` that were accepted: work units per 2^32 seconds of the promise.
     function rate(address account) external view returns (uint256);
 

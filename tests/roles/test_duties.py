@@ -361,7 +361,7 @@ def test_a_bid_is_relayed_by_somebody_else(final: bytes, town: Town) -> None:
     with pytest.raises(Reverted, match="ERC2771ForwarderInvalidSigner"):
         market.vault.forwarder.send(stranger.wallet, request)
     assert len(solver.wallet.receipts) == sent
-    assert market.auction.read("isBidder", market.registry.address, final, solver.wallet.address)
+    assert market.auction.read("sealedBid", round_id, solver.wallet.address)[1] == 1
     solver.reveal(final)
     market.registry.award(stranger.wallet, final)
     assert market.registry.task(final).solver == solver.wallet.address

@@ -78,19 +78,18 @@ contract AuctionBidTest is AuctionBase {
     }
 
     function test_who_bids_may_become_the_solver() public {
-        vm.assertFalse(auction.isBidder(address(desk), TASK, ada));
-        vm.assertFalse(auction.isBidder(address(desk), TASK, address(0)));
         _bid(ada, 2 ether, 1 hours);
         _bid(bob, 1 ether, 1 hours);
-        vm.assertTrue(auction.isBidder(address(desk), TASK, ada));
-        vm.assertFalse(auction.isBidder(address(fund), TASK, ada));
+        vm.assertEq(auction.sealedBid(id, ada).number, 1);
+        vm.assertEq(auction.round(id).leader, address(0));
         _toReveals();
         _reveal(ada, 2 ether, 1 hours);
+        vm.assertEq(auction.round(id).leader, ada);
         _reveal(bob, 1 ether, 1 hours);
-        vm.assertFalse(auction.isBidder(address(desk), TASK, ada));
-        vm.assertTrue(auction.isBidder(address(desk), TASK, bob));
+        vm.assertEq(auction.sealedBid(id, ada).number, 0);
+        vm.assertEq(auction.round(id).leader, bob);
         desk.conclude(TASK);
-        vm.assertTrue(auction.isBidder(address(desk), TASK, bob));
+        vm.assertEq(auction.round(id).leader, bob);
     }
 
     /// @dev What Ada has sealed for one round opens for no other: not for the next of the same task, nor elsewhere.

@@ -68,27 +68,6 @@ contract ForcedErrorsTest is Base {
         }
     }
 
-    function testFuzz_a_planted_error_differs_in_its_replay_alone(Claim memory truth, bytes32 root) public pure {
-        Claim memory posted = abi.decode(abi.encode(truth), (Claim));
-        posted.replay = root;
-        vm.assertTrue(ForcedErrors.isPlanted(posted, truth, root));
-        vm.assertFalse(ForcedErrors.isPlanted(posted, truth, ~root));
-    }
-
-    function testFuzz_nothing_else_may_differ(Claim memory truth, bytes32 root, uint256 what) public pure {
-        Claim memory posted = abi.decode(abi.encode(truth), (Claim));
-        posted.replay = root;
-        what = bound(what, 0, 8);
-        unchecked {
-            if (what == 0) ++posted.segment;
-            else if (what == 1) posted.start = ~posted.start;
-            else if (what == 2) posted.end = ~posted.end;
-            else if (what < 6) ++posted.distances[what - 3];
-            else ++posted.references[what - 6];
-        }
-        vm.assertFalse(ForcedErrors.isPlanted(posted, truth, root));
-    }
-
     /// @dev What is hidden binds task, seating, salt and every word of the claim; a commitment binds account, task and secret.
     function testFuzz_what_is_hidden_binds(Claim memory claim, bytes32 salt) public pure {
         bytes32 hidden = ForcedErrors.sealedClaim("task", 1, salt, claim);

@@ -92,8 +92,9 @@ contract SeatingDesk is ISeatings, Desk {
         s.disclosed = true;
         if (!ForcedErrors.isForced(jackpot.rate(), s.seed, taskId, number, secret)) return;
         uint32 index = ForcedErrors.index(s.seed, taskId, number, secret, uint32(posted.length));
-        bytes32 root = ForcedErrors.errorRoot(s.seed, taskId, number, secret);
-        if (!ForcedErrors.isPlanted(posted[index], truth, root)) revert Unordered();
+        Claim memory wrong = truth;
+        wrong.replay = ForcedErrors.errorRoot(s.seed, taskId, number, secret);
+        if (keccak256(abi.encode(posted[index])) != keccak256(abi.encode(wrong))) revert Unordered();
         if (ForcedErrors.sealedClaim(taskId, number, salt, truth) != s.sealedClaim) revert Unordered();
         (posted[index], s.isPlanted, s.index) = (truth, true, index);
     }
