@@ -69,13 +69,21 @@ OPTIONS = (
     click.option("--train-cost", type=AMOUNT, help="What the training costs; as much as its replay, if not given."),
     click.option("--segments", type=click.IntRange(1, 10_000), default=100, show_default=True),
     click.option("--cheat-fraction", default=0.05, show_default=True, help="Least part that brings the gain."),
+    click.option(
+        "--saved-by-one-lie",
+        default=1.0,
+        show_default=True,
+        help="Most of the training that one false segment saves; all: it may jump to where training stands still.",
+    ),
     click.option("--confidence", default=0.99, show_default=True, help="How surely a false verdict is found."),
     click.option("--detection", default=0.0, show_default=True, help="How surely the least cheat has to be drawn."),
     click.option("--coalition", default=0.25, show_default=True, help="Share of all tickets that one hand may hold."),
     click.option("--beacon-bits", default=0, show_default=True, help="Bits of the seed that an adversary can choose."),
     click.option("--margin", default=0.2, show_default=True, help="By which part honesty has to be better."),
     click.option("--most-draws", default=32, show_default=True),
-    click.option("--most-stake", type=AMOUNT, help="Of a solver; the value of the task, if not given."),
+    click.option(
+        "--most-stake", type=AMOUNT, help="Of a solver; the value of the task, if not given. More: fewer draws."
+    ),
     click.option("--transaction", type=AMOUNT, default="0.001", show_default=True, help="What a transaction costs."),
     click.option("--dispute", type=AMOUNT, default="0.01", show_default=True, help="All moves of one side."),
     click.option("--capital", default=0.1, show_default=True, help="Interest on locked money, a year."),
@@ -128,6 +136,7 @@ def design(needs: Needs, as_json: bool, plot: Path | None) -> None:
         return
     console = Console(highlight=False)
     console.print(tables.table(title, ("parameter", "value"), tables.parameters(found)))
+    console.print(tables.table("What more draws would take", tables.DRAWS, tables.draws(found)))
     console.print(tables.table("What everybody can do", tables.CHOICES, tables.choices(found)))
     console.print(tables.table("What harming others costs", tables.BURNS, tables.burnt(found)))
     console.print(tables.sentences(found), soft_wrap=True, markup=False)

@@ -9,7 +9,7 @@ from typing import Any
 from rich.table import Table
 
 from pol.incentives.agents import Party
-from pol.incentives.design import Design
+from pol.incentives.design import Design, alternatives
 from pol.incentives.forced_errors import ONE
 from pol.incentives.griefing import burn_ratio, burns
 from pol.incentives.simulate import EPOCH, Result
@@ -17,6 +17,8 @@ from pol.incentives.simulate import EPOCH, Result
 UNIT = 10**18
 MOST_EPOCHS = 20
 CHOICES = ("role", "when", "honesty brings", "best deviation", "brings less by")
+DRAWS = ("draws", "one lie is drawn", "solver's stake", "verifier's", "submitter pays", "")
+SHOWN_DRAWS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
 BURNS = ("attack", "burns", "costs others", "times")
 EPOCHS = ("tasks to", "seatings", "lies", "that fell", "planted", "found", "fabricated, paid", "watched", "enrolled")
 EARNINGS = ("role", "kind", "parties", "earned by each and task", "shares caught")
@@ -44,6 +46,7 @@ def parameters(found: Design) -> list[tuple[str, str]]:
         ("jackpot, reserved", amount(stakes.jackpot)),
         ("a catch pays", amount(found.game.share)),
         ("draws, of segments", f"{stakes.draws} of {stakes.segments}"),
+        ("one false segment is drawn", f"{found.one_lie_detection:.2%}"),
         ("the least cheat is drawn", f"{found.detection:.2%}"),
         ("RATE of planted errors", f"{chance.rate} ({chance.rate / ONE:.4f})"),
         ("WATCHERS, SHARES", f"{chance.watchers}, {chance.shares}"),
@@ -55,6 +58,23 @@ def choices(found: Design) -> list[tuple[str, ...]]:
     """Every decision, with the best of what isn't honest."""
     return [
         (c.role, c.state, amount(c.honest), c.temptation, amount(c.margin)) for c in found.game.choices() if c.others
+    ]
+
+
+def draws(found: Design) -> list[tuple[str, ...]]:
+    """What other numbers of draws would take: lower stakes for more work."""
+    shown = {*SHOWN_DRAWS, found.stakes.draws}
+    return [
+        (
+            str(d.stakes.draws),
+            f"{d.one_lie_detection:.2%}",
+            amount(d.stakes.solver_stake),
+            amount(d.stakes.verifier_stake),
+            amount(d.pays),
+            "chosen" if d.stakes.draws == found.stakes.draws else "",
+        )
+        for d in alternatives(found.needs)
+        if d.stakes.draws in shown
     ]
 
 
@@ -88,6 +108,7 @@ def design_json(found: Design) -> dict[str, Any]:
         "shares": found.chance.shares,
         "windows": asdict(found.windows),
         "detection_probability": found.detection,
+        "one_lie_detection_probability": found.one_lie_detection,
         "choices": [
             {
                 "role": c.role,

@@ -10,7 +10,7 @@ from random import Random
 from pol.errors import ProtocolError
 from pol.incentives import payouts
 from pol.incentives.abi import abi_hash
-from pol.incentives.game import CATCH_TRANSACTIONS, CLAIM_TRANSACTIONS, Game
+from pol.incentives.game import CATCH_TRANSACTIONS, CLAIM_TRANSACTIONS, Game, temptations
 
 LEARNING = 0.2
 """Weight of one observation in a belief."""
@@ -43,7 +43,7 @@ class Kind(StrEnum):
 
 VERIFIERS = tuple(kind for kind in Kind if kind is not Kind.WHISTLEBLOWER)
 SOLVERS = (Kind.HONEST, Kind.COLLUDING, Kind.LAZY, Kind.RATIONAL)
-"""Kinds that train: a lazy solver fabricates the least part that brings the gain, always."""
+"""Kinds that train: a lazy or colluding solver always fabricates, as many segments as pay best."""
 
 
 @dataclass
@@ -103,19 +103,20 @@ class Party:
 
     def fabricates(self, game: Game, beliefs: Beliefs, random: Random) -> int:
         """As a solver: how many segments it fabricates."""
-        threat, stakes = game.threat, game.stakes
-        if self.kind in (Kind.LAZY, Kind.COLLUDING):
-            return threat.least
-        if self.kind is not Kind.RATIONAL:
+        if self.kind not in (Kind.LAZY, Kind.COLLUDING, Kind.RATIONAL):
             return 0
+        threat, stakes = game.threat, game.stakes
         # A friend that asks for data brings back a part of a stake that is lost anyhow.
         kept = payouts.data_withheld(game.deal, stood=False).challenger
         total, tempted = stakes.price + stakes.solver_stake - kept, []
-        for cheated in (threat.least, stakes.segments):
-            saved = threat.gain + game.costs.training * self.pace * cheated / stakes.segments
+        for cheated in temptations(stakes.segments, threat.least, threat.saved_by_one_lie):
+            gain = threat.gain if cheated >= threat.least else 0
             drawn = 1 - game.misses[cheated]
-            tempted.append((saved - drawn * beliefs.rejected * total, cheated))
+            saved = game.costs.training * self.pace * game.saved(cheated)
+            tempted.append((gain + saved - drawn * beliefs.rejected * total, cheated))
         value, cheated = max(tempted)
+        if self.kind is not Kind.RATIONAL:
+            return cheated
         return cheated if (value > 0) != (random.random() < EXPLORING) else 0
 
     def spend(self, game: Game, segments: float, transactions: int) -> None:

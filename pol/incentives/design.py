@@ -10,7 +10,7 @@ from math import ceil, exp, log
 
 from pol.errors import ProtocolError
 from pol.incentives.forced_errors import LARGEST_RATE, LEAST_RATE, ONE
-from pol.incentives.game import CATCH_TRANSACTIONS, CLAIM_TRANSACTIONS, Costs, Game, Stakes, Threat
+from pol.incentives.game import CATCH_TRANSACTIONS, CLAIM_TRANSACTIONS, Costs, Game, Stakes, Threat, temptations
 from pol.incentives.jackpot import Jackpot
 from pol.incentives.payouts import DEMANDER_OF_SOLVER_STAKE, SUBMITTER_OF_SOLVER_STAKE, WHOLE
 from pol.verification.sampling import MAX_DRAWS, detection_probability
@@ -46,6 +46,9 @@ class Needs:
     segments: int = 100
     cheat_fraction: float = 0.05
     """The least part of the training that brings the gain."""
+    saved_by_one_lie: float = 1.0
+    """The most of the training that one fabricated segment saves: all of it, unless there is a reason why a jump to a
+    state from which going on costs nothing is impossible or shows. Less than a segment counts as one."""
     confidence: float = 0.99
     """How surely somebody of no coalition finds a false verdict."""
     detection: float = 0.0
@@ -86,7 +89,8 @@ class Needs:
         for name, least, most in bounds:
             if not least < getattr(self, name) <= most:
                 raise ProtocolError(f"{name} has to be above {least:g} and at most {most:g}")
-        for name, most in (("coalition", 0.95), ("false_reject", 0.5), ("detection", 0.9999999)):
+        fractions = (("coalition", 0.95), ("false_reject", 0.5), ("detection", 0.9999999), ("saved_by_one_lie", 1.0))
+        for name, most in fractions:
             if not 0 <= getattr(self, name) <= most:
                 raise ProtocolError(f"{name} has to be from 0 to {most:g}")
         if self.slowest < 1 or self.fastest < 1:
@@ -159,6 +163,16 @@ class Design:
         return float(found) ** self.needs.seeds
 
     @property
+    def one_lie_detection(self) -> float:
+        """Probability that one fabricated segment is drawn."""
+        return float(1 - self.game.misses[1])
+
+    @property
+    def pays(self) -> int:
+        """All that the submitter pays."""
+        return self.stakes.price + self.overhead
+
+    @property
     def overhead(self) -> int:
         """What the submitter pays beside the price."""
         return self.game.deal.escrow - self.stakes.price
@@ -167,8 +181,45 @@ class Design:
 def design(needs: Needs) -> Design:
     """The cheapest parameters for the submitter with which honesty is everybody's best answer.
 
+    What it pays is what all parties spend: training, replays, transactions, interest on stakes, honest work that is
+    rejected. Of the designs whose solver's stake isn't above `Needs.most_stake` that with the least sum is taken.
+
     Raises:
         ProtocolError: there are none; it says what can't be reached and what to change.
+    """
+    designs = alternatives(needs)
+    surest = max(d.detection for d in designs)
+    designs = [d for d in designs if d.detection >= needs.detection]
+    if not designs:
+        raise ProtocolError(
+            f"a cheat in {needs.least} of {needs.segments} segments is drawn with {surest:.3f} at most, not "
+            f"{needs.detection:g}: a task has up to {needs.most_draws} draws; use fewer, longer segments, or let "
+            "the stake deter what isn't drawn"
+        )
+    most = needs.task_value if needs.most_stake is None else needs.most_stake
+    stakes = min(d.stakes.solver_stake for d in designs)
+    designs = [d for d in designs if d.stakes.solver_stake <= most]
+    if not designs:
+        raise ProtocolError(
+            f"no number of draws up to {needs.most_draws} of {needs.segments} segments makes cheating a loss with a "
+            f"stake of {most}: it takes {stakes}; allow a higher stake, or fewer and longer segments"
+        )
+    best = min(designs, key=lambda d: d.pays)
+    if best.pays > needs.task_value:
+        raise ProtocolError(
+            f"the task is worth {needs.task_value} and costs {best.pays}: {best.stakes.price} for the training, "
+            f"{best.overhead - best.game.tax} for profiler, verifier and treasury, {best.game.tax} for watchers; "
+            "it isn't worth training by strangers: accept a higher stake, less confidence, a smaller coalition or "
+            "cheaper replays"
+        )
+    return best
+
+
+def alternatives(needs: Needs) -> list[Design]:
+    """A design for each number of draws that has one, whatever its stake: the more draws, the lower and the dearer.
+
+    Raises:
+        ProtocolError: there is none; it says what can't be reached and what to change.
     """
     if needs.exact:
         raise ProtocolError(
@@ -185,32 +236,7 @@ def design(needs: Needs) -> Design:
             failed = error
     if not designs:
         raise failed
-    surest = max(d.detection for d in designs)
-    designs = [d for d in designs if d.detection >= needs.detection]
-    if not designs:
-        raise ProtocolError(
-            f"a cheat in {needs.least} of {needs.segments} segments is drawn with {surest:.3f} at most, not "
-            f"{needs.detection:g}: a task has up to {needs.most_draws} draws; use fewer, longer segments, or let "
-            "the stake deter what isn't drawn"
-        )
-    most = needs.task_value if needs.most_stake is None else needs.most_stake
-    stakes = min(d.stakes.solver_stake for d in designs)
-    designs = [d for d in designs if d.stakes.solver_stake <= most]
-    if not designs:
-        raise ProtocolError(
-            f"no number of draws up to {needs.most_draws} makes cheating in {needs.least} of {needs.segments} segments "
-            f"a loss with a stake of {most}: it takes {stakes}; allow a higher stake, fewer and longer segments, or "
-            "say that only a larger part of the training is worth cheating in"
-        )
-    best = min(designs, key=lambda d: d.stakes.price + d.overhead)
-    pays = best.stakes.price + best.overhead
-    if pays > needs.task_value:
-        raise ProtocolError(
-            f"the task is worth {needs.task_value} and costs {pays}: {best.stakes.price} for the training, "
-            f"{best.overhead - best.game.tax} for profiler, verifier and treasury, {best.game.tax} for watchers; "
-            "it isn't worth training by strangers: accept less confidence, a smaller coalition or cheaper replays"
-        )
-    return best
+    return designs
 
 
 def _chance(needs: Needs) -> Jackpot:
@@ -320,7 +346,14 @@ def _settle(needs: Needs, chance: Jackpot, draws: int, windows: Windows) -> Desi
                 "shorten the windows or lower the interest"
             )
     stakes = Stakes(price, fee, solver_stake, verifier_stake, bond, share * chance.shares, needs.segments, draws)
-    threat = Threat(needs.cheat_gain, needs.least, needs.coalition, needs.seeds, needs.false_reject)
+    threat = Threat(
+        needs.cheat_gain,
+        needs.least,
+        needs.coalition,
+        needs.seeds,
+        needs.false_reject,
+        saved_by_one_lie=needs.saved_by_one_lie,
+    )
     return Design(needs, chance, windows, Game(chance, stakes, costs, threat))
 
 
@@ -329,14 +362,14 @@ def _seen(needs: Needs, chance: Jackpot, found: float) -> float:
 
 
 def _solver_total(needs: Needs, chance: Jackpot, draws: int) -> float:
-    """Price and stake together: detection is concave in what is fabricated, so the least and the whole decide."""
-    more, n = 1 + needs.margin, needs.segments
+    """Price and stake together: what the most tempting of all cheats brings over how surely it is drawn."""
+    more, n, saved = 1 + needs.margin, needs.segments, max(needs.saved_by_one_lie, 1 / needs.segments)
     seat, seen = 1 - (1 - needs.coalition) ** needs.seeds, _seen(needs, chance, 1.0)
     shield = (1 - seat * seen) / (1 - seat)
     worst = 0.0
-    for cheated in {1, max(1, needs.least - 1), needs.least, n}:
+    for cheated in temptations(n, needs.least, saved):
         found = float(detection_probability(n, cheated, draws)) ** needs.seeds / shield
-        gain = (needs.cheat_gain if cheated >= needs.least else 0) + needs.training * cheated / n
+        gain = (needs.cheat_gain if cheated >= needs.least else 0) + needs.training * min(1.0, cheated * saved)
         if found <= needs.false_reject:
             raise ProtocolError(
                 f"honest work is rejected as often ({needs.false_reject:g}) as a cheat in {cheated} of {n} "

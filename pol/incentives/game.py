@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import exp, inf
+from math import exp, floor, inf
 
 from pol.errors import ProtocolError
 from pol.incentives import payouts
@@ -73,12 +73,21 @@ class Threat:
     """Probability that honest work is rejected."""
     public_roots: bool = False
     """The true roots can be known without a replay: exact mode."""
+    saved_by_one_lie: float = 1.0
+    """The most of the training that one fabricated segment saves: of a state from which going on costs nothing, all."""
     can_wait: bool = False
     """Whoever sees a commitment of another has time left to replay."""
     watchers_known: bool = False
     """The verifier knows its watchers before its verdict."""
     catches_of_lies: bool = True
     """A commitment that names the truth is paid for a lie as for a planted error, wherever that is decided."""
+
+
+def temptations(segments: int, least: int, saved: float) -> list[int]:
+    """The numbers of fabricated segments of which one pays best: theorem 3 of docs/spec/game.md."""
+    # From so many on one more saves nothing more.
+    enough = floor(1 / max(saved, 1 / segments) + 1e-9)
+    return sorted({k for k in (1, enough, enough + 1, least - 1, least) if 1 <= k <= segments})
 
 
 @dataclass(frozen=True)
@@ -123,6 +132,8 @@ class Game:
             raise ProtocolError(f"the least cheat has 1 to {stakes.segments} segments, not {threat.least}")
         if not 0 <= threat.coalition < 1 or threat.seeds < 1:
             raise ProtocolError("a coalition holds a share of the tickets from 0 to below 1, and somebody draws")
+        if not 0 <= threat.saved_by_one_lie <= 1:
+            raise ProtocolError("one lie saves a part of the training from 0 to 1")
 
     # What the rules pay.
 
@@ -201,6 +212,11 @@ class Game:
             missed *= max(0, n - draws - cheated + 1) / (n - cheated + 1)
             yield cheated, 1 - (1 - missed) ** self.threat.seeds
 
+    def saved(self, cheated: int) -> float:
+        """The most of the training that so many fabricated segments save: each itself and what one lie can."""
+        each = max(self.threat.saved_by_one_lie, 1 / self.stakes.segments)
+        return min(1.0, cheated * each)
+
     @cached_property
     def misses(self) -> Mapping[int, float]:
         """The same to look up."""
@@ -225,7 +241,7 @@ class Game:
         }
         for cheated, missed in self.missed():
             passed = 1 - looking * (1 - missed)
-            done = 1 - cheated / self.stakes.segments
+            done = 1 - self.saved(cheated)
             gain = self.threat.gain if cheated >= self.threat.least else 0
             others[f"fabricate {cheated}"] = passed * paid - (1 - passed) * lost + gain - done * costs.training
             others[f"fabricate {cheated}"] -= costs.solver_capital
@@ -367,7 +383,7 @@ class Game:
         hit = ((1 - seat) * -lost + seat * (1 - seen) * price - seat * seen * fall) / (1 - seat * seen)
         others = {}
         for cheated, missed in self.missed():
-            done = 1 - cheated / self.stakes.segments
+            done = 1 - self.saved(cheated)
             gain = threat.gain if cheated >= threat.least else 0
             for how, after in (("lie in the seat", hit), ("be rejected", -lost)):
                 value = missed * price + (1 - missed) * after + gain - done * self.costs.training

@@ -129,7 +129,7 @@ def _task(world: World, number: int, solvers: Sequence[Party], epoch: Epoch) -> 
     solver = random.choice(solvers)
     segments = game.stakes.segments
     cheated = solver.fabricates(game, world.beliefs, random)
-    solver.work += game.costs.training * solver.pace * (1 - cheated / segments)
+    solver.work += game.costs.training * solver.pace * (1 - game.saved(cheated))
     fabricated = set(random.sample(range(segments), cheated))
 
     world.balances[SUBMITTER] -= deal.escrow

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from pol.errors import ProtocolError
-from pol.incentives.design import LONGEST_WINDOW, Needs, design
+from pol.incentives.design import LONGEST_WINDOW, Needs, alternatives, design
 from pol.incentives.forced_errors import LARGEST_RATE, LEAST_RATE
 
 UNIT = 10**18
@@ -33,11 +33,11 @@ def test_the_catch_pays_the_watch() -> None:
 
 
 def test_the_fewer_watches_until_pay_the_higher_the_rate() -> None:
-    rates = [design(changed(paid_within=n)).chance.rate for n in (1, 12, 48, 2000)]
+    rates = [design(changed(paid_within=n, most_stake=1000 * UNIT)).chance.rate for n in (1, 12, 48, 2000)]
     assert rates == sorted(rates, reverse=True)
     assert rates[0] == LARGEST_RATE
     assert rates[-1] == LEAST_RATE
-    stakes = [design(changed(paid_within=n)).stakes.verifier_stake for n in (8, 48)]
+    stakes = [design(changed(paid_within=n, most_stake=1000 * UNIT)).stakes.verifier_stake for n in (8, 48)]
     assert stakes[0] < stakes[1]
 
 
@@ -47,21 +47,47 @@ def test_more_in_one_hand_takes_more_watchers() -> None:
 
 
 def test_more_draws_lower_the_stake() -> None:
-    dear = design(changed(capital=0.0))
-    sure = design(changed(capital=0.0, detection=0.5))
+    dear = design(changed(capital=0.0, most_stake=1000 * UNIT))
+    sure = design(changed(capital=0.0, most_stake=1000 * UNIT, detection=0.5))
     assert sure.stakes.draws > dear.stakes.draws
     assert sure.stakes.solver_stake < dear.stakes.solver_stake
     assert sure.detection >= 0.5
 
 
 def test_a_cap_on_stakes_is_met_by_draws() -> None:
-    found = design(changed(most_stake=38 * UNIT))
-    assert found.stakes.solver_stake <= 38 * UNIT
-    assert found.stakes.draws > design(NEEDS).stakes.draws
+    found = design(NEEDS)
+    assert found.stakes.solver_stake <= NEEDS.task_value
+    dearer = design(changed(most_stake=300 * UNIT))
+    assert NEEDS.task_value < dearer.stakes.solver_stake <= 300 * UNIT
+    assert found.stakes.draws > dearer.stakes.draws
+    assert found.pays > dearer.pays
+
+
+def test_of_all_draws_those_that_cost_the_parties_least() -> None:
+    every = alternatives(NEEDS)
+    assert [d.stakes.draws for d in every] == list(range(1, 33))
+    least = min(every, key=lambda d: d.pays)
+    assert design(changed(most_stake=10_000 * UNIT)) == replace(least, needs=changed(most_stake=10_000 * UNIT))
+    # Interest on the stake is part of it: where locking costs nothing, one draw is enough.
+    assert least.stakes.draws > design(changed(most_stake=10_000 * UNIT, capital=0.0)).stakes.draws == 1
+
+
+def test_what_one_lie_saves_is_what_the_stake_is_for() -> None:
+    total = [
+        design(changed(most_stake=10_000 * UNIT, capital=0.0, saved_by_one_lie=s, most_draws=1)).stakes
+        for s in (0.0, 0.5, 1.0)
+    ]
+    stakes = [t.price + t.solver_stake for t in total]
+    assert stakes[0] < stakes[1] < stakes[2]
+    # One draw of a hundred, so a hundred trainings.
+    assert stakes[2] > 100 * NEEDS.training
 
 
 def test_a_beacon_bit_costs_stake() -> None:
-    assert design(changed(beacon_bits=1)).stakes.solver_stake > design(NEEDS).stakes.solver_stake
+    bit, none = (design(changed(beacon_bits=bits, most_stake=10_000 * UNIT)) for bits in (1, 0))
+    assert bit.one_lie_detection == pytest.approx((bit.stakes.draws / 100) ** 2)
+    same = next(d for d in alternatives(none.needs) if d.stakes.draws == bit.stakes.draws)
+    assert bit.stakes.solver_stake > 2 * same.stakes.solver_stake
 
 
 @pytest.mark.parametrize(
@@ -97,6 +123,7 @@ def test_what_cannot_be_reached_is_said_with_what_to_change(needs: dict[str, obj
         {"most_draws": 33},
         {"beacon_bits": 7},
         {"false_reject": 0.9},
+        {"saved_by_one_lie": 1.5},
     ],
 )
 def test_numbers_without_sense_are_refused(needs: dict[str, object]) -> None:
