@@ -136,7 +136,7 @@ interface IProfiles {
     ) external;
 
     /// @notice Shows a rerun of the posted root from which a higher threshold follows than the posted one, or none. The profile is void at
-    /// once; no bond is needed.
+    /// once; no bond is needed. Announced in an earlier block (`Announcements`), with `keccak256(abi.encode(rerun, component))` as evidence.
     function convict(bytes32 taskId, Portion[] calldata portions, Witness calldata rerun, uint8 component) external;
 
     /// @notice Anybody, once the game has ended a dispute: splits the bond if the profile stood, else pays the challenger, and another profiler is

@@ -123,6 +123,7 @@ interface IVerdicts is ISeatings {
     function claimUndisclosed(bytes32 taskId) external;
 
     /// @notice Anybody who knows the secret of a verifier before it may be disclosed: that verifier loses its stake and its seat.
+    /// Announced in an earlier block (`Announcements`), with `keccak256(abi.encode(secret))` as evidence.
     function reportLeak(bytes32 taskId, bytes32 secret) external;
 
     /// @notice Challenges: a dispute about the verdict is lost, its verifier gone. Another one is drawn.

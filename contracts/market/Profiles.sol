@@ -5,6 +5,7 @@ import {CheckpointLog} from "../commitments/CheckpointLog.sol";
 import {IStakeVault} from "../incentives/IStakeVault.sol";
 import {IDisputeGame, KIND_DISTANCE, KIND_REFERENCE, StartParams} from "../interfaces/IDisputeGame.sol";
 import {IDisputeResolver} from "../interfaces/IDisputeResolver.sol";
+import {Announcements} from "./Announcements.sol";
 import {IProfiles} from "./IProfiles.sol";
 import {ITaskRegistry} from "./ITaskRegistry.sol";
 import {Market, MarketDesk} from "./MarketDesk.sol";
@@ -17,7 +18,7 @@ import {Ending, Status, Task, Terms} from "./TaskTypes.sol";
 /// @title Profiles
 /// @notice See `IProfiles` for the protocol and its assumptions.
 /// @dev Bonds are locked under the task's id.
-contract Profiles is IProfiles, IDisputeResolver, MarketDesk {
+contract Profiles is IProfiles, IDisputeResolver, Announcements {
     /// @notice Arbitrates challenges of profiles; the game of the verdicts is another instance, for a game has one resolver.
     IDisputeGame public game;
 
@@ -143,6 +144,7 @@ contract Profiles is IProfiles, IDisputeResolver, MarketDesk {
         if (rerun.rerun.end != 0 && demanded != 0 && demanded <= p.thresholds[c]) {
             revert NotUnderstated(p.thresholds[c]);
         }
+        _requireAnnounced(taskId, keccak256(abi.encode(rerun, component)));
         emit ProfileUnderstated(taskId, p.number, rerun.index, component);
         _forget(taskId, p);
         _void(taskId, _party());

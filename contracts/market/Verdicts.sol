@@ -5,6 +5,7 @@ import {ForcedErrors} from "../incentives/ForcedErrors.sol";
 import {ISeatings} from "../incentives/ISeatings.sol";
 import {IStakeVault} from "../incentives/IStakeVault.sol";
 import {Acceptance} from "./Acceptance.sol";
+import {Announcements} from "./Announcements.sol";
 import {IBeacon, PATIENCE} from "./IBeacon.sol";
 import {Seating} from "./ISeats.sol";
 import {ITaskRegistry} from "./ITaskRegistry.sol";
@@ -17,7 +18,7 @@ import {Claim, LogProof, Outcome, Status, Task, Terms} from "./TaskTypes.sol";
 /// @title Verdicts
 /// @notice See `IVerdicts`.
 /// @dev Claims are kept as one hash of their hashes.
-contract Verdicts is Judgement {
+contract Verdicts is Judgement, Announcements {
     /// @notice The replay in a true claim about a segment that begins or ends in a zero root.
     bytes32 public constant NO_REPLAY = bytes32(type(uint256).max);
 
@@ -127,6 +128,7 @@ contract Verdicts is Judgement {
         else if (v.watchUntil != 0) _notAfter(v.watchUntil);
         if (watched && v.leaked) revert WrongSecret();
         _requireSecret(taskId, t.holder, secret);
+        _requireAnnounced(taskId, keccak256(abi.encode(secret)));
         _breakDuty(taskId, _party(), Split.CHALLENGER_OF_VERIFIER_STAKE);
         // Watchers go on until their time is over: they have worked.
         if (watched) v.leaked = true;

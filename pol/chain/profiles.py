@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from dataclasses import astuple, dataclass
 from typing import Any
 
+from eth_abi.abi import encode
 from eth_typing import ChecksumAddress
+from eth_utils.crypto import keccak
 from web3.logs import DISCARD
 from web3.types import TxReceipt
 
-from pol.chain.binding import Binding
+from pol.chain.announcements import Announcements
 from pol.chain.challenges import Ending
 from pol.chain.connection import Connection
 from pol.chain.wallet import Wallet
@@ -21,6 +23,7 @@ from pol.verification.profile_challenge import Charge, ChargeKind
 from pol.verification.profile_claim import Portion, ProfileClaim, Rerun
 from pol.verification.verdict import Three
 
+WITNESS = "(uint32,(bytes32,uint256[3]),bytes32[])"
 Proved = tuple[bytes, list[bytes]]
 """A program's hash and its inclusion path in `Terms.reruns`."""
 
@@ -85,7 +88,7 @@ class ProfileDispute:
         return self.ending is Ending.SETTLED
 
 
-class Profiles(Binding):
+class Profiles(Announcements):
     """One function per verb; those that send take the sender's wallet."""
 
     def __init__(self, connection: Connection, address: ChecksumAddress) -> None:
@@ -167,8 +170,10 @@ class Profiles(Binding):
     ) -> TxReceipt:
         """Show a rerun from which a higher threshold follows than the posted one, or none: the profile is void.
 
+        Announced in an earlier block (`conviction_evidence`).
+
         Raises:
-            Reverted: the posted threshold covers the rerun, or the proof is wrong.
+            Reverted: it isn't announced, the posted threshold covers the rerun, or the proof is wrong.
         """
         told = [astuple(portion) for portion in portions]
         return wallet.send(self.function("convict", task_id, told, _tuple(rerun), int(component)))
@@ -223,6 +228,11 @@ class Profiles(Binding):
     def conclude(self, wallet: Wallet, task_id: bytes) -> TxReceipt:
         """End the profiling of a task: its profile can't be challenged any more, and the auction begins."""
         return wallet.send(self.function("conclude", task_id))
+
+
+def conviction_evidence(rerun: Witness, component: Component) -> bytes:
+    """What is announced before a rerun convicts (`announcements.announcement`)."""
+    return keccak(encode([WITNESS, "uint8"], [_tuple(rerun), int(component)]))
 
 
 def witness_of(claim: ProfileClaim, log: CheckpointLog, index: int) -> Witness:

@@ -11,10 +11,11 @@ from eth_typing import ChecksumAddress
 from eth_utils.crypto import keccak
 from web3.types import TxReceipt
 
-from pol.chain.binding import Binding
+from pol.chain.announcements import Announcements
 from pol.chain.connection import Connection
 from pol.chain.wallet import Wallet
 from pol.errors import OperationalError
+from pol.incentives.abi import abi_hash
 from pol.verification.profile_claim import Rerun
 from pol.verification.second_look import SecondLook
 from pol.verification.verdict import Claim
@@ -69,7 +70,7 @@ def entry(claim: Claim, look: bytes) -> bytes:
     return keccak(claim_hash(claim) + look)
 
 
-class Verdicts(Binding):
+class Verdicts(Announcements):
     """One function per verb; those that send take the sender's wallet."""
 
     def __init__(self, connection: Connection, address: ChecksumAddress) -> None:
@@ -117,7 +118,7 @@ class Verdicts(Binding):
         return wallet.send(self.function("claimUndisclosed", task_id))
 
     def report_leak(self, wallet: Wallet, task_id: bytes, secret: bytes) -> TxReceipt:
-        """Show a verifier's secret before it may be disclosed."""
+        """Show a verifier's secret before it may be disclosed, announced in an earlier block (`leak_evidence`)."""
         return wallet.send(self.function("reportLeak", task_id, secret))
 
     def claims(self, task_id: bytes, seating: int) -> list[Claim]:
@@ -159,6 +160,11 @@ class Verdicts(Binding):
         for event in self.events("ClaimPosted", taskId=task_id, seating=seating):
             found.setdefault(int(event["index"]), []).append(_claim(event["claim"]))
         return [found[index] for index in sorted(found)]
+
+
+def leak_evidence(secret: bytes) -> bytes:
+    """What is announced before a secret is shown (`announcements.announcement`)."""
+    return abi_hash(secret)
 
 
 def evidence(said: Placed, stands: Placed) -> bytes:

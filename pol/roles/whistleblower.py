@@ -23,6 +23,7 @@ from pol.incentives.sortition import Draw, Duty, watch_limit
 from pol.roles.duel import Duel
 from pol.roles.looks import Looks
 from pol.roles.measurement import Measurement, disputed
+from pol.roles.reports import convict
 from pol.roles.role import Role
 from pol.training.learning_proof import load_checkpoint
 from pol.verification import profile
@@ -135,7 +136,7 @@ class Whistleblower(Role):
             raise ProtocolError(f"{charge.kind.name} needs a dispute")
         posted = self.market.profiles.posted(task_id)
         witness = self._witness(task_id, posted, charge.index)
-        self.market.profiles.convict(self.wallet, task_id, posted.portions, witness, charge.component)
+        convict(self, task_id, posted, witness, charge.component)
 
     def measured(self, task_id: bytes) -> tuple[ProfileClaim, Measurement]:
         """What this party measured on the task's terms, once, and its executions for disputes."""

@@ -51,6 +51,7 @@ interface Vm {
     function expectPartialRevert(bytes4 selector) external;
     function fee(uint256 baseFee) external;
     function getCode(string calldata artifactPath) external view returns (bytes memory);
+    function getBlockNumber() external view returns (uint256);
     function getBlockTimestamp() external view returns (uint256);
     function getRecordedLogs() external returns (Log[] memory);
     function label(address account, string calldata name) external;

@@ -20,9 +20,11 @@ from town import (
     verified,
 )
 
+from pol.chain.announcements import announcement
 from pol.chain.challenges import ChargeKind
 from pol.chain.connection import Connection
 from pol.chain.registry import Status, TaskOutcome
+from pol.chain.verdicts import leak_evidence
 from pol.chain.wallet import Reverted
 from pol.dispute.position import Side
 from pol.errors import ProtocolError
@@ -30,6 +32,7 @@ from pol.incentives.auction import commitment as bid_commitment
 from pol.incentives.auction import forfeited
 from pol.incentives.forced_errors import commitment
 from pol.incentives.sortition import Draw, Duty
+from pol.roles.reports import report_leak
 from pol.roles.role import Role
 from pol.roles.solver import Solver
 from pol.roles.submitter import Submitter
@@ -222,11 +225,13 @@ def test_who_shows_a_leaked_secret_gets_half_of_the_stake(proven: bytes, town: T
     seated_with_duty(verifier, proven, forced=True)
     with pytest.raises(Reverted, match="WrongSecret"):
         market.verdicts.report_leak(watcher.wallet, proven, b"\x01" * 32)
+    with pytest.raises(ProtocolError, match="isn't the secret of seat"):
+        report_leak(watcher, proven, b"\x01" * 32)
     if watched:
         verifier.verify(proven)
         verifier.open_watch(proven)
     secret = verifier.duty(proven).secret
-    market.verdicts.report_leak(watcher.wallet, proven, secret)
+    report_leak(watcher, proven, secret)
     assert gain(watcher, tickets=1) == terms.verifier_stake // 2
     if watched:
         # Watchers have worked: they go on until their time is over.
@@ -243,6 +248,27 @@ def test_who_shows_a_leaked_secret_gets_half_of_the_stake(proven: bytes, town: T
     if watched:
         assert watcher.collect(proven, SECOND, finding) == 1
     assert market.registry.task(proven).outcome is TaskOutcome.ACCEPTED
+
+
+def test_a_leak_that_is_copied_pays_who_announced_it(proven: bytes, town: Town) -> None:
+    """Its report is relayed: the announcement binds who has signed it, not who sends it."""
+    verifier, copier, watcher = town.join(Verifier, "v"), town.join(Solver, "u"), town.join(Whistleblower, "w")
+    verdicts, forwarder = watcher.market.verdicts, watcher.market.vault.forwarder
+    seated_with_duty(verifier, proven, forced=False)
+    secret = verifier.duty(proven).secret
+    digests = [announcement(role.wallet.address, proven, leak_evidence(secret)) for role in (watcher, copier)]
+    verdicts.announce(copier.wallet, digests[0])
+    with pytest.raises(Reverted, match="NotAnnounced") as refused:
+        verdicts.report_leak(copier.wallet, proven, secret)
+    assert refused.value.arguments == (digests[1],)
+    assert verdicts.announced_at(digests[0]) == town.connection.block_number()
+    assert not verdicts.announced_at(digests[1])
+    town.connection.wait_for_block(verdicts.announced_at(digests[0]) + 1)
+    request = forwarder.sign(watcher.wallet, verdicts.function("reportLeak", proven, secret))
+    forwarder.send(copier.wallet, request)
+    terms = watcher.market.registry.terms(proven)
+    assert gain(watcher, tickets=1) == terms.verifier_stake // 2
+    assert gain(copier) == 0
 
 
 # --- seats ------------------------------------------------------------------------------------------------------------

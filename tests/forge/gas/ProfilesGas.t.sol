@@ -37,8 +37,14 @@ contract ProfilesGas is MarketGasBase {
     function test_profile_convict() public metered {
         Witness memory hidden = _understated();
         Portion[] memory portions = _portions();
+        _announceConviction(challenger, hidden, 2);
         _begin(challenger);
         profiles.convict(id, portions, hidden, 2);
+    }
+
+    function test_profile_announce_conviction() public metered {
+        _begin(challenger);
+        profiles.announce("digest");
     }
 
     /// @dev Part of the game's last transaction.

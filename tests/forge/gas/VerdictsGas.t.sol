@@ -47,8 +47,14 @@ contract VerdictsGas is MarketGasBase {
 
     function test_verdict_report_leak() public metered {
         _toWatched(true, false);
+        _announceLeak(challenger, secret);
         _begin(challenger);
         verdicts.reportLeak(id, secret);
+    }
+
+    function test_verdict_announce_leak() public metered {
+        _begin(challenger);
+        verdicts.announce("digest");
     }
 
     function test_settle_accepted() public metered {

@@ -273,6 +273,7 @@ contract DisclosureTest is MarketBase {
         vm.prank(challenger);
         vm.expectRevert(IVerdicts.WrongSecret.selector);
         verdicts.reportLeak(id, "a guess");
+        _announceLeak(challenger, secret);
         vm.expectEmit(address(verdicts));
         emit IVerdicts.DutyBroken(id, 2, verifier, challenger);
         vm.prank(challenger);
@@ -294,8 +295,7 @@ contract DisclosureTest is MarketBase {
     function test_a_leak_in_the_watch_lets_the_watchers_go_on() public {
         _toWatched(true, true);
         (, uint32 index,) = _duty();
-        vm.prank(challenger);
-        verdicts.reportLeak(id, secret);
+        _reportLeak(challenger);
         vm.assertEq(_gain(challenger), 1.5 ether);
         _expectStatus(Status.Watched);
         vm.assertTrue(verdicts.verdict(id).leaked);
@@ -317,8 +317,7 @@ contract DisclosureTest is MarketBase {
     function test_a_leak_before_the_watchers_are_drawn() public {
         _toVerifying(false);
         _verdict(verifier, true);
-        vm.prank(challenger);
-        verdicts.reportLeak(id, secret);
+        _reportLeak(challenger);
         vm.assertEq(_gain(challenger), 1.5 ether);
         _openWatch();
         _toDisclosure();
@@ -333,8 +332,7 @@ contract DisclosureTest is MarketBase {
         vm.expectRevert(abi.encodeWithSelector(ITaskRegistry.DeadlinePassed.selector, until));
         verdicts.reportLeak(id, secret);
         vm.warp(until);
-        vm.prank(challenger);
-        verdicts.reportLeak(id, secret);
+        _reportLeak(challenger);
         vm.assertTrue(verdicts.verdict(id).leaked);
     }
 
@@ -348,7 +346,7 @@ contract DisclosureTest is MarketBase {
     function test_who_leaked_its_own_secret_does_not_watch_its_own_error() public {
         _toWatched(true, true);
         vm.assertTrue(verdicts.isParty(id, verifier));
-        verdicts.reportLeak(id, secret);
+        _reportLeak(address(this));
         vm.assertTrue(verdicts.isParty(id, verifier));
         vm.assertTrue(verdicts.isParty(id, submitter) && verdicts.isParty(id, solver));
         vm.assertFalse(verdicts.isParty(id, watcher));
@@ -367,7 +365,7 @@ contract DisclosureTest is MarketBase {
             (Claim[] memory claims,) = _claims(true);
             Placed memory posted = _placed(_planted(true)[index], _entries(true, true));
             Placed memory stands = _placed(claims[index], _entries(true, false));
-            if (how == 1) verdicts.reportLeak(id, secret);
+            if (how == 1) _reportLeak(address(this));
             _watch(watcher, index, true);
             if (how == 2) {
                 _disclose(verifier, true);

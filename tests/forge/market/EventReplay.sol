@@ -2,6 +2,7 @@
 pragma solidity 0.8.37;
 
 import {IStakeVault} from "../../../contracts/incentives/IStakeVault.sol";
+import {Announcements} from "../../../contracts/market/Announcements.sol";
 import {Contested, Dispute, IChallenges} from "../../../contracts/market/IChallenges.sol";
 import {DataDemand, IDataDemands, Waiting} from "../../../contracts/market/IDataDemands.sol";
 import {IProfiles} from "../../../contracts/market/IProfiles.sol";
@@ -17,6 +18,7 @@ import {Vm} from "../Base.sol";
 /// @dev A log is replayed in the second of its block: some times are those of the block alone.
 contract EventReplay {
     mapping(address account => uint256) public free;
+    mapping(address desk => mapping(bytes32 digest => uint256)) public announcedAt;
     mapping(bytes32 taskId => Task) private _tasks;
     mapping(bytes32 taskId => Terms) private _terms;
     mapping(bytes32 taskId => Seating) private _seatings;
@@ -65,6 +67,10 @@ contract EventReplay {
     function replay(Vm.Log calldata log) external {
         if (_vault(log) || log.topics.length < 2) return;
         bytes32 id = log.topics[1];
+        if (log.topics[0] == Announcements.Announced.selector) {
+            announcedAt[log.emitter][id] = abi.decode(log.data, (uint256));
+            return;
+        }
         if (_task(log, id) || _seat(log, id) || _proof(log, id)) return;
         if (_verdict(log, id) || _dispute(log, id) || _data(log, id)) return;
         _profile(log, id, _profiles[id]);

@@ -22,8 +22,7 @@ contract KnownFailuresTest is MarketBase {
     /// @dev The same with a leak, the sooner the better: the friend gets no more than a challenger.
     function test_attack_self_leak_costs_half_of_the_stake() public {
         _toVerifying(true);
-        vm.prank(challenger);
-        verdicts.reportLeak(id, secret);
+        _reportLeak(challenger);
         vm.assertEq(_gain(challenger) + _gain(verifier), 1 ether - 1.5 ether);
     }
 
@@ -235,8 +234,7 @@ contract KnownFailuresTest is MarketBase {
             _toVerifying(false);
             if (stage > 0) _verdict(verifier, true);
             if (stage == 2) {
-                vm.prank(challenger);
-                verdicts.reportLeak(id, secret);
+                _reportLeak(challenger);
             }
             if (stage > 0) {
                 _openWatch();

@@ -465,6 +465,30 @@ abstract contract MarketBase is Base {
         settlement.settle(id);
     }
 
+    /// @dev In the block before the next call.
+    function _announceLeak(address who, bytes32 leaked) internal {
+        verdicts.announce(keccak256(abi.encode(who, id, keccak256(abi.encode(leaked)))));
+        vm.roll(vm.getBlockNumber() + 1);
+    }
+
+    function _reportLeak(address who) internal {
+        _announceLeak(who, secret);
+        vm.prank(who);
+        verdicts.reportLeak(id, secret);
+    }
+
+    /// @dev In the block before the next call.
+    function _announceConviction(address who, Witness memory rerun, uint8 component) internal {
+        profiles.announce(keccak256(abi.encode(who, id, keccak256(abi.encode(rerun, component)))));
+        vm.roll(vm.getBlockNumber() + 1);
+    }
+
+    function _convict(address who, Witness memory rerun, uint8 component) internal {
+        _announceConviction(who, rerun, component);
+        vm.prank(who);
+        profiles.convict(id, _portions(), rerun, component);
+    }
+
     function _pass(uint256 time) internal {
         vm.warp(vm.getBlockTimestamp() + time);
     }

@@ -389,8 +389,7 @@ contract MarketHandler is DataBase {
 
     function _leak() private {
         ++leaks;
-        vm.prank(challenger);
-        verdicts.reportLeak(id, secret);
+        _reportLeak(challenger);
     }
 
     function _advanceWatched(uint256 choice) private {

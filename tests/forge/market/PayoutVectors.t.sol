@@ -140,8 +140,7 @@ contract PayoutVectorsTest is MarketBase {
             _postUnderstated();
             Witness memory worst = _witness(WORST);
             _mark();
-            vm.prank(challenger);
-            profiles.convict(id, _portions(), worst, 1);
+            _convict(challenger, worst, 1);
             _expectRow("profileConvicted");
         }
     }
@@ -172,8 +171,7 @@ contract PayoutVectorsTest is MarketBase {
             _begin(i);
             _toWatchedWith(true, true);
             _mark();
-            vm.prank(challenger);
-            verdicts.reportLeak(id, secret);
+            _reportLeak(challenger);
             _expectRow("secretLeaked");
         }
     }

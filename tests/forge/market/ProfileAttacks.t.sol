@@ -59,8 +59,7 @@ contract ProfileAttacksTest is ProfileBase {
             leaves[2] = keccak256(abi.encode(bad[i]));
             _postLeaves(leaves);
             Witness memory hidden = Witness(2, bad[i], NaiveLog.inclusionPath(leaves, 2, 0, leaves.length));
-            vm.prank(challenger);
-            profiles.convict(id, _portions(), hidden, 2);
+            _convict(challenger, hidden, 2);
             vm.assertEq(registry.task(id).holder, address(0));
         }
         vm.assertEq(_gain(challenger), 3 * 1.5 ether);
@@ -100,8 +99,7 @@ contract ProfileAttacksTest is ProfileBase {
     function test_attack_losing_a_dispute_after_a_conviction() public {
         Witness memory hidden = _understate();
         _chargePortion(solver);
-        vm.prank(challenger);
-        profiles.convict(id, _portions(), hidden, 2);
+        _convict(challenger, hidden, 2);
         profileGame.finish(true);
         vm.expectEmit(address(profiles));
         emit IProfiles.ProfileDisputeMoot(id, 1, 1);

@@ -346,6 +346,7 @@ contract ProfilesTest is ProfileBase {
         vm.prank(challenger);
         vm.expectRevert(abi.encodeWithSelector(IProfiles.NotUnderstated.selector, THRESHOLD));
         profiles.convict(id, _portions(), hidden, 1);
+        _announceConviction(challenger, hidden, 2);
         vm.expectEmit(address(profiles));
         emit IProfiles.ProfileUnderstated(id, 1, 0, 2);
         vm.prank(challenger);

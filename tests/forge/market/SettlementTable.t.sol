@@ -101,8 +101,7 @@ contract SettlementTableTest is DataBase {
 
     function test_secret_leaked() public {
         _toWatched(true, true);
-        vm.prank(challenger);
-        verdicts.reportLeak(id, secret);
+        _reportLeak(challenger);
         _expectGains({toSubmitter: -10.3525 ether, toSolver: -5 ether, toVerifier: -2 ether, toChallenger: 1.5 ether});
         _expectShares({toTreasury: 0, toFund: 1.5 ether});
         _pass(15 minutes + 1);

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity 0.8.37;
+
+import {Announcements} from "../../../contracts/market/Announcements.sol";
+import {IProfiles} from "../../../contracts/market/IProfiles.sol";
+import {ITaskRegistry} from "../../../contracts/market/ITaskRegistry.sol";
+import {Witness} from "../../../contracts/market/ProfileTypes.sol";
+import {Status} from "../../../contracts/market/TaskTypes.sol";
+import {ProfileBase} from "./ProfileBase.sol";
+
+/// @notice Reports that somebody wants to copy: whoever has announced first is paid.
+contract AnnouncementsTest is ProfileBase {
+    address private copier = account("copier");
+
+    function test_the_first_announcement_stays() public {
+        Announcements[2] memory desks = [Announcements(verdicts), profiles];
+        for (uint256 i = 0; i < 2; ++i) {
+            uint256 number = vm.getBlockNumber();
+            vm.assertEq(desks[i].announcedAt("digest"), 0);
+            vm.expectEmit(address(desks[i]));
+            emit Announcements.Announced("digest", number);
+            desks[i].announce("digest");
+            vm.roll(number + 5);
+            vm.recordLogs();
+            desks[i].announce("digest");
+            vm.assertEq(vm.getRecordedLogs().length, 0);
+            vm.assertEq(desks[i].announcedAt("digest"), number);
+        }
+    }
+
+    /// @dev In the block of the report, in front of it.
+    function test_attack_copying_a_leak_in_its_block() public {
+        _toSeated();
+        _announceLeak(challenger, secret);
+        verdicts.announce(_leak(copier));
+        _expectNoReport(copier);
+        vm.prank(challenger);
+        verdicts.reportLeak(id, secret);
+        vm.assertEq(_gain(challenger), 1.5 ether);
+        vm.assertEq(_gain(copier), 0);
+    }
+
+    function test_attack_copying_a_conviction_in_its_block() public {
+        Witness memory hidden = _understate();
+        _announceConviction(challenger, hidden, 2);
+        profiles.announce(_conviction(copier, hidden, 2));
+        _expectNoConviction(copier, hidden, 2);
+        vm.prank(challenger);
+        profiles.convict(id, _portions(), hidden, 2);
+        vm.assertEq(_gain(challenger), 1.5 ether);
+        vm.assertEq(_gain(copier), 0);
+    }
+
+    /// @dev It announces as soon as it has seen the report, and sends its own a block later.
+    function test_attack_copying_a_block_later() public {
+        Witness memory hidden = _understate();
+        _announceConviction(challenger, hidden, 2);
+        profiles.announce(_conviction(copier, hidden, 2));
+        vm.prank(challenger);
+        profiles.convict(id, _portions(), hidden, 2);
+        vm.roll(vm.getBlockNumber() + 1);
+        vm.prank(copier);
+        vm.expectRevert(abi.encodeWithSelector(IProfiles.NoProfile.selector, id));
+        profiles.convict(id, _portions(), hidden, 2);
+        _seat(nextVerifier);
+        _profile(nextVerifier);
+        _conclude();
+        _award();
+        _commit();
+        _seatVerifier(verifier, false);
+        _announceLeak(challenger, secret);
+        verdicts.announce(_leak(copier));
+        vm.prank(challenger);
+        verdicts.reportLeak(id, secret);
+        vm.roll(vm.getBlockNumber() + 1);
+        vm.prank(copier);
+        vm.expectRevert(abi.encodeWithSelector(ITaskRegistry.WrongStatus.selector, id, Status.Committed));
+        verdicts.reportLeak(id, secret);
+        vm.assertEq(_gain(copier), 0);
+    }
+
+    /// @dev A copy of the announcement itself, in front of it or after it, binds who has written it and harms nobody.
+    function test_attack_copying_an_announcement() public {
+        _toSeated();
+        vm.prank(copier);
+        verdicts.announce(_leak(challenger));
+        _announceLeak(challenger, secret);
+        _expectNoReport(copier);
+        vm.prank(challenger);
+        verdicts.reportLeak(id, secret);
+        vm.assertEq(_gain(challenger), 1.5 ether);
+    }
+
+    /// @dev An announcement says nothing about another task, another rerun, another component or another desk.
+    function test_attack_announcing_something_else() public {
+        Witness memory hidden = _understate();
+        bytes32 task = id;
+        bytes32 meant = _conviction(copier, hidden, 2);
+        profiles.announce(_conviction(copier, hidden, 1));
+        profiles.announce(_conviction(copier, _witness(0), 2));
+        verdicts.announce(meant);
+        id = "another task";
+        profiles.announce(_conviction(copier, hidden, 2));
+        id = task;
+        vm.roll(vm.getBlockNumber() + 1);
+        _expectNoConviction(copier, hidden, 2);
+        _convict(copier, hidden, 2);
+        vm.assertEq(_gain(copier), 1.5 ether);
+    }
+
+    /// @dev Announced and shown at once, in one transaction or in one block.
+    function test_attack_announcing_in_the_block_of_the_report() public {
+        _toSeated();
+        verdicts.announce(_leak(challenger));
+        _expectNoReport(challenger);
+        vm.roll(vm.getBlockNumber() + 1);
+        vm.prank(challenger);
+        verdicts.reportLeak(id, secret);
+        vm.assertEq(_gain(challenger), 1.5 ether);
+    }
+
+    function test_nobody_reports_without_an_announcement() public {
+        Witness memory hidden = _understate();
+        _expectNoConviction(challenger, hidden, 2);
+        setUp();
+        _toSeated();
+        _expectNoReport(challenger);
+    }
+
+    function _toSeated() private {
+        _conclude();
+        _award();
+        _commit();
+        _seatVerifier(verifier, false);
+    }
+
+    function _leak(address who) private view returns (bytes32) {
+        return keccak256(abi.encode(who, id, keccak256(abi.encode(secret))));
+    }
+
+    function _conviction(address who, Witness memory rerun, uint8 component) private view returns (bytes32) {
+        return keccak256(abi.encode(who, id, keccak256(abi.encode(rerun, component))));
+    }
+
+    function _expectNoReport(address who) private {
+        vm.prank(who);
+        vm.expectRevert(abi.encodeWithSelector(Announcements.NotAnnounced.selector, _leak(who)));
+        verdicts.reportLeak(id, secret);
+    }
+
+    function _expectNoConviction(address who, Witness memory rerun, uint8 component) private {
+        bytes32 digest = _conviction(who, rerun, component);
+        vm.prank(who);
+        vm.expectRevert(abi.encodeWithSelector(Announcements.NotAnnounced.selector, digest));
+        profiles.convict(id, _portions(), rerun, component);
+    }
+}
