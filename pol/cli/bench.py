@@ -46,6 +46,7 @@ def as_markdown(figures: dict[str, Figure]) -> str:
         "",
         f"Measured by `pol bench --markdown` with {os.cpu_count()} cores; timings vary from run to run.",
         "Ratio: ours over the peer's, side by side in one run. One area, for programs: `pol bench AREA --json`.",
+        "What was aimed at, what was missed, and what figures leave out: [goals](goals.md).",
         "",
         "| figure | value | unit | peer | ratio |",
         "| --- | --- | --- | --- | --- |",
