@@ -116,7 +116,7 @@ def figures(measured: Measured) -> dict[str, Figure]:
         ),
         "detection_5_percent": Figure(
             min(row["caught"] for row in everywhere if row["segments"] == SEGMENTS),
-            "least of all that touch every segment",
+            f"least of all that touch every one of {SEGMENTS} segments",
         ),
         "draws_99": Figure(
             max(_draws_of_many(row["detection"]) for row in everywhere),
@@ -141,7 +141,8 @@ def figures(measured: Measured) -> dict[str, Figure]:
         ]
         lengths["separation_" + key.replace(" ", "_")] = Figure(min(found), "times the greatest honest distance")
     least = min(figure.value for figure in lengths.values())
-    return {**result, "separation_min": Figure(least, "times the greatest honest distance"), **lengths}
+    unit = "times the greatest honest distance; without those that hide in the tolerance"
+    return {**result, "separation_min": Figure(least, unit), **lengths}
 
 
 def _draws_of_many(detection: float) -> int:
@@ -183,7 +184,8 @@ def _head(measured: Measured) -> list[str]:
         "  reads how far and where each segment went. (The loss of a batch would cost a forward pass: 3 % of segments",
         "  of 10.)",
         "- **99 %**: random draws that find it with 99 %, and their share of the training.",
-        "- **/ limit**, **/ honest**: smallest distance of a cheated segment over the threshold, and over the greatest",
+        "- **/ limit**, **/ honest**: smallest distance of a cheated segment over what is allowed there (the threshold, or",
+        "  what a second look at that segment excuses: below 1 it may still be above the threshold), and over the greatest",
         "  distance of honest runs (eager, captured graph, two threads, without oneDNN, compiled) of the same target.",
         "- **tolerance**, **exact**: the outcome if every segment is replayed. Withheld evidence is never accepted",
         "  (inconclusive); such segments count as rejected.",
