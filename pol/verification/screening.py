@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pol.arithmetic.primitives import Words
 from pol.errors import OperationalError, ProtocolError
@@ -23,6 +24,8 @@ from pol.training.task import LoadedTask
 from pol.verification.distance import require_state
 from pol.verification.oddness import Series, oddness
 
+STILL = 0.1
+"""Training stands still after a segment if in no later one more than this part of its moving numbers moves."""
 SUSPICIOUS = 6.0
 """Scores from here on are named: 1 is a standard deviation of what is typical."""
 _LOOKED_AT = (Component.PARAMETER, Component.OPTIMIZER)
@@ -65,7 +68,8 @@ def suspicions(program: StepProgram, states: Iterable[Sequence[Words] | None]) -
     Of weights and of optimizer state: the length of the update (its logarithm), and its cosines with the updates before
     and after. A segment that goes elsewhere is odd by both cosines, its neighbours by one; else the oddest of the
     numbers counts. A segment whose ends can't be seen, aren't finite or don't differ in one of these has an infinite
-    score: a replay says what it is. Two states are held at a time, and one update.
+    score: a replay says what it is. So has the segment after which training stands still (`STILL`), however it got
+    there: all behind it may be true, and costs next to nothing. Two states are held at a time, and one update.
 
     Raises:
         ProtocolError: fewer than two states, or one isn't a state of the program.
@@ -83,6 +87,8 @@ def suspicions(program: StepProgram, states: Iterable[Sequence[Words] | None]) -
         raise ProtocolError("a screen compares the segments between checkpoints: give it two at least")
     scores = np.max([np.zeros(count - 1), *(movement.scores() for movement in movements.values())], axis=0)
     weights = movements.get(Component.PARAMETER)
+    if weights is not None:
+        scores[weights.before_standstills()] = np.inf
     moved = [0.0] * (count - 1) if weights is None else weights.lengths
     return [Suspicion(i, *found) for i, found in enumerate(zip(moved, scores.tolist(), strict=True))]
 
@@ -114,6 +120,7 @@ class _Movement:
         self._state: Series | None = None
         self._update: Series | None = None
         self._cosines: list[float] = []
+        self._moving: list[float] = []
         self.lengths: list[float] = []
 
     def add(self, state: Series) -> None:
@@ -122,11 +129,18 @@ class _Movement:
                 # One that isn't seen is NaN, and so are the updates on both sides of it.
                 update = state - self._state
                 self.lengths.append(math.sqrt(float(update @ update)))
+                self._moving.append(float(np.count_nonzero(update)) if math.isfinite(self.lengths[-1]) else math.nan)
                 if self._update is not None:
                     product = np.float64(self.lengths[-1]) * self.lengths[-2]
                     self._cosines.append(float((update * self._update).sum() / product))
             self._update = update
         self._state = state
+
+    def before_standstills(self) -> NDArray[np.intp]:
+        """The segments after which few numbers move in all others; one that can't be seen isn't looked at."""
+        moving = np.array(self._moving)
+        later = np.fmax.accumulate(moving[::-1])[::-1][1:]
+        return np.flatnonzero((later <= STILL * moving[:-1]) & (moving[:-1] > 0))
 
     def scores(self) -> Series:
         """How odd each segment is by its length, or by its cosines with the updates before and after."""

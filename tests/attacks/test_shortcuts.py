@@ -1,11 +1,23 @@
 """Training less than claimed."""
 
+import numpy as np
 import pytest
-from attacked import CNN, SEGMENTS, STEPS, Expected, check, findings, target
+import torch
+from attacked import ADAM, CNN, INTERVAL, MLP, SEGMENTS, STEPS, Expected, check, findings, target
+from torch import Tensor, nn
 
+from pol.execution.cpu import CpuExecutor
+from pol.graph.capture import capture
+from pol.graph.step_program import Component
+from pol.training import digits
+from pol.training.storage.store import Store
+from pol.training.task import load, publish
+from pol.verification.attacks import targets
 from pol.verification.attacks.forgery import Attack, Forgery, Workshop
 from pol.verification.attacks.judge import mount
 from pol.verification.attacks.shortcuts import ATTACKS
+from pol.verification.replay import replay_end
+from pol.verification.screening import ranked, suspicions
 from pol.verification.verdict import Outcome
 
 EXPECTED = {
@@ -20,8 +32,22 @@ EXPECTED = {
     "sidestep": Expected(11 / 12, 1),
     "extrapolate-10%": Expected(11 / 12, 1),
     "extrapolate-50%": Expected(0.5, SEGMENTS // 2),
+    # Ten of 4,810 numbers still move.
+    "collapse": Expected(11 / 12 * 10 / 4810, 1),
 }
 LAZY = "lazy-backward"
+
+
+class Bias(nn.Module):
+    """What is left of a classifier whose other weights are zero."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bias = nn.Parameter(torch.zeros(digits.CLASSES))
+
+    def forward(self, images: Tensor) -> Tensor:
+        """The same scores for all images."""
+        return self.bias.expand(len(images), digits.CLASSES)
 
 
 @pytest.mark.parametrize("name", [name for name in EXPECTED if name != "skip-1%"])
@@ -35,6 +61,40 @@ def test_it_is_rejected_with_batch_normalisation_and_adam(name: str) -> None:
     found = findings(name, *CNN)
     assert found.cheated
     assert found.rejected == found.cheated
+
+
+@pytest.mark.parametrize("kind", [MLP, ADAM])
+def test_ten_numbers_predict_a_collapsed_training_to_the_bit(kind: tuple[str, str]) -> None:
+    """Why one lie saves nearly all: a task whose only weights are the last bias goes the same way."""
+    attacked = target(*kind)
+    order = torch.from_numpy(attacked.order())
+    bias = Bias()
+    small = capture(bias, digits.loss_function, targets.OPTIMIZERS[kind[1]](bias), digits.dataset(), order)
+    store = Store(f"memory://bias-{kind[1]}")
+    task = load(store, publish(store, small, steps=STEPS, interval=INTERVAL, model="bias", optimizer=kind[1])[0])
+    executor, state = CpuExecutor(task.program, task.constants), list(task.initial_state)
+    forged = findings("collapse", *kind).forgery.states
+    places = [attacked.task.names.slots.index(f"output.{name}") for name in task.names.slots]
+    for segment in range(1, SEGMENTS):
+        state = replay_end(task.program, executor, state, segment * INTERVAL, INTERVAL)
+        assert all((own == forged[segment + 1][i]).all() for own, i in zip(state, places, strict=True))
+    others = [i for i in attacked.places(Component.PARAMETER) if i not in places]
+    assert others
+    assert all((forged[-1][i] == 0).all() for i in others)
+
+
+@pytest.mark.parametrize("jump", [0, 5, SEGMENTS - 2])
+@pytest.mark.parametrize("kind", [MLP, ADAM, CNN])
+def test_a_screen_of_all_checkpoints_finds_the_collapse(kind: tuple[str, str], jump: int) -> None:
+    attacked = target(*kind)
+    assert not any(s.is_named for s in suspicions(attacked.task.program, attacked.honest))
+    workshop = Workshop(attacked)
+    zeros = workshop.with_numbers(attacked.honest[jump], lambda _, values: np.zeros_like(values))
+    states = [*attacked.honest[: jump + 1], workshop.ticked(zeros)]
+    for segment in range(jump + 1, SEGMENTS):
+        states.append(workshop.segment(states[-1], segment))
+    first = ranked(suspicions(attacked.task.program, states))[0]
+    assert (first.segment, first.is_named) == (jump, True)
 
 
 def test_leaving_out_the_easiest_backward_passes_is_rejected() -> None:

@@ -81,6 +81,28 @@ def test_nothing_moved_and_nothing_finite_are_the_oddest() -> None:
     assert math.isnan(found[8].moved)
 
 
+@pytest.mark.parametrize("jump", [0, 1, 12, SEGMENTS - 2])
+@pytest.mark.parametrize("moving", [0, 1])
+def test_the_segment_before_a_standstill_comes_first_however_it_got_there(jump: int, moving: int) -> None:
+    """Few numbers move from then on, but as far as all did; the jump itself looks like every other segment."""
+    states = trail()
+    way = np.zeros(toy.WEIGHT.shape)
+    way.flat[:moving] = 0.1
+    for segment in range(jump + 1, SEGMENTS):
+        ended = states[segment][0].view(np.float32) + way.astype(np.float32)
+        states[segment + 1][0] = ended.astype(np.float32).view(np.uint32)
+    first = ranked(suspicions(PROGRAM, states))[0]
+    assert (first.segment, first.score) == (jump, math.inf)
+
+
+def test_few_that_move_for_a_while_are_no_standstill() -> None:
+    states = trail()
+    for segment in (5, 6):
+        states[segment + 1][0] = states[segment][0].copy()
+        states[segment + 1][0].flat[0] ^= 1
+    assert [s.segment for s in suspicions(PROGRAM, states) if s.score == math.inf] == []
+
+
 def test_a_checkpoint_that_cannot_be_seen() -> None:
     states = trail()
     found = suspicions(PROGRAM, [*states[:9], None, *states[10:]])

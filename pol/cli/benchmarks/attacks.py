@@ -265,6 +265,14 @@ that are longer or go elsewhere than their neighbours; an attacker who knows it 
 (`extrapolate-10%`), moves only as far as an honest segment does, and pays for all other segments. Verdicts on the
 market are about drawn segments only; whoever verifies for themselves may choose more.
 
+*One lie that saves everything.* `collapse` jumps once to a state where every gradient but that of ten numbers vanishes;
+all segments behind are true in both modes, and cost a fraction of a percent. Only the segment of the jump is false, so
+a draw finds it as rarely as any single segment: stakes have to be that much higher ([game.md](spec/game.md#solver)).
+The screen names the segment after which training stands still, and whoever evaluates the model sees that it is worth
+nothing; but no contract reads either. A solver that knows the screen may keep numbers moving that are as cheap to
+predict (weight decay moves dead weights too): the length of the jump and of what follows is then all that shows it. A
+jump to NaN would be a jump into rejection: a number without a distance is rejected in every segment.
+
 *Tolerance.* Within the threshold a solver may publish what it likes. What it injects is bounded: each segment by the
 threshold times the way that the segment went, together by the threshold times the sum of these ways (`drift`;
 tested). Training carries an injection further, as it carries rounding. It saves no training: all of these attacks

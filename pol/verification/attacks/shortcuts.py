@@ -121,6 +121,24 @@ def lazy_backward(workshop: Workshop) -> Forgery:
     return Forgery(states)
 
 
+def collapsed(workshop: Workshop) -> Forgery:
+    """The first segment jumps to zeros, where every gradient but that of the last bias vanishes; then by the rules.
+
+    All later segments are true. What is counted of them is the share of the numbers that still move: a program of that
+    bias alone gives the same bits (tested).
+    """
+    target = workshop.target
+    zeros = workshop.with_numbers(workshop.start, lambda _place, values: np.zeros_like(values))
+    states = [workshop.start, workshop.ticked(zeros)]
+    after, _ = target.executor.advance(list(states[-1]), target.interval)
+    weights = target.places(Component.PARAMETER)
+    moving = sum(int(np.count_nonzero(after[i] != states[-1][i])) for i in weights)
+    share = moving / sum(after[i].size for i in weights)
+    for segment in range(1, target.segments):
+        states.append(workshop.train(states[-1], segment * target.interval, target.interval, share=share))
+    return Forgery(states)
+
+
 def _filled(workshop: Workshop, where: list[int], fill: Fill) -> list[State]:
     """Honest training, but some segments are filled from the two checkpoints before them."""
     states = [workshop.start]
@@ -166,5 +184,6 @@ ATTACKS = (
         "every second segment repeats the movement before",
         functools.partial(extrapolated, share=0.5),
     ),
+    Attack("collapse", "shortcuts", OURS, "one jump to where gradients vanish, true segments from there on", collapsed),
     Attack("lazy-backward", "shortcuts", OURS, "no backward pass for the easiest batches", lazy_backward),
 )
