@@ -103,6 +103,10 @@ class Verdicts(Announcements):
         """Take the seed that draws the watchers, recording the round if nobody did."""
         return wallet.send(self.function("openWatch", task_id))
 
+    def replace_round(self, wallet: Wallet, task_id: bytes) -> TxReceipt:
+        """A round that the beacon hasn't given for a week is replaced."""
+        return wallet.send(self.function("replaceRound", task_id))
+
     def disclose(self, wallet: Wallet, task_id: bytes, secret: bytes) -> TxReceipt:
         """Show that the verdict had to be true."""
         nothing = Claim(0, bytes(32), bytes(32), bytes(32), (0, 0, 0), (0, 0, 0))

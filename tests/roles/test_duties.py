@@ -151,6 +151,22 @@ def test_where_nothing_is_wrong_nobody_commits_and_the_reserve_is_swept(proven: 
     assert market.jackpot.available() == reserve + jackpot + market.jackpot.tax(jackpot)
 
 
+def test_watchers_whose_round_nobody_gives_for_a_week_are_drawn_by_another(proven: bytes, town: Town) -> None:
+    verifier, watcher = town.join(Verifier, "v"), town.join(Whistleblower, "w")
+    verdicts = verifier.market.verdicts
+    seated_with_duty(verifier, proven, forced=False)
+    verifier.verify(proven)
+    before = verdicts.verdict(proven).watch_round
+    with pytest.raises(Reverted, match="DeadlineNotPassed"):
+        verdicts.replace_round(watcher.wallet, proven)
+    town.connection.wait_until(town.connection.now() + 7 * 24 * 3600)
+    verdicts.replace_round(watcher.wallet, proven)
+    assert verdicts.verdict(proven).watch_round > before
+    verifier.open_watch(proven)
+    with pytest.raises(Reverted, match="RoundStands"):
+        verdicts.replace_round(watcher.wallet, proven)
+
+
 def test_a_lie_is_paid_for_like_an_error_on_purpose(proven: bytes, town: Town) -> None:
     """The first verifier lies without a duty and gives up; the second posts what the watcher had named."""
     liar, late, watcher = town.join(Verifier, "v"), town.join(Verifier, "late"), town.join(Whistleblower, "w")
