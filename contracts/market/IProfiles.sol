@@ -51,6 +51,8 @@ interface IProfiles {
     );
     /// @notice The challenger has its bond back, because the profile fell otherwise.
     event ProfileDisputeMoot(bytes32 indexed taskId, uint32 indexed profile, uint256 indexed dispute);
+    /// @notice The profile is final: its verifier has its stake back and the fee of the terms, and the auction begins.
+    event ProfileConcluded(bytes32 indexed taskId, uint32 indexed profile, address indexed verifier);
     /// @notice There is no profile any more: its verifier left, or it is void.
     event ProfileGone(bytes32 indexed taskId, uint32 indexed profile);
 

@@ -193,6 +193,7 @@ contract Profiles is IProfiles, IDisputeResolver, Announcements {
         Profile storage p = _profiles[taskId];
         _requireFinal(taskId, p);
         p.concluded = true;
+        emit ProfileConcluded(taskId, p.number, p.verifier);
         seats.release(taskId);
         settlement.payProfiler(taskId, p.verifier);
         registry.openBidding(taskId);

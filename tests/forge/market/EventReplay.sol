@@ -121,7 +121,6 @@ contract EventReplay {
             t.submitter = _address(log.topics[2]);
         } else if (topic == ITaskRegistry.Advanced.selector) {
             (t.status, t.deadline) = abi.decode(log.data, (Status, uint64));
-            if (t.status == Status.Bidding && _profiles[id].verifier != address(0)) _profiles[id].concluded = true;
             if (t.status == Status.Committed || t.status == Status.Bidding) delete _verdicts[id];
         } else if (topic == ITaskRegistry.Seated.selector) {
             (t.seating, t.holder) = (abi.decode(log.data, (uint32)), _address(log.topics[2]));
@@ -278,6 +277,8 @@ contract EventReplay {
             ProfileDispute storage d = _profileDisputes[uint256(log.topics[3])];
             d.ending = Ending.Settled;
             if (p.verifier != address(0) && p.number == d.profile) --p.open;
+        } else if (topic == IProfiles.ProfileConcluded.selector) {
+            p.concluded = true;
         } else if (topic == IProfiles.ProfileGone.selector) {
             delete _profiles[id];
             p.number = uint32(uint256(log.topics[2]));

@@ -130,6 +130,8 @@ contract ProfilesTest is ProfileBase {
         vm.expectRevert(abi.encodeWithSelector(IProfiles.NoProfile.selector, id));
         profiles.thresholds(id);
         vm.prank(challenger);
+        vm.expectEmit(address(profiles));
+        emit IProfiles.ProfileConcluded(id, 1, verifier);
         profiles.conclude(id);
         vm.assertEq(profiles.thresholds(id)[2], 3 * THRESHOLD);
         vm.assertTrue(profiles.profile(id).concluded);
