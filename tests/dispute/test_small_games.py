@@ -1,8 +1,17 @@
-"""Every small game on an EVM: each shape, place of a lie, side and way to play; whoever tells the truth wins."""
+"""Every small game on an EVM: each shape, place of a lie, side and way to play; whoever tells the truth wins.
+
+Where neither side tells it there is nobody to be right, but there is an end: within the bound, with one winner.
+
+An opening shows whole levels of a binary tree (design.md, section 5), so that it commits to what lies open by a root;
+its arity is a power of two. Three parts can't lie open but at the end of a list; two and four, played here, are the
+arities next to it on both sides.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
+from copy import copy
 from itertools import product
 from random import Random
 
@@ -10,6 +19,7 @@ import pytest
 from court import Court, court, replay_claim
 from small import Contradicting, Silent, every_lie, honest_trace
 
+from pol.commitments.merkle import depth
 from pol.commitments.program import ProgramCommitment
 from pol.dispute.evidence import SegmentTrace
 from pol.dispute.hostile import LyingTrace, RandomPlayer
@@ -44,6 +54,40 @@ def ways(honest: SegmentTrace, liar: LyingTrace, other: LyingTrace, random: Rand
     ]
 
 
+def most_moves(shape: tuple[int, int, int], bits: int) -> int:
+    """One for each opening that a dispute can have: the first is the challenge's, and after the last comes a proof."""
+    nodes, _, steps = shape
+    leaf, terms, body = 1, 1, 1
+    return sum(max(1, -(-depth(n) // bits)) for n in (steps, nodes)) + leaf + terms + body
+
+
+def clash_all(court: Court, shapes: list[tuple[int, int, int]], every: int, share: float) -> Counter[str]:
+    """Both sides play dishonestly, with ``share`` of all pairs of ways to: how the games ended."""
+    random, seen = Random(5), Counter[str]()
+    for shape in shapes:
+        honest = honest_trace(*shape)
+        end, header = honest.first_step + honest.steps, ProgramCommitment.of(honest.program).header
+        lies = list(every_lie(honest))
+        for lie in lies[::every]:
+            mine, yours, other = (LyingTrace(honest, li) for li in (lie, *random.choices(lies, k=2)))
+            if mine.state_root(end) == yours.state_root(end):
+                continue
+            asserters, challengers = (
+                [ReplayPlayer(trace), *ways(honest, trace, other, random)] for trace in (mine, yours)
+            )
+            claim = replay_claim(honest, mine)
+            for asserter, challenger in product(asserters, challengers):
+                if random.random() > share:
+                    continue
+                # `hear` holds each head and the end against the chain's; a head names the side whose clock runs.
+                match = court.hear(claim, header, copy(asserter), copy(challenger))
+                assert match.winner in (Side.ASSERTER, Side.CHALLENGER)
+                assert match.refuted or match.winner is match.last.turn.other
+                assert len(match.record.moves) <= most_moves(shape, court.bits), (shape, lie, match.detail)
+                seen.update(["games", match.winner.name, f"refuted {match.refuted}", type(asserter).__name__])
+    return seen
+
+
 def play_all(court: Court, shapes: list[tuple[int, int, int]], every: int) -> int:
     random, games = Random(4), 0
     for shape in shapes:
@@ -69,3 +113,15 @@ def test_the_truth_wins_small_games(small_court: Court) -> None:
 @pytest.mark.slow
 def test_the_truth_wins_every_small_game(small_court: Court) -> None:
     assert play_all(small_court, SHAPES, every=1) > 10_000
+
+
+def test_small_games_without_truth_end(small_court: Court) -> None:
+    seen = clash_all(small_court, [(1, 3, 2), (3, 2, 1), (4, 4, 3)], every=23, share=0.2)
+    assert min(seen[key] for key in ("ASSERTER", "CHALLENGER", "refuted True", "refuted False")) > 0
+    assert min(seen[player.__name__] for player in (ReplayPlayer, RandomPlayer, Contradicting, Silent)) > 0
+    assert seen["games"] > 50
+
+
+@pytest.mark.slow
+def test_small_games_of_every_shape_without_truth_end(small_court: Court) -> None:
+    assert clash_all(small_court, SHAPES, every=1, share=0.25)["games"] > 10_000
