@@ -1,75 +1,118 @@
-"""A proof that runs out of gas is no proof: whatever gas a call is given, it decides as with plenty, or it reverts."""
+"""Whatever gas a start, a move or a proof is given: it does what it does with plenty, or it reverts.
+
+What is compared is the head of the dispute and what the market is told. The limits are those of the call; a transaction
+has its intrinsic gas on top.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
 import pytest
 import toy
-from court import ENOUGH_GAS, Court, court, sides
+from adversaries import TamperedState
+from court import MOVE_GRACE, REPLAY_GRACE, Court, court, params_of, sides
+from solidity import compiled, deploy
+from web3.contract import Contract
 
-from pol.dispute.calldata import encode, selector
+from pol.dispute.calldata import encode
 from pol.dispute.evidence import SegmentTrace
 from pol.dispute.hostile import Lie, LyingTrace
+from pol.dispute.match import Match, play
 from pol.dispute.position import Side
 from pol.execution.cpu import CpuExecutor
 
-PROOF = "0x" + selector("proveStep").hex()
-LIES = {"map": Lie(4, 0, 100, 0, 0, 20), "chunk": Lie(4, 1, 3, 33, 0, 20), "term": Lie(4, 3, 100, 2, 0, 20)}
+LIES = {
+    "map": Lie(4, 0, 100, 0, 0, 20),
+    "chunk": Lie(4, 1, 3, 33, 0, 20),
+    "term": Lie(4, 3, 100, 2, 0, 20),
+    "body": Lie(4, 2, 7, 0, 30, 20),
+    "state": None,
+}
+NEVER = 2**256 - 1
+LIMITS, AT_ONCE = range(200_000), 10_000
+"""From too little for anything to twice of what any of these calls takes; so many in one request."""
 
 
-class LastMoveKept(Court):
-    """Makes all moves but the one that proves, or tries to."""
+class Sweeper:
+    """The game with a market that tries each call under many limits."""
 
-    def stand(self, honest: SegmentTrace, liar: SegmentTrace, side: Side) -> tuple[str, str, bool]:
-        """Who would send which bytes, and whether it is a proof."""
-        kept: list[tuple[str, str]] = []
-        transact = self._transact
-        made = 0
+    def __init__(self, court: Court, url: str) -> None:
+        self.court = court
+        self.market = deploy(url, "tests/forge/dispute/GasSweep.sol", "GasSweep")
+        step, starts = court.game.functions.oneStep().call(), court.game.functions.starts().call()
+        graces = (court.bits, REPLAY_GRACE, MOVE_GRACE)
+        self.game: Contract = court._deploy("DisputeGame", self.market.address, step, starts, *graces)
+        self.seats = tuple(self.market.functions[side]().call() for side in ("asserter", "challenger"))
 
-        def keep(sender: str, to: str, data: str) -> int:
-            nonlocal made
-            made += 1
-            if data.startswith(PROOF):
-                kept.append((sender, data))
-                return 0
-            return transact(sender, to, data)
+    def match(self, honest: SegmentTrace, liar: SegmentTrace, side: Side) -> tuple[Match, tuple[Any, ...]]:
+        claim, header, asserter, challenger = sides(honest, liar, side)
+        params = params_of(claim, *self.seats)
+        claim = replace(claim, id=self.court._id(self.game, 1, params))
+        return play(claim, header, asserter, challenger, self.court.bits), params
 
-        self._transact = keep  # type: ignore[method-assign]  # the last move stays here
-        try:
-            try:
-                match = self.play(*sides(honest, liar, side)).match
-            except AssertionError:
-                assert kept, "nothing but the kept proof is missing"
-                return (*kept[0], True)
-        finally:
-            self._transact = transact  # type: ignore[method-assign]  # as before
-        assert match.attempt is not None
-        sender = self.asserter if match.last.turn is Side.ASSERTER else self.challenger
-        return sender, "0x" + encode(self.disputes, match.last, match.attempt).hex(), False
+    def sweep(self, match: Match, params: tuple[Any, ...], moves: list[bytes], step: int) -> int:
+        """The least limit with which the last of ``moves``, or the start, succeeds. Reverts if any limit differs."""
+        about = (self.game.address, params, match.record.header, match.record.payload, moves)
+        found = NEVER
+        for begin in LIMITS[:: AT_ONCE * step]:
+            end = min(begin + AT_ONCE * step, LIMITS.stop)
+            least = self.market.functions.sweep(*about, (begin, end, step)).call({"gas": 10**12})
+            assert found == NEVER or least == begin, "more gas than is enough does no harm"
+            found = min(found, least)
+        return int(found)
 
 
-def succeeds(court: Court, sender: str, data: str, gas: int) -> bool:
-    call = {"from": sender, "to": court.game.address, "data": data, "gas": hex(gas)}
-    answer = court.web3.provider.make_request("eth_call", [call, "latest"])  # type: ignore[arg-type]  # its names are a type of their own
-    return "result" in answer
+@pytest.fixture(scope="module")
+def sweeper() -> Iterator[Sweeper]:
+    compiled("tests/forge/dispute/GasSweep.sol", "GasSweep")
+    with court() as found:
+        yield Sweeper(found, found.web3.provider.endpoint_uri)  # type: ignore[attr-defined]  # an HTTP provider
+
+
+def sweep_all(sweeper: Sweeper, name: str, step: int) -> dict[str, int]:
+    """Each kind of call in disputes about a lie, on both sides; the least limit of each, NEVER for a proof in vain."""
+    program, constants, state = toy.build(), toy.constants(), toy.initial_state()
+    found: dict[str, int] = {}
+    for side in (Side.ASSERTER, Side.CHALLENGER):
+        honest = SegmentTrace(program, constants, CpuExecutor(program, constants, threads=1), state, 3, 2)
+        lie = LIES[name]
+        liar = LyingTrace(honest, lie) if lie is not None else TamperedState(honest, 4, 1, 17, 0)
+        match, params = sweeper.match(honest, liar, side)
+        assert match.winner is side.other
+        made = [encode(1, position, move) for position, move, _ in match.record.walk()]
+        kinds = ["start", *(type(move).__name__ for move in match.record.moves)]
+        if match.attempt is not None:
+            made.append(encode(1, match.last, match.attempt))
+            kinds.append(f"vain {type(match.attempt).__name__}")
+        for number, kind in enumerate(kinds):
+            if kind in found:
+                continue
+            least = sweeper.sweep(match, params, made[:number], step)
+            assert (least == NEVER) is kind.startswith("vain")
+            found[kind] = least
+    return found
+
+
+EXPECTED = {
+    "map": {"Answer", "Describe", "ProveStep", "vain ProveStep"},
+    "chunk": {"Answer", "Describe", "Unfold", "ProveStep", "vain ProveStep"},
+    "term": {"Answer", "Describe", "Unfold", "ProveStep", "vain ProveStep"},
+    "body": {"Answer", "Describe", "Unfold", "ProveStep", "vain ProveStep"},
+    "state": {"Answer", "OpenState", "ProveSlot", "vain ProveSlot"},
+}
 
 
 @pytest.mark.parametrize("name", LIES)
-def test_every_gas_limit_decides_alike_or_reverts(name: str) -> None:
-    program, constants, state = toy.build(), toy.constants(), toy.initial_state()
-    seen = set()
-    with court() as found:
-        keeper = LastMoveKept.__new__(LastMoveKept)
-        keeper.__dict__ |= found.__dict__
-        for side in (Side.ASSERTER, Side.CHALLENGER):
-            honest = SegmentTrace(program, constants, CpuExecutor(program, constants, threads=1), state, 3, 2)
-            sender, data, is_proof = keeper.stand(honest, LyingTrace(honest, LIES[name]), side)
-            assert succeeds(keeper, sender, data, ENOUGH_GAS) is is_proof
-            results = [succeeds(keeper, sender, data, gas) for gas in range(20_000, 260_000, 331)]
-            if is_proof:
-                # Enough is enough: it never fails again with more.
-                assert results == sorted(results)
-                assert results[-1]
-            else:
-                assert not any(results)
-            seen.add(is_proof)
-    assert seen == {True, False}
+def test_gas_limits_far_apart_decide_alike_or_revert(sweeper: Sweeper, name: str) -> None:
+    found = sweep_all(sweeper, name, 331)
+    assert set(found) >= {"start"} | EXPECTED[name]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("name", LIES)
+def test_every_gas_limit_decides_alike_or_reverts(sweeper: Sweeper, name: str) -> None:
+    assert set(sweep_all(sweeper, name, 1)) >= {"start"} | EXPECTED[name]
