@@ -125,7 +125,8 @@ contract OneStepTest is InstructionBase {
         }
     }
 
-    /// @dev Any descriptor, whatever its bytes: a revert, or a result, in bounded gas.
+    /// @dev Any descriptor, whatever its bytes: a revert, or a result, in bounded gas. With two openings of a leaf the dearest seen takes less
+    /// than 60,000.
     function testFuzz_hostile_descriptor(bytes calldata noise, uint256 place, uint8 value) public view {
         bytes memory descriptor = _reader(1, 0, abi.encodePacked(hex"0100", int64(1), int64(41)));
         if (noise.length > 0 && noise.length % 2 == 0) descriptor = noise;
@@ -134,6 +135,6 @@ contract OneStepTest is InstructionBase {
         bytes memory rest = _rest(f, LEAF, abi.encodePacked(_open(1, 2, 0), _open(1, 0, 0)));
         uint256 before = gasleft();
         try oneStep.execute{gas: 1_000_000}(p, "", rest) {} catch {}
-        vm.assertLe(before - gasleft(), 500_000);
+        vm.assertLe(before - gasleft(), 100_000);
     }
 }

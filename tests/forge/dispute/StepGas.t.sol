@@ -113,7 +113,8 @@ contract StepGasTest is StepBase {
         executed = before - gasleft();
     }
 
-    /// @dev Execution costs nothing as long as it stays below the 24 gas a byte between the floor and the usual price.
+    /// @dev The goal is 105,000 in all (docs/goals.md, `one_step_gas`); measured here are 109,260, all of it the floor of the bytes.
+    /// Execution costs nothing as long as it stays below the 24 gas a byte between the floor and the usual price.
     function test_instruction() public view {
         (uint256 least, uint256 executed) = _measure(1);
         vm.assertLe(least, 110_000);
