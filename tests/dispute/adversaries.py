@@ -8,6 +8,7 @@ from random import Random
 
 import numpy as np
 
+from pol.arithmetic import philox
 from pol.arithmetic.primitives import ARITY, Op, Words
 from pol.arithmetic.program import ScalarProgram
 from pol.dispute.evidence import SegmentTrace
@@ -146,17 +147,28 @@ def other_constants(constants: Sequence[Words], random: Random) -> list[Words]:
     return result
 
 
+def draws(program: StepProgram) -> list[int]:
+    """The nodes that draw random numbers: their bodies multiply by what Philox multiplies by."""
+    multipliers = set(philox.MULTIPLIERS)
+    return [i for i, node in enumerate(program.nodes) if multipliers <= set(node.body.constants)]
+
+
 KINDS = ("scalar", "op", "number", "fill", "constants", "step", "state")
 """What is tampered with: a scalar, an operation, a number of a body (a rate, a draw's seed), an initial value, a word
 of the data or of its order, the step, a slot of the state."""
+DRAW = "draw"
+"""A scalar of a random draw, in programs that draw."""
 
 
 def tampered(honest: SegmentTrace, kind: str, random: Random) -> SegmentTrace | None:
     """An execution that is wrong in one thing; None if what was drawn changes nothing that is claimed."""
     first, steps, program = honest.first_step, honest.steps, honest.program
     at = first + random.randrange(steps)
-    if kind == "scalar":
-        node = program.nodes[number := random.randrange(len(program.nodes))]
+    if kind in ("scalar", DRAW):
+        places = draws(program) if kind == DRAW else range(len(program.nodes))
+        if not places:
+            return None
+        node = program.nodes[number := random.choice(places)]
         found: SegmentTrace = LyingTrace(
             honest,
             Lie(

@@ -75,6 +75,7 @@ def test_two_liars_who_take_all_their_time_still_end(clocked: ClockedCourt) -> N
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3600)
 def test_every_small_lie_against_the_clock(clocked: ClockedCourt) -> None:
     games = 0
     for shape in product((1, 3), (1, 3), (1, 2)):

@@ -11,13 +11,15 @@ from functools import cache
 from random import Random
 
 import pytest
-from adversaries import KINDS, tampered
+from adversaries import DRAW, KINDS, tampered
 from court import Court, court, sides
 
 from pol.cli.benchmarks.bits import MODELS
 from pol.dispute.evidence import SegmentTrace
-from pol.dispute.position import Side
+from pol.dispute.facts import node_of
+from pol.dispute.position import Level, Side
 from pol.execution.cpu import CpuExecutor
+from pol.graph.step_program import Component
 
 STEPS = 8
 SHARES = {"mlp": 50, "cnn": 30, "gpt": 20}
@@ -28,6 +30,24 @@ SHARES = {"mlp": 50, "cnn": 30, "gpt": 20}
 def a_court(request: pytest.FixtureRequest) -> Iterator[Court]:
     with court(bits=request.param) as found:
         yield found
+
+
+TAMPERED = (*KINDS, DRAW)
+PARTS = ("forward", "backward", "optimizer")
+
+
+@cache
+def parts(name: str) -> tuple[str, ...]:
+    """Of the training step, what each node belongs to; running statistics belong to the forward pass."""
+    captured, found = MODELS[name](STEPS), []
+    slots = zip(captured.names.slots, captured.program.slots, strict=True)
+    updates = {f"update.{slot_name}" for slot_name, slot in slots if slot.component is not Component.BUFFER}
+    for node in captured.names.nodes:
+        if node.name.startswith("backward.") or "grad" in node.name.split("."):
+            found.append("backward")
+        else:
+            found.append("optimizer" if node.name in updates else "forward")
+    return tuple(found)
 
 
 @cache
@@ -43,20 +63,22 @@ def convict(court: Court, disputes: int, seed: str) -> Counter[str]:
     while seen["disputes"] < disputes:
         name = random.choices(list(SHARES), list(SHARES.values()))[0]
         trace = honest(name, *random.choice([(0, 1), (0, 2), (0, 5), (2, 6)]))
-        kind, side = random.choice(KINDS), random.choice([Side.ASSERTER, Side.CHALLENGER])
+        kind, side = random.choice(TAMPERED), random.choice([Side.ASSERTER, Side.CHALLENGER])
         liar = tampered(trace, kind, random)
         if liar is None:
             continue
         match = court.hear(*sides(trace, liar, side))
         assert match.winner is side.other, (name, kind, side, match.detail)
         seen.update(["disputes", name, kind, side.name, match.last.level.name, f"refuted {match.refuted}"])
+        if match.last.level in (Level.LEAVES, Level.LEAF, Level.TERMS, Level.BODY):
+            seen[parts(name)[node_of(match.last.facts).number]] += 1
     return seen
 
 
 def test_the_truth_wins_disputes_about_trainings(a_court: Court) -> None:
     seen = convict(a_court, 80, f"fast {a_court.bits}")
-    assert min(seen[kind] for kind in KINDS if kind != "fill") > 0
-    assert min(seen[key] for key in ("ASSERTER", "CHALLENGER", "refuted True", "refuted False")) > 0
+    assert min(seen[kind] for kind in TAMPERED if kind != "fill") > 0
+    assert min(seen[key] for key in ("ASSERTER", "CHALLENGER", "refuted True", "refuted False", *PARTS)) > 0
 
 
 @pytest.mark.slow
@@ -64,4 +86,6 @@ def test_the_truth_wins_disputes_about_trainings(a_court: Court) -> None:
 @pytest.mark.parametrize("seed", range(10))
 def test_the_truth_wins_ten_thousand_disputes(a_court: Court, seed: int) -> None:
     seen = convict(a_court, 500, f"{seed} {a_court.bits}")
-    print(sorted(seen.items()))
+    sides_and_ends = ("ASSERTER", "CHALLENGER", "refuted True", "refuted False")
+    missed = [key for key in (*TAMPERED, *PARTS, *SHARES, *sides_and_ends) if not seen[key]]
+    assert not missed, sorted(seen.items())

@@ -123,5 +123,6 @@ def test_small_games_without_truth_end(small_court: Court) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3600)
 def test_small_games_of_every_shape_without_truth_end(small_court: Court) -> None:
     assert clash_all(small_court, SHAPES, every=1, share=0.25)["games"] > 10_000
