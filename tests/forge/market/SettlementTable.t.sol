@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {Outcome, Status} from "../../../contracts/market/TaskTypes.sol";
+import {ForcedErrors} from "../../../contracts/incentives/ForcedErrors.sol";
+import {Disclosure, IVerdicts, Look} from "../../../contracts/market/IVerdicts.sol";
+import {Claim, LogProof, Outcome, Status} from "../../../contracts/market/TaskTypes.sol";
 import {DataBase} from "./DataBase.sol";
 
 /// @notice One test per row of the settlement table, in literal amounts: maximum price 8 (one bid: it is paid), treasury 0.04, fees of
@@ -28,6 +30,21 @@ contract SettlementTableTest is DataBase {
         // Fees and tax, less half of the solver's stake.
         _expectGains({toSubmitter: 0.1875 ether, toSolver: -5 ether, toVerifier: 2 ether, toChallenger: 0});
         _expectShares({toTreasury: 0, toFund: 2.8125 ether});
+    }
+
+    /// @dev What is not finite after every replay: the submitter has chosen it, and the stake is the fund's.
+    function test_rejected_though_repeated() public {
+        _toVerifying(false);
+        (Claim[] memory claims, LogProof[] memory logProofs) = _claims(true);
+        (claims[0].replay, claims[0].references[0]) = (claims[0].end, type(uint256).max);
+        vm.prank(verifier);
+        verdicts.post(id, claims, logProofs, new Look[](0), "nothing");
+        _openWatch();
+        _disclose(verifier, true);
+        _settle();
+        _expectClosed(Outcome.Rejected);
+        _expectGains({toSubmitter: -2.3125 ether, toSolver: -5 ether, toVerifier: 2 ether, toChallenger: 0});
+        _expectShares({toTreasury: 0, toFund: 5.3125 ether});
     }
 
     function test_challenger_right_slashes_the_verifier_and_voids_the_verdict() public {
@@ -92,6 +109,26 @@ contract SettlementTableTest is DataBase {
 
     function test_secret_withheld() public {
         _toWatched(true, true);
+        _pass(20 minutes + 1);
+        verdicts.claimUndisclosed(id);
+        _expectStatus(Status.Committed);
+        _expectGains({toSubmitter: -10.3525 ether, toSolver: -5 ether, toVerifier: -2 ether, toChallenger: 0});
+        _expectShares({toTreasury: 0, toFund: 3 ether});
+    }
+
+    /// @dev No disclosure fits the truth where an error was due, so it ends as if the secret had been withheld.
+    function test_the_truth_when_forced() public {
+        _toVerifying(true);
+        (Claim[] memory claims, LogProof[] memory logProofs) = _claims(true);
+        (, uint32 index,) = _duty();
+        bytes32 sealedClaim = ForcedErrors.sealedClaim(id, registry.task(id).seating, salt, claims[index]);
+        vm.prank(verifier);
+        verdicts.post(id, claims, logProofs, new Look[](0), sealedClaim);
+        _openWatch();
+        vm.warp(verdicts.verdict(id).watchUntil + 1);
+        Disclosure memory d = Disclosure(secret, salt, claims[index], 0, _hashes(claims));
+        vm.expectRevert(abi.encodeWithSelector(IVerdicts.WrongDisclosure.selector, index));
+        verdicts.disclose(id, d);
         _pass(20 minutes + 1);
         verdicts.claimUndisclosed(id);
         _expectStatus(Status.Committed);
