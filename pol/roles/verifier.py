@@ -46,6 +46,10 @@ class Verifier(Role):
         return {}
 
     @cached_property
+    def _profiles(self) -> dict[bytes, Profile]:
+        return {}
+
+    @cached_property
     def _measurements(self) -> dict[bytes, Measurement]:
         return {}
 
@@ -59,6 +63,7 @@ class Verifier(Role):
         Raises:
             ProtocolError: the task isn't what it says, its terms break this party's policy, this party has no ticket
                 that counts, or somebody has claimed with a better one.
+            UnsupportedError: the seat is a profiler's, and no threshold could be posted.
         """
         self.task(task_id)
         terms = self.market.registry.terms(task_id)
@@ -66,6 +71,9 @@ class Verifier(Role):
         self.policy.require_game(self.market.game, terms.clock)
         self.policy.require_answer_window(self.market.demands.window())
         seating = self.market.seats.seating(task_id)
+        if not seating.verifies:
+            # Whoever can't post a profile loses its stake, so what the terms ask for is measured before.
+            _ = self._profile(task_id).thresholds
         if not seating.until:
             self.beacon.bring(self.wallet, seating.round, self.rounds)
             self.market.seats.open_claims(self.wallet, task_id)
@@ -110,8 +118,13 @@ class Verifier(Role):
 
     def measure(self, task_id: bytes) -> Profile:
         """What the terms ask a profile to measure."""
-        terms = self.market.registry.terms(task_id)
-        return profile(self.task(task_id), CpuExecutor, terms.profiled, terms.rerun_count, terms.margin)
+        return self._profile(task_id)
+
+    def _profile(self, task_id: bytes) -> Profile:
+        if task_id not in self._profiles:
+            task, terms = self.task(task_id), self.market.registry.terms(task_id)
+            self._profiles[task_id] = profile(task, CpuExecutor, terms.profiled, terms.rerun_count, terms.margin)
+        return self._profiles[task_id]
 
     def profile_defences(self, task_id: bytes) -> list[Duel]:
         """The defences in all disputes that the posted profile waits for; ask again after every round of moves."""

@@ -15,6 +15,7 @@ from town import (
     OFTEN,
     Town,
     awarded,
+    captured,
     conclude,
     disclosed,
     gain,
@@ -36,7 +37,7 @@ from pol.chain.wallet import Reverted
 from pol.commitments.keccak import keccak256
 from pol.commitments.log import CheckpointLog
 from pol.commitments.program import program_header
-from pol.errors import Fault, OperationalError, ProtocolError
+from pol.errors import Fault, OperationalError, ProtocolError, UnsupportedError
 from pol.roles import availability
 from pol.roles.policy import PUBLIC_CHAIN, TEST_NETWORK
 from pol.roles.solver import Solver
@@ -438,3 +439,17 @@ def test_a_task_id_is_what_the_specification_says(town: Town) -> None:
     words += [number.to_bytes(32, "big") for number in numbers]
     assert len(words) == 34
     assert keccak256(b"".join(words)) == task_id
+
+
+def test_a_profiler_measures_before_it_stakes(town: Town) -> None:
+    """From this start there is no threshold, whoever measures: the stake would be lost for want of a profile."""
+    task = captured()
+    start = [words.copy() for words in task.state]
+    start[0].flat[0] = 0x7FC00000  # NaN
+    task_id = town.join(Submitter, "s").submit(replace(task, state=start), OFFER)
+    verifier = town.join(Verifier, "v")
+    before = gain(verifier)
+    with pytest.raises(UnsupportedError, match="finite"):
+        verifier.claim_seat(task_id)
+    assert gain(verifier) == before
+    assert verifier.market.seats.seating(task_id).until == 0
