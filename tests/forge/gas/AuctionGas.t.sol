@@ -53,6 +53,14 @@ contract AuctionGas is AuctionBase {
         auction.forfeit(id, dan);
     }
 
+    function test_auction_expire() public metered {
+        _toReveal();
+        _toEnd();
+        vm.warp(vm.getBlockTimestamp() + auction.round(id).window + 1);
+        _begin(dan);
+        auction.expire(id);
+    }
+
     function test_auction_record_accepted() public metered {
         _toReveal();
         _toEnd();

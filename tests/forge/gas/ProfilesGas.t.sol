@@ -34,6 +34,23 @@ contract ProfilesGas is MarketGasBase {
         profiles.challengeRerun(id, portions, rerun, reordered, opening);
     }
 
+    function test_profile_challenge_distance() public metered {
+        _toProfiled();
+        _cheapGames();
+        (Portion[] memory portions, Witness memory rerun, Opening memory opening) =
+            (_portions(), _witness(WORST), _opening());
+        _begin(challenger);
+        profiles.challengeDistance(id, portions, rerun, 1, opening);
+    }
+
+    function test_profile_challenge_reference() public metered {
+        _toProfiled();
+        _cheapGames();
+        (Portion[] memory portions, Opening memory opening) = (_portions(), _opening());
+        _begin(challenger);
+        profiles.challengeReference(id, portions, 1, 1, opening);
+    }
+
     function test_profile_convict() public metered {
         Witness memory hidden = _understated();
         Portion[] memory portions = _portions();

@@ -2,6 +2,7 @@
 pragma solidity 0.8.37;
 
 import {ForcedErrors} from "../../../contracts/incentives/ForcedErrors.sol";
+import {PATIENCE} from "../../../contracts/market/IBeacon.sol";
 import {Terms} from "../../../contracts/market/TaskTypes.sol";
 import {MarketGasBase} from "./MarketGasBase.sol";
 
@@ -73,6 +74,20 @@ contract TaskGas is MarketGasBase {
         _give(seats.seating(id).round, "seat");
         _begin(verifier);
         seats.openClaims(id);
+    }
+
+    function test_seat_replace_round() public metered {
+        _submit();
+        _pass(PATIENCE + 1);
+        _begin(verifier);
+        seats.replaceRound(id);
+    }
+
+    function test_task_replace_round_of_the_draw() public metered {
+        _toCommitted();
+        _pass(PATIENCE + 1);
+        _begin(verifier);
+        proofs.replaceRound(id);
     }
 
     function test_seat_claim() public metered {

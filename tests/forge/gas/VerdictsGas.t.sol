@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
+import {PATIENCE} from "../../../contracts/market/IBeacon.sol";
 import {Disclosure, Look, Placed} from "../../../contracts/market/IVerdicts.sol";
 import {Claim, LogProof} from "../../../contracts/market/TaskTypes.sol";
 import {MarketGasBase} from "./MarketGasBase.sol";
@@ -13,6 +14,14 @@ contract VerdictsGas is MarketGasBase {
         Look[] memory none = new Look[](0);
         _begin(verifier);
         verdicts.post(id, claims, logProofs, none, "nothing");
+    }
+
+    function test_verdict_replace_round() public metered {
+        _toVerifying(false);
+        _verdict(verifier, true);
+        _pass(PATIENCE + 1);
+        _begin(verifier);
+        verdicts.replaceRound(id);
     }
 
     function test_verdict_open_watch() public metered {
