@@ -1,4 +1,4 @@
-"""One key: builds, signs and sends transactions, and says what a revert meant."""
+"""One account: builds, signs and sends transactions, and says what a revert meant."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from eth_abi.abi import decode
-from eth_account import Account
-from eth_account.signers.local import LocalAccount
 from eth_typing import ChecksumAddress
 from hexbytes import HexBytes
 from web3.contract import Contract
@@ -19,6 +17,7 @@ from web3.types import TxParams, TxReceipt, Wei
 
 from pol.chain.artifacts import artifact, contracts
 from pol.chain.connection import Connection, operational
+from pol.chain.signers import LocalSigner, Signer
 from pol.commitments.keccak import keccak256
 from pol.errors import OperationalError, ProtocolError
 
@@ -38,22 +37,22 @@ class Reverted(ProtocolError):
 
 @dataclass
 class Wallet:
-    """A local key on one chain. ``gas_paid`` sums up what its transactions cost, in wei."""
+    """An account on one chain and its signer. ``gas_paid`` sums up what its transactions cost, in wei."""
 
     connection: Connection
-    account: LocalAccount
+    signer: Signer
     gas_paid: int = 0
     receipts: list[TxReceipt] = field(default_factory=list)
 
     @classmethod
     def create(cls, connection: Connection, key: bytes) -> Wallet:
         """The wallet of a 32-byte private key."""
-        return cls(connection, Account.from_key(key))
+        return cls(connection, LocalSigner(key))
 
     @property
     def address(self) -> ChecksumAddress:
         """The account's address."""
-        return self.account.address
+        return self.signer.address
 
     def balance(self) -> int:
         """Balance in wei."""
@@ -90,8 +89,8 @@ class Wallet:
         return self._sign_and_send(parameters, name)
 
     def sign_typed(self, domain: dict[str, Any], types: dict[str, Any], message: dict[str, Any]) -> bytes:
-        """An EIP-712 signature of this key: r, s, v, 65 bytes."""
-        return bytes(self.account.sign_typed_data(domain, types, message).signature)
+        """An EIP-712 signature of this account: r, s, v, 65 bytes."""
+        return self.signer.sign_typed(domain, types, message)
 
     def deploy(self, contract: type[Contract], *arguments: Any) -> TxReceipt:
         """Send a contract creation and wait until it is in a block.
@@ -135,8 +134,7 @@ class Wallet:
     def _sign_and_send(self, transaction: TxParams, name: str) -> TxReceipt:
         web3 = self.connection.web3
         with operational(f"send {name}"):
-            signed = self.account.sign_transaction(transaction)  # type: ignore[arg-type]  # a TxParams is a mapping
-            digest = web3.eth.send_raw_transaction(signed.raw_transaction)
+            digest = web3.eth.send_raw_transaction(self.signer.sign_transaction(transaction))
             receipt = web3.eth.wait_for_transaction_receipt(digest, timeout=RECEIPT_TIMEOUT, poll_latency=0.02)
         self.receipts.append(receipt)
         self.gas_paid += receipt["gasUsed"] * receipt["effectiveGasPrice"]

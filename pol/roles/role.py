@@ -9,6 +9,7 @@ from pol.chain.connection import Connection
 from pol.chain.deployment import Deployment
 from pol.chain.registry import Terms
 from pol.chain.relays import RoundSource
+from pol.chain.signers import LocalSigner, Signer
 from pol.chain.wallet import Wallet
 from pol.errors import OperationalError, ProtocolError
 from pol.roles.policy import PUBLIC_CHAIN, Policy
@@ -47,7 +48,7 @@ class Role:
     Args:
         connection: the party's own connection to the chain.
         deployment: where the contracts are.
-        key: 32-byte private key.
+        key: 32-byte private key, or the signer that has it.
         store_url: fsspec URL of the store.
         policy: which terms the party stakes on.
         rounds: where rounds of drand come from, if the deployment draws by it and nobody else submits them.
@@ -57,14 +58,15 @@ class Role:
         self,
         connection: Connection,
         deployment: Deployment,
-        key: bytes,
+        key: bytes | Signer,
         store_url: str,
         policy: Policy = PUBLIC_CHAIN,
         rounds: RoundSource | None = None,
     ) -> None:
         self.connection = connection
-        self.wallet = Wallet.create(connection, key)
-        self._key = key
+        self.wallet = Wallet(connection, LocalSigner(key) if isinstance(key, bytes) else key)
+        # At the start and not when a secret is needed: a signer that can't give it again must not get a seat first.
+        self._secret_key = self.wallet.signer.secret_key(connection.chain_id)
         self.market = deployment.market(connection)
         self.beacon = deployment.beacon_on(connection)
         self.rounds = rounds
@@ -136,6 +138,6 @@ class Role:
         return standing.thresholds
 
     def secret(self, name: str, *parts: bytes) -> bytes:
-        """32 bytes that only this party's key gives: nothing has to be stored to know them again."""
+        """32 bytes that only this party's signer gives: nothing has to be stored to know them again."""
         message = b"\0".join((name.encode(), *parts))
-        return hmac.new(self._key, message, hashlib.sha256).digest()
+        return hmac.new(self._secret_key, message, hashlib.sha256).digest()
