@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from eth_typing import ChecksumAddress
 from web3.types import TxReceipt
 
 from pol.chain.binding import Binding
 from pol.chain.connection import Connection
 from pol.chain.wallet import Wallet
+
+
+@dataclass(frozen=True)
+class Bidding:
+    """How far a round of the auction is; times are the last seconds."""
+
+    bids: int
+    revealed: int
+    bid_until: int
+    reveal_until: int
+    closed: bool
+    leader: ChecksumAddress
 
 
 class Auction(Binding):
@@ -19,6 +33,16 @@ class Auction(Binding):
     def last_round(self, desk: ChecksumAddress, task_id: bytes) -> bytes:
         """The id of the last round of a task; zero if there was none."""
         return bytes(self.read("lastRound", desk, task_id))
+
+    def standing(self, round_id: bytes) -> Bidding:
+        """How far a round is."""
+        fields = self.read("round", round_id)
+        window, bids, bid_until, revealed, closed, leader = (fields[i] for i in (5, 7, 9, 10, 11, 12))
+        return Bidding(bids, revealed, bid_until, bid_until + window, closed, leader)
+
+    def has_bid(self, round_id: bytes, bidder: ChecksumAddress) -> bool:
+        """Whether there is a bid that isn't revealed."""
+        return bool(self.read("sealedBid", round_id, bidder)[1])
 
     def bid_until(self, round_id: bytes) -> int:
         """Last second for bids; they are revealed in the window after it."""

@@ -18,6 +18,10 @@ DRAND_DELAY = 60
 """Seconds between a commitment and its round of drand: five slots of Ethereum."""
 
 
+PATIENCE = 7 * 24 * 3600
+"""Seconds from when a round was fixed until it may be replaced, if it isn't recorded (contracts/market/IBeacon.sol)."""
+
+
 class BeaconKind(StrEnum):
     """Where a deployment's randomness comes from."""
 
@@ -48,6 +52,14 @@ class Beacon(Binding):
     def recorded(self, number: int) -> bool:
         """Whether the seed of a round is on chain."""
         return bool(self.read("recorded", number))
+
+    def is_due(self, number: int) -> bool:
+        """Whether `bring` has a round without waiting, as far as the chain's time says."""
+        if self.recorded(number):
+            return True
+        if self.kind is BeaconKind.DRAND:
+            return self.connection.now() > QUICKNET.time_of(number)
+        return self.connection.block_number() > number
 
     def seed(self, number: int) -> bytes:
         """The seed of a round, 32 bytes.

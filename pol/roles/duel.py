@@ -42,6 +42,16 @@ class Duel:
     desk: Challenges | Profiles | None = None
     """Where the result is worth something; None in a game without stakes."""
 
+    def is_on_turn(self) -> bool:
+        """Whether the dispute waits for this side."""
+        if self.game.winner(self.dispute) is not Side.NONE:
+            return False
+        return self.game.standing(self.dispute, self.program).on_turn == self.wallet.address
+
+    def deadline(self) -> int:
+        """First second in which whoever is on turn has lost by its clock."""
+        return self.game.deadline(self.dispute)
+
     def advance(self) -> MoveMade | None:
         """Make the move that is due, if it is this side's turn; resign where the other side turns out to be right.
 

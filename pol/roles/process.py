@@ -1,0 +1,127 @@
+"""One party at work: looks at every task, does what is due, and says why it did it or left it alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Generic, TypeVar
+
+from pol.chain.registry import Status
+from pol.chain.wallet import Reverted
+from pol.errors import OperationalError, ProtocolError
+from pol.roles.deeds import Decision, Deed, Mode, Rest
+from pol.roles.role import Role
+
+R = TypeVar("R", bound=Role)
+
+
+class Result(StrEnum):
+    """What came of a decision."""
+
+    DONE = "done"
+    WAITED = "waited"
+    """There was nothing to do."""
+    WITHHELD = "withheld"
+    """The process runs in a mode in which it doesn't do this."""
+    REFUSED = "refused"
+    """The contract refused, or the evidence is bad: read again before anything else."""
+    FAILED = "failed"
+    """The node or the store failed: try again."""
+
+
+@dataclass(frozen=True)
+class Taken:
+    """A decision and what came of it; ``at`` is the chain's time."""
+
+    at: int
+    task_id: bytes
+    verb: str
+    why: str
+    result: Result
+    detail: str = ""
+    until: int | None = None
+    """Of a wait: when there is something to do at the latest, if the chain says so."""
+
+
+class Process(Generic[R]):
+    """Runs one party.
+
+    Args:
+        role: the party; all that it needs to know it reads from the chain and the store.
+        decide: what a party of its kind does next about a task.
+        mode: how much it does on its own.
+        note: is told every decision, also that nothing is done.
+    """
+
+    def __init__(
+        self,
+        role: R,
+        decide: Callable[[R, bytes], Decision],
+        mode: Mode = Mode.PROPOSE,
+        note: Callable[[Taken], None] = lambda taken: None,
+    ) -> None:
+        self.role, self.mode = role, mode
+        self._decide, self._note = decide, note
+        self._closed: set[bytes] = set()
+
+    def turn(self) -> list[Taken]:
+        """Look at every open task once; what is due first is done first.
+
+        A failure about one task doesn't keep the others waiting.
+
+        Raises:
+            OperationalError: the list of tasks can't be read.
+        """
+        decisions: list[Deed] = []
+        taken: list[Taken] = []
+        for task_id in self.tasks():
+            try:
+                decision = self._decide(self.role, task_id)
+            except (OperationalError, ProtocolError) as error:
+                taken.append(self._taken(Rest(task_id, "it couldn't look at the task"), Result.FAILED, str(error)))
+                continue
+            if isinstance(decision, Deed):
+                decisions.append(decision)
+            else:
+                taken.append(self._taken(decision, Result.WAITED))
+        for deed in sorted(decisions, key=_urgency):
+            taken.append(self._do(deed))
+        return taken
+
+    def tasks(self) -> Iterable[bytes]:
+        """Ids of the tasks that aren't closed, oldest first."""
+        registry = self.role.market.registry
+        for event in registry.events("TaskSubmitted"):
+            task_id = bytes(event["taskId"])
+            if task_id in self._closed:
+                continue
+            if registry.task(task_id).status is Status.CLOSED:
+                self._closed.add(task_id)
+            else:
+                yield task_id
+
+    def _do(self, deed: Deed) -> Taken:
+        if deed.mode > self.mode:
+            return self._taken(deed, Result.WITHHELD, f"the process runs in mode {self.mode.name.lower()}")
+        try:
+            deed.act()
+        except Reverted as error:
+            return self._taken(deed, Result.REFUSED, str(error))
+        except ProtocolError as error:
+            return self._taken(deed, Result.REFUSED, str(error))
+        except OperationalError as error:
+            return self._taken(deed, Result.FAILED, str(error))
+        return self._taken(deed, Result.DONE)
+
+    def _taken(self, decision: Decision, result: Result, detail: str = "") -> Taken:
+        verb = decision.verb if isinstance(decision, Deed) else "wait"
+        until = None if isinstance(decision, Deed) else decision.until
+        now = self.role.connection.now()
+        made = Taken(now, decision.task_id, verb, decision.why, result, detail, until)
+        self._note(made)
+        return made
+
+
+def _urgency(deed: Deed) -> tuple[bool, int]:
+    return (deed.due is None, deed.due or 0)

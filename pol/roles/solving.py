@@ -1,0 +1,69 @@
+"""What a solver decides: which tasks it bids for, and what it owes once it has bid or won."""
+
+from __future__ import annotations
+
+from pol.chain.registry import Status
+from pol.errors import ProtocolError
+from pol.roles.availability import answer
+from pol.roles.deeds import Decision, Deed, Mode, Rest
+from pol.roles.solver import Solver
+from pol.roles.upkeep import upkeep
+
+DATA = frozenset({Status.COMMITTED, Status.VERIFYING, Status.WATCHED, Status.CONTESTED})
+"""Where data of the log may be demanded."""
+
+
+def next_of_solver(role: Solver, task_id: bytes) -> Decision:
+    """What a solver does next about a task.
+
+    Raises:
+        OperationalError: the node or the store failed.
+    """
+    task = role.market.registry.task(task_id)
+    if task.status is Status.BIDDING:
+        return _bid(role, task_id) or upkeep(role, task_id)
+    if task.solver == role.wallet.address:
+        if task.status is Status.TRAINING:
+            why = f"this party has won the task for {task.price} wei"
+            return Deed(task_id, "train", why, Mode.DEFEND, lambda: role.train(task_id), task.deadline)
+        demands = role.market.demands.demands(task_id) if task.status in DATA else []
+        if demands:
+            due = min(demand.deadline for demand in demands)
+            why = f"{len(demands)} leaves of its log are demanded"
+            return Deed(task_id, "show data", why, Mode.DEFEND, lambda: answer(role, task_id), due)
+    return upkeep(role, task_id)
+
+
+def _bid(role: Solver, task_id: bytes) -> Decision | None:
+    """Bid, or reveal the bid; None if others have to move."""
+    auction, now = role.market.auction, role.connection.now()
+    round_id = auction.last_round(role.market.registry.address, task_id)
+    standing, has_bid = auction.standing(round_id), auction.has_bid(round_id, role.wallet.address)
+    if has_bid and standing.bid_until < now <= standing.reveal_until:
+        why = "the time for bids is over; a bid that isn't revealed loses a sixteenth of its stake"
+        return Deed(task_id, "reveal", why, Mode.DEFEND, lambda: role.reveal(task_id), standing.reveal_until)
+    if has_bid or now > standing.bid_until:
+        return None
+    reason = _refusal(role, task_id)
+    if reason:
+        return Rest(task_id, reason, standing.bid_until)
+    price = role.market.registry.terms(task_id).maximum_price
+    why = f"the task pays up to {price} wei"
+    return Deed(task_id, "bid", why, Mode.PROPOSE, lambda: role.bid(task_id), standing.bid_until)
+
+
+def _refusal(role: Solver, task_id: bytes) -> str:
+    """Why this party leaves a task alone; empty if it doesn't."""
+    terms = role.market.registry.terms(task_id)
+    if role.market.registry.task(task_id).submitter == role.wallet.address:
+        return "this party is the submitter of the task"
+    if role.market.vault.free(role.wallet.address) < terms.solver_stake:
+        return f"the stake of {terms.solver_stake} wei is more than this party has free in the vault"
+    try:
+        role.policy.require(terms)
+        role.policy.require_margin(terms)
+        role.policy.require_answer_window(role.market.demands.window())
+        role.task(task_id)
+    except ProtocolError as error:
+        return str(error)
+    return ""

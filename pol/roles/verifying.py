@@ -1,0 +1,106 @@
+"""What a verifier decides: which seats it claims, and what it owes once it sits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pol.chain.registry import Status, Task, Terms
+from pol.errors import ProtocolError
+from pol.incentives.sortition import Draw, Duty
+from pol.roles.deeds import Decision, Deed, Mode, Rest
+from pol.roles.duel import Duel
+from pol.roles.upkeep import upkeep
+from pol.roles.verifier import Verifier
+
+
+def next_of_verifier(role: Verifier, task_id: bytes) -> Decision:
+    """What a verifier does next about a task.
+
+    Raises:
+        OperationalError: the node or the store failed.
+    """
+    task = role.market.registry.task(task_id)
+    sits = task.holder == role.wallet.address
+    if sits:
+        owed = _owed(role, task_id, task)
+        if owed is not None:
+            return owed
+    elif task.status in {Status.PROFILING, Status.COMMITTED} and not task.is_seated:
+        claim = _claim(role, task_id, task)
+        if claim is not None:
+            return claim
+    return upkeep(role, task_id)
+
+
+def _owed(role: Verifier, task_id: bytes, task: Task) -> Decision | None:
+    """What its seat asks of it; None if it only has to wait."""
+    profiles = role.market.profiles
+    if task.status is Status.PROFILING:
+        if profiles.standing(task_id).is_posted:
+            return _on_turn(task_id, role.profile_defences(task_id))
+        return _duty(task_id, "post the profile", "this party sits as profiler", task, lambda: role.profile(task_id))
+    if task.status is Status.VERIFYING:
+        number = role.market.seats.seating(task_id).duty_round
+        if not role.beacon.is_due(number):
+            return Rest(task_id, f"its duty waits for round {number} of the beacon", role.connection.now())
+        return _duty(task_id, "post the verdict", "this party sits as verifier", task, lambda: role.verify(task_id))
+    if task.status is Status.WATCHED:
+        verdict, terms = role.market.verdicts.verdict(task_id), role.market.registry.terms(task_id)
+        end = verdict.watch_until + terms.disclosure_window
+        if verdict.watch_until < role.connection.now() <= end:
+            why = "the watch over its verdict has ended"
+            return Deed(task_id, "disclose", why, Mode.DEFEND, lambda: role.disclose(task_id), end)
+    if task.status is Status.CONTESTED:
+        return _on_turn(task_id, role.defences(task_id))
+    return None
+
+
+def _duty(task_id: bytes, verb: str, why: str, task: Task, act: Callable[[], object]) -> Deed:
+    return Deed(task_id, verb, why, Mode.DEFEND, act, task.deadline)
+
+
+def _on_turn(task_id: bytes, duels: list[Duel]) -> Deed | None:
+    """The most urgent move that is due in its disputes."""
+    due = [duel for duel in duels if duel.is_on_turn()]
+    if not due:
+        return None
+    duel = min(due, key=lambda duel: duel.deadline())
+    why = f"it is this party's turn in dispute {duel.dispute}"
+    return Deed(task_id, "move", why, Mode.DEFEND, duel.advance, duel.deadline() - 1)
+
+
+def _claim(role: Verifier, task_id: bytes, task: Task) -> Decision | None:
+    """Claim the empty seat, if this party may, wants to, and would get it; None if it is this party's to wait."""
+    seating, terms = role.market.seats.seating(task_id), role.market.registry.terms(task_id)
+    if not seating.until or role.connection.now() > seating.until or seating.best == role.wallet.address:
+        return None
+    reason = _refusal(role, task_id, task, terms)
+    if reason:
+        return Rest(task_id, reason, seating.until)
+    tickets = role.market.sortition.tickets(role.wallet.address, seating.fixed_at)
+    if not tickets:
+        return Rest(task_id, "this party had no ticket when the seat was opened", seating.until)
+    draw = Draw(Duty.SEAT, task_id, seating.number, seating.fixed_at, seating.seed)
+    account = bytes.fromhex(role.wallet.address[2:])
+    if int(seating.best, 16) and min(draw.rank(account, number) for number in range(tickets)) >= seating.rank:
+        return Rest(task_id, "somebody has claimed the seat with a better ticket", seating.until)
+    why = (
+        f"the fee is {terms.verifier_fee} wei, the stake {terms.verifier_stake} wei, and its ticket is the best so far"
+    )
+    return Deed(task_id, "claim the seat", why, Mode.PROPOSE, lambda: role.claim_seat(task_id), seating.until)
+
+
+def _refusal(role: Verifier, task_id: bytes, task: Task, terms: Terms) -> str:
+    """Why this party leaves a seat alone; empty if it doesn't."""
+    if role.wallet.address in {task.submitter, task.solver}:
+        return "this party is submitter or solver of the task"
+    if role.market.vault.free(role.wallet.address) < terms.verifier_stake:
+        return f"the stake of {terms.verifier_stake} wei is more than this party has free in the vault"
+    try:
+        role.policy.require(terms)
+        role.policy.require_game(role.market.game, terms.clock)
+        role.policy.require_answer_window(role.market.demands.window())
+        role.task(task_id)
+    except ProtocolError as error:
+        return str(error)
+    return ""
