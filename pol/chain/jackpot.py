@@ -50,6 +50,18 @@ class Jackpot(Binding):
         """What a task with this jackpot pays the fund."""
         return int(self.read("tax", jackpot))
 
+    def commitment(self, task_id: bytes, seating: int, account: ChecksumAddress, ticket: int) -> bytes:
+        """What a ticket is committed to; zeros if it isn't, or once it is paid."""
+        return bytes(self.read("commitments", task_id, seating, account, ticket))
+
+    def reserved_of(self, task_id: bytes) -> int:
+        """What is reserved for those who find errors in a task; zero once it is given back."""
+        return int(self.read("reserves", task_id)[0])
+
+    def catch_until(self, closed_at: int) -> int:
+        """Last second to claim catches of a task that was closed at a time."""
+        return closed_at + self.catch_window()
+
     def commit_window(self) -> int:
         """Last seconds of the watch in which commitments are taken."""
         return int(self.read("commitWindow"))

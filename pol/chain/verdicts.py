@@ -80,6 +80,10 @@ class Verdicts(Announcements):
         """The verdict of the current seating; zeros if there is none."""
         return PostedVerdict(*self.read("verdict", task_id))
 
+    def closed_at(self, task_id: bytes) -> int:
+        """When a task was closed; zero if it isn't."""
+        return int(self.read("closedAt", task_id))
+
     def post(
         self,
         wallet: Wallet,

@@ -46,5 +46,8 @@ class Rest:
     until: int | None = None
     """From the second after this one on there may be something, if nobody else moves before; None: only then."""
 
+    final: bool = False
+    """This party will never have anything to do with the task again."""
+
 
 Decision = Deed | Rest

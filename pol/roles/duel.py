@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from web3.types import TxReceipt
@@ -15,6 +16,7 @@ from pol.dispute.players import NothingToDispute, Player
 from pol.dispute.position import Position, Side
 from pol.dispute.rules import apply
 from pol.graph.step_program import StepProgram
+from pol.roles.deeds import Deed, Mode
 
 
 @dataclass(frozen=True)
@@ -98,3 +100,12 @@ class Duel:
             except Reverted:
                 return False
         return True
+
+
+def due_move(task_id: bytes, duels: Sequence[Duel]) -> Deed | None:
+    """The move with the least time left that this side has to make; None if it is on turn nowhere."""
+    duel = min((duel for duel in duels if duel.is_on_turn()), key=lambda duel: duel.deadline(), default=None)
+    if duel is None:
+        return None
+    why = f"it is this party's turn in dispute {duel.dispute}"
+    return Deed(task_id, "move", why, Mode.DEFEND, duel.advance, duel.deadline() - 1)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 
 from pol.chain.challenges import ChargeKind, ClaimCharge
+from pol.chain.game import StartParams
 from pol.chain.profiles import Proved
 from pol.chain.registry import Terms
 from pol.commitments.log import CheckpointLog
@@ -88,6 +90,18 @@ class Looks:
             return ReplayClaim(identity, program, document.constants_root, first, steps, claim.start, posted.end)
         states, total = (claim.replay, posted.end), posted.distances[charge.component - 1]
         return SumClaim(identity, document.program_hash, charge.component, *states, total)
+
+    def charged(self, charge: ClaimCharge, params: StartParams, posted: SecondLook | None) -> ClaimCharge:
+        """The charge of a dispute with its rerun, which only the game's parameters tell.
+
+        Raises:
+            ProtocolError: no rerun is disputed there.
+        """
+        if charge.kind is ChargeKind.LOOK_RERUN:
+            return replace(charge, rerun=self.index(params.program))
+        if charge.kind is ChargeKind.LOOK_DISTANCE and posted is not None:
+            return replace(charge, rerun=[rerun.end for rerun in posted.reruns].index(params.y))
+        return charge
 
     def player(self, replayed: SegmentTrace, charge: ClaimCharge) -> Player:
         """Who plays: compares what is opened with this party's own executions."""

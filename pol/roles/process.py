@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Generic, TypeVar
 
-from pol.chain.registry import Status
 from pol.chain.wallet import Reverted
 from pol.errors import OperationalError, ProtocolError
 from pol.roles.deeds import Decision, Deed, Mode, Rest
@@ -63,7 +62,7 @@ class Process(Generic[R]):
     ) -> None:
         self.role, self.mode = role, mode
         self._decide, self._note = decide, note
-        self._closed: set[bytes] = set()
+        self._done: set[bytes] = set()
 
     def turn(self) -> list[Taken]:
         """Look at every open task once; what is due first is done first.
@@ -81,6 +80,8 @@ class Process(Generic[R]):
             except (OperationalError, ProtocolError) as error:
                 taken.append(self._taken(Rest(task_id, "it couldn't look at the task"), Result.FAILED, str(error)))
                 continue
+            if isinstance(decision, Rest) and decision.final:
+                self._done.add(task_id)
             if isinstance(decision, Deed):
                 decisions.append(decision)
             else:
@@ -90,16 +91,10 @@ class Process(Generic[R]):
         return taken
 
     def tasks(self) -> Iterable[bytes]:
-        """Ids of the tasks that aren't closed, oldest first."""
-        registry = self.role.market.registry
-        for event in registry.events("TaskSubmitted"):
-            task_id = bytes(event["taskId"])
-            if task_id in self._closed:
-                continue
-            if registry.task(task_id).status is Status.CLOSED:
-                self._closed.add(task_id)
-            else:
-                yield task_id
+        """Ids of the tasks that may still ask something of this party, oldest first."""
+        for event in self.role.market.registry.events("TaskSubmitted"):
+            if bytes(event["taskId"]) not in self._done:
+                yield bytes(event["taskId"])
 
     def _do(self, deed: Deed) -> Taken:
         if deed.mode > self.mode:

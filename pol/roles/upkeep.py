@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from pol.chain.beacon import PATIENCE
 from pol.chain.challenges import Challenges
+from pol.chain.data_demands import DataDemand
 from pol.chain.game import DisputeGame
 from pol.chain.profiles import Profiles
 from pol.chain.registry import Status, Task
 from pol.chain.seats import Seating
 from pol.dispute.position import Side
+from pol.roles.availability import expire
 from pol.roles.deeds import Decision, Deed, Mode, Rest
 from pol.roles.role import Role
 
@@ -111,6 +113,8 @@ def _bidding(role: Role, task_id: bytes, task: Task) -> Decision:
     if standing.revealed < standing.bids and now <= standing.reveal_until:
         return Rest(task_id, f"{standing.bids - standing.revealed} bids aren't revealed yet", standing.reveal_until)
     why = "all bids are revealed" if standing.bids == standing.revealed else "the time for revealing bids is over"
+    if not standing.bids:
+        why = "nobody has bid, so another round begins"
     return _call(task_id, "award", why, lambda: registry.award(role.wallet, task_id))
 
 
@@ -123,6 +127,9 @@ def _training(role: Role, task_id: bytes, task: Task) -> Decision:
 
 
 def _verifying(role: Role, task_id: bytes, task: Task) -> Decision:
+    waiting = [demand for demand in role.market.demands.demands(task_id) if demand.began == task.began]
+    if waiting and role.connection.now() > waiting[0].deadline:
+        return _owed_data(role, task_id, waiting)
     return _default(role, task_id, task, "verifier")
 
 
@@ -168,10 +175,25 @@ def _contested(role: Role, task_id: bytes, task: Task) -> Decision:
         return Rest(task_id, "the verdict waits for disputes", _next_deadline(challenges, game, task_id))
     waiting = role.market.demands.demands(task_id)
     if waiting:
-        return Rest(task_id, "the solver owes data", min(demand.deadline for demand in waiting))
+        return _owed_data(role, task_id, waiting)
     why = "nobody has refuted the verdict in its window"
     return _call(task_id, "settle", why, lambda: role.market.settlement.settle(role.wallet, task_id))
 
 
+def _owed_data(role: Role, task_id: bytes, waiting: Sequence[DataDemand]) -> Decision:
+    until = min(demand.deadline for demand in waiting)
+    if role.connection.now() <= until:
+        return Rest(task_id, "the solver owes data", until)
+    why = "the solver hasn't shown what was demanded of it"
+    return _call(task_id, "remove the solver", why, lambda: expire(role, task_id))
+
+
 def _closed(role: Role, task_id: bytes, task: Task) -> Decision:
-    return Rest(task_id, f"the task is closed: {task.outcome.name.lower()}")
+    jackpot, ended = role.market.jackpot, f"the task is closed: {task.outcome.name.lower()}"
+    if not jackpot.reserved_of(task_id):
+        return Rest(task_id, ended, final=True)
+    until = jackpot.catch_until(role.market.verdicts.closed_at(task_id))
+    if role.connection.now() <= until:
+        return Rest(task_id, f"{ended}; catches may be claimed", until)
+    why = "nobody can claim catches any more"
+    return _call(task_id, "give back what was reserved", why, lambda: jackpot.sweep(role.wallet, task_id))

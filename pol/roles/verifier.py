@@ -294,14 +294,12 @@ class Verifier(Role):
         trace, params = self._executed(task_id, claim.segment), self.market.game.params(dispute)
         if charge.kind is ChargeKind.REPLAY:
             return task.program, ReplayPlayer(trace)
-        looks = Looks(task, self.market.registry.terms(task_id))
-        if charge.kind is ChargeKind.LOOK_RERUN:
-            index = looks.index(params.program)
-            return looks.program(index), looks.player(trace, replace(charge, rerun=index))
-        if charge.kind is ChargeKind.LOOK_DISTANCE:
-            reruns = self.market.verdicts.looks(task_id, seating)[charge.index].reruns
-            index = [rerun.end for rerun in reruns].index(params.y)
-            return task.program, looks.player(trace, replace(charge, rerun=index))
+        if charge.kind in {ChargeKind.LOOK_RERUN, ChargeKind.LOOK_DISTANCE}:
+            looks = Looks(task, self.market.registry.terms(task_id))
+            posted = self.market.verdicts.looks(task_id, seating)
+            charge = looks.charged(charge, params, posted.get(charge.index))
+            is_rerun = charge.kind is ChargeKind.LOOK_RERUN
+            return looks.program(charge.rerun) if is_rerun else task.program, looks.player(trace, charge)
         checkpoints = self.proof(task_id).checkpoints
         entry = checkpoints[claim.segment + (charge.kind is ChargeKind.DISTANCE)]
         states = trace.state((claim.segment + 1) * task.document.interval), load_checkpoint(self.store, task, entry)

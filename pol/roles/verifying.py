@@ -8,7 +8,7 @@ from pol.chain.registry import Status, Task, Terms
 from pol.errors import ProtocolError
 from pol.incentives.sortition import Draw, Duty
 from pol.roles.deeds import Decision, Deed, Mode, Rest
-from pol.roles.duel import Duel
+from pol.roles.duel import due_move
 from pol.roles.upkeep import upkeep
 from pol.roles.verifier import Verifier
 
@@ -37,7 +37,7 @@ def _owed(role: Verifier, task_id: bytes, task: Task) -> Decision | None:
     profiles = role.market.profiles
     if task.status is Status.PROFILING:
         if profiles.standing(task_id).is_posted:
-            return _on_turn(task_id, role.profile_defences(task_id))
+            return due_move(task_id, role.profile_defences(task_id))
         return _duty(task_id, "post the profile", "this party sits as profiler", task, lambda: role.profile(task_id))
     if task.status is Status.VERIFYING:
         number = role.market.seats.seating(task_id).duty_round
@@ -51,22 +51,12 @@ def _owed(role: Verifier, task_id: bytes, task: Task) -> Decision | None:
             why = "the watch over its verdict has ended"
             return Deed(task_id, "disclose", why, Mode.DEFEND, lambda: role.disclose(task_id), end)
     if task.status is Status.CONTESTED:
-        return _on_turn(task_id, role.defences(task_id))
+        return due_move(task_id, role.defences(task_id))
     return None
 
 
 def _duty(task_id: bytes, verb: str, why: str, task: Task, act: Callable[[], object]) -> Deed:
     return Deed(task_id, verb, why, Mode.DEFEND, act, task.deadline)
-
-
-def _on_turn(task_id: bytes, duels: list[Duel]) -> Deed | None:
-    """The most urgent move that is due in its disputes."""
-    due = [duel for duel in duels if duel.is_on_turn()]
-    if not due:
-        return None
-    duel = min(due, key=lambda duel: duel.deadline())
-    why = f"it is this party's turn in dispute {duel.dispute}"
-    return Deed(task_id, "move", why, Mode.DEFEND, duel.advance, duel.deadline() - 1)
 
 
 def _claim(role: Verifier, task_id: bytes, task: Task) -> Decision | None:

@@ -114,12 +114,10 @@ class Seer(Whistleblower):
 
     charge: Charge
 
-    def measured(self, task_id: bytes) -> tuple[ProfileClaim, Measurement]:
-        claim, measured = super().measured(task_id)
-        if not isinstance(measured, LyingMeasurement):
-            measured = LyingMeasurement(self.task(task_id), RERUNS, self.charge)
-            self._measured[task_id] = (claim, measured)
-        return claim, measured
+    def measurement(self, task_id: bytes) -> Measurement:
+        if task_id not in self._measurements:
+            self._measurements[task_id] = LyingMeasurement(self.task(task_id), RERUNS, self.charge)
+        return self._measurements[task_id]
 
 
 def end_of(trace: SegmentTrace) -> bytes:

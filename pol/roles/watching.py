@@ -1,0 +1,176 @@
+"""What a whistleblower decides: what it looks at, what it challenges, and what it leaves alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from pol.chain.challenges import ChargeKind as ChallengeKind
+from pol.chain.registry import Status, Task, Terms
+from pol.errors import ProtocolError
+from pol.roles.attacks import attacks
+from pol.roles.availability import expire
+from pol.roles.catches import caught
+from pol.roles.deeds import Decision, Deed, Mode, Rest
+from pol.roles.duel import due_move
+from pol.roles.upkeep import upkeep
+from pol.roles.whistleblower import Whistleblower
+from pol.verification.profile_challenge import ChargeKind
+
+
+def next_of_whistleblower(role: Whistleblower, task_id: bytes) -> Decision:
+    """What a whistleblower does next about a task.
+
+    Raises:
+        OperationalError: the node or the store failed, or the machine's own executions differ.
+    """
+    task = role.market.registry.task(task_id)
+    own = _own(role, task_id, task)
+    if own is not None:
+        return own
+    looks = {
+        Status.PROFILING: _profile,
+        Status.WATCHED: _watch,
+        Status.CONTESTED: _verdict,
+        Status.CLOSED: _catches,
+    }
+    look = looks.get(task.status)
+    considered = look(role, task_id, task) if look is not None else None
+    if isinstance(considered, Deed):
+        return considered
+    kept = upkeep(role, task_id)
+    return kept if isinstance(kept, Deed) or considered is None else considered
+
+
+def _own(role: Whistleblower, task_id: bytes, task: Task) -> Deed | None:
+    """What its stakes ask for: moves in its disputes, and what comes back of those that are over."""
+    move = due_move(task_id, attacks(role, task_id))
+    if move is not None:
+        return move
+    own = role.wallet.address
+    if role.market.challenges.settleable(task_id, own):
+        why = "disputes that it began are over or moot"
+        return Deed(task_id, "reclaim", why, Mode.DEFEND, lambda: role.reclaim(task_id))
+    if role.market.profiles.settleable(task_id, own):
+        why = "disputes about the profile that it began are over or moot"
+        return Deed(task_id, "reclaim", why, Mode.DEFEND, lambda: role.reclaim_profile(task_id))
+    for demand in role.market.demands.demands(task_id):
+        if demand.demander == own and (demand.began != task.began or task.status is Status.CLOSED):
+            why = "the data that it demanded decide nothing any more"
+            return Deed(task_id, "end a demand", why, Mode.DEFEND, lambda: expire(role, task_id))
+    return None
+
+
+def _profile(role: Whistleblower, task_id: bytes, task: Task) -> Decision | None:
+    profiles = role.market.profiles
+    standing = profiles.standing(task_id)
+    until = standing.deadline
+    if not standing.is_posted or role.connection.now() > until or standing.verifier == role.wallet.address:
+        return None
+    began = profiles.events("ProfileChallenged", taskId=task_id, profile=standing.number)
+    if any(event["challenger"] == role.wallet.address for event in began):
+        return Rest(task_id, "it has challenged the profile", until)
+    terms, bond = role.market.registry.terms(task_id), profiles.bond_of(task_id)
+    work = terms.profiled * (terms.rerun_count + 1) * terms.interval * terms.work_units // terms.steps
+    reason = _unwilling(role, task_id, terms, work, bond)
+    if reason:
+        return Rest(task_id, reason, until)
+    charges = role.checked_twice(task_id)
+    if not charges:
+        return Rest(task_id, "it has measured the same as the profile says", until)
+    charge = charges[0]
+    wrong = f"it has measured twice that the profile is false ({charge.kind.name.lower()} {charge.index})"
+    if charge.kind is ChargeKind.UNDERSTATED:
+        return Deed(
+            task_id, "convict the profile", wrong, Mode.RESOLVE, partial(role.convict_profile, task_id, charge), until
+        )
+    reason = _unprofitable(
+        role, terms, bond, standing.open, partial(role.policy.require_game, role.market.profile_game)
+    )
+    if reason:
+        return Rest(task_id, f"{wrong}, but {reason}", until)
+    act = partial(role.challenge_profile, task_id, charge)
+    return Deed(task_id, "challenge the profile", wrong, Mode.PROPOSE, act, until)
+
+
+def _watch(role: Whistleblower, task_id: bytes, task: Task) -> Decision | None:
+    until, own = role.market.verdicts.verdict(task_id).watch_until, role.wallet.address
+    if not until or role.connection.now() > until or own in {task.holder, task.solver, task.submitter}:
+        return None
+    tickets = role.watched(task_id)
+    if not tickets:
+        return Rest(task_id, "none of its tickets is drawn to watch the verdict", until)
+    committed = role.market.jackpot.events("Watched", taskId=task_id, seating=task.seating, account=own)
+    tickets = sorted(set(tickets) - {int(event["ticket"]) for event in committed})
+    if not tickets:
+        return Rest(task_id, "its tickets are committed to what it has found", until)
+    found = [f for f in role.examined_twice(task_id).findings if f.kind is ChallengeKind.REPLAY]
+    if not found:
+        return Rest(task_id, "its replays end as the verdict says", until)
+    begin = until - role.market.jackpot.commit_window()
+    wrong = f"it has replayed twice that claim {found[0].index} is false, planted or not"
+    if role.connection.now() <= begin:
+        return Rest(task_id, f"{wrong}; commitments are taken at the end of the watch", begin)
+    act = partial(role.commit, task_id, found[0], tickets)
+    return Deed(task_id, "commit to an error", wrong, Mode.RESOLVE, act, until)
+
+
+def _verdict(role: Whistleblower, task_id: bytes, task: Task) -> Decision | None:
+    until, own, challenges = task.deadline, role.wallet.address, role.market.challenges
+    if role.connection.now() > until or task.holder == own:
+        return None
+    if challenges.events("Challenged", taskId=task_id, seating=task.seating, challenger=own):
+        return Rest(task_id, "it has challenged the verdict", until)
+    terms, bond = role.market.registry.terms(task_id), challenges.bond_of(task_id)
+    reason = _unwilling(role, task_id, terms, terms.draws * terms.interval * terms.work_units // terms.steps, bond)
+    if reason:
+        return Rest(task_id, reason, until)
+    checked = role.examined_twice(task_id)
+    if not checked.findings:
+        unseen = f", but for the segments {list(checked.unseen)}, which it can't get" if checked.unseen else ""
+        return Rest(task_id, f"it has replayed the same as the verdict says{unseen}", until)
+    finding = checked.findings[0]
+    wrong = f"it has replayed twice that claim {finding.index} is false ({finding.kind.name.lower()})"
+    others = challenges.contested(task_id).open
+    reason = _unprofitable(role, terms, bond, others, partial(role.policy.require_game, role.market.game))
+    if reason:
+        return Rest(task_id, f"{wrong}, but {reason}", until)
+    act = partial(role.challenge, task_id, finding)
+    return Deed(task_id, "challenge the verdict", wrong, Mode.PROPOSE, act, until)
+
+
+def _catches(role: Whistleblower, task_id: bytes, task: Task) -> Decision | None:
+    for seating, finding in caught(role, task_id):
+        why = f"the error in claim {finding.index} to which it had committed has been shown"
+        return Deed(task_id, "collect", why, Mode.RESOLVE, partial(role.collect, task_id, seating, finding))
+    return None
+
+
+def _unwilling(role: Whistleblower, task_id: bytes, terms: Terms, work: int, bond: int) -> str:
+    """Why this party doesn't look at a task at all; empty if it does."""
+    reason = role.strategy.refuses(role.strategy.checking(terms, work, bond, role.connection.gas_price()))
+    if reason:
+        return f"looking doesn't pay: {reason}"
+    try:
+        role.policy.require_clock(terms)
+        role.task(task_id)
+    except ProtocolError as error:
+        return str(error)
+    return ""
+
+
+def _unprofitable(
+    role: Whistleblower, terms: Terms, bond: int, others: int, require_game: Callable[[int], None]
+) -> str:
+    """Why this party doesn't stake on what it has found; empty if it does."""
+    free = role.market.vault.free(role.wallet.address)
+    if free < bond:
+        return f"the bond is {bond} wei, and it has {free} wei free in the vault"
+    reason = role.strategy.refuses(role.strategy.challenging(terms, bond, others, role.connection.gas_price()))
+    if reason:
+        return f"a challenge doesn't pay, with {others} others in dispute: {reason}"
+    try:
+        require_game(terms.clock)
+    except ProtocolError as error:
+        return str(error)
+    return ""

@@ -1,0 +1,239 @@
+"""A whistleblower process alone: what it stakes on, what it is paid for, and what it leaves alone."""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+from anvil_node import anvil_node
+from arranged import unchanged
+from test_false_profiles import CHARGES, Liar
+from town import OFTEN, Town, awarded, disclosed, gain, profiled, seated, seated_with_duty, submitted
+from toy_market import ETHER
+
+from pol.arithmetic.primitives import Words
+from pol.chain.connection import Connection
+from pol.chain.registry import Status
+from pol.graph.step_program import StepProgram
+from pol.roles.hostile import LyingVerifier
+from pol.roles.process import Process, Result, Taken
+from pol.roles.profile_challenger import FLAKY
+from pol.roles.solver import Solver
+from pol.roles.strategy import Strategy
+from pol.roles.verifier import Verifier
+from pol.roles.verifying import next_of_verifier
+from pol.roles.watching import next_of_whistleblower
+from pol.roles.whistleblower import Whistleblower
+from pol.training.task import LoadedTask
+from pol.verification.profile_challenge import Charge
+from pol.verification.replay import Executor, ExecutorFactory
+
+TURNS = 120
+AT_ANY_PRICE = Strategy(least=-ETHER)
+"""The task is so small that gas costs more than half of a stake."""
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
+    with anvil_node() as url:
+        yield Town(tmp_path_factory.mktemp("store"), connection=Connection.to(url), market_rules=OFTEN)
+
+
+@pytest.fixture
+def town(node: Town) -> Iterator[Town]:
+    with unchanged(node.connection):
+        yield node
+
+
+def proven(town: Town, verifier: Verifier) -> bytes:
+    """A task that this verifier has profiled and an honest solver trained."""
+    task_id, _ = submitted(town)
+    profiled(verifier, task_id)
+    solver = town.join(Solver, "t")
+    awarded(solver, task_id)
+    solver.train(task_id)
+    return task_id
+
+
+def watching(town: Town) -> Whistleblower:
+    watcher = town.join(Whistleblower, "w")
+    watcher.strategy = AT_ANY_PRICE
+    return watcher
+
+
+def lying(town: Town) -> LyingVerifier:
+    """A verifier that flips a bit in a backward pass and defends it."""
+
+    class Drawn(LyingVerifier):
+        @cached_property
+        def _random(self) -> Random:  # type: ignore[override]
+            return Random(7)
+
+        def __init__(self, *arguments: object, **named: object) -> None:
+            Verifier.__init__(self, *arguments, **named)  # type: ignore[arg-type]
+
+    return town.join(Drawn, "v")
+
+
+def played(processes: Sequence[Process[Any]], over: Callable[[], bool]) -> list[Taken]:
+    """Turns until it is over; if all wait, time passes."""
+    told = list[Taken]()
+    for _ in range(TURNS):
+        if over():
+            return told
+        taken = [made for process in processes for made in process.turn()]
+        told += taken
+        if all(made.result is not Result.DONE for made in taken):
+            untils = [made.until for made in taken if made.until is not None]
+            assert untils, taken
+            processes[0].role.connection.wait_until(min(untils))
+    raise AssertionError(f"not over after {TURNS} turns: {[(m.verb, m.why, m.detail) for m in told]}")
+
+
+def verbs(told: Sequence[Taken]) -> list[str]:
+    return [made.verb for made in told if made.result is Result.DONE]
+
+
+@pytest.mark.parametrize("charge", [CHARGES[0], CHARGES[2]], ids=lambda charge: charge.kind.name)
+def test_a_false_profile_costs_its_profiler_its_stake(town: Town, charge: Charge) -> None:
+    watcher, liar = watching(town), town.join(Liar, "v")
+    liar.charge = charge
+    task_id, _ = submitted(town)
+    seated(liar, task_id)
+    liar.profile(task_id)
+    profiles, stake = watcher.market.profiles, watcher.market.registry.terms(task_id).verifier_stake
+    processes = [Process(watcher, next_of_whistleblower), Process(liar, next_of_verifier)]
+    told = played(processes, lambda: not profiles.standing(task_id).is_posted)
+    assert verbs(told)[0] == "challenge the profile"
+    assert not [made for made in told if made.result is Result.FAILED]
+    assert gain(watcher, tickets=1) == stake // 2
+
+
+def test_a_lying_verdict_costs_its_verifier_its_stake(town: Town) -> None:
+    watcher, liar = watching(town), lying(town)
+    task_id = proven(town, liar)
+    seated_with_duty(liar, task_id, forced=False)
+    liar.verify(task_id)
+    disclosed(liar, task_id)
+    registry, stake = watcher.market.registry, watcher.market.registry.terms(task_id).verifier_stake
+    processes = [Process(watcher, next_of_whistleblower), Process(liar, next_of_verifier)]
+    told = played(processes, lambda: registry.task(task_id).status is not Status.CONTESTED)
+    assert verbs(told)[0] == "challenge the verdict"
+    assert gain(watcher, tickets=1) == stake // 2
+
+
+def test_who_forgets_everything_still_wins_and_stakes_once(town: Town) -> None:
+    """Before every turn the process is a new one: of its challenge only the chain knows."""
+    liar = lying(town)
+    watcher = watching(town)
+    task_id = proven(town, liar)
+    seated_with_duty(liar, task_id, forced=False)
+    liar.verify(task_id)
+    disclosed(liar, task_id)
+    registry, stake, told = watcher.market.registry, watcher.market.registry.terms(task_id).verifier_stake, []
+    defence = Process(liar, next_of_verifier)
+    for _ in range(TURNS):
+        if registry.task(task_id).status is not Status.CONTESTED:
+            break
+        watcher = watching(town)
+        told += Process(watcher, next_of_whistleblower).turn()
+        defence.turn()
+    assert verbs(told).count("challenge the verdict") == 1
+    assert gain(watcher, tickets=1) == stake // 2
+
+
+def test_a_planted_error_is_committed_to_and_paid(town: Town) -> None:
+    watcher, verifier = watching(town), town.join(Verifier, "v")
+    task_id = proven(town, verifier)
+    seated_with_duty(verifier, task_id, forced=True)
+    verifier.verify(task_id)
+    registry, jackpot = watcher.market.registry, watcher.market.jackpot
+
+    def over() -> bool:
+        return registry.task(task_id).status is Status.CLOSED and gain(watcher, tickets=1) > 0
+
+    told = played([Process(verifier, next_of_verifier), Process(watcher, next_of_whistleblower)], over)
+    own = ("commit to an error", "challenge the verdict", "collect")
+    assert [verb for verb in verbs(told) if verb in own] == ["commit to an error", "collect"]
+    assert gain(watcher, tickets=1) == registry.terms(task_id).jackpot // int(jackpot.read("shares"))
+    # Nothing is left to do: with its memory gone it looks again, and does nothing twice.
+    again = Process(watching(town), next_of_whistleblower)
+    assert [made.verb for made in again.turn()] == ["wait"]
+
+
+class Flaky(Whistleblower):
+    """Its machine flips one bit in one of the executions that it makes."""
+
+    broken = 0
+    """Which execution, counted from 0."""
+    made = 0
+
+    def replayer(self, task: LoadedTask, opinion: int) -> ExecutorFactory:
+        sound = super().replayer(task, opinion)
+
+        def build(program: StepProgram, constants: Sequence[Words]) -> Executor:
+            self.made += 1
+            executor = sound(program, constants)
+            return Flipping(executor) if self.made == self.broken + 1 else executor
+
+        return build
+
+
+class Flipping:
+    """Flips the lowest bit of one scalar of every state."""
+
+    def __init__(self, executor: Executor) -> None:
+        self.executor = executor
+
+    def run(self, state: Sequence[Words], step: int) -> list[Words]:
+        return self.executor.run(state, step)
+
+    def advance(self, state: Sequence[Words], step: int) -> tuple[list[Words], list[Words]]:
+        after, observed = self.executor.advance(state, step)
+        flipped = [words.copy() for words in after]
+        flipped[0].reshape(-1)[0] ^= np.uint32(1)
+        return flipped, observed
+
+
+@pytest.mark.parametrize("broken", range(3))
+def test_a_machine_that_errs_once_costs_no_stake(town: Town, broken: int) -> None:
+    verifier, watcher = town.join(Verifier, "v"), town.join(Flaky, "w")
+    watcher.strategy = AT_ANY_PRICE
+    task_id = proven(town, verifier)
+    seated_with_duty(verifier, task_id, forced=False)
+    verifier.verify(task_id)
+    disclosed(verifier, task_id)
+    watcher.broken = broken
+    process = Process(watcher, next_of_whistleblower)
+    (first,) = process.turn()
+    if broken == 0:
+        assert (first.result, first.detail) == (Result.FAILED, FLAKY)
+    (second,) = process.turn()
+    assert (second.verb, second.result) == ("wait", Result.WAITED)
+    assert "replayed the same" in second.why
+    assert gain(watcher, tickets=1) == 0
+    assert watcher.market.challenges.contested(task_id).challenges == 0
+
+
+def test_it_leaves_what_does_not_pay(town: Town) -> None:
+    verifier, watcher = town.join(Verifier, "v"), watching(town)
+    task_id = proven(town, verifier)
+    seated_with_duty(verifier, task_id, forced=False)
+    verifier.verify(task_id)
+    disclosed(verifier, task_id)
+    watcher.strategy = Strategy(work_cost=10**18)
+    (made,) = Process(watcher, next_of_whistleblower).turn()
+    assert made.result is Result.WAITED
+    assert "looking doesn't pay" in made.why
+    assert made.until == watcher.market.registry.task(task_id).deadline
+
+
+def test_with_others_in_dispute_a_challenge_pays_less(node: Town) -> None:
+    """The reward is one party's: with nine others a tenth of it is expected."""
+    terms = node.join(Verifier, "v").market.registry.terms(submitted(node)[0])
+    estimates = [Strategy(loses=0).challenging(terms, terms.bond, others, 1) for others in (0, 9)]
+    assert estimates[1].pay == estimates[0].pay // 10
+    assert Strategy(least=estimates[0].expected).refuses(estimates[0]) == ""
+    assert "it wants" in Strategy(least=estimates[0].expected + 1).refuses(estimates[0])
