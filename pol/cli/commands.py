@@ -19,12 +19,15 @@ VERBS = (
     "dispute",
     "doctor",
     "econ",
+    "explain",
     "inspect",
     "log",
     "profile",
     "replay",
+    "run",
     "sample",
     "serve",
+    "stake",
     "verify",
 )
 """``pol VERB`` is the command of this name in the module ``pol.cli.VERB``."""

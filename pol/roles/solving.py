@@ -7,7 +7,7 @@ from pol.errors import ProtocolError
 from pol.roles.availability import answer
 from pol.roles.deeds import Decision, Deed, Mode, Rest
 from pol.roles.solver import Solver
-from pol.roles.upkeep import upkeep
+from pol.roles.upkeep import kept
 
 DATA = frozenset({Status.COMMITTED, Status.VERIFYING, Status.WATCHED, Status.CONTESTED})
 """Where data of the log may be demanded."""
@@ -21,7 +21,7 @@ def next_of_solver(role: Solver, task_id: bytes) -> Decision:
     """
     task = role.market.registry.task(task_id)
     if task.status is Status.BIDDING:
-        return _bid(role, task_id) or upkeep(role, task_id)
+        return _bid(role, task_id) or kept(role, task_id, "it has bid or may bid")
     if task.solver == role.wallet.address:
         if task.status is Status.TRAINING:
             why = f"this party has won the task for {task.price} wei"
@@ -31,7 +31,7 @@ def next_of_solver(role: Solver, task_id: bytes) -> Decision:
             due = min(demand.deadline for demand in demands)
             why = f"{len(demands)} leaves of its log are demanded"
             return Deed(task_id, "show data", why, Mode.DEFEND, lambda: answer(role, task_id), due)
-    return upkeep(role, task_id)
+    return kept(role, task_id, "it is the solver" if task.solver == role.wallet.address else "")
 
 
 def _bid(role: Solver, task_id: bytes) -> Decision | None:

@@ -18,6 +18,22 @@ from pol.roles.deeds import Decision, Deed, Mode, Rest
 from pol.roles.role import Role
 
 
+def kept(role: Role, task_id: bytes, concern: str) -> Decision:
+    """As `upkeep`, but what doesn't concern this party is left to those that wait for it.
+
+    ``concern`` says why a call would be this party's business; empty if it isn't: many would pay for the same call, and
+    all but one for nothing.
+
+    Raises:
+        OperationalError: the node failed.
+    """
+    decision = upkeep(role, task_id)
+    if isinstance(decision, Rest) or concern:
+        return decision
+    why = f"{decision.why}; that is left to those that wait for it ({decision.verb})"
+    return Rest(task_id, why, role.connection.now())
+
+
 def upkeep(role: Role, task_id: bytes) -> Decision:
     """The call that takes a task further, if it waits for no party any more.
 

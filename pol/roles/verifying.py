@@ -9,7 +9,7 @@ from pol.errors import ProtocolError
 from pol.incentives.sortition import Draw, Duty
 from pol.roles.deeds import Decision, Deed, Mode, Rest
 from pol.roles.duel import due_move
-from pol.roles.upkeep import upkeep
+from pol.roles.upkeep import kept
 from pol.roles.verifier import Verifier
 
 
@@ -20,16 +20,17 @@ def next_of_verifier(role: Verifier, task_id: bytes) -> Decision:
         OperationalError: the node or the store failed.
     """
     task = role.market.registry.task(task_id)
+    empty = task.status in {Status.PROFILING, Status.COMMITTED} and not task.is_seated
     sits = task.holder == role.wallet.address
     if sits:
         owed = _owed(role, task_id, task)
         if owed is not None:
             return owed
-    elif task.status in {Status.PROFILING, Status.COMMITTED} and not task.is_seated:
+    elif empty:
         claim = _claim(role, task_id, task)
         if claim is not None:
             return claim
-    return upkeep(role, task_id)
+    return kept(role, task_id, "it sits" if sits else "the seat is empty" if empty else "")
 
 
 def _owed(role: Verifier, task_id: bytes, task: Task) -> Decision | None:

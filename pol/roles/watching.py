@@ -13,7 +13,7 @@ from pol.roles.availability import expire
 from pol.roles.catches import caught
 from pol.roles.deeds import Decision, Deed, Mode, Rest
 from pol.roles.duel import due_move
-from pol.roles.upkeep import upkeep
+from pol.roles.upkeep import kept
 from pol.roles.whistleblower import Whistleblower
 from pol.verification.profile_challenge import ChargeKind
 
@@ -38,8 +38,18 @@ def next_of_whistleblower(role: Whistleblower, task_id: bytes) -> Decision:
     considered = look(role, task_id, task) if look is not None else None
     if isinstance(considered, Deed):
         return considered
-    kept = upkeep(role, task_id)
-    return kept if isinstance(kept, Deed) or considered is None else considered
+    done = kept(role, task_id, _concern(role, task_id, task))
+    return done if isinstance(done, Deed) or considered is None else considered
+
+
+def _concern(role: Whistleblower, task_id: bytes, task: Task) -> str:
+    """Why calls of anybody are this party's business now."""
+    own = role.wallet.address
+    if task.status is Status.WATCHED:
+        return "its tickets may be drawn" if role.market.sortition.tickets_now(own) else ""
+    desks = (role.market.challenges, role.market.profiles)
+    disputes = any(desk.dispute(number).challenger == own for desk in desks for number in desk.disputes(task_id))
+    return "it is in dispute" if disputes else ""
 
 
 def _own(role: Whistleblower, task_id: bytes, task: Task) -> Deed | None:

@@ -1,0 +1,163 @@
+"""``pol run ROLE``: one party at work, for as long as it is left to run."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.markup import escape
+
+from pol.cli.party import Place, place_options, signer_of, signer_options
+from pol.roles.deeds import Mode
+from pol.roles.diary import Diary
+from pol.roles.policy import PUBLIC_CHAIN, TEST_NETWORK
+from pol.roles.process import Process, Result, Taken
+from pol.roles.role import Role
+from pol.roles.running import Running
+from pol.roles.solver import Solver
+from pol.roles.solving import next_of_solver
+from pol.roles.strategy import Strategy
+from pol.roles.submitter import Submitter
+from pol.roles.submitting import next_of_submitter
+from pol.roles.verifier import Verifier
+from pol.roles.verifying import next_of_verifier
+from pol.roles.watching import next_of_whistleblower
+from pol.roles.whistleblower import Whistleblower
+
+KINDS: dict[str, tuple[type[Role], Callable[[Any, bytes], Any]]] = {
+    "submitter": (Submitter, next_of_submitter),
+    "solver": (Solver, next_of_solver),
+    "verifier": (Verifier, next_of_verifier),
+    "whistleblower": (Whistleblower, next_of_whistleblower),
+}
+STYLES = {
+    Result.DONE: "green",
+    Result.WAITED: "dim",
+    Result.WITHHELD: "yellow",
+    Result.REFUSED: "red",
+    Result.FAILED: "red",
+}
+
+
+@click.command()
+@click.argument("kind", type=click.Choice(sorted(KINDS)), metavar="ROLE")
+@place_options
+@signer_options
+@click.option("--mode", type=click.Choice([m.name.lower() for m in Mode]), default="propose", show_default=True)
+@click.option("--data", type=click.Path(path_type=Path), metavar="DIR", help="Its diary; may be deleted at any time.")
+@click.option("--relay", "relays", multiple=True, metavar="URL", help="Where rounds of drand come from.")
+@click.option("--poll", type=click.FloatRange(0.01), default=12.0, show_default=True, help="Seconds between two looks.")
+@click.option("--turns", type=click.IntRange(1), metavar="N", help="End after so many; without it, run on.")
+@click.option("--test-terms", is_flag=True, help="Accept the short windows of test networks.")
+@click.option("--least-pay", type=int, default=0, show_default=True, help="Wei that a whistleblower wants to expect.")
+@click.option("--wrong-share", type=click.FloatRange(0, 1), default=Strategy.wrong, show_default=True)
+@click.option("--work-cost", type=click.FloatRange(0), default=0.0, show_default=True, help="Wei for a unit of work.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line.")
+def run(
+    kind: str,
+    document: Path,
+    rpc: str,
+    store: str,
+    mode: str,
+    data: Path | None,
+    relays: tuple[str, ...],
+    poll: float,
+    turns: int | None,
+    test_terms: bool,
+    least_pay: int,
+    wrong_share: float,
+    work_cost: float,
+    as_json: bool,
+    **signer: Any,
+) -> None:
+    """Run a submitter, solver, verifier or whistleblower: it looks at every task and does what is due.
+
+    All that it has to know is on the chain and in the store, so it may be killed at any time and started anywhere
+    else with the same key. What it does and leaves alone, and why, is printed and kept: `pol explain`.
+
+    Modes: watch sends nothing; defend also does what its money at stake asks for; resolve also makes the calls that
+    anybody may make; propose also puts up new stakes.
+    """
+    place = Place.of(document, rpc, store)
+    role_type, decide = KINDS[kind]
+    policy = TEST_NETWORK if test_terms else PUBLIC_CHAIN
+    signs = signer_of(signer, place.connection.chain_id)
+    role = role_type(place.connection, place.deployment, signs, place.store_url, policy, place.rounds(relays))
+    if isinstance(role, Whistleblower):
+        role.strategy = Strategy(least=least_pay, wrong=wrong_share, work_cost=work_cost)
+    folder = data or Path(click.get_app_dir("pol")) / f"{place.deployment.chain_id}-{role.wallet.address.lower()}"
+    show = _Lines(as_json)
+    diary = Diary(folder / "diary.sqlite", show.trouble)
+
+    def note(taken: Taken) -> None:
+        if diary.note(taken):
+            show.decision(taken)
+
+    show.start(kind, role, mode, folder)
+    enough = threading.Event()
+    left = iter(range(turns - 1)) if turns is not None else None
+
+    def sleep(seconds: float) -> bool:
+        if left is not None and next(left, None) is None:
+            return True
+        return enough.wait(seconds)
+
+    try:
+        Running(Process(role, decide, Mode[mode.upper()], note), poll, show.trouble, sleep).run()
+    except KeyboardInterrupt:
+        show.trouble("told to stop: start it again with the same key, and it goes on where the chain stands")
+    finally:
+        diary.close()
+
+
+class _Lines:
+    """What a person, or a program, reads of a process."""
+
+    def __init__(self, as_json: bool) -> None:
+        self._as_json = as_json
+        self._console = Console(highlight=False, soft_wrap=True)
+
+    def start(self, kind: str, role: Role, mode: str, folder: Path) -> None:
+        """Who begins, with what."""
+        address, free = role.wallet.address, role.market.vault.free(role.wallet.address)
+        tickets = role.market.sortition.tickets_now(address)
+        if self._as_json:
+            told = {"role": kind, "address": address, "mode": mode, "chain": role.connection.chain_id}
+            _print({"event": "start", **told, "free": free, "tickets": tickets, "data": str(folder)})
+            return
+        self._console.print(f"[bold]{kind} {address}[/bold], mode {mode}, on chain {role.connection.chain_id}")
+        self._console.print(f"free in the vault: {free} wei; tickets: {tickets}; diary: {escape(str(folder))}")
+        if not free:
+            self._console.print("It can stake nothing yet: pol stake deposit", style="yellow")
+        if kind in {"verifier", "whistleblower"} and not tickets:
+            self._console.print("It can't be drawn for a seat or a watch yet: pol stake enrol", style="yellow")
+
+    def decision(self, taken: Taken) -> None:
+        """Something new about a task."""
+        if self._as_json:
+            told = {"event": "decision", "time": taken.at, "task": taken.task_id.hex(), "verb": taken.verb}
+            _print({**told, "why": taken.why, "result": taken.result, "detail": taken.detail, "until": taken.until})
+            return
+        when = datetime.fromtimestamp(taken.at, UTC).isoformat(" ", "seconds").removesuffix("+00:00")
+        text = f"{when}  {taken.task_id.hex()[:8]}  {taken.result:<8}  {taken.verb}: {taken.why}"
+        if taken.detail:
+            text += f" ({taken.detail})"
+        self._console.print(escape(text), style=STYLES[taken.result])
+
+    def trouble(self, message: str) -> None:
+        """What goes wrong."""
+        if self._as_json:
+            _print({"event": "trouble", "message": message})
+        else:
+            print(f"pol: {message}", file=sys.stderr, flush=True)
+
+
+def _print(told: dict[str, Any]) -> None:
+    print(json.dumps(told), flush=True)

@@ -1,0 +1,142 @@
+"""``pol run``, ``pol stake`` and ``pol explain`` as an operator uses them: processes of their own on a real node."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from anvil_node import anvil_node
+from town import SELDOM, Town, submitted
+from toy_market import ETHER, fund
+
+from pol.chain.connection import Connection
+from pol.chain.registry import Status
+from pol.commitments.keccak import keccak256
+from pol.errors import OperationalError
+from pol.roles.diary import Diary
+from pol.roles.process import Result, Taken
+from pol.roles.running import LONGEST_BACKOFF, Running
+from pol.roles.verifier import Verifier
+
+KEY = keccak256(b"operator")
+
+
+class Operator:
+    """Runs ``pol`` against a town."""
+
+    def __init__(self, folder: Path, url: str) -> None:
+        self.folder, self.town = folder, Town(folder / "store", connection=Connection.to(url), market_rules=SELDOM)
+        document = folder / "deployment.json"
+        document.write_text(self.town.deployment.to_json())
+        self.place = ("--deployment", str(document), "--rpc", url, "--store", str(folder / "store"))
+        self.party = (*self.place, "--key-env", "OPERATOR_KEY")
+
+    def command(self, *arguments: str) -> list[str]:
+        return [sys.executable, "-m", "pol.cli.main", *arguments]
+
+    def pol(self, *arguments: str, code: int = 0) -> str:
+        environment = {**os.environ, "OPERATOR_KEY": KEY.hex()}
+        done = subprocess.run(
+            self.command(*arguments), capture_output=True, text=True, env=environment, timeout=300, check=False
+        )
+        assert done.returncode == code, done.stderr + done.stdout
+        return done.stdout if code == 0 else done.stderr
+
+    def run(self, kind: str, *arguments: str) -> list[dict[str, Any]]:
+        data = str(self.folder / kind)
+        printed = self.pol("run", kind, *self.party, "--data", data, "--poll", "0.05", "--json", *arguments)
+        return [json.loads(line) for line in printed.splitlines()]
+
+
+@pytest.fixture(scope="module")
+def operator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operator]:
+    with anvil_node() as url:
+        yield Operator(tmp_path_factory.mktemp("operator"), url)
+
+
+def test_a_verifier_enters_claims_a_seat_and_explains_itself(operator: Operator) -> None:
+    town, place, party = operator.town, operator.place, operator.party
+    verifier = Verifier(town.connection, town.deployment, KEY, town.store_url)
+    fund(town.connection, verifier.wallet.address)
+    new = ("--turns", "1", "--data", str(operator.folder / "new"))
+    assert "can stake nothing yet" in operator.pol("run", "verifier", *party, *new)
+    operator.pol("stake", "deposit", "20", *party)
+    shown = json.loads(operator.pol("stake", "enrol", *party, "--json"))
+    assert (shown["free"], shown["tickets"]) == (20 * ETHER - shown["ticket_costs"], 1)
+    task_id, _ = submitted(town)
+    town.connection.wait_for_block(town.connection.block_number() + 4)
+    (start, *told) = operator.run("verifier", "--mode", "watch", "--turns", "1")
+    assert start["address"] == verifier.wallet.address
+    assert [(line["verb"], line["result"]) for line in told] == [("open claims", "withheld")]
+    told = operator.run("verifier", "--turns", "4")[1:]
+    done = [line["verb"] for line in told if line["result"] == "done"]
+    assert done == ["open claims", "claim the seat"]
+    assert town.deployment.market(town.connection).seats.seating(task_id).best == verifier.wallet.address
+    explained = json.loads(
+        operator.pol("explain", task_id.hex()[:8], *place, "--data", str(operator.folder / "verifier"), "--json")
+    )
+    assert explained["status"] == "profiling"
+    assert explained["next"] == "the seat takes claims"
+    assert [d["verb"] for d in explained["decisions"] if d["result"] == "done"] == done
+    assert "the seat takes claims" in operator.pol("explain", task_id.hex(), *place)
+    assert Status.PROFILING is town.deployment.market(town.connection).registry.task(task_id).status
+
+
+def test_it_ends_when_it_is_told_to(operator: Operator) -> None:
+    arguments = ("run", "submitter", *operator.party, "--data", str(operator.folder / "s"), "--json")
+    process = subprocess.Popen(
+        operator.command(*arguments),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "OPERATOR_KEY": KEY.hex()},
+    )
+    assert process.stdout is not None
+    assert json.loads(process.stdout.readline())["event"] == "start"
+    process.send_signal(signal.SIGTERM)
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 0, err
+    assert "goes on where the chain stands" in json.loads(out.splitlines()[-1])["message"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "told"),
+    [
+        (("explain", "77"), 1, "there is no dispute 77"),
+        (("explain", "ffffffff"), 1, "tasks begin with ffffffff"),
+        (("stake", "show"), 2, "say who signs"),
+    ],
+)
+def test_what_is_wrong_is_said(operator: Operator, arguments: tuple[str, ...], code: int, told: str) -> None:
+    assert told in operator.pol(*arguments, *operator.place, code=code)
+
+
+def test_a_node_that_is_gone_is_waited_for_longer_each_time() -> None:
+    class Gone:
+        def turn(self) -> list[Taken]:
+            raise OperationalError("no node")
+
+    told: list[str] = []
+    running = Running(Gone(), 12, told.append, lambda seconds: False, chance=lambda: 1.0)  # type: ignore[arg-type]
+    assert [running.turn() for _ in range(7)] == [24, 48, 96, 192, *[LONGEST_BACKOFF] * 3]
+    assert told == ["no node"] * 7
+
+
+def test_a_diary_says_each_thing_once_and_outlives_its_process(tmp_path: Path) -> None:
+    first = Taken(1, b"\1" * 32, "wait", "others bid", Result.WAITED, "", 9)
+    again = Taken(2, b"\1" * 32, "wait", "others bid", Result.WAITED, "", 9)
+    other = Taken(3, b"\1" * 32, "bid", "it pays", Result.DONE)
+    diary = Diary(tmp_path / "d" / "diary.sqlite")
+    assert [diary.note(taken) for taken in (first, again, other)] == [True, False, True]
+    diary.close()
+    diary = Diary(tmp_path / "d" / "diary.sqlite")
+    assert not diary.note(other)
+    assert diary.decisions(b"\1" * 32) == [first, other]
+    assert diary.decisions(b"\2" * 32) == []
+    with pytest.raises(OperationalError, match="another --data folder"):
+        Diary(tmp_path / "d")
