@@ -9,10 +9,11 @@ from typing import Any
 
 import requests
 from eth_typing import ChecksumAddress
-from web3 import HTTPProvider, Web3
+from web3 import Web3
 from web3.exceptions import Web3Exception, Web3RPCError
 from web3.types import RPCEndpoint
 
+from pol.chain.endpoints import Endpoints
 from pol.errors import OperationalError
 
 POLL_SECONDS = 0.5
@@ -36,15 +37,19 @@ class Connection:
             except (TypeError, ValueError) as error:
                 raise OperationalError(f"what answers at {name} isn't an Ethereum node: {error}") from error
         self.is_test_chain = any(test in client for test in TEST_CLIENTS)
+        # A test chain stands still and goes back when it is told to.
+        if isinstance(web3.provider, Endpoints) and not self.is_test_chain:
+            web3.provider.refuse_stale_heads()
 
     @classmethod
-    def to(cls, url: str) -> Connection:
-        """Connect to a node's JSON-RPC endpoint over HTTP.
+    def to(cls, *urls: str, quorum: int = 1) -> Connection:
+        """Connect to the JSON-RPC endpoints of one or several nodes over HTTP; ``quorum`` of them have to agree.
 
         Raises:
-            OperationalError: nothing answers there.
+            OperationalError: nothing answers there, the nodes are on different chains, or they are too few.
         """
-        return cls(Web3(HTTPProvider(url, request_kwargs={"timeout": 30})), url)
+        endpoints = Endpoints(urls, quorum)
+        return cls(Web3(endpoints), endpoints.name)
 
     @classmethod
     def embedded(cls, seed: int = 0) -> Connection:

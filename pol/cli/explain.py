@@ -31,14 +31,21 @@ TASK_DIGITS = 8
 @click.option("--data", type=click.Path(path_type=Path), metavar="DIR", help="The folder of a process.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def explain(
-    what: str, document: Path, rpc: str, store: str, about_profile: bool, data: Path | None, as_json: bool
+    what: str,
+    document: Path,
+    rpc: tuple[str, ...],
+    quorum: int,
+    store: str,
+    about_profile: bool,
+    data: Path | None,
+    as_json: bool,
 ) -> None:
     """Say where a task or a dispute stands, whose turn it is and until when.
 
     A task is named by eight digits of its id or more, or with 0x before them; a dispute by its number.
     With --data also everything that a process decided about it, and why.
     """
-    place = Place.of(document, rpc, store)
+    place = Place.of(document, rpc, quorum, store)
     # A party that exists for this only: it reads, and could pay for nothing.
     reader = Whistleblower(place.connection, place.deployment, secrets.token_bytes(32), place.store_url)
     is_number = what.isdecimal() and len(what) < TASK_DIGITS

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,12 @@ from pol.verification.beacon import QUICKNET
 
 _PLACE = (
     click.option("--deployment", "document", type=click.Path(path_type=Path), required=True, metavar="FILE"),
-    click.option("--rpc", required=True, metavar="URL", help="A node of the deployment's chain."),
+    click.option(
+        "--rpc", required=True, multiple=True, metavar="URL", help="A node of the deployment's chain; may be repeated."
+    ),
+    click.option(
+        "--quorum", type=click.IntRange(1), default=1, show_default=True, help="So many nodes have to say the same."
+    ),
     click.option(
         "--store", required=True, metavar="URL", help="Where tasks and proofs are: a folder, file:// or s3://."
     ),
@@ -61,7 +66,7 @@ class Place:
     store_url: str
 
     @classmethod
-    def of(cls, document: Path, rpc: str, store: str) -> Place:
+    def of(cls, document: Path, rpc: Sequence[str], quorum: int, store: str) -> Place:
         """From the values of `place_options`.
 
         Raises:
@@ -72,7 +77,8 @@ class Place:
             deployment = Deployment.from_json(document.read_text())
         except (OSError, UnicodeDecodeError) as error:
             raise OperationalError(f"can't read the deployment {document}: {error}") from error
-        return cls(Connection.to(rpc), deployment, store if "://" in store else f"file://{Path(store).resolve()}")
+        store_url = store if "://" in store else f"file://{Path(store).resolve()}"
+        return cls(Connection.to(*rpc, quorum=quorum), deployment, store_url)
 
     def rounds(self, relays: tuple[str, ...]) -> RoundSource | None:
         """Where rounds of drand come from; None if no relay is named."""

@@ -63,7 +63,8 @@ STYLES = {
 def run(
     kind: str,
     document: Path,
-    rpc: str,
+    rpc: tuple[str, ...],
+    quorum: int,
     store: str,
     mode: str,
     data: Path | None,
@@ -85,7 +86,7 @@ def run(
     Modes: watch sends nothing; defend also does what its money at stake asks for; resolve also makes the calls that
     anybody may make; propose also puts up new stakes.
     """
-    place = Place.of(document, rpc, store)
+    place = Place.of(document, rpc, quorum, store)
     role_type, decide = KINDS[kind]
     policy = TEST_NETWORK if test_terms else PUBLIC_CHAIN
     signs = signer_of(signer, place.connection.chain_id)

@@ -43,7 +43,8 @@ def stake(
     verb: str,
     amount: int | None,
     document: Path,
-    rpc: str,
+    rpc: tuple[str, ...],
+    quorum: int,
     store: str,
     tickets: int,
     as_json: bool,
@@ -53,7 +54,7 @@ def stake(
 
     A ticket locks a bond that stays forfeitable for a while after it resigns.
     """
-    place = Place.of(document, rpc, store)
+    place = Place.of(document, rpc, quorum, store)
     wallet = Wallet(place.connection, signer_of(signer, place.connection.chain_id))
     market = place.deployment.market(place.connection)
     if verb == "deposit":

@@ -1,0 +1,42 @@
+"""How often and after how long to ask again."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Patience:
+    """Back-off that doubles, with jitter, so that many bots don't come back at the same moment; seconds.
+
+    Equal seeds wait equally long. ``sleep`` takes seconds, ``now`` gives seconds since 1970.
+    """
+
+    attempts: int = 6
+    first: float = 0.25
+    longest: float = 8.0
+    total: float = 60.0
+    """A request that would have to wait longer fails: the caller's clock may be running."""
+    seed: int | None = None
+    now: Callable[[], float] = time.time
+    sleep: Callable[[float], None] = time.sleep
+    _random: random.Random = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_random", random.Random(self.seed))
+
+    def rounds(self, least: Callable[[], float]) -> Iterator[int]:
+        """Numbers of the attempts; waits between two of them, at least what ``least`` says then."""
+        waited = 0.0
+        for attempt in range(self.attempts):
+            if attempt:
+                backoff = min(self.longest, self.first * 2 ** (attempt - 1))
+                wait = max(backoff * self._random.uniform(0.5, 1.0), least())
+                if waited + wait > self.total:
+                    return
+                self.sleep(wait)
+                waited += wait
+            yield attempt
