@@ -89,7 +89,7 @@ class Endpoints(JSONBaseProvider):
 
     def _attempts(self, method: str, ask: Callable[[], RPCResponse], once: bool = False) -> RPCResponse:
         failure: Trouble | OperationalError | None = None
-        for _ in self._patience.rounds(self._until_any_is_rested):
+        for _ in self._patience.rounds(self._until_enough_may_be_asked):
             try:
                 return ask()
             except Trouble as trouble:
@@ -106,10 +106,10 @@ class Endpoints(JSONBaseProvider):
             "If so, try again later or add another --rpc"
         ) from None
 
-    def _until_any_is_rested(self) -> float:
-        """Only a wait that a node asked for counts here: its rest of its own ends no later than our back-off."""
-        now = self._patience.now()
-        return max(0.0, min(endpoint.asked_to_wait_until for endpoint in self._all) - now)
+    def _until_enough_may_be_asked(self) -> float:
+        """Only what nodes asked for counts here: rests that we give them only say who is asked first."""
+        until = sorted(endpoint.asked_to_wait_until for endpoint in self._all)
+        return max(0.0, until[self._quorum - 1] - self._patience.now())
 
     def _rested(self, least: int) -> list[Endpoint]:
         now = self._patience.now()
