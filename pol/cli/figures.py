@@ -245,6 +245,13 @@ def incentive_figures() -> dict[str, Figure]:
     return figures()
 
 
+def role_figures() -> dict[str, Figure]:
+    """What becomes of parties whose processes are killed and whose machines err. Needs anvil."""
+    from pol.cli.benchmarks.roles import role_figures as figures
+
+    return figures()
+
+
 def code_figures() -> dict[str, Figure]:
     """Lines of code by language, tests apart. Needs a checkout."""
     if not (ROOT / "contracts").is_dir():
@@ -316,6 +323,7 @@ AREAS: dict[str, Callable[[], dict[str, Figure]]] = {
     "litepaper": litepaper_figures,
     "attacks": attack_figures,
     "incentives": incentive_figures,
+    "roles": role_figures,
     "code": code_figures,
     "setup": setup_figures,
 }

@@ -76,6 +76,9 @@ def _overload(name: str) -> Callable[..., Any]:
 
 ALLOWED: Mapping[str, Callable[..., Any]] = {
     **{f"aten.{name}": _overload(name) for name in _ALLOWED_NAMES},
+    # A graph says nothing of strides, and copies that only change them are left out of it: where a view isn't possible
+    # reshape makes the copy.
+    **dict.fromkeys(("aten.view.default", "aten._unsafe_view.default"), _overload("reshape.default")),
     **torch_random.DRAWS,
 }
 """The only operations that a graph can run: each is a pure function of tensors and numbers."""

@@ -153,3 +153,33 @@ def test_what_torch_rejects_and_what_lies_about_its_type_is_bad_evidence() -> No
     for fields in wrong:
         with pytest.raises(ProtocolError):
             NativeExecutor(changed(result.aten, **fields)).run(tensors(result), [*dataset, order], 0)
+
+
+class Heads(nn.Module):
+    """What attention without a fused kernel does: heads are moved about, and only copies make them contiguous."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.joint = nn.Linear(8, 24)
+
+    def forward(self, x: Tensor) -> Tensor:
+        q, k, v = (part.view(-1, 4, 2, 4).transpose(1, 2) for part in self.joint(x).split(8, dim=2))
+        weights = torch.softmax(q @ k.transpose(-2, -1), -1)
+        return (weights @ v).transpose(1, 2).reshape(-1, 4, 8)
+
+
+def test_views_of_what_does_not_lie_in_order() -> None:
+    """The graph leaves copies out that only change strides, so a view may not be possible without one."""
+    torch.manual_seed(5)
+    model = Heads()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    dataset, order = (torch.rand(6, 4, 8), torch.rand(6, 4, 8)), torch.tensor([[0, 1], [2, 3], [4, 5]])
+    result = capture(model, functional.mse_loss, optimizer, dataset, order)
+    native, state = NativeExecutor(result.aten), tensors(result)
+    for step in range(3):
+        optimizer.zero_grad()
+        functional.mse_loss(model(dataset[0][order[step]]), dataset[1][order[step]]).backward()
+        optimizer.step()
+        state, _ = native.run(state, [*dataset, order], step)
+    for tensor, trained in zip(state, model.parameters(), strict=True):
+        torch.testing.assert_close(tensor, trained.detach(), rtol=1e-5, atol=1e-6)

@@ -309,6 +309,30 @@ contract AvailabilityTest is LearningLogBase {
         vm.assertEq(logs.runOf(id).stake, STAKE);
     }
 
+    function test_nobody_withdraws_what_it_is_not_owed() public {
+        vm.expectRevert(Ledger.NothingToWithdraw.selector);
+        vm.prank(stranger);
+        logs.withdraw();
+    }
+
+    /// @dev Its money waits until it can take it.
+    function test_an_account_that_refuses_money_loses_none() public {
+        demander = publisher;
+        Demand memory d = _demand(1, 2, 1);
+        vm.warp(d.deadline + 1);
+        logs.expire(d);
+        uint256 owed = logs.credits(publisher);
+        vm.etch(publisher, hex"60006000fd");
+        vm.expectRevert(Ledger.PaymentRefused.selector);
+        vm.prank(publisher);
+        logs.withdraw();
+        vm.assertEq(logs.credits(publisher), owed);
+        vm.etch(publisher, "");
+        vm.prank(publisher);
+        logs.withdraw();
+        vm.assertEq(logs.credits(publisher), 0);
+    }
+
     /// @dev Every demand costs its bond when it is answered; however many there are, the publisher gains.
     function test_attack_spam_pays_the_publisher() public {
         for (uint32 i = 0; i < 20; ++i) {
