@@ -22,6 +22,11 @@ REST_SECONDS = 2.0
 MOST_REST_SECONDS = 120.0
 MOST_BYTES = 256 << 20
 PIECE = 1 << 16
+MOST_NESTED = 64
+"""Deepest answer that is parsed: the parser is recursive, and beside a library that has lifted Python's limit (py-evm
+does) a node could end the process by brackets."""
+
+_NO_BRACKETS = bytes(sorted(set(range(256)) - set(b"[]{}")))
 
 
 class Trouble(Exception):
@@ -131,6 +136,8 @@ class Endpoint(JSONBaseProvider):
     def _answer(self, method: RPCEndpoint, params: Any) -> RPCResponse:
         request = self.encode_rpc_request(method, params)
         body = self._post(request)
+        if nesting(body) > MOST_NESTED:
+            raise Trouble(f"{self.name} answered {method} with something nested too deeply", passing=False)
         try:
             answer: Any = self.decode_rpc_response(body)
             asked = self.decode_rpc_response(request)
@@ -210,3 +217,12 @@ def public_name(url: str) -> str:
     parts = urlsplit(url)
     host = parts.netloc.rpartition("@")[2]
     return f"{parts.scheme}://{host}" + ("/..." if parts.path.strip("/") or parts.query else "")
+
+
+def nesting(body: bytes) -> int:
+    """How deep brackets stand in each other; those in texts count too."""
+    depth = deepest = 0
+    for bracket in body.translate(None, _NO_BRACKETS):
+        depth += 1 if bracket in b"[{" else -1
+        deepest = max(deepest, depth)
+    return deepest

@@ -100,7 +100,13 @@ TROUBLES = {
     "truncated": Raw(200, b'{"jsonrpc": "2.0", "id": 0, "resu', length=500),
     "of another request": Raw(200, b'{"jsonrpc": "2.0", "id": 987654, "result": "0x7a69"}'),
 }
-LASTING = {"no JSON": Raw(200, b"<html>hello</html>"), "no JSON-RPC": Raw(200, b"[1]"), "unauthorized": Raw(401)}
+LASTING = {
+    "no JSON": Raw(200, b"<html>hello</html>"),
+    "no JSON-RPC": Raw(200, b"[1]"),
+    "too deep": Raw(200, b"[" * 200_000),
+    "no text": Raw(200, b"\xff\xfe"),
+    "unauthorized": Raw(401),
+}
 
 
 @pytest.mark.parametrize("trouble", TROUBLES)
