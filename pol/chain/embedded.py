@@ -30,6 +30,7 @@ def embedded_web3(seed: int) -> Web3:
     try:
         from eth_tester import EthereumTester, PyEVMBackend
         from eth_tester.exceptions import TransactionFailed
+        from eth_utils.exceptions import ValidationError
         from web3.providers.eth_tester import EthereumTesterProvider
     except ImportError as error:
         raise OperationalError("the embedded chain needs the extra: pip install 'pol[embedded]'") from error
@@ -67,6 +68,8 @@ def embedded_web3(seed: int) -> Web3:
                 return self._answer(method, params)
             except TransactionFailed as error:
                 return _reverted(error)
+            except ValidationError as error:
+                return {"jsonrpc": "2.0", "id": 0, "error": {"code": -32000, "message": str(error)}}
 
         def _answer(self, method: RPCEndpoint, params: Any) -> Any:
             tester: EthereumTester = self.ethereum_tester

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import logging
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,13 +18,14 @@ from web3.exceptions import ContractCustomError, ContractLogicError
 from web3.types import TxParams, TxReceipt, Wei
 
 from pol.chain.artifacts import artifact, contracts
+from pol.chain.calls import Call
 from pol.chain.connection import Connection, operational
+from pol.chain.fees import Budget, FeePolicy, Fees, Patience
+from pol.chain.journal import Journal, MemoryJournal
+from pol.chain.outbox import TRANSFER_GAS, Outbox
 from pol.chain.signers import LocalSigner, Signer
 from pol.commitments.keccak import keccak256
 from pol.errors import OperationalError, ProtocolError
-
-RECEIPT_TIMEOUT = 180
-TRANSFER_GAS = 21_000
 
 
 class Reverted(ProtocolError):
@@ -43,11 +46,34 @@ class Wallet:
     signer: Signer
     gas_paid: int = 0
     receipts: list[TxReceipt] = field(default_factory=list)
+    journal: Journal = field(default_factory=MemoryJournal)
+    policy: FeePolicy = field(default_factory=FeePolicy)
+    patience: Patience = field(default_factory=Patience)
+    clock: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+    tell: Callable[[str], None] = logging.getLogger(__name__).warning
+    outbox: Outbox = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.outbox = Outbox(
+            self.connection,
+            self.address,
+            self._signed,
+            self._simulated,
+            self.journal,
+            self._fees,
+            self.policy,
+            self.patience,
+            self.clock,
+            self.sleep,
+            self.tell,
+            self._paid,
+        )
 
     @classmethod
-    def create(cls, connection: Connection, key: bytes) -> Wallet:
-        """The wallet of a 32-byte private key."""
-        return cls(connection, LocalSigner(key))
+    def create(cls, connection: Connection, key: bytes, **settings: Any) -> Wallet:
+        """The wallet of a 32-byte private key; ``settings`` are further fields: journal, policy, patience."""
+        return cls(connection, LocalSigner(key), **settings)
 
     @property
     def address(self) -> ChecksumAddress:
@@ -63,14 +89,13 @@ class Wallet:
 
         Raises:
             Reverted: the contract refuses it (found out before anything is sent).
-            OperationalError: the node fails.
+            OperationalError: the node fails, or it takes too long: what was sent stays, and the same call waits for it.
         """
-        with operational(f"send {call.fn_name}"), reverting(call.fn_name):
-            parameters = self._parameters(value)
-            # An estimate holds for the state that it was made on; the next block may need a little more.
-            parameters["gas"] = call.estimate_gas(parameters) * 5 // 4
-            transaction = call.build_transaction(parameters)
-        return self._sign_and_send(transaction, call.fn_name)
+        return self._sent(self._call(call, value))
+
+    def send_once(self, call: ContractFunction, done: Callable[[], bool], value: int = 0) -> TxReceipt | None:
+        """Send a contract call unless ``done`` says that it has happened, by whomever: then None. Raises as send."""
+        return self._receipt(self.outbox.send(self._call(call, value), done), call.fn_name, done)
 
     def send_data(self, to: ChecksumAddress, data: bytes, name: str) -> TxReceipt:
         """Send calldata that no ABI describes and wait until it is in a block; ``name`` is what errors call it.
@@ -79,14 +104,7 @@ class Wallet:
             Reverted: the contract refuses it (found out before anything is sent).
             OperationalError: the node fails.
         """
-        eth = self.connection.web3.eth
-        with operational(f"send {name}"), reverting(name):
-            parameters = self._parameters(0)
-            parameters.update({"to": to, "data": HexBytes(data)})
-            parameters["gas"] = eth.estimate_gas(parameters) * 5 // 4
-            most, tip = self._fees()
-            parameters.update({"maxFeePerGas": Wei(most), "maxPriorityFeePerGas": Wei(tip)})
-        return self._sign_and_send(parameters, name)
+        return self._sent(Call(name, to, 0, data))
 
     def sign_typed(self, domain: dict[str, Any], types: dict[str, Any], message: dict[str, Any]) -> bytes:
         """An EIP-712 signature of this account: r, s, v, 65 bytes."""
@@ -99,48 +117,70 @@ class Wallet:
             Reverted: its constructor refuses (found out before anything is sent).
             OperationalError: the node fails.
         """
-        with operational("deploy a contract"), reverting("constructor"):
-            transaction = contract.constructor(*arguments).build_transaction(self._parameters(0))
-        return self._sign_and_send(transaction, "constructor")
+        return self._sent(
+            Call("constructor", None, 0, bytes(HexBytes(contract.constructor(*arguments).data_in_transaction)))
+        )
 
     def transfer(self, to: ChecksumAddress, value: int) -> TxReceipt:
         """Send plain ether."""
-        return self._transfer(to, value, *self._fees())
+        return self._sent(Call("transfer", to, value, gas=TRANSFER_GAS))
 
     def transfer_all(self, to: ChecksumAddress) -> None:
         """Send everything but the highest possible fee; nothing happens if there is no more than that."""
-        most, tip = self._fees()
-        value = self.balance() - TRANSFER_GAS * most
+        fees = self.policy.first(*self._fees())
+        value = self.balance() - TRANSFER_GAS * fees.most
         if value > 0:
-            self._transfer(to, value, most, tip)
+            self._sent(Call("transfer", to, value, gas=TRANSFER_GAS), fees)
 
-    def _transfer(self, to: ChecksumAddress, value: int, most: int, tip: int) -> TxReceipt:
-        transaction = self._parameters(value)
-        fees: TxParams = {"to": to, "gas": TRANSFER_GAS, "maxFeePerGas": Wei(most), "maxPriorityFeePerGas": Wei(tip)}
-        transaction.update(fees)
-        return self._sign_and_send(transaction, "transfer")
+    def require(self, budget: Budget) -> None:
+        """Nothing, if the balance covers the rest of a game at the cap of the fees: asked before its first move.
+
+        Raises:
+            OperationalError: it doesn't; the message says how much is missing.
+        """
+        self.outbox.require(budget)
 
     def _fees(self) -> tuple[int, int]:
-        """The most that a unit of gas may cost until the base fee has doubled, and the tip in it; wei."""
+        """The base fee of the latest block and the tip that the node suggests; wei."""
         eth = self.connection.web3.eth
         with operational("read the fees"):
-            tip = eth.max_priority_fee
-            return 2 * eth.get_block("latest")["baseFeePerGas"] + tip, tip
+            return int(eth.get_block("latest")["baseFeePerGas"]), int(eth.max_priority_fee)
 
-    def _parameters(self, value: int) -> TxParams:
-        nonce = self.connection.web3.eth.get_transaction_count(self.address, "pending")
-        return {"from": self.address, "value": value, "nonce": nonce, "chainId": self.connection.chain_id}  # type: ignore[typeddict-item]  # plain ints are Wei
+    def _call(self, call: ContractFunction, value: int) -> Call:
+        # All fields are given, so that nothing is asked of the node: the outbox finds them.
+        nothing: TxParams = {"from": self.address, "value": Wei(value), "gas": 0, "chainId": self.connection.chain_id}
+        nothing.update({"maxFeePerGas": Wei(0), "maxPriorityFeePerGas": Wei(0)})
+        built = call.build_transaction(nothing)
+        return Call(call.fn_name, str(built["to"]), value, bytes(HexBytes(built["data"])))
 
-    def _sign_and_send(self, transaction: TxParams, name: str) -> TxReceipt:
-        web3 = self.connection.web3
-        with operational(f"send {name}"):
-            digest = web3.eth.send_raw_transaction(self.signer.sign_transaction(transaction))
-            receipt = web3.eth.wait_for_transaction_receipt(digest, timeout=RECEIPT_TIMEOUT, poll_latency=0.02)
+    def _simulated(self, call: Call) -> int:
+        """The gas of a call on the latest state."""
+        parameters: TxParams = {"from": self.address, "value": Wei(call.value), "data": HexBytes(call.data)}
+        if call.to is not None:
+            parameters["to"] = call.to
+        with operational(f"send {call.name}"), reverting(call.name):
+            return self.connection.web3.eth.estimate_gas(parameters)
+
+    def _signed(self, transaction: TxParams) -> bytes:
+        return bytes(self.signer.sign_transaction(transaction))
+
+    def _sent(self, call: Call, fees: Fees | None = None) -> TxReceipt:
+        receipt = self._receipt(self.outbox.send(call, fees=fees), call.name)
+        assert receipt is not None  # only what is done already has none
+        return receipt
+
+    def _receipt(
+        self, receipt: TxReceipt | None, name: str, done: Callable[[], bool] = lambda: False
+    ) -> TxReceipt | None:
+        if receipt is None or receipt["status"] == 1:
+            return receipt
+        if done():
+            return None
+        raise OperationalError(f"{name} failed in block {receipt['blockNumber']}: look at the chain and try again")
+
+    def _paid(self, receipt: TxReceipt) -> None:
         self.receipts.append(receipt)
         self.gas_paid += receipt["gasUsed"] * receipt["effectiveGasPrice"]
-        if receipt["status"] != 1:
-            raise OperationalError(f"{name} failed in block {receipt['blockNumber']}: look at the chain and try again")
-        return receipt
 
 
 @contextmanager

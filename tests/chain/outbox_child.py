@@ -1,0 +1,67 @@
+"""A process with one key and a journal: `URL DIRECTORY ATTEMPTS MOMENT`, which dies at a moment of its first broadcast.
+
+It counts once: first it takes up what it has begun, then it looks, then it sends unless that is done.
+"""
+
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from pool import COUNTER, KEY
+from web3 import HTTPProvider, Web3
+from web3.types import RPCEndpoint
+
+from pol.chain.calls import Call
+from pol.chain.connection import Connection
+from pol.chain.fees import Patience
+from pol.chain.journal import kept_journal
+from pol.chain.wallet import Wallet
+
+
+class Mortal(HTTPProvider):
+    """Kills its process when a transaction is to leave, or has left."""
+
+    moment = "never"
+
+    def make_request(self, method: RPCEndpoint, params: Any) -> Any:
+        sends = method == "eth_sendRawTransaction"
+        if sends and self.moment == "before":
+            os.kill(os.getpid(), signal.SIGKILL)
+        answer = super().make_request(method, params)
+        if sends and self.moment == "after":
+            os.kill(os.getpid(), signal.SIGKILL)
+        return answer
+
+
+def main(url: str, directory: str, wanted: int, moment: str) -> None:
+    provider = Mortal(url)
+    connection = Connection(Web3(provider), url)
+    address = Wallet.create(connection, KEY).address
+    journal = kept_journal(connection, address, Path(directory))
+    if moment == "hold":
+        print("holds", flush=True)
+        time.sleep(60)
+    wallet = Wallet.create(connection, KEY, journal=journal, patience=Patience(3, 5, 30))
+    provider.moment = moment
+    if moment != "careless":
+        wallet.outbox.resume()
+
+    def counted() -> int:
+        return int.from_bytes(connection.web3.eth.get_storage_at(COUNTER, 0))
+
+    for number in range(1, wanted + 1):
+        if moment == "twin":
+            # The same call of both at the same nonce would be one transaction, and right so: what they send differs.
+            wallet.send_data(COUNTER, Path(directory).name.encode(), "count")
+        elif moment == "careless":
+            wallet.send_data(COUNTER, b"\x01", "count")
+        else:
+            wallet.outbox.send(Call("count", COUNTER, data=b"\x01"), lambda number=number: counted() >= number)  # type: ignore[misc]
+    print(counted(), flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4])

@@ -1,0 +1,152 @@
+"""Processes that are killed, two of them with one key, and journals that are damaged."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from anvil_node import anvil_node
+from pool import COUNTER, KEY, Pool, count, pool
+
+from pol.chain.journal import Attempt, Intent, MemoryJournal, SqliteJournal, State, kept_journal
+from pol.chain.wallet import Wallet
+from pol.errors import OperationalError
+
+CHILD = Path(__file__).parent / "outbox_child.py"
+GENESIS = b"\x01" * 32
+INTENT = Intent(0, 5, "move", COUNTER, 10**20, b"\x01\x02", 100_000)
+ATTEMPT = Attempt(b"\x02" * 32, 2**200, 7, b"raw")
+
+
+def child(url: str, directory: Path, moment: str, wanted: int = 1) -> subprocess.Popen[str]:
+    path = os.pathsep.join([str(CHILD.parent), str(CHILD.parent.parent)])
+    return subprocess.Popen(
+        [sys.executable, str(CHILD), url, str(directory), str(wanted), moment],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": path},
+    )
+
+
+def ended(process: subprocess.Popen[str], code: int) -> str:
+    out, errors = process.communicate(timeout=60)
+    assert process.returncode == code, errors
+    return out
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+@pytest.mark.parametrize("then", ["never", "careless", "journal lost"])
+def test_killed_around_a_broadcast(moment: str, then: str, tmp_path: Path) -> None:
+    """The effect happens once, also if the next process doesn't look, or finds no journal."""
+    with anvil_node("--block-time", "1") as url:
+        node = Pool(url)
+        node.wallet()
+        ended(child(url, tmp_path, moment), -signal.SIGKILL)
+        if then == "journal lost":
+            for file in tmp_path.iterdir():
+                file.unlink()
+        assert ended(child(url, tmp_path, "careless" if then == "careless" else "never"), 0) == "1\n"
+        node.connection.wait_for_block(node.connection.block_number() + 2)
+        assert (node.counted(), node.eth.get_transaction_count(Wallet.create(node.connection, KEY).address)) == (1, 1)
+
+
+def test_two_processes_cannot_share_a_journal(tmp_path: Path) -> None:
+    with anvil_node() as url:
+        node = Pool(url)
+        address = node.wallet().address
+        holder = child(url, tmp_path, "hold")
+        try:
+            assert holder.stdout is not None
+            assert holder.stdout.readline() == "holds\n"
+            with pytest.raises(OperationalError, match="another process works with this key"):
+                kept_journal(node.connection, address, tmp_path)
+        finally:
+            holder.kill()
+            holder.communicate()
+        kept_journal(node.connection, address, tmp_path).close()
+
+
+def test_two_machines_with_one_key_lose_nothing(tmp_path: Path) -> None:
+    """They steal nonces from each other; every one of the calls happens once nevertheless."""
+    with anvil_node("--block-time", "1") as url:
+        node = Pool(url)
+        node.wallet()
+        twins = [child(url, tmp_path / name, "twin", wanted=4) for name in ("a", "b")]
+        for twin in twins:
+            ended(twin, 0)
+        assert node.counted() == 8
+
+
+def journals(path: Path) -> list[MemoryJournal]:
+    return [MemoryJournal(kept=2), SqliteJournal(path, GENESIS, kept=2)]
+
+
+def test_both_journals_keep_the_same(tmp_path: Path) -> None:
+    """Also where what was given up is sent again as it was: two intents then have the same transaction."""
+    path = tmp_path / "deep" / "j.sqlite"
+    for journal in journals(path):
+        for number in range(4):
+            intent = journal.begin(INTENT, Attempt(bytes([number]) * 32, 1, 1, b"raw"))
+            journal.add(intent, Attempt(bytes([number, 1]) * 16, 2**200, 2, b"other", cancels=True))
+            journal.mark(intent, State.DONE)
+        opened = journal.begin(INTENT, ATTEMPT)
+        assert [i.id for i in journal.intents(State.DONE)] == [3, 4]
+        assert journal.intents(State.OPEN) == [opened]
+        if isinstance(journal, SqliteJournal):
+            journal.close()
+            again = SqliteJournal(path, GENESIS, kept=2)
+            for state in State:
+                assert again.intents(state) == journal.intents(state)
+                for intent in again.intents(state):
+                    assert again.attempts(intent) == journal.attempts(intent)
+            assert again.begin(INTENT, ATTEMPT).id == 6
+            assert path.stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize("damage", ["noise", "cut", "empty", "other chain", "other tables"])
+def test_a_damaged_journal_is_put_aside(damage: str, tmp_path: Path) -> None:
+    path, told = tmp_path / "j.sqlite", []
+    journal = SqliteJournal(path, GENESIS)
+    for _ in range(50):
+        journal.begin(INTENT, Attempt(os.urandom(32), 1, 1, os.urandom(500)))
+    journal.close()
+    content = path.read_bytes()
+    match damage:
+        case "noise":
+            path.write_bytes(b"\xa5" * 5000)
+        case "cut":
+            path.write_bytes(content[: len(content) // 2])
+        case "empty":
+            path.write_bytes(b"")
+        case "other tables":
+            path.write_bytes(content.replace(b"attempts", b"attempt5"))
+    genesis = b"\x09" * 32 if damage == "other chain" else GENESIS
+    again = SqliteJournal(path, genesis, tell=told.append)
+    assert again.intents(State.OPEN) == []
+    assert bool(told) == (damage != "empty")
+    again.begin(INTENT, ATTEMPT)
+    again.close()
+    assert len(SqliteJournal(path, genesis, tell=told.append).intents(State.OPEN)) == 1
+
+
+def test_a_journal_that_is_deleted_goes_on_in_memory(tmp_path: Path) -> None:
+    told: list[str] = []
+    with pool() as node:
+        journal = SqliteJournal(tmp_path / "j.sqlite", GENESIS, tell=told.append)
+        wallet = node.wallet(journal=journal)
+        count(wallet)
+        for file in tmp_path.iterdir():
+            file.unlink()
+        count(wallet)
+        assert (node.counted(), len(journal.intents(State.DONE))) == (2, 2)
+        assert len(told) == 1
+        assert "going on without it" in told[0]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_a_journal_cannot_be_where_nothing_can_be_written() -> None:
+    with pytest.raises(OperationalError, match="can't keep a journal"):
+        SqliteJournal(Path("/dev/full/j.sqlite"), GENESIS)
