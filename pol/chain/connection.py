@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import requests
@@ -14,6 +14,7 @@ from web3.exceptions import Web3Exception, Web3RPCError
 from web3.types import RPCEndpoint
 
 from pol.chain.endpoints import Endpoints
+from pol.chain.memory import Memory
 from pol.errors import OperationalError
 
 POLL_SECONDS = 0.5
@@ -30,6 +31,7 @@ class Connection:
     def __init__(self, web3: Web3, name: str) -> None:
         self.web3 = web3
         self.name = name
+        self._memory = Memory.of(web3)
         with operational(f"reach the node at {name}"):
             try:
                 self.chain_id = web3.eth.chain_id
@@ -61,6 +63,10 @@ class Connection:
         from pol.chain.embedded import embedded_web3
 
         return cls(embedded_web3(seed), "embedded chain")
+
+    def looking(self) -> AbstractContextManager[None]:
+        """Within it the chain stands still until something is sent: what was read once isn't asked for again."""
+        return self._memory.looking()
 
     def block_number(self) -> int:
         """Number of the latest block."""

@@ -41,6 +41,10 @@ class FeePolicy:
         return Fees(most, min(tip, self.tip_cap, most))
 
 
+FEES = FeePolicy()
+"""What transactions may cost, if nobody says otherwise."""
+
+
 def _eighth_more(wei: int) -> int:
     return max(-(-wei * 9 // 8), wei + 1)
 

@@ -262,7 +262,9 @@ class SqliteJournal(MemoryJournal):
             self.path.with_name(self.path.name + suffix).unlink(missing_ok=True)
 
 
-def kept_journal(connection: Connection, address: str, directory: Path) -> SqliteJournal:
+def kept_journal(
+    connection: Connection, address: str, directory: Path, tell: Callable[[str], None] = LOG.error
+) -> SqliteJournal:
     """The journal of a key on a chain: ``CHAIN-ADDRESS.sqlite`` in a directory.
 
     Raises:
@@ -270,4 +272,4 @@ def kept_journal(connection: Connection, address: str, directory: Path) -> Sqlit
     """
     with operational("read the first block"):
         genesis = bytes(connection.web3.eth.get_block(0)["hash"])
-    return SqliteJournal(directory / f"{connection.chain_id}-{address.lower()}.sqlite", genesis)
+    return SqliteJournal(directory / f"{connection.chain_id}-{address.lower()}.sqlite", genesis, tell=tell)

@@ -75,6 +75,11 @@ class Wallet:
         """The wallet of a 32-byte private key; ``settings`` are further fields: journal, policy, patience."""
         return cls(connection, LocalSigner(key), **settings)
 
+    def keep(self, journal: Journal, tell: Callable[[str], None]) -> None:
+        """From now on write down what is sent before it is, in a journal that outlives the process."""
+        self.journal, self.tell = journal, tell
+        self.__post_init__()
+
     @property
     def address(self) -> ChecksumAddress:
         """The account's address."""

@@ -14,6 +14,8 @@ import click
 from rich.console import Console
 from rich.markup import escape
 
+from pol.chain.fees import GWEI, FeePolicy
+from pol.chain.journal import kept_journal
 from pol.cli.party import Place, place_options, signer_of, signer_options
 from pol.roles.deeds import Mode
 from pol.roles.diary import Diary
@@ -51,7 +53,7 @@ STYLES = {
 @place_options
 @signer_options
 @click.option("--mode", type=click.Choice([m.name.lower() for m in Mode]), default="propose", show_default=True)
-@click.option("--data", type=click.Path(path_type=Path), metavar="DIR", help="Its diary; may be deleted at any time.")
+@click.option("--data", type=click.Path(path_type=Path), metavar="DIR", help="Its journal and diary; may be deleted.")
 @click.option("--relay", "relays", multiple=True, metavar="URL", help="Where rounds of drand come from.")
 @click.option("--poll", type=click.FloatRange(0.01), default=12.0, show_default=True, help="Seconds between two looks.")
 @click.option("--turns", type=click.IntRange(1), metavar="N", help="End after so many; without it, run on.")
@@ -59,6 +61,7 @@ STYLES = {
 @click.option("--least-pay", type=int, default=0, show_default=True, help="Wei that a whistleblower wants to expect.")
 @click.option("--wrong-share", type=click.FloatRange(0, 1), default=Strategy.wrong, show_default=True)
 @click.option("--work-cost", type=click.FloatRange(0), default=0.0, show_default=True, help="Wei for a unit of work.")
+@click.option("--fee-cap", type=click.IntRange(1), default=500, show_default=True, help="Gwei for a unit of gas.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line.")
 def run(
     kind: str,
@@ -75,6 +78,7 @@ def run(
     least_pay: int,
     wrong_share: float,
     work_cost: float,
+    fee_cap: int,
     as_json: bool,
     **signer: Any,
 ) -> None:
@@ -90,12 +94,14 @@ def run(
     role_type, decide = KINDS[kind]
     policy = TEST_NETWORK if test_terms else PUBLIC_CHAIN
     signs = signer_of(signer, place.connection.chain_id)
-    role = role_type(place.connection, place.deployment, signs, place.store_url, policy, place.rounds(relays))
+    fees = FeePolicy(cap=fee_cap * GWEI)
+    role = role_type(place.connection, place.deployment, signs, place.store_url, policy, place.rounds(relays), fees)
     if isinstance(role, Whistleblower):
         role.strategy = Strategy(least=least_pay, wrong=wrong_share, work_cost=work_cost)
     folder = data or Path(click.get_app_dir("pol")) / f"{place.deployment.chain_id}-{role.wallet.address.lower()}"
     show = _Lines(as_json)
     diary = Diary(folder / "diary.sqlite", show.trouble)
+    role.wallet.keep(kept_journal(place.connection, role.wallet.address, folder, show.trouble), show.trouble)
 
     def note(taken: Taken) -> None:
         if diary.note(taken):

@@ -76,7 +76,8 @@ class Process(Generic[R]):
         taken: list[Taken] = []
         for task_id in self.tasks():
             try:
-                decision = self._decide(self.role, task_id)
+                with self.role.connection.looking():
+                    decision = self._decide(self.role, task_id)
             except (OperationalError, ProtocolError) as error:
                 taken.append(self._taken(Rest(task_id, "it couldn't look at the task"), Result.FAILED, str(error)))
                 continue

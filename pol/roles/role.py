@@ -7,6 +7,7 @@ import hmac
 
 from pol.chain.connection import Connection
 from pol.chain.deployment import Deployment
+from pol.chain.fees import FEES, FeePolicy
 from pol.chain.registry import Terms
 from pol.chain.relays import RoundSource
 from pol.chain.signers import LocalSigner, Signer
@@ -52,6 +53,7 @@ class Role:
         store_url: fsspec URL of the store.
         policy: which terms the party stakes on.
         rounds: where rounds of drand come from, if the deployment draws by it and nobody else submits them.
+        fees: what its transactions may cost.
     """
 
     def __init__(
@@ -62,9 +64,10 @@ class Role:
         store_url: str,
         policy: Policy = PUBLIC_CHAIN,
         rounds: RoundSource | None = None,
+        fees: FeePolicy = FEES,
     ) -> None:
         self.connection = connection
-        self.wallet = Wallet(connection, LocalSigner(key) if isinstance(key, bytes) else key)
+        self.wallet = Wallet(connection, LocalSigner(key) if isinstance(key, bytes) else key, policy=fees)
         # At the start and not when a secret is needed: a signer that can't give it again must not get a seat first.
         self._secret_key = self.wallet.signer.secret_key(connection.chain_id)
         self.market = deployment.market(connection)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pol.errors import OperationalError
+from pol.roles.deeds import Mode
 from pol.roles.process import Process, Result, Taken
 
 LONGEST_BACKOFF = 300.0
@@ -44,6 +45,9 @@ class Running:
     def turn(self) -> float:
         """One turn; seconds until the next one."""
         try:
+            if self.process.mode is not Mode.WATCH:
+                # What an earlier turn or process has begun, or a reorganisation has undone, is on the chain first.
+                self.process.role.wallet.outbox.resume()
             taken = self.process.turn()
         except OperationalError as error:
             self._tell(str(error))

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pol.chain.fees import Budget
 from pol.chain.registry import Terms
 from pol.incentives.payouts import CHALLENGER_OF_VERIFIER_STAKE, share_down
 
 GAME_GAS = 1_000_000
 """Of one side in the longest of disputes, with the challenge and the settlement (docs/goals.md)."""
+GAME = Budget(1, GAME_GAS)
+"""What a party holds before it puts up a stake that it may have to play for."""
 
 
 @dataclass(frozen=True)

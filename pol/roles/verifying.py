@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pol.chain.registry import Status, Task, Terms
-from pol.errors import ProtocolError
+from pol.errors import OperationalError, ProtocolError
 from pol.incentives.sortition import Draw, Duty
 from pol.roles.deeds import Decision, Deed, Mode, Rest
 from pol.roles.duel import due_move
+from pol.roles.strategy import GAME
 from pol.roles.upkeep import kept
 from pol.roles.verifier import Verifier
 
@@ -92,6 +93,7 @@ def _refusal(role: Verifier, task_id: bytes, task: Task, terms: Terms) -> str:
         role.policy.require_game(role.market.game, terms.clock)
         role.policy.require_answer_window(role.market.demands.window())
         role.task(task_id)
-    except ProtocolError as error:
+        role.wallet.require(GAME)
+    except (OperationalError, ProtocolError) as error:
         return str(error)
     return ""

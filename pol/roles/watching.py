@@ -7,12 +7,13 @@ from functools import partial
 
 from pol.chain.challenges import ChargeKind as ChallengeKind
 from pol.chain.registry import Status, Task, Terms
-from pol.errors import ProtocolError
+from pol.errors import OperationalError, ProtocolError
 from pol.roles.attacks import attacks
 from pol.roles.availability import expire
 from pol.roles.catches import caught
 from pol.roles.deeds import Decision, Deed, Mode, Rest
 from pol.roles.duel import due_move
+from pol.roles.strategy import GAME
 from pol.roles.upkeep import kept
 from pol.roles.whistleblower import Whistleblower
 from pol.verification.profile_challenge import ChargeKind
@@ -181,6 +182,7 @@ def _unprofitable(
         return f"a challenge doesn't pay, with {others} others in dispute: {reason}"
     try:
         require_game(terms.clock)
-    except ProtocolError as error:
+        role.wallet.require(GAME)
+    except (OperationalError, ProtocolError) as error:
         return str(error)
     return ""

@@ -18,6 +18,7 @@ from pol.chain.connection import Connection
 from pol.chain.registry import Status
 from pol.commitments.keccak import keccak256
 from pol.errors import OperationalError
+from pol.roles.deeds import Mode
 from pol.roles.diary import Diary
 from pol.roles.process import Result, Taken
 from pol.roles.running import LONGEST_BACKOFF, Running
@@ -118,6 +119,8 @@ def test_what_is_wrong_is_said(operator: Operator, arguments: tuple[str, ...], c
 
 def test_a_node_that_is_gone_is_waited_for_longer_each_time() -> None:
     class Gone:
+        mode = Mode.WATCH
+
         def turn(self) -> list[Taken]:
             raise OperationalError("no node")
 

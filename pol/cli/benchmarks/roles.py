@@ -42,7 +42,7 @@ STEPS, INTERVAL = 6, 3
 OFFER = Offer(STEPS, INTERVAL, draws=1, rerun_count=2, profiled=2, looks=2)
 KILLS, GAMES = 24, 60
 """Of the shortened form; the slow tests have all (tests/roles/test_figures_of_roles.py)."""
-MOST_REQUESTS = 400
+MOST_REQUESTS = 120
 """That a process lives for, at most."""
 
 

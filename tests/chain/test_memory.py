@@ -1,0 +1,61 @@
+"""While somebody looks, the node is asked for each thing once; what is sent ends that."""
+
+from collections import Counter
+from typing import Any
+
+import pytest
+from anvil_node import anvil_node
+from arranged import order
+from pool import KEY
+from web3 import HTTPProvider, Web3
+from web3.exceptions import Web3Exception
+from web3.types import RPCEndpoint
+
+from pol.chain.connection import Connection
+from pol.chain.wallet import Wallet
+
+
+class Counting(HTTPProvider):
+    def __init__(self, url: str) -> None:
+        super().__init__(url)
+        self.asked: Counter[str] = Counter()
+
+    def make_request(self, method: RPCEndpoint, params: Any) -> Any:
+        self.asked[method] += 1
+        return super().make_request(method, params)
+
+
+def test_each_thing_is_asked_for_once_while_nothing_is_sent() -> None:
+    with anvil_node() as url:
+        provider = Counting(url)
+        connection = Connection(Web3(provider), url)
+        asked = provider.asked
+        address = connection.web3.eth.accounts[1]
+        wallet = Wallet.create(connection, KEY)
+        order(connection, "anvil_setBalance", wallet.address, hex(10**20))
+        asked.clear()
+        with connection.looking():
+            before = connection.balance(address)
+            with connection.looking():
+                assert connection.balance(address) == before
+            assert connection.now() == connection.now()
+            assert (asked["eth_getBalance"], asked["eth_getBlockByNumber"]) == (1, 1)
+            wallet.transfer(address, 5)
+            assert connection.balance(address) == before + 5
+        asked.clear()
+        assert [connection.balance(address) for _ in range(2)] == [before + 5] * 2
+        assert asked["eth_getBalance"] == 2
+        assert connection.web3.eth.chain_id == connection.chain_id
+        assert asked["eth_chainId"] == 0
+
+
+def test_a_refusal_is_asked_for_again() -> None:
+    with anvil_node() as url:
+        provider = Counting(url)
+        connection = Connection(Web3(provider), url)
+        provider.asked.clear()
+        with connection.looking():
+            for _ in range(2):
+                with pytest.raises(Web3Exception):
+                    connection.web3.eth.get_logs({"fromBlock": 9, "toBlock": 1})
+        assert provider.asked["eth_getLogs"] == 2
