@@ -86,6 +86,34 @@ def test_the_log_cache_follows_a_reorganisation() -> None:
         assert registry.events("TaskSubmitted", submitter="0x" + "00" * 20) == []
 
 
+def test_the_log_cache_reads_again_only_what_a_reorganisation_took(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also while the chain is shorter than it was."""
+    with anvil_node() as url:
+        connection = Connection.to(url)
+        market, wallet, _ = market_on(connection)
+        vault = market.vault
+        vault.deposit(wallet, 5)
+        assert len(vault.events("Deposited")) == 1
+        stands = connection.block_number()
+        snapshot = connection.web3.provider.make_request("evm_snapshot", [])["result"]  # type: ignore[arg-type]  # anvil's
+        for _ in range(3):
+            vault.deposit(wallet, 5)
+            vault.events("Deposited")
+        connection.web3.provider.make_request("evm_revert", [snapshot])  # type: ignore[arg-type]  # anvil's
+        original, calls = connection.web3.eth.get_logs, list[FilterParams]()
+
+        def counted(query: FilterParams) -> list[LogReceipt]:
+            calls.append(query)
+            return original(query)
+
+        monkeypatch.setattr(connection.web3.eth, "get_logs", counted)
+        assert len(vault.events("Deposited")) == 1
+        assert calls == []
+        vault.deposit(wallet, 7)
+        assert [event["amount"] for event in vault.events("Deposited")] == [5, 7]
+        assert [query["fromBlock"] for query in calls] == [stands + 1]
+
+
 def test_the_log_cache_survives_a_failed_request(monkeypatch: pytest.MonkeyPatch) -> None:
     """A request that fails between two others neither loses nor doubles an event."""
     market, _, _ = market_on(Connection.embedded())

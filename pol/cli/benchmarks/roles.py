@@ -129,9 +129,15 @@ def _kills(place: Arena, least: int, nursery: Nursery, random: Random, on_disput
     return found
 
 
+def again(liar: LyingVerifier, task_id: bytes) -> LyingVerifier:
+    """A liar that is begun anew from its seed, with the lie that it has told."""
+    liar.replay(task_id)
+    return liar
+
+
 def _attacked(place: Arena, task_id: bytes, found: Killed, nursery: Nursery, random: Random) -> None:
     """A lying verdict and a whistleblower that dies."""
-    liar = place.join(LyingVerifier, "liar", 7)
+    liar = again(place.join(LyingVerifier, "liar", 7), task_id)
     market = liar.market
     whistleblower = place.join(Whistleblower, "whistleblower").wallet.address
     before, stake = market.vault.free(whistleblower), market.registry.terms(task_id).verifier_stake

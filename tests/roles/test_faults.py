@@ -1,0 +1,425 @@
+"""Twelve kinds of trouble, for a solver, a verifier and a whistleblower each: none of them loses what is its own.
+
+The party speaks to its node through a server that misbehaves, or its node, its disk, its clock or its rivals do.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from anvil_node import anvil_node
+from bad_nodes import Gateway, Manner, Pass, Raw, gateway, honest
+from eth_account import Account
+from eth_account.typed_transactions import TypedTransaction
+from hexbytes import HexBytes
+
+from pol.chain.connection import Connection
+from pol.chain.fees import Patience
+from pol.chain.journal import SqliteJournal, kept_journal
+from pol.chain.registry import Status
+from pol.chain.wallet import Wallet
+from pol.cli.benchmarks.arena import Arena, key, live, ordered, party, unchanged
+from pol.cli.benchmarks.mortal import KINDS
+from pol.cli.benchmarks.roles import OFFER, again, small
+from pol.dispute.position import Side
+from pol.errors import OperationalError
+from pol.roles.diary import Diary
+from pol.roles.hostile import BaselessWhistleblower, LyingVerifier
+from pol.roles.process import Process, Result
+from pol.roles.role import Role
+from pol.roles.running import Running
+from pol.roles.solver import Solver
+from pol.roles.submitter import Submitter
+from pol.roles.submitting import next_of_submitter
+from pol.roles.verifier import Verifier
+from pol.roles.verifying import next_of_verifier
+from pol.roles.whistleblower import Whistleblower
+
+TURNS = 150
+ROLES = ("solver", "verifier", "whistleblower")
+ENOUGH_BLOCKS = 40
+"""No reorganisation of a test goes behind where the test begins."""
+
+
+@dataclass
+class Scene:
+    """A party that has something to win or to lose, its rivals, and how one sees that it has lost nothing."""
+
+    place: Arena
+    kind: str
+    task_id: bytes
+    rivals: Callable[[], bool]
+    """Let the others move; whether they did anything."""
+    over: Callable[[], bool]
+    check: Callable[[], None]
+    told: list[str] = field(default_factory=list)
+
+    @property
+    def url(self) -> str:
+        return self.place.connection.name
+
+    def join(self, *urls: str, quorum: int = 1) -> Running:
+        """The party at work, through these nodes."""
+        connection = Connection.to(*(urls or (self.url,)), quorum=quorum)
+        kind, decide = KINDS[self.kind]
+        role = party(kind, connection, self.place.deployment, self.place.store_url, self.kind)
+        role.wallet.patience = Patience(blocks=3, seconds=2, timeout=10)
+        role.wallet.keep(role.wallet.journal, self.told.append)
+        return Running(Process(role, decide), 0, self.told.append, lambda seconds: False)
+
+    def play(self, *parties: Running, between: Callable[[int], object] = lambda turn: None) -> None:
+        """Turns of all until it is over."""
+        for turn in range(TURNS):
+            if self.over():
+                self.check()
+                return
+            between(turn)
+            noted: list[Any] = []
+            for running in parties:
+                running.process._note = noted.append  # whatever is decided is looked at below
+                running.turn()
+            moved = self.rivals()
+            if not moved and all(made.result is not Result.DONE for made in noted):
+                untils = [made.until for made in noted if made.until is not None]
+                if untils:
+                    self.place.connection.wait_until(min(untils))
+        raise AssertionError(f"not over after {TURNS} turns: {self.told[-5:]} {noted}")
+
+
+# --- what there is to lose --------------------------------------------------------------------------------------------
+
+
+def lied(place: Arena) -> bytes:
+    """A verdict that is a lie."""
+    place.join(Whistleblower, "whistleblower")
+    return place.challengeable(small(), OFFER, place.join(LyingVerifier, "liar", 7))
+
+
+def attacked(place: Arena, task_id: bytes) -> Scene:
+    """A lying verdict that the whistleblower has to fell."""
+    liar, seen = again(place.join(LyingVerifier, "liar", 7), task_id), place.join(Whistleblower, "whistleblower")
+    market, seating = liar.market, liar.market.registry.task(task_id).seating
+    stake, before = market.registry.terms(task_id).verifier_stake, market.vault.free(seen.wallet.address)
+
+    def check() -> None:
+        assert market.vault.free(seen.wallet.address) - before == stake // 2
+        assert len(market.challenges.events("Challenged", taskId=task_id, seating=seating)) == 1
+
+    over = lambda: market.registry.task(task_id).status is not Status.CONTESTED  # noqa: E731
+    return Scene(place, "whistleblower", task_id, lambda: turned(Process(liar, next_of_verifier)), over, check)
+
+
+def verified(place: Arena) -> bytes:
+    """A verdict that is honest."""
+    place.join(BaselessWhistleblower, "baseless", 11)
+    return place.challengeable(small(), OFFER, place.join(Verifier, "verifier"))
+
+
+def defended(place: Arena, task_id: bytes) -> Scene:
+    """An honest verdict that is challenged without any ground."""
+    verifier = place.join(Verifier, "verifier")
+    baseless = place.join(BaselessWhistleblower, "baseless", 11)
+    (finding,) = baseless.check(task_id)
+    number = baseless.challenge(task_id, finding)
+    market, attack = baseless.market, baseless.attack(task_id, finding, number)
+
+    def moves() -> bool:
+        with suppress(OperationalError):
+            return attack.is_on_turn() and attack.advance() is not None
+        return False
+
+    def check() -> None:
+        assert market.game.winner(number) is Side.ASSERTER
+        assert market.registry.task(task_id).holder == verifier.wallet.address
+
+    return Scene(place, "verifier", task_id, moves, lambda: market.game.winner(number) is not Side.NONE, check)
+
+
+def profiled(place: Arena) -> bytes:
+    """A task that solvers may bid for."""
+    submitter, verifier = place.join(Submitter, "submitter"), place.join(Verifier, "verifier")
+    place.join(Solver, "solver")
+    task_id, registry = submitter.submit(small(), OFFER), submitter.market.registry
+    parties: list[Process[Any]] = [Process(submitter, next_of_submitter), Process(verifier, next_of_verifier)]
+    live(place.connection, parties, lambda: registry.task(task_id).status is Status.BIDDING)
+    return task_id
+
+
+def trained(place: Arena, task_id: bytes) -> Scene:
+    """A task that the solver bids for, wins, and has to train in time."""
+    submitter, solver = place.join(Submitter, "submitter"), place.join(Solver, "solver").wallet.address
+    registry, process = submitter.market.registry, Process(submitter, next_of_submitter)
+
+    def check() -> None:
+        assert registry.task(task_id).solver == solver
+        assert len(submitter.market.auction.events("BidPlaced", bidder=solver)) == 1
+
+    over = lambda: registry.task(task_id).status not in {Status.BIDDING, Status.TRAINING}  # noqa: E731
+    return Scene(place, "solver", task_id, lambda: turned(process), over, check)
+
+
+SCENES = {"solver": (profiled, trained), "verifier": (verified, defended), "whistleblower": (lied, attacked)}
+
+
+def turned(process: Process[Any]) -> bool:
+    """Whether a rival did something; what hinders it is its own business."""
+    with suppress(OperationalError):
+        return any(made.result is Result.DONE for made in process.turn())
+    return False
+
+
+@dataclass(frozen=True)
+class Arranged:
+    """A node at the beginning of a role's scene."""
+
+    place: Arena
+    kind: str
+    task_id: bytes
+
+    def scene(self) -> Scene:
+        """The scene, with parties that have seen nothing of others that were played on the node."""
+        return SCENES[self.kind][1](self.place, self.task_id)
+
+
+@contextmanager
+def arranged_node(kind: str, folder: Path) -> Iterator[Arranged]:
+    with anvil_node() as url:
+        place = Arena(Connection.to(url), folder)
+        task_id = SCENES[kind][0](place)
+        ordered(place.connection, "anvil_mine", hex(ENOUGH_BLOCKS))
+        yield Arranged(place, kind, task_id)
+
+
+@pytest.fixture(scope="module", params=ROLES)
+def arranged(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Arranged]:
+    """The scene of a role, on a node that is put back to its beginning after every test."""
+    with arranged_node(request.param, tmp_path_factory.mktemp("store")) as here:
+        yield here
+
+
+@pytest.fixture
+def scene(arranged: Arranged) -> Iterator[Scene]:
+    with unchanged(arranged.place.connection):
+        try:
+            yield arranged.scene()
+        finally:
+            ordered(arranged.place.connection, "evm_setAutomine", True)
+
+
+@contextmanager
+def behind(scene: Scene, manner: Manner = honest) -> Iterator[Gateway]:
+    with gateway(scene.url, manner) as here:
+        yield here
+
+
+def sent(params: Sequence[Any]) -> dict[str, Any]:
+    """The fields of a signed transaction."""
+    fields: dict[str, Any] = TypedTransaction.from_bytes(HexBytes(params[0])).as_dict()
+    return fields
+
+
+# --- the chain --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("depth", [1, 2, 7, 32])
+@pytest.mark.parametrize("kind", ROLES)
+def test_reorganisations(kind: str, depth: int, tmp_path: Path) -> None:
+    """After each of the first three turns the last blocks are replaced, and the node forgets what was in them.
+
+    A node that has been reorganised can't be put back, so each has its own.
+    """
+    with arranged_node(kind, tmp_path) as here:
+        left, scene = [3], here.scene()
+
+        def reorganise(turn: int) -> None:
+            if turn and left[0]:
+                left[0] -= 1
+                ordered(scene.place.connection, "anvil_reorg", depth, [])
+
+        scene.play(scene.join(), between=reorganise)
+        assert left[0] < 3
+
+
+def test_dropped_transactions(scene: Scene) -> None:
+    """Every second transaction is taken and never passed on."""
+    count = [0]
+
+    def drops(method: str, params: list[Any], node: Pass) -> Any:
+        if method == "eth_sendRawTransaction":
+            count[0] += 1
+            if count[0] % 2:
+                return "0x" + bytes(Account.recover_transaction(params[0]).encode()).hex().ljust(64, "0")[:64]
+        return node(method, params)
+
+    with behind(scene, drops) as node:
+        scene.play(scene.join(node.url))
+    assert count[0] > 1
+
+
+def test_replaced_transactions(scene: Scene) -> None:
+    """Somebody with the same key takes the nonce of every third transaction with one that does nothing."""
+    account, count = Account.from_key(key(scene.kind)), [0]
+
+    def replaces(method: str, params: list[Any], node: Pass) -> Any:
+        if method == "eth_sendRawTransaction":
+            count[0] += 1
+            if count[0] % 3 == 1:
+                fields = sent(params)
+                other = {name: fields[name] for name in ("chainId", "nonce", "maxFeePerGas", "maxPriorityFeePerGas")}
+                taken = account.sign_transaction({**other, "to": account.address, "value": 0, "gas": 21_000})
+                node(method, [taken.raw_transaction.to_0x_hex()])
+        return node(method, params)
+
+    with behind(scene, replaces) as node:
+        scene.play(scene.join(node.url))
+    assert any("has taken nonce" in told for told in scene.told)
+
+
+def test_a_fee_spike(scene: Scene) -> None:
+    """From the second turn on gas costs a hundred times as much."""
+
+    def spike(turn: int) -> None:
+        if turn == 1:
+            base = scene.place.connection.web3.eth.get_block("latest")["baseFeePerGas"]
+            ordered(scene.place.connection, "anvil_setNextBlockBaseFeePerGas", hex(100 * max(base, 10**9)))
+            ordered(scene.place.connection, "evm_mine")
+
+    scene.play(scene.join(), between=spike)
+
+
+def test_a_stuck_nonce(scene: Scene) -> None:
+    """Before it starts, a transaction of its key that pays too little is in the pool, and in no journal."""
+    account, connection = Account.from_key(key(scene.kind)), scene.place.connection
+    ordered(connection, "evm_setAutomine", False)
+    cheap = {"maxFeePerGas": 1, "maxPriorityFeePerGas": 1, "gas": 21_000, "value": 0, "chainId": connection.chain_id}
+    nonce = connection.web3.eth.get_transaction_count(account.address)
+    stuck = account.sign_transaction({**cheap, "to": account.address, "nonce": nonce})
+    with suppress(OperationalError):
+        ordered(connection, "eth_sendRawTransaction", stuck.raw_transaction.to_0x_hex())
+    ordered(connection, "evm_setIntervalMining", 1)
+    try:
+        scene.play(scene.join())
+    finally:
+        ordered(connection, "evm_setIntervalMining", 0)
+
+
+def test_a_chain_that_halts(scene: Scene) -> None:
+    """In the second turn no block comes for longer than a transaction is waited for."""
+    connection = scene.place.connection
+
+    def halt(turn: int) -> None:
+        if turn == 1:
+            ordered(connection, "evm_setAutomine", False)
+        elif turn == 2:
+            ordered(connection, "evm_setAutomine", True)
+            ordered(connection, "evm_mine")
+
+    scene.play(scene.join(), between=halt)
+
+
+# --- the node ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_node_that_fails(scene: Scene) -> None:
+    """One answer of ten is an error, is cut off, or never comes."""
+    random = Random(5)
+    faults = (
+        Raw(429, b"slow down", {"Retry-After": "0"}),
+        Raw(500, b"oops"),
+        Raw(200, b'{"jsonrpc": "2.0", "id": 1, "resu'),
+        Raw(200, b"{}", length=100),
+    )
+
+    def fails(method: str, params: list[Any], node: Pass) -> Any:
+        return random.choice(faults) if random.random() < 0.1 else node(method, params)
+
+    with behind(scene) as node:
+        running = scene.join(node.url)
+        node.manner = fails
+        scene.play(running)
+
+
+def test_a_node_that_lies(scene: Scene) -> None:
+    """One of three says that nobody has any money and that nothing has happened; two are believed."""
+
+    def lies(method: str, params: list[Any], node: Pass) -> Any:
+        if method == "eth_getLogs":
+            return []
+        if method == "eth_call":
+            return "0x" + "00" * 32
+        return node(method, params)
+
+    with behind(scene) as first, behind(scene) as second, behind(scene) as liar:
+        running = scene.join(first.url, liar.url, second.url, quorum=2)
+        liar.manner = lies
+        scene.play(running)
+
+
+# --- the machine ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("skew", [-(10**7), 10**7])
+def test_a_clock_that_is_wrong(scene: Scene, monkeypatch: pytest.MonkeyPatch, skew: int) -> None:
+    right = time.time
+    monkeypatch.setattr(time, "time", lambda: right() + skew)
+    scene.play(scene.join())
+
+
+def test_a_disk_that_is_full(scene: Scene, tmp_path: Path) -> None:
+    """Journal and diary can't grow any more after the first turn; the party goes on and says so."""
+    running = scene.join()
+    role: Role = running.process.role
+    journal = kept_journal(role.connection, role.wallet.address, tmp_path, scene.told.append)
+    role.wallet.keep(journal, scene.told.append)
+    diary = Diary(tmp_path / "diary.sqlite", scene.told.append)
+
+    def fill(turn: int) -> None:
+        if turn == 1:
+            for kept in (journal, diary):
+                database: sqlite3.Connection | None = kept._database
+                if database is not None:
+                    pages = database.execute("PRAGMA page_count").fetchone()[0]
+                    database.execute(f"PRAGMA max_page_count={pages}").fetchall()
+        if isinstance(journal, SqliteJournal) and turn > 1:
+            diary._last.clear()
+
+    scene.play(running, between=fill)
+    journal.close()
+
+
+# --- others -----------------------------------------------------------------------------------------------------------
+
+
+def test_front_running_of_every_move(scene: Scene) -> None:
+    """Somebody sends a copy of every transaction before it, from a key of its own."""
+    rival = Wallet.create(scene.place.connection, key("front-runner"))
+    ordered(scene.place.connection, "anvil_setBalance", rival.address, hex(10**21))
+    copied = [0]
+
+    def runs_ahead(method: str, params: list[Any], node: Pass) -> Any:
+        if method == "eth_sendRawTransaction":
+            fields = sent(params)
+            copied[0] += 1
+            call = {"from": rival.address, "to": HexBytes(fields["to"]).to_0x_hex(), "gas": hex(fields["gas"])}
+            ordered(scene.place.connection, "anvil_impersonateAccount", rival.address)
+            with suppress(OperationalError):
+                copy = {**call, "data": HexBytes(fields["data"]).to_0x_hex(), "value": hex(fields["value"])}
+                ordered(scene.place.connection, "eth_sendTransaction", copy)
+        return node(method, params)
+
+    with behind(scene, runs_ahead) as node:
+        scene.play(scene.join(node.url))
+    assert copied[0] > 1
+
+
+def test_two_machines_with_one_key(scene: Scene) -> None:
+    """Whoever runs its party twice by mistake loses nothing by it."""
+    scene.play(scene.join(), scene.join())
