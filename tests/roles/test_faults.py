@@ -44,7 +44,8 @@ from pol.roles.verifying import next_of_verifier
 from pol.roles.whistleblower import Whistleblower
 
 TURNS = 150
-ROLES = ("solver", "verifier", "whistleblower")
+SLOW = [pytest.mark.slow, pytest.mark.timeout(1200)]
+ROLES = [pytest.param("solver", marks=SLOW), pytest.param("verifier", marks=SLOW), "whistleblower"]
 ENOUGH_BLOCKS = 40
 """No reorganisation of a test goes behind where the test begins."""
 
@@ -118,17 +119,19 @@ def attacked(place: Arena, task_id: bytes) -> Scene:
 
 
 def verified(place: Arena) -> bytes:
-    """A verdict that is honest."""
-    place.join(BaselessWhistleblower, "baseless", 11)
-    return place.challengeable(small(), OFFER, place.join(Verifier, "verifier"))
+    """A verdict that is honest, and challenged."""
+    task_id = place.challengeable(small(), OFFER, place.join(Verifier, "verifier"))
+    baseless = place.join(BaselessWhistleblower, "baseless", 11)
+    (finding,) = baseless.check(task_id)
+    baseless.challenge(task_id, finding)
+    return task_id
 
 
 def defended(place: Arena, task_id: bytes) -> Scene:
     """An honest verdict that is challenged without any ground."""
     verifier = place.join(Verifier, "verifier")
     baseless = place.join(BaselessWhistleblower, "baseless", 11)
-    (finding,) = baseless.check(task_id)
-    number = baseless.challenge(task_id, finding)
+    (finding,), (number,) = baseless.check(task_id), baseless.market.challenges.disputes(task_id)
     market, attack = baseless.market, baseless.attack(task_id, finding, number)
 
     def moves() -> bool:
@@ -229,7 +232,9 @@ def sent(params: Sequence[Any]) -> dict[str, Any]:
 # --- the chain --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("depth", [1, 2, 7, 32])
+@pytest.mark.parametrize(
+    "depth", [pytest.param(1, marks=SLOW), pytest.param(2, marks=SLOW), 7, pytest.param(32, marks=SLOW)]
+)
 @pytest.mark.parametrize("kind", ROLES)
 def test_reorganisations(kind: str, depth: int, tmp_path: Path) -> None:
     """After each of the first three turns the last blocks are replaced, and the node forgets what was in them.
