@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
+from functools import cached_property
 
 from pol.arithmetic.primitives import Words
 from pol.chain.registry import Terms
+from pol.commitments.keccak import keccak256
 from pol.commitments.log import CheckpointLog
 from pol.errors import ProtocolError
 from pol.execution.cpu import CpuExecutor
@@ -14,7 +17,7 @@ from pol.incentives.auction import Bid, commitment
 from pol.roles.role import Role
 from pol.training import learning_proof
 from pol.training.learning_proof import LearningProof
-from pol.training.solver import StepExecutor, TaskRecorder, environment, train
+from pol.training.solver import StepExecutor, TaskRecorder, environment, tensors, train
 from pol.training.task import LoadedTask
 from pol.verification import profile
 from pol.verification.profiling import profile as measure_profile
@@ -92,10 +95,34 @@ class Solver(Role):
         """What trains where a profile leaves room for it: stock torch kernels."""
         return NativeExecutor(task.aten)
 
+    def rehearse(self, task_id: bytes) -> float:
+        """Execute the first step of a task as a training would; the seconds that it takes here. Done once.
+
+        Raises:
+            ProtocolError: this machine can't train the task.
+        """
+        if task_id not in self._rehearsed:
+            task, seconds = self.task(task_id), list[float]()
+            is_exact = self.market.registry.terms(task_id).is_exact
+            step = first_step_of(task, None if is_exact else self.executor(task))
+            # The first time is that of loading libraries and allocating.
+            for _ in range(2):
+                began = time.perf_counter()
+                step()
+                seconds.append(time.perf_counter() - began)
+            self._rehearsed[task_id] = min(seconds)
+        return self._rehearsed[task_id]
+
+    @cached_property
+    def _rehearsed(self) -> dict[bytes, float]:
+        return {}
+
     def train(
         self, task_id: bytes, on_checkpoint: OnCheckpoint | None = None, progress_every: int = 4
     ) -> LearningProof:
         """Train, posting the checkpoint log's root on chain as it grows, and commit the learning proof.
+
+        A training that was interrupted goes on from what was posted last.
 
         ``on_checkpoint(index, segments)`` is called after every checkpoint; every ``progress_every``-th of them goes to
         the chain.
@@ -104,14 +131,16 @@ class Solver(Role):
             TrainingDivergedError: the loss isn't finite any more.
         """
         task = self.task(task_id)
-        recorder = TaskRecorder(self.store, task)
-        segments = task.document.segments
-        posted = 0
+        recorder, segments = TaskRecorder(self.store, task), task.document.segments
+        posted, kept = self.market.proofs.proof(task_id).size, self._kept_as(task_id)
+        last = recorder.resume(kept)
 
         def record(index: int, state: list[Words]) -> None:
             nonlocal posted
             recorder(index, state)
             if index % progress_every == progress_every - 1 and index < segments:
+                # Written down before it is posted: what is on chain can be gone on from.
+                recorder.keep(kept)
                 size, log = index + 1, recorder.log
                 consistency = log.consistency(posted) if posted else []
                 self.market.proofs.post(self.wallet, task_id, size, log.root(), consistency)
@@ -120,11 +149,15 @@ class Solver(Role):
                 on_checkpoint(index, segments)
 
         if self.market.registry.terms(task_id).is_exact:
-            train_canonically(task, record)
+            train_canonically(task, record, last)
         else:
-            train(task, self.executor(task), record)
+            train(task, self.executor(task), record, last)
         digest, _ = recorder.publish(environment())
         return self.commit(task_id, digest)
+
+    def _kept_as(self, task_id: bytes) -> str:
+        """The name of what is kept of a training: of this task, and of nobody else's solver."""
+        return f"training-{keccak256(task_id + bytes.fromhex(self.wallet.address[2:])).hex()}.json"
 
     def commit(self, task_id: bytes, digest: str) -> LearningProof:
         """Commit a learning proof that lies in the store, e.g. that of a loop of one's own (`Recorder.learning_proof`).
@@ -142,12 +175,28 @@ class Solver(Role):
         return proof
 
 
-def train_canonically(task: LoadedTask, on_checkpoint: Callable[[int, list[Words]], None]) -> None:
-    """Train all steps with the defined bits, as exact mode asks for; ``on_checkpoint`` as in `train`."""
+def first_step_of(task: LoadedTask, executor: StepExecutor | None) -> Callable[[], object]:
+    """What executes the first step of a task: natively, or with the defined bits if there is no executor."""
+    if executor is None:
+        canonical = CpuExecutor(task.program, task.constants)
+        return lambda: canonical.advance(task.initial_state, 0)
+    constants, state = tensors(task)
+    return lambda: executor.run(state, constants, 0)
+
+
+def train_canonically(
+    task: LoadedTask,
+    on_checkpoint: Callable[[int, list[Words]], None],
+    last: tuple[int, list[Words]] | None = None,
+) -> None:
+    """Train all steps with the defined bits, as exact mode asks for; ``on_checkpoint`` and ``last`` as in `train`."""
     document = task.document
     executor = CpuExecutor(task.program, task.constants)
-    on_checkpoint(0, task.initial_state)
-    states = replay(task.program, executor, task.initial_state, 0, document.steps)
-    for step, state in enumerate(states, 1):
+    if last is None:
+        on_checkpoint(0, task.initial_state)
+    index, start = last or (0, task.initial_state)
+    first = index * document.interval
+    states = replay(task.program, executor, start, first, document.steps - first)
+    for step, state in enumerate(states, first + 1):
         if step % document.interval == 0:
             on_checkpoint(step // document.interval, state)

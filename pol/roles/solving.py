@@ -9,6 +9,8 @@ from pol.roles.deeds import Decision, Deed, Mode, Rest
 from pol.roles.solver import Solver
 from pol.roles.upkeep import kept
 
+PATIENCE = 1.5
+"""How much longer a training takes than its steps by themselves: checkpoints, transactions, other work."""
 DATA = frozenset({Status.COMMITTED, Status.VERIFYING, Status.WATCHED, Status.CONTESTED})
 """Where data of the log may be demanded."""
 
@@ -63,7 +65,9 @@ def _refusal(role: Solver, task_id: bytes) -> str:
         role.policy.require(terms)
         role.policy.require_margin(terms)
         role.policy.require_answer_window(role.market.demands.window())
-        role.task(task_id)
+        needed = PATIENCE * terms.steps * role.rehearse(task_id)
     except ProtocolError as error:
         return str(error)
+    if needed > terms.training_window:
+        return f"training takes this machine about {needed:.0f} s, and there are {terms.training_window} s for it"
     return ""

@@ -96,7 +96,14 @@ def build(task: LoadedTask, checkpoints: Sequence[Checkpoint], environment: Mapp
     Raises:
         ProtocolError: the checkpoints aren't those of a finished training of this task.
     """
-    proof = LearningProof(
+    proof = begun(task, checkpoints, environment)
+    require_proof_of(proof, task)
+    return proof
+
+
+def begun(task: LoadedTask, checkpoints: Sequence[Checkpoint], environment: Mapping[str, str]) -> LearningProof:
+    """As `build`, of a training that may go on."""
+    return LearningProof(
         task=task.digest,
         program_hash=task.document.program_hash,
         interval=task.document.interval,
@@ -105,8 +112,6 @@ def build(task: LoadedTask, checkpoints: Sequence[Checkpoint], environment: Mapp
         log_root=compute_log_root(checkpoints),
         environment=dict(environment),
     )
-    require_proof_of(proof, task)
-    return proof
 
 
 def load(store: Store, digest: str, task: LoadedTask) -> LearningProof:
@@ -152,6 +157,19 @@ def require_proof_of(proof: LearningProof, task: LoadedTask) -> None:
     Raises:
         EvidenceError: it isn't; the first thing that is wrong.
     """
+    _require_entries(proof, task, task.document.segments)
+
+
+def require_start_of(proof: LearningProof, task: LoadedTask) -> None:
+    """As `require_proof_of`, but checkpoints at the end may be missing: of a training that may go on.
+
+    Raises:
+        EvidenceError: it isn't one; the first thing that is wrong.
+    """
+    _require_entries(proof, task, min(max(len(proof.checkpoints) - 1, 0), task.document.segments))
+
+
+def _require_entries(proof: LearningProof, task: LoadedTask, last: int) -> None:
     document = task.document
     _require(
         proof.task == task.digest and proof.program_hash == document.program_hash,
@@ -168,9 +186,9 @@ def require_proof_of(proof: LearningProof, task: LoadedTask) -> None:
         Fault.WRONG_ORDER,
         "the learning proof used samples in another order than the task's",
     )
-    needed = f"the learning proof needs checkpoints 0 to {document.segments}, one every interval, in order"
+    needed = f"the learning proof needs checkpoints 0 to {last}, one every interval, in order"
     indices = [checkpoint.index for checkpoint in proof.checkpoints]
-    _require(indices == list(range(document.segments + 1)), Fault.MISSING_ENTRY, needed)
+    _require(indices == list(range(last + 1)), Fault.MISSING_ENTRY, needed)
     on_time = all(checkpoint.step == checkpoint.index * document.interval for checkpoint in proof.checkpoints)
     _require(on_time, Fault.WRONG_STEP, needed)
     _require(

@@ -1,7 +1,7 @@
 """The solver: trains a task natively with stock torch and records every checkpoint."""
 
 import platform
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -37,21 +37,25 @@ class StepExecutor(Protocol):
         ...
 
 
-def train(task: LoadedTask, executor: StepExecutor, on_checkpoint: OnCheckpoint) -> dict[str, float]:
+def train(
+    task: LoadedTask, executor: StepExecutor, on_checkpoint: OnCheckpoint, last: tuple[int, list[Words]] | None = None
+) -> dict[str, float]:
     """Train all steps of ``task``; the observed values of the last one.
 
-    ``on_checkpoint(index, state words)`` is called for the initial state and then after every interval.
+    ``on_checkpoint(index, state words)`` is called for the initial state and then after every interval. ``last`` is the
+    index and the state of a checkpoint to go on from.
 
     Raises:
         TrainingDivergedError: a loss, or the state at a checkpoint, is NaN or infinite.
     """
     document = task.document
     slots = task.aten.slots
-    constants = [to_tensor(entry.type, w) for entry, w in zip(task.aten.constants, task.constants, strict=True)]
-    state = [to_tensor(entry.type, w) for entry, w in zip(slots, task.initial_state, strict=True)]
-    on_checkpoint(0, task.initial_state)
+    if last is None:
+        on_checkpoint(0, task.initial_state)
+    index, words = last or (0, task.initial_state)
+    constants, state = tensors(task, words)
     observed: dict[str, float] = {}
-    for step in range(document.steps):
+    for step in range(index * document.interval, document.steps):
         state, values = executor.run(state, constants, step)
         observed = {name: float(value) for name, value in values.items()}
         for name, value in observed.items():
@@ -64,6 +68,13 @@ def train(task: LoadedTask, executor: StepExecutor, on_checkpoint: OnCheckpoint)
             words = [to_words(entry.type, tensor) for entry, tensor in zip(slots, state, strict=True)]
             on_checkpoint((step + 1) // document.interval, words)
     return observed
+
+
+def tensors(task: LoadedTask, state: Sequence[Words] | None = None) -> tuple[list[Tensor], list[Tensor]]:
+    """Constants and a state (the initial one, if none is given) as the tensors that steps work on."""
+    graph, words = task.aten, task.initial_state if state is None else state
+    constants = [to_tensor(entry.type, w) for entry, w in zip(graph.constants, task.constants, strict=True)]
+    return constants, [to_tensor(entry.type, w) for entry, w in zip(graph.slots, words, strict=True)]
 
 
 class TaskRecorder:
@@ -84,6 +95,26 @@ class TaskRecorder:
         root = state_root(task.slot_types, state)
         self.log.append(root)
         self.checkpoints.append(Checkpoint(index, index * task.document.interval, root, digest))
+
+    def keep(self, name: str) -> None:
+        """Write down under a name of the store what is recorded, for `resume`."""
+        self._store.replace(name, learning_proof.begun(self._task, self.checkpoints, environment()).encode())
+
+    def resume(self, name: str) -> tuple[int, list[Words]] | None:
+        """Go on from what is kept under a name: the index and the state of the last checkpoint; None if nothing is.
+
+        Raises:
+            ProtocolError: something else than the beginning of a training of this task is kept there.
+            OperationalError: the store failed.
+        """
+        if not self._store.holds(name):
+            return None
+        kept = LearningProof.decode(self._store.read(name))
+        learning_proof.require_start_of(kept, self._task)
+        state = learning_proof.load_checkpoint(self._store, self._task, kept.checkpoints[-1])
+        self.checkpoints = list(kept.checkpoints)
+        self.log = CheckpointLog([entry.state_root for entry in kept.checkpoints])
+        return self.checkpoints[-1].index, state
 
     def publish(self, environment: Mapping[str, str]) -> tuple[str, LearningProof]:
         """Store the learning proof; its digest and itself.

@@ -14,7 +14,7 @@ from pol.training.storage.publishing import WHOLE_AT_CLOSE, Pieces, publisher
 LIMIT = 1 << 34
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _FILE = re.compile(r"[0-9a-f]{64}\.[a-z]{1,16}")
-_MUTABLE = re.compile(r"[a-z]{1,32}\.json")
+_MUTABLE = re.compile(r"[a-z]{1,32}(-[0-9a-f]{64})?\.json")
 
 
 class CorruptObjectError(ProtocolError):
@@ -141,7 +141,7 @@ class Store:
             file.close()
 
     def replace(self, name: str, data: bytes) -> None:
-        """Make ``data`` the content of the one file in the store that changes; readers see the old or the new one."""
+        """Make ``data`` the content of a file that changes; readers see the old or the new one."""
         with _operational(f"write {name} to {self.url}"):
             self._publisher.publish(f"{self._root}/{_mutable(name)}", [data])
 

@@ -1,0 +1,98 @@
+"""A solver that is killed while it trains goes on from what it has posted, and posts nothing twice."""
+
+from pathlib import Path
+
+import pytest
+from town import SELDOM, Town, awarded, profiled, submitted
+
+from pol.chain.registry import Status
+from pol.errors import EvidenceError
+from pol.execution import torch_native
+from pol.roles.deeds import Deed, Rest
+from pol.roles.solver import Solver
+from pol.roles.solving import next_of_solver
+from pol.roles.submitter import Offer
+from pol.roles.verifier import Verifier
+
+NATIVE = Offer(6, 1, draws=1, rerun_count=1, profiled=1, looks=0)
+EXACT = Offer(6, 1, draws=1, margin=0)
+
+
+class Killed(BaseException):
+    """The process is gone."""
+
+
+def won(town: Town, offer: Offer) -> tuple[Solver, bytes]:
+    verifier, solver = town.join(Verifier, "v"), town.join(Solver, "t")
+    task_id, _ = submitted(town, offer)
+    if offer.margin:
+        profiled(verifier, task_id)
+    awarded(solver, task_id)
+    return solver, task_id
+
+
+def killed_at(solver: Solver, task_id: bytes, last: int) -> list[int]:
+    """Train until a checkpoint; the indices of those that were made."""
+    made: list[int] = []
+
+    def die(index: int, segments: int) -> None:
+        made.append(index)
+        if index == last:
+            raise Killed
+
+    with pytest.raises(Killed):
+        solver.train(task_id, die, progress_every=2)
+    return made
+
+
+@pytest.mark.parametrize("offer", [NATIVE, EXACT], ids=["native", "exact"])
+def test_a_killed_training_goes_on_from_what_was_posted(tmp_path: Path, offer: Offer) -> None:
+    town = Town(tmp_path, market_rules=SELDOM)
+    solver, task_id = won(town, offer)
+    proofs = solver.market.proofs
+    assert killed_at(solver, task_id, 4) == [0, 1, 2, 3, 4]
+    assert proofs.proof(task_id).size == 4
+    # Killed again, after a part that no log on chain says anything of.
+    assert killed_at(town.join(Solver, "t"), task_id, 4) == [4]
+    assert proofs.proof(task_id).size == 4
+    again, made = town.join(Solver, "t"), list[int]()
+    proof = again.train(task_id, lambda index, segments: made.append(index), progress_every=2)
+    assert made == [4, 5, 6]
+    assert [entry.step for entry in proof.checkpoints] == list(range(7))
+    assert again.market.registry.task(task_id).status is Status.COMMITTED
+    assert [event["size"] for event in proofs.events("ProgressPosted", taskId=task_id)] == [2, 4, 6]
+
+
+def test_it_bids_for_nothing_that_it_cannot_train_in_time(tmp_path: Path) -> None:
+    town = Town(tmp_path, market_rules=SELDOM)
+    solver = town.join(Solver, "t")
+    task_id, _ = submitted(town, EXACT)
+    assert 0 < solver.rehearse(task_id) < 60
+    decision = next_of_solver(solver, task_id)
+    assert isinstance(decision, Deed)
+    assert decision.verb == "bid"
+    solver._rehearsed[task_id] = 5 * 3600.0  # as on a machine that is that slow
+    decision = next_of_solver(solver, task_id)
+    assert isinstance(decision, Rest)
+    assert "training takes this machine about 162000 s" in decision.why
+
+
+def test_it_bids_for_nothing_that_fails_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    town = Town(tmp_path, market_rules=SELDOM)
+    verifier, solver = town.join(Verifier, "v"), town.join(Solver, "t")
+    task_id, _ = submitted(town, NATIVE)
+    profiled(verifier, task_id)
+    monkeypatch.delitem(torch_native.ALLOWED, "aten.addmm.default")
+    decision = next_of_solver(solver, task_id)
+    assert isinstance(decision, Rest)
+    assert "not in the allow-list" in decision.why
+
+
+def test_what_is_kept_is_looked_at_before_it_is_gone_on_from(tmp_path: Path) -> None:
+    town = Town(tmp_path, market_rules=SELDOM)
+    solver, task_id = won(town, EXACT)
+    killed_at(solver, task_id, 4)
+    (kept,) = tmp_path.glob("training-*.json")
+    kept.write_bytes(kept.read_bytes().replace(b'"interval":1', b'"interval":2'))
+    with pytest.raises(EvidenceError, match="checkpoints every 2 steps"):
+        town.join(Solver, "t").train(task_id)
