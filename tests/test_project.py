@@ -114,7 +114,8 @@ def test_a_bot_operator_needs_no_torch() -> None:
     chain = "pol.chain.deployment, pol.roles.verifier, pol.roles.whistleblower, pol.cli.replay"
     verify = "pol.cli.verify, pol.verification.examination, pol.verification.screening, pol.verification.profile"
     beside = "pol.training.records.task_proof, pol.verification.engines.cores, pol.report.verification_page"
-    modules = f"{chain}, {verify}, {beside}"
+    process = "pol.cli.run, pol.cli.stake, pol.cli.explain, pol.roles.verifying, pol.roles.watching"
+    modules = f"{chain}, {verify}, {beside}, {process}"
     check = f"import sys, {modules}; sys.exit(any(m in sys.modules for m in ('torch', 'eth_tester')))"
     run(sys.executable, "-c", check)
 

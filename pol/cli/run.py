@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import sys
 import threading
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -23,22 +23,16 @@ from pol.roles.policy import PUBLIC_CHAIN, TEST_NETWORK
 from pol.roles.process import Process, Result, Taken
 from pol.roles.role import Role
 from pol.roles.running import Running
-from pol.roles.solver import Solver
-from pol.roles.solving import next_of_solver
 from pol.roles.strategy import Strategy
-from pol.roles.submitter import Submitter
-from pol.roles.submitting import next_of_submitter
-from pol.roles.verifier import Verifier
-from pol.roles.verifying import next_of_verifier
-from pol.roles.watching import next_of_whistleblower
 from pol.roles.whistleblower import Whistleblower
 
-KINDS: dict[str, tuple[type[Role], Callable[[Any, bytes], Any]]] = {
-    "submitter": (Submitter, next_of_submitter),
-    "solver": (Solver, next_of_solver),
-    "verifier": (Verifier, next_of_verifier),
-    "whistleblower": (Whistleblower, next_of_whistleblower),
+KINDS = {
+    "submitter": ("submitter:Submitter", "submitting:next_of_submitter"),
+    "solver": ("solver:Solver", "solving:next_of_solver"),
+    "verifier": ("verifier:Verifier", "verifying:next_of_verifier"),
+    "whistleblower": ("whistleblower:Whistleblower", "watching:next_of_whistleblower"),
 }
+"""The party and how it decides, imported when they are run: only a solver needs torch."""
 STYLES = {
     Result.DONE: "green",
     Result.WAITED: "dim",
@@ -91,11 +85,12 @@ def run(
     anybody may make; propose also puts up new stakes.
     """
     place = Place.of(document, rpc, quorum, store)
-    role_type, decide = KINDS[kind]
+    role_type, decide = (_imported(name) for name in KINDS[kind])
     policy = TEST_NETWORK if test_terms else PUBLIC_CHAIN
     signs = signer_of(signer, place.connection.chain_id)
     fees = FeePolicy(cap=fee_cap * GWEI)
-    role = role_type(place.connection, place.deployment, signs, place.store_url, policy, place.rounds(relays), fees)
+    contracts, rounds = place.deployment, place.rounds(relays)
+    role: Role = role_type(place.connection, contracts, signs, place.store_url, policy, rounds, fees)
     if isinstance(role, Whistleblower):
         role.strategy = Strategy(least=least_pay, wrong=wrong_share, work_cost=work_cost)
     folder = data or Path(click.get_app_dir("pol")) / f"{place.deployment.chain_id}-{role.wallet.address.lower()}"
@@ -122,6 +117,11 @@ def run(
         show.trouble("told to stop: start it again with the same key, and it goes on where the chain stands")
     finally:
         diary.close()
+
+
+def _imported(name: str) -> Any:
+    module, _, attribute = name.partition(":")
+    return getattr(importlib.import_module(f"pol.roles.{module}"), attribute)
 
 
 class _Lines:
