@@ -57,6 +57,12 @@ def test_no_expectation_is_about_a_cheatcode() -> None:
         assert not expected.findall(path.read_text()), f"{path}: make the call that creates an external one"
 
 
+def test_test_modules_have_names_of_their_own() -> None:
+    """pytest imports them by name alone: of two that share one, a run of the whole suite refuses the second."""
+    names = [path.name for path in (ROOT / "tests").rglob("test_*.py")]
+    assert sorted(names) == sorted(set(names))
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(1500)
 def test_contracts_for_chains_that_count_leading_zeros() -> None:
