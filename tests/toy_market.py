@@ -9,13 +9,13 @@ import toy
 from arranged import until_true
 from eth_typing import ChecksumAddress
 
-from pol.chain.beacon import BeaconKind
 from pol.chain.challenges import ChargeKind, ClaimCharge
 from pol.chain.connection import Connection
 from pol.chain.deployment import Deployment, deploy
 from pol.chain.game import DisputeGame
 from pol.chain.market import Market
 from pol.chain.registry import Terms
+from pol.chain.rules import BeaconKind, Settings
 from pol.chain.wallet import Wallet
 from pol.commitments.keccak import keccak256
 from pol.commitments.log import CheckpointLog
@@ -156,7 +156,7 @@ class Ground:
 def settled(connection: Connection, beacon_kind: BeaconKind = BeaconKind.BLOCK) -> Ground:
     """Everybody's money is in the vault, the fund has some, and the verifier has tickets."""
     parties = wallets(connection)
-    deployment = deploy(parties["deployer"], parties["deployer"].address, beacon_kind=beacon_kind)
+    deployment = deploy(parties["deployer"], Settings(parties["deployer"].address, beacon=beacon_kind))
     market = deployment.market(connection)
     for wallet in parties.values():
         market.vault.deposit(wallet, DEPOSIT)

@@ -12,15 +12,14 @@ abstract contract Desk is Party {
     /// @notice Holds all value.
     IStakeVault public immutable vault;
 
-    address private immutable deployer;
     bool private wired;
 
     /// @notice Only the deployer, and only once; or only the desk, or the party, that does this.
     error NotAllowed(address caller);
 
-    /// @dev The deployer names the other desks, for ever.
+    /// @dev The vault's deployer names the other desks, for ever.
     modifier wiring() {
-        if (msg.sender != deployer || wired) revert NotAllowed(msg.sender);
+        if (msg.sender != vault.deployer() || wired) revert NotAllowed(msg.sender);
         wired = true;
         _;
     }
@@ -40,6 +39,5 @@ abstract contract Desk is Party {
     /// @param vault_ Whose forwarder is this desk's, too.
     constructor(IStakeVault vault_) Party(vault_.trustedForwarder()) {
         vault = vault_;
-        deployer = msg.sender;
     }
 }

@@ -67,6 +67,9 @@ interface IStakeVault {
     /// @notice Money of a desk that belongs to no party yet.
     function pot(address desk, bytes32 key) external view returns (uint256);
 
+    /// @notice Who names the desks to the vault and to each other, once, and has no other right.
+    function deployer() external view returns (address);
+
     /// @notice Whether the desks have been named.
     function wired() external view returns (bool);
 

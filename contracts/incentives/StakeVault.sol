@@ -31,7 +31,8 @@ contract StakeVault is IStakeVault, Party, ReentrancyGuardTransient {
     address public immutable asset;
     /// @inheritdoc IStakeVault
     uint64 public immutable exitDelay;
-    address private immutable deployer;
+    /// @inheritdoc IStakeVault
+    address public immutable deployer;
 
     /// @inheritdoc IStakeVault
     bool public wired;
@@ -54,12 +55,13 @@ contract StakeVault is IStakeVault, Party, ReentrancyGuardTransient {
     /// @param asset_ The token, or zero for the native currency.
     /// @param exitDelay_ Seconds that leaving takes: more than the longest window, the longest dispute and a day together.
     /// @param forwarder The trusted forwarder, or zero if nothing is relayed.
-    constructor(address asset_, uint64 exitDelay_, address forwarder) Party(forwarder) {
+    /// @param deployer_ Who names the desks: whoever creates contracts at agreed addresses is a factory.
+    constructor(address asset_, uint64 exitDelay_, address forwarder, address deployer_) Party(forwarder) {
         if (asset_ != address(0) && asset_.code.length == 0) revert NotAToken(asset_);
         if (exitDelay_ < SHORTEST_EXIT || exitDelay_ > LONGEST_EXIT) revert BadExitDelay(exitDelay_);
         asset = asset_;
         exitDelay = exitDelay_;
-        deployer = msg.sender;
+        deployer = deployer_;
     }
 
     /// @inheritdoc IStakeVault

@@ -2,40 +2,19 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-
 from eth_typing import ChecksumAddress
 from web3.types import TxReceipt
 
 from pol.chain.binding import Binding
 from pol.chain.connection import Connection
 from pol.chain.relays import RoundSource
+from pol.chain.rules import BeaconKind
 from pol.chain.wallet import Wallet
 from pol.errors import OperationalError
 from pol.verification.beacon import QUICKNET, Round
 
-DRAND_DELAY = 60
-"""Seconds between a commitment and its round of drand: five slots of Ethereum."""
-
-
 PATIENCE = 7 * 24 * 3600
 """Seconds from when a round was fixed until it may be replaced, if it isn't recorded (contracts/market/IBeacon.sol)."""
-
-
-class BeaconKind(StrEnum):
-    """Where a deployment's randomness comes from."""
-
-    BLOCK = "block"
-    """Block hashes: a test network."""
-    PREVRANDAO = "prevrandao"
-    """The chain's own randomness: a test network."""
-    DRAND = "drand"
-    """quicknet: any chain that has the precompiles of EIP-2537 (Prague)."""
-
-    @property
-    def contract(self) -> str:
-        """Name of the contract."""
-        return {"block": "BlockBeacon", "prevrandao": "PrevrandaoBeacon", "drand": "DrandBeacon"}[self.value]
 
 
 class Beacon(Binding):

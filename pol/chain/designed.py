@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pol.arithmetic.primitives import Op
 from pol.arithmetic.program import Builder
-from pol.chain.deployment import MarketRules
 from pol.chain.registry import Terms
+from pol.chain.rules import MarketRules
 from pol.commitments.program import program_hash
 from pol.graph.node import Affine, Input, InputKind, Node, Operand, Source
 from pol.graph.step_program import Component, Slot, StepProgram

@@ -16,9 +16,10 @@ from web3.types import Wei
 
 from pol.chain.challenges import ChargeKind, ClaimCharge
 from pol.chain.connection import Connection
-from pol.chain.deployment import FUND as FUND_KEY
 from pol.chain.deployment import deploy
 from pol.chain.designed import COMMIT_WINDOW, INTERVAL, MARGIN, market_rules, terms_of, toy_program
+from pol.chain.rules import FUND as FUND_KEY
+from pol.chain.rules import Settings
 from pol.chain.verdicts import NO_LOOK, Placed, entry, evidence
 from pol.chain.wallet import Reverted, Wallet
 from pol.commitments.keccak import keccak256
@@ -102,7 +103,7 @@ class Desks(Scene):
         self._trained: dict[bytes, Trained] = {}
         deployer, treasury = self._wallet("deployer"), self._wallet("treasury")
         self.treasury = treasury.address
-        deployment = deploy(deployer, treasury.address, market_rules=market_rules(found))
+        deployment = deploy(deployer, Settings(treasury.address, market=market_rules(found)))
         self.market, self.beacon = deployment.market(connection), deployment.beacon_on(connection)
         self.anybody = deployer
 

@@ -14,17 +14,8 @@ from eth_account import Account
 from eth_typing import ChecksumAddress
 from web3.types import TxParams
 
+from pol.chain.networks import NETWORKS, is_test_net
 from pol.errors import OperationalError, ProtocolError
-
-TEST_NETS = {
-    31337: "anvil and hardhat",
-    1337: "hardhat and ganache",
-    131277322940537: "the embedded chain",
-    11155111: "Sepolia",
-    560048: "Hoodi",
-    84532: "Base Sepolia",
-}
-"""Chains on which a key may lie open in the environment: nothing there is worth money."""
 
 _KEY_BYTES = 32
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
@@ -146,8 +137,8 @@ def from_environment(variable: str, chain_id: int) -> LocalSigner:
     Raises:
         ProtocolError: the chain may be worth money, or the variable holds no key.
     """
-    if chain_id not in TEST_NETS:
-        names = ", ".join(TEST_NETS.values())
+    if not is_test_net(chain_id):
+        names = ", ".join(network.title for network in NETWORKS.values())
         raise ProtocolError(
             f"on chain {chain_id} no key is taken from the environment, which child processes inherit and crash "
             f"reports copy: use a keystore file or a signer of its own. The environment is for {names}"

@@ -69,7 +69,10 @@ class StakeVault(Binding):
         """
         block = wallet.connection.block_number()
         forwarder = deploy_contract(wallet, "Forwarder")
-        vault = cls(wallet.connection, deploy_contract(wallet, "StakeVault", token or NATIVE, exit_delay, forwarder))
+        vault = cls(
+            wallet.connection,
+            deploy_contract(wallet, "StakeVault", token or NATIVE, exit_delay, forwarder, wallet.address),
+        )
         vault.log.start_at(block)
         return vault
 

@@ -111,6 +111,10 @@ class Wallet:
         """
         return self._sent(Call(name, to, 0, data))
 
+    def send_data_once(self, to: ChecksumAddress, data: bytes, name: str, done: Callable[[], bool]) -> TxReceipt | None:
+        """Send calldata unless ``done`` says that what it does has happened: then None. Raises as send_data."""
+        return self._receipt(self.outbox.send(Call(name, to, 0, data), done), name, done)
+
     def sign_typed(self, domain: dict[str, Any], types: dict[str, Any], message: dict[str, Any]) -> bytes:
         """An EIP-712 signature of this account: r, s, v, 65 bytes."""
         return self.signer.sign_typed(domain, types, message)

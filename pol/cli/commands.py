@@ -15,6 +15,7 @@ VERBS = (
     "check",
     "commit",
     "demo",
+    "deploy",
     "diff",
     "dispute",
     "doctor",

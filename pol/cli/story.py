@@ -15,10 +15,11 @@ import torch
 from rich.markup import escape
 
 from pol.chain.connection import Connection
-from pol.chain.deployment import FUND as FUND_POT
-from pol.chain.deployment import Deployment, MarketRules, deploy
+from pol.chain.deployment import Deployment, deploy
 from pol.chain.game import packed
 from pol.chain.registry import TaskOutcome
+from pol.chain.rules import FUND as FUND_POT
+from pol.chain.rules import MarketRules, Settings
 from pol.chain.wallet import Wallet
 from pol.cli.cast import ETHER, FUND, PARTIES, Balance, Purse, balances
 from pol.cli.moves import HEADING, Row, line, opening_row, resignation_row, row, who
@@ -221,7 +222,7 @@ class Story:
         self._purse.fund(self._connection)
         deployer = Wallet.create(self._connect(), self._purse.key("deployer"))
         rules = MarketRules(rate=LARGEST_RATE, unit=self._part // 20 // TICKETS)
-        return deployer, deploy(deployer, deployer.address, market_rules=rules)
+        return deployer, deploy(deployer, Settings(deployer.address, market=rules))
 
     def _cast(self, deployment: Deployment) -> Cast:
         # Where time can't be moved the windows are as short as the contract admits, which no policy for real money is.

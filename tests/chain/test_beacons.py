@@ -12,11 +12,12 @@ from relay import relay
 from toy_market import SEGMENTS, Ground
 from web3.types import RPCEndpoint
 
-from pol.chain.beacon import DRAND_DELAY, Beacon, BeaconKind
+from pol.chain.beacon import Beacon
 from pol.chain.connection import Connection
 from pol.chain.creation import deploy_contract
 from pol.chain.deployment import Deployment, deploy
 from pol.chain.relays import Relays
+from pol.chain.rules import DRAND_DELAY, BeaconKind, Settings
 from pol.chain.wallet import Reverted, Wallet
 from pol.commitments.log import CheckpointLog
 from pol.errors import OperationalError, ProtocolError
@@ -131,7 +132,7 @@ def test_drand_is_refused_where_the_chain_has_no_precompiles_for_it() -> None:
     with node("cancun") as connection:
         wallet = toy_market.wallets(connection)["deployer"]
         with pytest.raises(Reverted, match="PrecompileMissing"):
-            deploy(wallet, wallet.address, beacon_kind=BeaconKind.DRAND)
+            deploy(wallet, Settings(wallet.address, beacon=BeaconKind.DRAND))
 
 
 def test_a_short_delay_is_refused() -> None:
@@ -147,7 +148,7 @@ def test_a_short_delay_is_refused() -> None:
 def test_a_deployment_says_which_beacon_it_has() -> None:
     connection = Connection.embedded()
     wallet = toy_market.wallets(connection)["deployer"]
-    deployment = deploy(wallet, wallet.address, beacon_kind=BeaconKind.PREVRANDAO)
+    deployment = deploy(wallet, Settings(wallet.address, beacon=BeaconKind.PREVRANDAO))
     assert Deployment.from_json(deployment.to_json()) == deployment
     assert deployment.beacon_on(connection).next_round() == connection.block_number() + 2
     with pytest.raises(ProtocolError, match="not a deployment document"):

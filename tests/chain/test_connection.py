@@ -16,7 +16,7 @@ from pol.errors import OperationalError, ProtocolError
 def market_on(connection: Connection) -> tuple[Market, Wallet, Deployment]:
     wallet = Wallet.create(connection, b"\x05" * 32)
     toy_market.fund(connection, wallet.address)
-    deployment = deploy(wallet, wallet.address)
+    deployment = deploy(wallet)
     return deployment.market(connection), wallet, deployment
 
 

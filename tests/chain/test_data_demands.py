@@ -11,9 +11,9 @@ from toy_market import INTERVAL, committed, seat, segment_traces, settled, terms
 from pol.arithmetic.primitives import Words
 from pol.chain.connection import Connection
 from pol.chain.data_demands import DataDemand, DataDemands
-from pol.chain.deployment import MARKET_RULES
 from pol.chain.market import Market
 from pol.chain.registry import Status
+from pol.chain.rules import MARKET_RULES
 from pol.chain.wallet import Reverted, Wallet
 from pol.commitments.log import CheckpointLog, verify_inclusion
 from pol.commitments.state_leaf import StatePiece, prove, root_of

@@ -362,7 +362,7 @@ def test_one_liar_of_three_is_outvoted(gateways: list[Gateway], liar: int) -> No
     connection, truth = over(endpoints), over(Endpoints([urls(gateways)[liar - 1]]))
     wallet = Wallet.create(connection, KEY)
     toy_market.fund(truth, wallet.address)
-    market = deploy(wallet, wallet.address).market(connection)
+    market = deploy(wallet).market(connection)
     market.vault.deposit(wallet, toy_market.DEPOSIT)
     assert market.vault.free(wallet.address) == toy_market.DEPOSIT
     assert len(market.vault.events("Deposited")) == 1

@@ -22,8 +22,9 @@ from web3.types import TxParams
 from pol.chain.connection import Connection
 from pol.chain.deployment import deploy
 from pol.chain.forwarder import REQUEST_TYPE
+from pol.chain.networks import NETWORKS
 from pol.chain.remote_signer import Api, LyingSigner, RemoteSigner
-from pol.chain.signers import TEST_NETS, LocalSigner, from_environment, from_keystore, read_passphrase
+from pol.chain.signers import LocalSigner, from_environment, from_keystore, read_passphrase
 from pol.chain.wallet import Wallet
 from pol.errors import OperationalError, ProtocolError
 from pol.roles.role import Role
@@ -247,7 +248,7 @@ def test_a_passphrase_that_is_no_text(tmp_path: Path) -> None:
         read_passphrase(path)
 
 
-@pytest.mark.parametrize("chain_id", TEST_NETS)
+@pytest.mark.parametrize("chain_id", [network.chain_id for network in NETWORKS.values()])
 @pytest.mark.parametrize("prefix", ["", "0x"])
 def test_the_environment_serves_test_nets(monkeypatch: pytest.MonkeyPatch, chain_id: int, prefix: str) -> None:
     monkeypatch.setenv(VARIABLE, prefix + KEY.hex())
@@ -255,7 +256,7 @@ def test_the_environment_serves_test_nets(monkeypatch: pytest.MonkeyPatch, chain
 
 
 def test_the_embedded_chain_is_a_test_net() -> None:
-    assert Connection.embedded().chain_id in TEST_NETS
+    assert Connection.embedded().chain_id == NETWORKS["embedded"].chain_id
 
 
 @pytest.mark.parametrize("chain_id", [1, 10, 137, 8453, 42161, 0, 2])
@@ -497,7 +498,7 @@ def test_a_party_whose_key_is_elsewhere() -> None:
         signer = RemoteSigner(url, ME)
         wallet = Wallet(connection, signer)
         toy_market.fund(connection, ME)
-        deployment = deploy(wallet, wallet.address)
+        deployment = deploy(wallet)
         role, again = (Role(connection, deployment, signer, "memory://") for _ in range(2))
         role.deposit(1000)
         assert role.market.vault.free(ME) == 1000

@@ -55,7 +55,7 @@ def seated(tmp_path: Path) -> Iterator[Seated]:
         connection = Connection.to(url)
         deployer = Wallet.create(connection, keccak256(b"deployer"))
         fund(connection, deployer.address)
-        deployment = deploy(deployer, deployer.address)
+        deployment = deploy(deployer)
         market = deployment.market(connection)
         market.vault.deposit(deployer, 50 * ETHER)
         market.jackpot.donate(deployer, 50 * ETHER)

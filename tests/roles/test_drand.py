@@ -11,10 +11,10 @@ from relay import relay
 from town import INTERVAL, OFFER, STEPS, Town, until_proof
 from web3.types import RPCEndpoint, TxReceipt
 
-from pol.chain.beacon import DRAND_DELAY, BeaconKind
 from pol.chain.connection import Connection
 from pol.chain.proofs import ProofRegistry
 from pol.chain.relays import Relays
+from pol.chain.rules import DRAND_DELAY, BeaconKind
 from pol.errors import OperationalError
 from pol.roles.verifier import Verifier
 from pol.verification.beacon import QUICKNET

@@ -30,9 +30,9 @@ from town import (
 from pol.chain.challenges import ChargeKind, ClaimCharge
 from pol.chain.connection import Connection
 from pol.chain.creation import deploy_contract
-from pol.chain.deployment import GameRules
 from pol.chain.game import DisputeGame
 from pol.chain.registry import Status, TaskOutcome, Terms
+from pol.chain.rules import GameRules
 from pol.chain.wallet import Reverted
 from pol.commitments.keccak import keccak256
 from pol.commitments.log import CheckpointLog

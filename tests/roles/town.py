@@ -12,9 +12,9 @@ from typing import TypeVar
 from arranged import until_true
 from toy_market import ETHER, fund
 
-from pol.chain.beacon import BeaconKind
 from pol.chain.connection import Connection
-from pol.chain.deployment import MARKET_RULES, RULES, Deployment, GameRules, MarketRules, deploy
+from pol.chain.deployment import Deployment, deploy
+from pol.chain.rules import MARKET_RULES, RULES, BeaconKind, GameRules, MarketRules, Settings
 from pol.chain.wallet import Wallet
 from pol.commitments.keccak import keccak256
 from pol.graph.capture import Capture, capture
@@ -60,7 +60,7 @@ class Town:
         self.store_url = f"file://{folder}"
         wallet = Wallet.create(self.connection, self._key("deployer"))
         fund(self.connection, wallet.address)
-        self.deployment: Deployment = deploy(wallet, wallet.address, rules, beacon_kind, market_rules=market_rules)
+        self.deployment: Deployment = deploy(wallet, Settings(wallet.address, rules, market_rules, beacon_kind))
         market = self.deployment.market(self.connection)
         market.vault.deposit(wallet, BROUGHT)
         market.jackpot.donate(wallet, BROUGHT)

@@ -12,8 +12,9 @@ from web3 import Web3
 from web3.types import RPCEndpoint, RPCResponse, Wei
 
 from pol.chain.connection import Connection
-from pol.chain.deployment import Deployment, MarketRules, deploy
+from pol.chain.deployment import Deployment, deploy
 from pol.chain.registry import Status
+from pol.chain.rules import MarketRules, Settings
 from pol.chain.wallet import Wallet
 from pol.commitments.keccak import keccak256
 from pol.errors import OperationalError
@@ -52,7 +53,7 @@ class Arena:
         wallet = Wallet.create(connection, key("deployer"))
         fund(connection, wallet)
         rules = MarketRules(rate=LEAST_RATE)
-        self.deployment: Deployment = deploy(wallet, wallet.address, market_rules=rules)
+        self.deployment: Deployment = deploy(wallet, Settings(wallet.address, market=rules))
         market = self.deployment.market(connection)
         market.vault.deposit(wallet, BROUGHT)
         market.jackpot.donate(wallet, BROUGHT)

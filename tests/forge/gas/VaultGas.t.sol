@@ -10,7 +10,7 @@ import {Base} from "../Base.sol";
 contract VaultGas is Base {
     bytes32 private constant DUTY = "duty";
 
-    StakeVault private vault = new StakeVault(address(0), 10 days, address(0));
+    StakeVault private vault = new StakeVault(address(0), 10 days, address(0), address(this));
     address private alice = account("alice");
     address private bob = account("bob");
 

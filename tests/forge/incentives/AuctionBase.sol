@@ -35,7 +35,7 @@ abstract contract AuctionBase is Base {
     function setUp() public virtual {
         vm.warp(1_000_000);
         forwarder = new Forwarder();
-        vault = new StakeVault(address(0), 60 days, address(forwarder));
+        vault = new StakeVault(address(0), 60 days, address(forwarder), address(this));
         desk = new AuctionDesk(vault);
         fund = new AuctionDesk(vault);
         auction = new Auction(vault, address(fund), FUND_KEY, ENTRY_WORK, GROWTH);

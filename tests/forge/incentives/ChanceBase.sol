@@ -39,7 +39,7 @@ abstract contract ChanceBase is Base {
     function setUp() public virtual {
         vm.warp(1_000_000);
         forwarder = new Forwarder();
-        vault = new StakeVault(address(0), EXIT_DELAY, address(forwarder));
+        vault = new StakeVault(address(0), EXIT_DELAY, address(forwarder), address(this));
         sortition = new Sortition(vault, UNIT, _watchers());
         jackpot = new Jackpot(vault, sortition, _shares(), RATE, COMMIT_WINDOW, CATCH_WINDOW);
         desk = new SeatingDesk(vault);

@@ -2,6 +2,7 @@
 pragma solidity 0.8.37;
 
 import {Desk} from "../../../contracts/incentives/Desk.sol";
+import {StakeVault} from "../../../contracts/incentives/StakeVault.sol";
 import {PlainDesk} from "./PlainDesk.sol";
 import {VaultBase} from "./VaultBase.sol";
 
@@ -27,6 +28,16 @@ contract DeskTest is VaultBase {
         vm.prank(mallory);
         _expectNotAllowed(mallory);
         desk.wire(mallory);
+    }
+
+    /// @dev At agreed addresses a factory creates the desks, which can't be what names them.
+    function test_the_deployer_is_not_who_creates_it() public {
+        PlainDesk third = new PlainDesk(new StakeVault(address(0), EXIT_DELAY, address(forwarder), alice));
+        _expectNotAllowed(address(this));
+        third.wire(address(desk));
+        vm.prank(alice);
+        third.wire(address(desk));
+        vm.assertEq(third.neighbour(), address(desk));
     }
 
     function test_one_desk_alone_may_call() public {

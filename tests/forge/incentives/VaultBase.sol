@@ -36,7 +36,7 @@ abstract contract VaultBase is Base {
     /// @dev A wired vault of this asset.
     function _deploy(address asset) internal {
         forwarder = new Forwarder();
-        vault = new StakeVault(asset, EXIT_DELAY, address(forwarder));
+        vault = new StakeVault(asset, EXIT_DELAY, address(forwarder), address(this));
         (desk, otherDesk) = (new PlainDesk(vault), new PlainDesk(vault));
         vault.wire(_desks());
     }

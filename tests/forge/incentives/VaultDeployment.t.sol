@@ -10,10 +10,11 @@ import {VaultBase} from "./VaultBase.sol";
 contract VaultDeploymentTest is VaultBase {
     function test_what_is_fixed_at_deployment() public {
         Coin coin = new Coin();
-        StakeVault other = new StakeVault(address(coin), 3 days, mallory);
+        StakeVault other = new StakeVault(address(coin), 3 days, mallory, alice);
         vm.assertEq(other.asset(), address(coin));
         vm.assertEq(other.exitDelay(), 3 days);
         vm.assertEq(other.trustedForwarder(), mallory);
+        vm.assertEq(other.deployer(), alice);
         vm.assertFalse(other.wired());
         vm.assertEq(vault.asset(), address(0));
         vm.assertEq(vault.trustedForwarder(), address(forwarder));
@@ -25,8 +26,8 @@ contract VaultDeploymentTest is VaultBase {
     }
 
     function test_bounds_of_the_exit_delay() public {
-        vm.assertEq(new StakeVault(address(0), 1 days, address(0)).exitDelay(), 1 days);
-        vm.assertEq(new StakeVault(address(0), 365 days, address(0)).exitDelay(), 365 days);
+        vm.assertEq(new StakeVault(address(0), 1 days, address(0), address(this)).exitDelay(), 1 days);
+        vm.assertEq(new StakeVault(address(0), 365 days, address(0), address(this)).exitDelay(), 365 days);
         vm.expectRevert(abi.encodeWithSelector(IStakeVault.BadExitDelay.selector, 1 days - 1));
         this.newVault(address(0), 1 days - 1);
         vm.expectRevert(abi.encodeWithSelector(IStakeVault.BadExitDelay.selector, 365 days + 1));
@@ -35,6 +36,6 @@ contract VaultDeploymentTest is VaultBase {
 
     /// @dev A call of its own: a cheatcode stands in the place of `new`, and would itself be the call that has to revert.
     function newVault(address asset, uint64 exitDelay) external {
-        new StakeVault(asset, exitDelay, address(forwarder));
+        new StakeVault(asset, exitDelay, address(forwarder), address(this));
     }
 }

@@ -34,7 +34,7 @@ contract VaultDepositTest is VaultBase {
     }
 
     function test_nothing_comes_before_the_desks_are_named() public {
-        StakeVault bare = new StakeVault(address(0), EXIT_DELAY, address(forwarder));
+        StakeVault bare = new StakeVault(address(0), EXIT_DELAY, address(forwarder), address(this));
         vm.prank(alice);
         vm.expectRevert(IStakeVault.NotWired.selector);
         bare.deposit{value: 1}(alice, 1);

@@ -55,7 +55,7 @@ contract VaultHandler is Relaying {
         vm.recordLogs();
         if (isToken) coin = new Coin();
         forwarder = new Forwarder();
-        vault = new StakeVault(address(coin), EXIT_DELAY, address(forwarder));
+        vault = new StakeVault(address(coin), EXIT_DELAY, address(forwarder), address(this));
         address[] memory named = new address[](DESKS);
         for (uint256 i = 0; i < DESKS; ++i) {
             desks[i] = new PlainDesk(vault);

@@ -8,7 +8,7 @@ import {VaultBase} from "./VaultBase.sol";
 /// @notice Desks are named once, and do what nobody else does.
 contract VaultWireTest is VaultBase {
     function _bare() private returns (StakeVault) {
-        return new StakeVault(address(0), EXIT_DELAY, address(forwarder));
+        return new StakeVault(address(0), EXIT_DELAY, address(forwarder), address(this));
     }
 
     function test_desks_are_named_once() public {
@@ -29,6 +29,16 @@ contract VaultWireTest is VaultBase {
         vm.prank(mallory);
         vm.expectRevert(abi.encodeWithSelector(IStakeVault.NotAllowed.selector, mallory));
         bare.wire(_desks());
+    }
+
+    /// @dev At agreed addresses a factory creates the contracts, which can't be what names them.
+    function test_the_deployer_is_not_who_creates_it() public {
+        StakeVault bare = new StakeVault(address(0), EXIT_DELAY, address(forwarder), alice);
+        vm.expectRevert(abi.encodeWithSelector(IStakeVault.NotAllowed.selector, address(this)));
+        bare.wire(_desks());
+        vm.prank(alice);
+        bare.wire(_desks());
+        vm.assertTrue(bare.wired());
     }
 
     function test_no_desks_are_refused() public {

@@ -112,7 +112,7 @@ abstract contract MarketBase is Base {
         beacon = by;
         game = new ToyGame();
         profileGame = new ToyGame();
-        vault = new StakeVault(address(0), EXIT_DELAY, address(0));
+        vault = new StakeVault(address(0), EXIT_DELAY, address(0), address(this));
         sortition = new Sortition(vault, UNIT, WATCHERS);
         jackpot = new Jackpot(vault, sortition, SHARES, RATE, COMMIT_WINDOW, CATCH_WINDOW);
         auction = new Auction(vault, address(jackpot), jackpot.FUND(), type(uint128).max, 4);

@@ -31,7 +31,7 @@ contract VaultLaws is Base {
 
     /// @dev This contract is a desk, at which somebody else has something free, locked and leaving, and another key has a pot.
     function setUp() public {
-        vault = new StakeVault(address(0), DELAY, address(0));
+        vault = new StakeVault(address(0), DELAY, address(0), address(this));
         second = address(new SecondDesk());
         address[] memory desks = new address[](2);
         (desks[0], desks[1]) = (address(this), second);

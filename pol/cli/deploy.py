@@ -1,0 +1,212 @@
+"""``pol deploy``: the contracts on a chain, at addresses that are known before, and a document for everybody else."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+from eth_typing import ChecksumAddress
+from rich.console import Console
+from rich.progress import Progress
+from web3 import Web3
+
+from pol.chain.connection import Connection, operational
+from pol.chain.create2 import SALT_BYTES
+from pol.chain.deployed import Assertion, assertions
+from pol.chain.networks import NETWORKS, Network, is_test_net, network_of
+from pol.chain.parameters import document_of, read_parameters
+from pol.chain.plan import Missing, Plan
+from pol.chain.rules import Settings
+from pol.chain.wallet import Wallet
+from pol.cli.deployments import Target, check, keep
+from pol.cli.party import signer_of, signer_options
+from pol.errors import OperationalError, ProtocolError
+
+ETHER = 10**18
+
+
+@click.command()
+@click.option("--network", type=click.Choice(list(NETWORKS)), help="A network that is known here.")
+@click.option("--rpc", multiple=True, metavar="URL", help="A node; may be repeated. Any chain will do.")
+@click.option("--parameters", type=click.Path(path_type=Path), metavar="FILE", help="What differs from the defaults.")
+@click.option("--salt", default="", metavar="HEX", help="For a second deployment of the same deployer.")
+@click.option("--out", type=click.Path(path_type=Path), default=Path("deployments"), show_default=True, metavar="DIR")
+@click.option("--dry-run", is_flag=True, help="Show addresses, gas and cost, and send nothing.")
+@click.option("--check", "only_check", is_flag=True, help="Check the deployment in DIR; nobody signs.")
+@click.option("--show-parameters", is_flag=True, help="Print the parameters as a file, and do nothing.")
+@click.option("--main-net", is_flag=True, help="The chain isn't a test net: said once ...")
+@click.option("--chain-id", type=int, metavar="N", help="... and which it is: said twice.")
+@click.option("--since", type=click.IntRange(0), metavar="BLOCK", help="The first block, where its document is lost.")
+@signer_options
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def deploy(
+    network: str | None,
+    rpc: tuple[str, ...],
+    parameters: Path | None,
+    salt: str,
+    out: Path,
+    dry_run: bool,
+    only_check: bool,
+    show_parameters: bool,
+    main_net: bool,
+    chain_id: int | None,
+    since: int | None,
+    as_json: bool,
+    **signer: Any,
+) -> None:
+    """Deploy the protocol, or what of it is missing; run it again after whatever stopped it.
+
+    Addresses follow from the parameters, the deployer and the salt, on every chain alike. The document
+    deployments/CHAIN.json is what all other roles take with --deployment. Afterwards everything that the deployer has
+    told the contracts is read back and compared; --check does that for a deployment of others.
+    """
+    known = network_of(network) if network else None
+    target = Target(_connect(known, rpc), known, out)
+    if only_check:
+        _report(check(target), as_json, target.document)
+        return
+    if not dry_run:
+        _require_consent(target.connection, main_net, chain_id)
+    wallet = None
+    if dry_run and signer["address"] and not signer["signer"]:
+        deployer = _address(signer["address"])
+    else:
+        wallet = Wallet(target.connection, signer_of(signer, target.connection.chain_id))
+        deployer = wallet.address
+    settings = _settings(target, parameters, deployer)
+    if show_parameters:
+        click.echo(_toml(settings), nl=False)
+        return
+    plan = Plan(target.connection, settings, deployer, _salt(salt))
+    missing = plan.missing()
+    price, balance = _price(target.connection), target.connection.balance(deployer)
+    if not as_json:
+        _show(plan, missing, price, balance)
+    if dry_run or wallet is None:
+        if as_json:
+            click.echo(json.dumps(_planned(plan, missing, price, balance), indent=2))
+        return
+    if missing.gas * price > balance:
+        raise OperationalError(
+            f"the deployer {deployer} has {balance / ETHER:.6f} ether; the deployment may cost "
+            f"{missing.gas * price / ETHER:.6f}: send the difference to it, and run this again"
+        )
+    block = keep(target, plan, missing, since)
+    with Progress(console=Console(stderr=True), disable=as_json) as progress:
+        bar = progress.add_task("deploying", total=len(missing))
+        plan.carry_out(wallet, missing, lambda name: progress.update(bar, advance=1, description=name))
+    found = list(assertions(plan, block))
+    _report(found, as_json, target.document, gas=sum(receipt["gasUsed"] for receipt in wallet.receipts))
+
+
+def _connect(network: Network | None, rpc: tuple[str, ...]) -> Connection:
+    urls = rpc or ((network.rpc,) if network and network.rpc else ())
+    if not urls:
+        raise click.UsageError("say where a node is: --rpc URL (--network anvil knows that of this machine)")
+    connection = Connection.to(*urls)
+    if network and connection.chain_id != network.chain_id:
+        raise OperationalError(
+            f"{connection.name} is of chain {connection.chain_id}; {network.title} is {network.chain_id}"
+        )
+    return connection
+
+
+def _require_consent(connection: Connection, main_net: bool, chain_id: int | None) -> None:
+    if chain_id is not None and chain_id != connection.chain_id:
+        raise click.UsageError(f"--chain-id {chain_id}: {connection.name} is of chain {connection.chain_id}")
+    if not is_test_net(connection.chain_id) and not (main_net and chain_id):
+        raise click.UsageError(
+            f"chain {connection.chain_id} isn't known as a test net. What is deployed can't be changed or taken back: "
+            f"if you mean it, say so twice, with --main-net and --chain-id {connection.chain_id}"
+        )
+
+
+def _address(text: str) -> ChecksumAddress:
+    if not Web3.is_address(text):
+        raise click.UsageError(f"--address {text} isn't an address")
+    return Web3.to_checksum_address(text)
+
+
+def _salt(text: str) -> bytes:
+    try:
+        salt = bytes.fromhex(text.removeprefix("0x"))
+    except ValueError:
+        raise click.UsageError(f"--salt {text} isn't hexadecimal") from None
+    if len(salt) > SALT_BYTES:
+        raise click.UsageError(f"--salt has {len(salt)} bytes; there is room for {SALT_BYTES}")
+    return salt.rjust(SALT_BYTES, b"\0")
+
+
+def _settings(target: Target, parameters: Path | None, deployer: ChecksumAddress) -> Settings:
+    default = target.default(deployer)
+    if parameters is None:
+        return default
+    try:
+        return read_parameters(parameters.read_text(), default)
+    except (OSError, UnicodeDecodeError) as error:
+        raise OperationalError(f"can't read the parameters {parameters}: {error}") from error
+
+
+def _toml(settings: Settings) -> str:
+    lines = ["# All that a deployment fixes, for ever (docs/guides/deploy.md). pol deploy --parameters THIS_FILE"]
+    for section, entries in document_of(settings).items():
+        lines += ["", f"[{section}]"]
+        lines += [f"{key} = {json.dumps(value)}" for key, value in entries.items()]
+    return "\n".join(lines) + "\n"
+
+
+def _price(connection: Connection) -> int:
+    """At most what a unit of gas costs in the next blocks; wei."""
+    eth = connection.web3.eth
+    with operational("read the fees"):
+        return 2 * int(eth.get_block("latest")["baseFeePerGas"]) + int(eth.max_priority_fee)
+
+
+def _planned(plan: Plan, missing: Missing, price: int, balance: int) -> dict[str, Any]:
+    todo = {step.address for step in missing.creations}
+    return {
+        "chain_id": plan.connection.chain_id,
+        "deployer": plan.deployer,
+        "contracts": [
+            {"contract": step.contract, "address": step.address, "there": step.address not in todo}
+            for step in plan.creations
+        ],
+        "transactions": len(missing),
+        "gas_at_most": missing.gas,
+        "cost_at_most": missing.gas * price,
+        "balance": balance,
+    }
+
+
+def _show(plan: Plan, missing: Missing, price: int, balance: int) -> None:
+    todo = {step.address for step in missing.creations}
+    for step in plan.creations:
+        state = "to come" if step.address in todo else "there"
+        click.echo(f"{step.contract:<15} {step.address}  {state}")
+    click.echo(f"transactions    {len(missing)} of {len(plan.creations) + len(plan.wirings)}")
+    click.echo(f"gas             {missing.gas:,} at most")
+    click.echo(
+        f"cost            {missing.gas * price / ETHER:.6f} ether at {price / 10**9:.3f} gwei; "
+        f"{plan.deployer} has {balance / ETHER:.6f}"
+    )
+
+
+def _report(found: list[Assertion], as_json: bool, document: Path, **more: Any) -> None:
+    """Say what holds.
+
+    Raises:
+        ProtocolError: something doesn't.
+    """
+    wrong = [assertion for assertion in found if not assertion.holds]
+    if wrong:
+        lines = [f"{a.what}: expected {a.expected}, found {a.found}" for a in wrong]
+        raise ProtocolError(f"{len(wrong)} of {len(found)} assertions don't hold\n" + "\n".join(lines))
+    if as_json:
+        click.echo(json.dumps({"document": str(document), "assertions": len(found)} | more, indent=2))
+        return
+    for name, value in more.items():
+        click.echo(f"{name:<15} {value:,}")
+    click.echo(f"assertions      {len(found)} hold")
+    click.echo(f"document        {document}: other roles take it with --deployment")

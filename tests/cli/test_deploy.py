@@ -1,0 +1,191 @@
+"""``pol deploy``: what it shows before it sends, the document that it keeps, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from anvil_node import anvil_node
+from command import Said, pol
+
+from pol.chain.connection import Connection
+from pol.chain.deployment import Deployment
+from pol.chain.wallet import Wallet
+
+KEY = "ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80"
+DEPLOYER = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266"
+
+
+@pytest.fixture(scope="module")
+def node() -> Iterator[str]:
+    with anvil_node(hardfork="osaka") as url:
+        yield url
+
+
+@pytest.fixture
+def deploy(node: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str | Path, ...]]:
+    """The command up to what a test adds; every test has a chain without contracts."""
+    monkeypatch.setenv("DEPLOYER_KEY", KEY)
+    web3 = Connection.to(node).web3
+    before = web3.provider.make_request("evm_snapshot", [])["result"]  # type: ignore[arg-type]  # a test chain's own
+    yield "deploy", "--rpc", node, "--out", tmp_path / "deployments", "--key-env", "DEPLOYER_KEY"
+    web3.provider.make_request("evm_revert", [before])  # type: ignore[arg-type]  # a test chain's own
+
+
+def test_from_nothing_to_a_checked_deployment(deploy: tuple[str | Path, ...], node: str, tmp_path: Path) -> None:
+    document = tmp_path / "deployments" / "31337.json"
+    planned = pol(*deploy, "--network", "anvil", "--dry-run", "--json")
+    plan = json.loads(planned.out)
+    assert (plan["transactions"], plan["deployer"]) == (29, DEPLOYER)
+    assert 0 < plan["cost_at_most"] < plan["balance"]
+    assert not document.exists()
+    made = json.loads(pol(*deploy, "--network", "anvil", "--json").out)
+    assert made["gas"] <= plan["gas_at_most"]
+    deployment = Deployment.from_json(document.read_text())
+    assert {step["address"] for step in plan["contracts"]} >= set(vars(deployment.desks).values())
+    kept = json.loads(document.read_text())
+    assert kept["contracts"][deployment.desks.vault]["contract"] == "StakeVault"
+    assert kept["contracts"][deployment.desks.vault]["arguments"][3] == DEPLOYER
+    assert len(kept["contracts"][deployment.desks.vault]["abi"]) == 66
+    # Anybody may check it, with no key; and a second run sends nothing.
+    without_key = deploy[:-2]
+    assert pol(*without_key, "--check") == Said(0, match="hold")
+    again = pol(*deploy, "--network", "anvil")
+    assert again == Said(0, match="0 of 29")
+    assert json.loads(document.read_text()) == kept
+    # Other roles take the document.
+    role = ("--deployment", document, "--rpc", node, "--store", str(tmp_path), "--key-env", "DEPLOYER_KEY")
+    assert pol("stake", "show", *role, "--json") == Said(0, match='"locked": 0')
+
+
+def test_what_is_planned_for_another_account(deploy: tuple[str | Path, ...]) -> None:
+    account = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8"
+    said = pol(*deploy[:-2], "--network", "anvil", "--dry-run", "--address", account)
+    assert said == Said(0, match=account)
+    assert pol(*deploy[:-2], "--dry-run", "--address", "me") == Said(2, match="isn't an address")
+    assert pol(*deploy[:-2], "--dry-run") == Said(2, match="say who signs")
+
+
+def test_parameters_are_one_file(deploy: tuple[str | Path, ...], tmp_path: Path) -> None:
+    shown = pol(*deploy, "--network", "anvil", "--show-parameters").out
+    file = tmp_path / "parameters.toml"
+    file.write_text(shown)
+    whole = json.loads(pol(*deploy, "--network", "anvil", "--parameters", file, "--dry-run", "--json").out)
+    assert whole == json.loads(pol(*deploy, "--network", "anvil", "--dry-run", "--json").out)
+    file.write_text(f'[game]\nbits = 5\n[money]\ntreasury = "{"0x" + "11" * 20}"\n')
+    assert pol(*deploy, "--network", "anvil", "--parameters", file) == Said(0, match="hold")
+    kept = json.loads((tmp_path / "deployments" / "31337.json").read_text())
+    assert (kept["parameters"]["game"]["bits"], kept["treasury"]) == (5, "0x" + "11" * 20)
+    assert pol(*deploy[:-2], "--check") == Said(0, match="hold")
+
+
+@pytest.mark.parametrize(
+    ("text", "match"),
+    [
+        ("game = 1", "game is no section"),
+        ("[game]\nbytes = 4", "no parameter game.bytes: there are court.counts_zeros"),
+        ("[game]\nbits = true", "game.bits: True isn't a whole number"),
+        ("[game]\nbits = -1", "isn't a whole number"),
+        ('[money]\ntreasury = "me"', "money.treasury: 'me' isn't an address"),
+        ('[draws]\nbeacon = "dice"', "draws.beacon"),
+        ("[court]\ncounts_zeros = 1", "neither true nor false"),
+        ("[game", "aren't TOML"),
+    ],
+)
+def test_parameters_that_nobody_knows(deploy: tuple[str | Path, ...], tmp_path: Path, text: str, match: str) -> None:
+    file = tmp_path / "parameters.toml"
+    file.write_text(text)
+    assert pol(*deploy, "--parameters", file, "--dry-run") == Said(1, match=match)
+
+
+def test_parameters_that_contracts_refuse(deploy: tuple[str | Path, ...], tmp_path: Path) -> None:
+    file = tmp_path / "parameters.toml"
+    file.write_text("[market]\nexit_delay = 1\n")
+    assert pol(*deploy, "--network", "anvil", "--parameters", file) == Said(1, match="BadExitDelay")
+    # The mended file goes on with what is there.
+    file.write_text("[market]\nexit_delay = 19008000\n")
+    assert pol(*deploy, "--network", "anvil", "--parameters", file) == Said(0, match="27 of 29")
+
+
+def test_a_main_net_is_told_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    keystore, passphrase = tmp_path / "key.json", tmp_path / "passphrase"
+    keystore.write_text(json.dumps(_keystore()))
+    passphrase.write_text("open")
+    keystore.chmod(0o600)
+    passphrase.chmod(0o600)
+    with anvil_node("--chain-id", "1") as url:
+        command = ("deploy", "--rpc", url, "--out", tmp_path, "--keystore", keystore, "--passphrase", passphrase)
+        file = tmp_path / "parameters.toml"
+        file.write_text('[draws]\nbeacon = "block"\n')
+        command = (*command, "--parameters", file)
+        assert pol(*command) == Said(2, match="with --main-net and --chain-id 1")
+        assert pol(*command, "--main-net") == Said(2, match="say so twice")
+        assert pol(*command, "--chain-id", "1") == Said(2, match="say so twice")
+        assert pol(*command, "--main-net", "--chain-id", "10") == Said(2, match="is of chain 1")
+        assert Connection.to(url).block_number() == 0
+        assert pol(*command, "--dry-run") == Said(0, match="29 of 29")
+        assert pol(*command, "--main-net", "--chain-id", "1") == Said(0, match="hold")
+        monkeypatch.setenv("DEPLOYER_KEY", KEY)
+        refused = pol("deploy", "--rpc", url, "--main-net", "--chain-id", "1", "--key-env", "DEPLOYER_KEY")
+        assert refused == Said(1, match="no key is taken from the environment")
+
+
+def _keystore() -> dict[str, object]:
+    from eth_account import Account
+
+    kept: dict[str, object] = Account.encrypt(bytes.fromhex(KEY), "open", kdf="pbkdf2", iterations=1000)
+    return kept
+
+
+def test_who_cant_pay_sends_nothing(deploy: tuple[str | Path, ...], node: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    poor = bytes([7]) * 32
+    monkeypatch.setenv("DEPLOYER_KEY", poor.hex())
+    Wallet.create(Connection.to(node), bytes.fromhex(KEY)).transfer(
+        Wallet.create(Connection.to(node), poor).address, 10**15
+    )
+    before = Connection.to(node).block_number()
+    assert pol(*deploy, "--network", "anvil") == Said(3, match="send the difference")
+    assert Connection.to(node).block_number() == before
+
+
+def test_a_network_of_another_chain(deploy: tuple[str | Path, ...]) -> None:
+    assert pol(*deploy, "--network", "sepolia") == Said(3, match="Sepolia is 11155111")
+    assert pol("deploy", "--network", "sepolia") == Said(2, match="say where a node is")
+
+
+def test_documents_that_are_lost_or_of_others(deploy: tuple[str | Path, ...], tmp_path: Path) -> None:
+    document = tmp_path / "deployments" / "31337.json"
+    command = (*deploy, "--network", "anvil")
+    assert pol(*command) == Said(0)
+    first = json.loads(document.read_text())
+    # Another deployment: the first document is kept aside.
+    assert pol(*command, "--salt", "0x02") == Said(0, match="29 of 29")
+    aside = document.with_name(f"31337-{first['desks']['vault'].lower()}.json")
+    assert json.loads(aside.read_text()) == first
+    # The document is lost: the chain knows the contracts, and not since when.
+    document.unlink()
+    assert pol(*command) == Said(3, match="--since BLOCK")
+    assert pol(*command, "--since", str(first["block"])) == Said(0)
+    assert json.loads(document.read_text()) == first
+    # Somebody has written something else into it.
+    check = (*deploy[:-2], "--check")
+    document.write_text(json.dumps(first | {"parameters": first["parameters"] | {"game": {"bits": 5}}}))
+    assert pol(*check) == Said(1, match="addresses follow from the parameters")
+    document.write_text(json.dumps({"desks": {}}))
+    assert pol(*check) == Said(1, match="isn't a document of pol deploy")
+    document.unlink()
+    assert pol(*check) == Said(3, match="can't read the deployment")
+
+
+@pytest.mark.parametrize(("salt", "match"), [("xy", "isn't hexadecimal"), ("00" * 33, "has 33 bytes")])
+def test_salts(deploy: tuple[str | Path, ...], salt: str, match: str) -> None:
+    assert pol(*deploy, "--salt", salt, "--dry-run") == Said(2, match=match)
+
+
+def test_a_folder_that_cant_be_written(deploy: tuple[str | Path, ...], node: str, tmp_path: Path) -> None:
+    (tmp_path / "deployments").write_text("a file")
+    before = Connection.to(node).block_number()
+    assert pol(*deploy, "--network", "anvil") == Said(3, match="nothing was sent")
+    assert Connection.to(node).block_number() == before
