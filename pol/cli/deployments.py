@@ -52,13 +52,12 @@ def keep(target: Target, plan: Plan, missing: Missing, since: int | None = None)
     Raises:
         OperationalError: the contracts are there and nobody says since when; or the document can't be written.
     """
-    block = target.connection.block_number() if since is None else since
+    first = target.connection.block_number() if since is None else since
     before = _read(target.document) if target.document.exists() else None
-    made = Deployment.of(plan.contracts, plan.settings, target.connection.chain_id, block)
     if before is not None:
         old = Deployment.from_json(json.dumps(before))
-        if old.desks == made.desks:
-            made = Deployment.of(plan.contracts, plan.settings, target.connection.chain_id, old.block)
+        if old.desks == plan.contracts.desks:
+            first = old.block
         else:
             aside = target.document.with_name(f"{target.document.stem}-{old.desks.vault.lower()}.json")
             target.document.replace(aside)
@@ -67,7 +66,21 @@ def keep(target: Target, plan: Plan, missing: Missing, since: int | None = None)
             f"this deployment is on the chain, and {target.document} isn't there to say since when: put the document "
             "back, name its folder with --out, or say --since BLOCK, the block of its vault's creation"
         )
-    document = json.loads(made.to_json()) | {
+    try:
+        target.folder.mkdir(parents=True, exist_ok=True)
+        draft = target.document.with_suffix(".draft")
+        draft.write_text(json.dumps(document(plan, first), indent=2, sort_keys=True) + "\n")
+        os.replace(draft, target.document)
+    except OSError as error:
+        raise OperationalError(f"can't write {target.document}: {error}; nothing was sent") from error
+    return first
+
+
+def document(plan: Plan, block: int) -> dict[str, Any]:
+    """What a deployment's file says: addresses, what they follow from, interfaces; no event is older than ``block``."""
+    made = Deployment.of(plan.contracts, plan.settings, plan.connection.chain_id, block)
+    addresses: dict[str, Any] = json.loads(made.to_json())
+    return addresses | {
         "deployer": plan.deployer,
         "salt": "0x" + plan.salt.hex(),
         "parameters": document_of(plan.settings),
@@ -82,14 +95,6 @@ def keep(target: Target, plan: Plan, missing: Missing, since: int | None = None)
             for step in plan.creations
         },
     }
-    try:
-        target.folder.mkdir(parents=True, exist_ok=True)
-        draft = target.document.with_suffix(".draft")
-        draft.write_text(json.dumps(document, indent=2, sort_keys=True) + "\n")
-        os.replace(draft, target.document)
-    except OSError as error:
-        raise OperationalError(f"can't write {target.document}: {error}; nothing was sent") from error
-    return made.block
 
 
 def _commit() -> str | None:
