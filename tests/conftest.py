@@ -7,6 +7,9 @@ settings.register_profile("ci", derandomize=True, deadline=None, max_examples=10
 settings.load_profile("ci")
 
 
+collect_ignore = ["brownie"]  # `brownie test` runs them
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What waits for a compiler begins first, so that no process is left alone with it at the end."""
     items.sort(key=lambda item: item.path.name != "test_project.py")
