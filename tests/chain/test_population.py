@@ -5,7 +5,9 @@ from itertools import chain, repeat
 
 import pytest
 
+from pol.chain.audit import Auditor
 from pol.chain.connection import Connection
+from pol.chain.ledger import Ledger, held
 from pol.chain.population import Desks, compare
 from pol.errors import OperationalError, ProtocolError
 from pol.incentives.agents import Kind, Party
@@ -22,7 +24,19 @@ def play(setting: Setting) -> tuple[Result, Mapping[str, int]]:
         scene.admit("somebody who loses a fortune", (bytes(20),), 10**6)
     result = simulate(FOUND.game, setting, scene)
     changes = dict(scene.changes())
+    audit(scene, setting.tasks)
     return result, changes
+
+
+def audit(scene: Desks, tasks: int) -> None:
+    """Who holds no key and knows no mirror finds the same from events."""
+    vault = scene.market.vault
+    ledger = Ledger.of(vault)
+    assert (ledger.owed, ledger.overdrawn) == (held(vault), [])
+    findings = list(Auditor(scene.market, scene.treasury).findings())
+    assert [finding for finding in findings if not finding.holds] == []
+    told = [finding.what.split()[0] for finding in findings]
+    assert told.count("settlement") == told.count("outcome") == tasks
 
 
 def happened(result: Result) -> Epoch:

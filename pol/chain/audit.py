@@ -1,0 +1,160 @@
+"""What was paid, against what should have been: every settlement recomputed from events by `pol.incentives.payouts`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from eth_typing import ChecksumAddress
+
+from pol.chain.market import Market
+from pol.chain.registry import TaskOutcome
+from pol.chain.rules import FUND
+from pol.errors import ProtocolError
+from pol.incentives import payouts
+from pol.incentives.payouts import Deal, Payout
+from pol.verification.profile_claim import EXACT
+from pol.verification.second_look import decide_again
+from pol.verification.verdict import Outcome, Three, decide
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that was recomputed."""
+
+    task_id: bytes
+    what: str
+    expected: Any
+    found: Any
+
+    @property
+    def holds(self) -> bool:
+        """Whether the chain has the same."""
+        return bool(self.expected == self.found)
+
+
+class Auditor:
+    """Recomputes what a market has decided and paid, for ``treasury``'s share too; it needs no key and no store."""
+
+    def __init__(self, market: Market, treasury: ChecksumAddress) -> None:
+        self._market, self._treasury = market, treasury
+
+    def findings(self) -> Iterator[Finding]:
+        """All verdicts that were settled, and all that was paid for them, for profiles and for disputes.
+
+        Raises:
+            OperationalError: the node fails.
+        """
+        for event in self._market.registry.events("TaskClosed"):
+            yield from self._closed(bytes(event["taskId"]), TaskOutcome(event["outcome"]), event["transaction"])
+        for event in self._market.profiles.events("ProfileConcluded"):
+            task_id = bytes(event["taskId"])
+            deal = self._deal(task_id)
+            paid = {event["verifier"]: payouts.profile_concluded(deal).holder}
+            yield self._paid(task_id, "the profiler's pay", paid, 0, event["transaction"])
+        yield from self._disputes()
+
+    def _closed(self, task_id: bytes, outcome: TaskOutcome, transaction: bytes) -> Iterator[Finding]:
+        if outcome is TaskOutcome.CANCELLED:
+            return
+        task = self._market.registry.task(task_id)
+        posted = self._market.verdicts.events("VerdictPosted", taskId=task_id)[-1]
+        rejecting, differing = self.recount(task_id, int(posted["seating"]))
+        expected = TaskOutcome.REJECTED if rejecting else TaskOutcome.ACCEPTED
+        yield Finding(task_id, "outcome", expected.name, outcome.name)
+        award = self._market.registry.events("Awarded", taskId=task_id)[-1]
+        deal = self._deal(task_id, price=int(award["price"]))
+        if outcome is TaskOutcome.ACCEPTED:
+            row = payouts.accepted(deal)
+        else:
+            row = payouts.rejected(deal) if differing else payouts.rejected_though_repeated(deal)
+        parties = _parties(row, task.submitter, award["solver"], posted["verifier"], treasury=self._treasury)
+        yield self._paid(task_id, "settlement", parties, row.fund, transaction)
+
+    def recount(self, task_id: bytes, seating: int) -> tuple[int, int]:
+        """Claims of a verdict that reject, and those of them whose replay doesn't end where the solver did."""
+        terms, thresholds = self._market.registry.terms(task_id), self._thresholds(task_id)
+        looks = self._market.verdicts.looks(task_id, seating)
+        rejecting = differing = 0
+        for index, claim in enumerate(self._market.verdicts.claims(task_id, seating)):
+            verdict = decide(claim, thresholds)
+            if verdict.outcome is Outcome.REJECTED and index in looks:
+                # A claim that was put right may have left a look behind that isn't of it.
+                with suppress(ProtocolError):
+                    verdict = decide_again(claim, thresholds, looks[index], terms.looks, terms.look_margin)
+            if verdict.outcome is Outcome.REJECTED:
+                rejecting += 1
+                differing += claim.replay != claim.end
+        return rejecting, differing
+
+    def _thresholds(self, task_id: bytes) -> Three:
+        if self._market.registry.terms(task_id).is_exact:
+            return EXACT
+        return self._market.profiles.standing(task_id).thresholds
+
+    def _disputes(self) -> Iterator[Finding]:
+        market = self._market
+        desks = (
+            (market.challenges, "DisputeSettled", "DisputeMoot", "Challenged", "number"),
+            (market.profiles, "ProfileDisputeSettled", "ProfileDisputeMoot", "ProfileChallenged", "dispute"),
+        )
+        for desk, settled, moot, challenged, number in desks:
+            for name, event in desk.log.read((settled, moot)):
+                task_id = bytes(event["taskId"])
+                (began,) = desk.events(challenged, **{number: event[number]})
+                deal = self._deal(task_id, bond=int(began["bond"]))
+                answers = self._answers(task_id, event)
+                row = payouts.challenge_moot(deal)
+                if name == settled:
+                    row = payouts.challenger_wrong(deal) if event["asserterWon"] else payouts.challenger_right(deal)
+                parties = _parties(row, holder=answers, challenger=began["challenger"])
+                yield self._paid(task_id, f"dispute {event[number]}", parties, row.fund, event["transaction"])
+
+    def _answers(self, task_id: bytes, event: dict[str, Any]) -> ChecksumAddress:
+        """Whose verdict or profile was challenged."""
+        if "seating" in event:
+            posted = self._market.verdicts.events("VerdictPosted", taskId=task_id, seating=event["seating"])
+        else:
+            posted = self._market.profiles.events("ProfilePosted", taskId=task_id, profile=event["profile"])
+        verifier: ChecksumAddress = posted[-1]["verifier"]
+        return verifier
+
+    def _deal(self, task_id: bytes, price: int = 0, bond: int = 0) -> Deal:
+        terms = self._market.registry.terms(task_id)
+        return Deal(
+            maximum=terms.maximum_price,
+            price=price,
+            verifier_fee=terms.verifier_fee,
+            solver_stake=terms.solver_stake,
+            verifier_stake=terms.verifier_stake,
+            bond=bond,
+            tax=self._market.jackpot.tax(terms.jackpot),
+            profiled=not terms.is_exact,
+        )
+
+    def _paid(
+        self, task_id: bytes, what: str, parties: dict[ChecksumAddress, int], fund: int, transaction: bytes
+    ) -> Finding:
+        """What a transaction has credited about a task: to parties, and to the fund."""
+        found: Counter[str] = Counter()
+        for name, event in self._market.vault.log.read(("Paid", "Unlocked", "Moved"), transaction=transaction):
+            if bytes(event["key"]) != task_id:
+                continue
+            if name != "Moved":
+                found[event["account"]] += int(event["amount"])
+            elif event["toDesk"] == self._market.jackpot.address and bytes(event["toKey"]) == FUND:
+                found["fund"] += int(event["amount"])
+        expected = Counter({party: amount for party, amount in parties.items() if amount}) + Counter({"fund": fund})
+        return Finding(task_id, what, dict(expected), dict(found))
+
+
+def _parties(row: Payout, *named: ChecksumAddress, **others: ChecksumAddress) -> dict[ChecksumAddress, int]:
+    """Amounts by account, as one account may play several parts; ``named`` are submitter, solver and holder."""
+    accounts = dict(zip(("submitter", "solver", "holder"), named, strict=False)) | others
+    amounts: Counter[ChecksumAddress] = Counter()
+    for part, account in accounts.items():
+        amounts[account] += getattr(row, part)
+    return dict(amounts)
