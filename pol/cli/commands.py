@@ -23,6 +23,7 @@ VERBS = (
     "explain",
     "inspect",
     "log",
+    "monitor",
     "profile",
     "replay",
     "run",
@@ -44,7 +45,7 @@ class _Verbs(click.Group):
         return cast(click.Command, getattr(importlib.import_module(f"pol.cli.{cmd_name}"), cmd_name))
 
 
-@click.group(cls=_Verbs, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=_Verbs, context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "POL"})
 @click.version_option(__version__, prog_name="pol")
 def commands() -> None:
     """Proof of learning: pay strangers to train a neural network and know that the training was done."""

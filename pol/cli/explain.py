@@ -32,7 +32,7 @@ TASK_DIGITS = 8
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def explain(
     what: str,
-    document: Path,
+    deployment: Path,
     rpc: tuple[str, ...],
     quorum: int,
     store: str,
@@ -45,7 +45,7 @@ def explain(
     A task is named by eight digits of its id or more, or with 0x before them; a dispute by its number.
     With --data also everything that a process decided about it, and why.
     """
-    place = Place.of(document, rpc, quorum, store)
+    place = Place.of(deployment, rpc, quorum, store)
     # A party that exists for this only: it reads, and could pay for nothing.
     reader = Whistleblower(place.connection, place.deployment, secrets.token_bytes(32), place.store_url)
     is_number = what.isdecimal() and len(what) < TASK_DIGITS

@@ -19,7 +19,7 @@ from pol.errors import OperationalError
 from pol.verification.beacon import QUICKNET
 
 _PLACE = (
-    click.option("--deployment", "document", type=click.Path(path_type=Path), required=True, metavar="FILE"),
+    click.option("--deployment", type=click.Path(path_type=Path), required=True, metavar="FILE"),
     click.option(
         "--rpc", required=True, multiple=True, metavar="URL", help="A node of the deployment's chain; may be repeated."
     ),

@@ -17,6 +17,8 @@ from rich.markup import escape
 from pol.chain.fees import GWEI, FeePolicy
 from pol.chain.journal import kept_journal
 from pol.cli.party import Place, place_options, signer_of, signer_options
+from pol.cli.party_gauges import PartyGauges
+from pol.cli.vitals import Vitals, serving
 from pol.roles.deeds import Mode
 from pol.roles.diary import Diary
 from pol.roles.policy import PUBLIC_CHAIN, TEST_NETWORK
@@ -56,10 +58,11 @@ STYLES = {
 @click.option("--wrong-share", type=click.FloatRange(0, 1), default=Strategy.wrong, show_default=True)
 @click.option("--work-cost", type=click.FloatRange(0), default=0.0, show_default=True, help="Wei for a unit of work.")
 @click.option("--fee-cap", type=click.IntRange(1), default=500, show_default=True, help="Gwei for a unit of gas.")
+@click.option("--metrics", metavar="HOST:PORT", help="Serve /metrics and /health there.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line.")
 def run(
     kind: str,
-    document: Path,
+    deployment: Path,
     rpc: tuple[str, ...],
     quorum: int,
     store: str,
@@ -73,6 +76,7 @@ def run(
     wrong_share: float,
     work_cost: float,
     fee_cap: int,
+    metrics: str | None,
     as_json: bool,
     **signer: Any,
 ) -> None:
@@ -84,7 +88,7 @@ def run(
     Modes: watch sends nothing; defend also does what its money at stake asks for; resolve also makes the calls that
     anybody may make; propose also puts up new stakes.
     """
-    place = Place.of(document, rpc, quorum, store)
+    place = Place.of(deployment, rpc, quorum, store)
     role_type, decide = (_imported(name) for name in KINDS[kind])
     policy = TEST_NETWORK if test_terms else PUBLIC_CHAIN
     signs = signer_of(signer, place.connection.chain_id)
@@ -98,21 +102,31 @@ def run(
     diary = Diary(folder / "diary.sqlite", show.trouble)
     role.wallet.keep(kept_journal(place.connection, role.wallet.address, folder, show.trouble), show.trouble)
 
+    gauges = PartyGauges(Vitals(kind, place.connection), role)
+
     def note(taken: Taken) -> None:
         if diary.note(taken):
+            gauges.decided(taken)
             show.decision(taken)
 
-    show.start(kind, role, mode, folder)
     enough = threading.Event()
     left = iter(range(turns - 1)) if turns is not None else None
 
     def sleep(seconds: float) -> bool:
+        gauges.show(running.failures)
         if left is not None and next(left, None) is None:
             return True
         return enough.wait(seconds)
 
+    def trouble(message: str) -> None:
+        gauges.vitals.failing(running.failures + 1, message)
+        show.trouble(message)
+
+    running = Running(Process(role, decide, Mode[mode.upper()], note), poll, trouble, sleep)
     try:
-        Running(Process(role, decide, Mode[mode.upper()], note), poll, show.trouble, sleep).run()
+        with serving(gauges.vitals, metrics) as url:
+            show.start(kind, role, mode, folder, url)
+            running.run()
     except KeyboardInterrupt:
         show.trouble("told to stop: start it again with the same key, and it goes on where the chain stands")
     finally:
@@ -131,16 +145,20 @@ class _Lines:
         self._as_json = as_json
         self._console = Console(highlight=False, soft_wrap=True)
 
-    def start(self, kind: str, role: Role, mode: str, folder: Path) -> None:
+    def start(self, kind: str, role: Role, mode: str, folder: Path, metrics: str | None) -> None:
         """Who begins, with what."""
         address, free = role.wallet.address, role.market.vault.free(role.wallet.address)
         tickets = role.market.sortition.tickets_now(address)
         if self._as_json:
             told = {"role": kind, "address": address, "mode": mode, "chain": role.connection.chain_id}
-            _print({"event": "start", **told, "free": free, "tickets": tickets, "data": str(folder)})
+            _print(
+                {"event": "start", **told, "free": free, "tickets": tickets, "data": str(folder), "metrics": metrics}
+            )
             return
         self._console.print(f"[bold]{kind} {address}[/bold], mode {mode}, on chain {role.connection.chain_id}")
         self._console.print(f"free in the vault: {free} wei; tickets: {tickets}; diary: {escape(str(folder))}")
+        if metrics:
+            self._console.print(f"metrics: {metrics}/metrics  health: {metrics}/health")
         if not free:
             self._console.print("It can stake nothing yet: pol stake deposit", style="yellow")
         if kind in {"verifier", "whistleblower"} and not tickets:

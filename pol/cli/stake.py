@@ -42,7 +42,7 @@ class _Ether(click.ParamType[int]):
 def stake(
     verb: str,
     amount: int | None,
-    document: Path,
+    deployment: Path,
     rpc: tuple[str, ...],
     quorum: int,
     store: str,
@@ -54,7 +54,7 @@ def stake(
 
     A ticket locks a bond that stays forfeitable for a while after it resigns.
     """
-    place = Place.of(document, rpc, quorum, store)
+    place = Place.of(deployment, rpc, quorum, store)
     wallet = Wallet(place.connection, signer_of(signer, place.connection.chain_id))
     market = place.deployment.market(place.connection)
     if verb == "deposit":
