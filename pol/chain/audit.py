@@ -18,7 +18,7 @@ from pol.incentives import payouts
 from pol.incentives.payouts import Deal, Payout
 from pol.verification.profile_claim import EXACT
 from pol.verification.second_look import decide_again
-from pol.verification.verdict import Outcome, Three, decide
+from pol.verification.verdict import Outcome, Three, Verdict, decide
 
 
 @dataclass(frozen=True)
@@ -76,21 +76,25 @@ class Auditor:
 
     def recount(self, task_id: bytes, seating: int) -> tuple[int, int]:
         """Claims of a verdict that reject, and those of them whose replay doesn't end where the solver did."""
-        terms, thresholds = self._market.registry.terms(task_id), self._thresholds(task_id)
+        claims = [v.claim for v in self.verdicts(task_id, seating) if v.outcome is Outcome.REJECTED]
+        return len(claims), sum(claim is not None and claim.replay != claim.end for claim in claims)
+
+    def verdicts(self, task_id: bytes, seating: int) -> list[Verdict]:
+        """What follows from each claim of a verdict as it stands, with its second look."""
+        terms, thresholds = self._market.registry.terms(task_id), self.thresholds(task_id)
         looks = self._market.verdicts.looks(task_id, seating)
-        rejecting = differing = 0
+        found = []
         for index, claim in enumerate(self._market.verdicts.claims(task_id, seating)):
             verdict = decide(claim, thresholds)
             if verdict.outcome is Outcome.REJECTED and index in looks:
                 # A claim that was put right may have left a look behind that isn't of it.
                 with suppress(ProtocolError):
                     verdict = decide_again(claim, thresholds, looks[index], terms.looks, terms.look_margin)
-            if verdict.outcome is Outcome.REJECTED:
-                rejecting += 1
-                differing += claim.replay != claim.end
-        return rejecting, differing
+            found.append(verdict)
+        return found
 
-    def _thresholds(self, task_id: bytes) -> Three:
+    def thresholds(self, task_id: bytes) -> Three:
+        """How far a segment may end from its replay: zeros in exact mode, and before there is a profile."""
         if self._market.registry.terms(task_id).is_exact:
             return EXACT
         return self._market.profiles.standing(task_id).thresholds

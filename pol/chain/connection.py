@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import requests
-from eth_typing import ChecksumAddress
+from eth_typing import BlockNumber, ChecksumAddress
 from web3 import Web3
 from web3.exceptions import Web3Exception, Web3RPCError
 from web3.types import RPCEndpoint
@@ -77,6 +77,11 @@ class Connection:
         """Time of the latest block, in seconds since 1970."""
         with operational(f"read the latest block of {self.name}"):
             return int(self.web3.eth.get_block("latest")["timestamp"])
+
+    def time_of(self, block: int) -> int:
+        """Time of a block, in seconds since 1970."""
+        with operational(f"read block {block} of {self.name}"):
+            return int(self.web3.eth.get_block(BlockNumber(block))["timestamp"])
 
     def balance(self, address: ChecksumAddress) -> int:
         """Balance in wei."""

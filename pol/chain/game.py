@@ -131,7 +131,7 @@ class DisputeGame(Binding):
         Raises:
             OperationalError: the events don't lead to the position that the chain holds (a node out of sync).
         """
-        record, position = self._rebuild(dispute, program)
+        record, position = self.reconstruct(dispute, program)
         standing = Standing(self.params(dispute), position, record)
         if bytes(self.read("head", dispute)) != position.head(packed(standing.on_turn)):
             raise OperationalError(f"dispute {dispute}: the events don't lead to the chain's position; read them again")
@@ -143,9 +143,10 @@ class DisputeGame(Binding):
         Raises:
             OperationalError: the events aren't those of a dispute over this program.
         """
-        return self._rebuild(dispute, program)[0]
+        return self.reconstruct(dispute, program)[0]
 
-    def _rebuild(self, dispute: int, program: StepProgram) -> tuple[Record, Position]:
+    def reconstruct(self, dispute: int, program: StepProgram) -> tuple[Record, Position]:
+        """The dispute from its events, and where it stands after its last move. Raises as `record`."""
         started, params = self.started(dispute), self.params(dispute)
         claim, header, payload = params.claim(bytes(started["id"])), bytes(started["header"]), bytes(started["payload"])
         commitment, moves = ProgramCommitment.of(program), list[Move]()

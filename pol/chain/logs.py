@@ -87,7 +87,7 @@ class EventLog:
             name, arguments = self._bare(log)
         else:
             arguments = dict(getattr(self._contract.events, name)().process_log(log)["args"])
-        return name, arguments | {"transaction": bytes(log["transactionHash"])}
+        return name, arguments | {"transaction": bytes(log["transactionHash"]), "block": int(log["blockNumber"])}
 
     def _bare(self, log: LogReceipt) -> tuple[str, dict[str, Any]]:
         """The one anonymous event of a contract: its topics are numbers, its data bytes without an ABI encoding."""

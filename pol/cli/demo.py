@@ -19,7 +19,7 @@ from rich.console import Console
 
 from pol.chain.connection import Connection
 from pol.cli.narrator import ConsoleNarrator, Narrator
-from pol.cli.report import Report, to_document, to_json
+from pol.cli.story_report import Report, to_document, to_json
 from pol.errors import OperationalError
 
 EXIT_UNEXPECTED = 1

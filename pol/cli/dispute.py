@@ -10,9 +10,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from pol.cli.audit import Entry, Place, Shown, audit
 from pol.cli.recorded import read
-from pol.cli.scalar import OneStep, shown
+from pol.report.entries import Entry, Place, Shown
+from pol.report.scalar import OneStep, shown
 
 
 @click.command()
@@ -22,7 +22,7 @@ from pol.cli.scalar import OneStep, shown
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def dispute(folder: Path, false_dispute: bool, number: int | None, as_json: bool) -> None:
     """Read the dispute that `pol demo --out DIR` kept: who picked what, and what was left. Every rule is checked."""
-    entries = audit(read(folder, false_dispute))
+    entries = read(folder, false_dispute).entries()
     if number is not None and number >= len(entries):
         raise click.UsageError(f"the dispute ends with move {entries[-1].number}; there is no move {number}")
     if as_json:

@@ -18,6 +18,7 @@ from pol.errors import ProtocolError
 from pol.roles.attacks import disputed
 from pol.roles.deeds import Deed
 from pol.roles.diary import Diary
+from pol.roles.survey import about
 from pol.roles.upkeep import upkeep
 from pol.roles.whistleblower import Whistleblower
 
@@ -102,7 +103,7 @@ def _dispute(reader: Whistleblower, number: int, about_profile: bool) -> dict[st
     params, winner = game.params(number), game.winner(number)
     shown: dict[str, Any] = {"dispute": number, "task": known.task_id.hex()}
     shown |= {"asserter": params.asserter, "challenger": params.challenger, "bond": known.bond}
-    shown["about"] = _about(reader, number, about_profile)
+    shown["about"] = about(market, number, about_profile)
     if winner is not Side.NONE:
         return shown | {"winner": winner.name.lower(), "settled": known.is_settled}
     if about_profile:
@@ -118,16 +119,6 @@ def _dispute(reader: Whistleblower, number: int, about_profile: bool) -> dict[st
     else:
         shown["next"] = f"anybody may claim the timeout of the {shown['on_turn']}"
     return shown
-
-
-def _about(reader: Whistleblower, number: int, about_profile: bool) -> str:
-    if about_profile:
-        told = reader.market.profiles.charge(number)
-        part = "" if told.component is None else f", {told.component.name.lower()}"
-        return f"{told.kind.name.lower()} {told.index} of the profile{part}"
-    charge = reader.market.challenges.charge(number)
-    part = f", component {charge.component}" if charge.component else ""
-    return f"{charge.kind.name.lower()} in claim {charge.index} of the verdict{part}"
 
 
 def _decisions(data: Path, task_id: bytes) -> list[dict[str, Any]]:

@@ -11,6 +11,7 @@ from pol.dispute.position import Position, Side
 from pol.dispute.record import Record
 from pol.errors import OperationalError, ProtocolError
 from pol.graph.names import Names
+from pol.report.entries import Entry, entries, given_up
 from pol.training.canonical_json import parse
 from pol.training.learning_proof import LearningProof
 from pol.training.learning_proof import load as load_proof
@@ -27,6 +28,19 @@ class Recorded:
     ended_by: str
     gas: tuple[int, ...]
     """Of every transaction; none if it isn't known."""
+
+    def entries(self) -> list[Entry]:
+        """All transactions of the dispute, every rule checked on the way.
+
+        Raises:
+            ProtocolError: a move is illegal, or the record ends before the dispute does.
+        """
+        found = list(entries(self.record, self.names, self.gas_of))
+        if found[-1].outcome is None:
+            if self.ended_by == "proof":
+                raise ProtocolError("the record ends before the dispute does; it was cut off")
+            found.append(given_up(self.record, self.names, self.ended_by, self.gas_of(len(found))))
+        return found
 
     def gas_of(self, number: int) -> int | None:
         """Gas of a transaction, counted from 1, if it is known."""

@@ -9,10 +9,10 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from pol.cli.audit import Entry, audit
 from pol.cli.dispute import tell_end
-from pol.cli.moves import line
 from pol.cli.recorded import read
+from pol.report.entries import Entry
+from pol.report.moves import line
 
 
 @click.command()
@@ -21,7 +21,7 @@ from pol.cli.recorded import read
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def replay(folder: Path, false_dispute: bool, as_json: bool) -> None:
     """Replay the dispute that `pol demo --out DIR` kept: claim, task and proof must agree, every rule is checked."""
-    entries = audit(read(folder, false_dispute))
+    entries = read(folder, false_dispute).entries()
     if as_json:
         last, moves = entries[-1], [_move(entry) for entry in entries[1:]]
         print(json.dumps({"winner": last.winner, "detail": last.outcome, "moves": moves}, indent=2))

@@ -22,10 +22,8 @@ from pol.chain.rules import FUND as FUND_POT
 from pol.chain.rules import MarketRules, Settings
 from pol.chain.wallet import Wallet
 from pol.cli.cast import ETHER, FUND, PARTIES, Balance, Purse, balances
-from pol.cli.moves import HEADING, Row, line, opening_row, resignation_row, row, who
 from pol.cli.narrator import Narrator
-from pol.cli.report import DisputeReport, Report, ether
-from pol.cli.scalar import OneStep, one_step, shown
+from pol.cli.story_report import DisputeReport, Report, ether
 from pol.dispute.moves import ProveStep
 from pol.dispute.position import Side
 from pol.dispute.rules import apply, picked
@@ -33,6 +31,8 @@ from pol.errors import OperationalError, ProtocolError
 from pol.graph.capture import Capture
 from pol.graph.names import Names
 from pol.incentives.forced_errors import LARGEST_RATE
+from pol.report.moves import HEADING, Row, line, opening_row, resignation_row, row, who
+from pol.report.scalar import OneStep, one_step, shown
 from pol.roles.duel import Duel, MoveMade
 from pol.roles.hostile import BaselessWhistleblower, LyingVerifier, SkippingSolver
 from pol.roles.policy import HOUR, PUBLIC_CHAIN, TEST_NETWORK, Policy

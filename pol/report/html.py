@@ -32,12 +32,12 @@ def join(parts: Iterable[str | Markup]) -> Markup:
     return Markup("".join(part if isinstance(part, Markup) else escape(printable(part), quote=True) for part in parts))
 
 
-def document(title: str, style: str, *content: str | Markup) -> str:
-    """A page that opens from disk and asks nobody for anything."""
+def document(title: str, style: str, *content: str | Markup, policy: str = POLICY) -> str:
+    """A page that opens from disk and, by its ``policy``, asks nobody for anything."""
     head = element(
         "head",
         element("meta", charset="utf-8"),
-        element("meta", http_equiv="Content-Security-Policy", content=POLICY),
+        element("meta", http_equiv="Content-Security-Policy", content=policy),
         element("meta", name="viewport", content="width=device-width"),
         element("title", title),
         element("style", Markup(style)),

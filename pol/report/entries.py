@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from pol.cli.moves import Row, opening_row, part, resignation_row, row, who
-from pol.cli.recorded import Recorded
-from pol.cli.scalar import OneStep, one_step
 from pol.dispute.facts import AtElement, AtNode, AtStep, AtTerm, Facts, Replayed
 from pol.dispute.moves import Describe, Ended, Move, OpenState, ProveStep
 from pol.dispute.position import LEAF_WORDS, Level, Position
+from pol.dispute.record import Record
 from pol.dispute.rules import picked
 from pol.errors import ProtocolError
 from pol.graph.names import Names
+from pol.report.moves import Row, opening_row, part, resignation_row, row, who
+from pol.report.scalar import OneStep, one_step
 
 
 @dataclass(frozen=True)
@@ -65,25 +65,19 @@ class Entry:
         return asdict(self.row) | {name: value for name, value in document.items() if name != "row"}
 
 
-def audit(recorded: Recorded) -> list[Entry]:
-    """All transactions of a dispute, every rule checked on the way.
+def entries(record: Record, names: Names, gas_of: Callable[[int], int | None] = lambda number: None) -> Iterator[Entry]:
+    """All moves of a dispute, every rule checked on the way; ``gas_of`` a move, counted from 1, if it is known.
 
     Raises:
-        ProtocolError: a move is illegal, or the record ends before the dispute does.
+        ProtocolError: a move is illegal.
     """
-    return list(_entries(recorded))
-
-
-def _entries(recorded: Recorded) -> Iterator[Entry]:
-    record, names = recorded.record, recorded.names
     start = record.start
     yield Entry(0, opening_row(start), None, Place(), (), None, shown_at(start), start.opening.hex(), None)
-    last: Position | Ended = start
     for number, (position, move, after) in enumerate(record.walk(), 1):
         yield Entry(
             number,
             row(position, move, after),
-            recorded.gas_of(number),
+            gas_of(number),
             place_of(position, move, names),
             shown_at(position),
             None if isinstance(move, OpenState) else move.index,
@@ -93,15 +87,21 @@ def _entries(recorded: Recorded) -> Iterator[Entry]:
             who(after.winner) if isinstance(after, Ended) else None,
             after.detail if isinstance(after, Ended) else None,
         )
-        last = after
+
+
+def given_up(record: Record, names: Names, how: str, gas: int | None = None) -> Entry:
+    """The end of a dispute in which the side on turn made no more move.
+
+    Raises:
+        ProtocolError: a proof has ended it.
+    """
+    ends = [after for _, _, after in record.walk()]
+    last: Position | Ended = ends[-1] if ends else record.start
     if isinstance(last, Ended):
-        return
-    if recorded.ended_by == "proof":
-        raise ProtocolError("the record ends before the dispute does; it was cut off")
-    number, gas, ended = len(record.moves) + 1, recorded.gas_of(len(record.moves) + 1), resignation_row(last)
-    outcome = f"the {who(last.turn)} made no more move ({recorded.ended_by})"
+        raise ProtocolError("a proof has ended the dispute; nobody has given up")
+    outcome = f"the {who(last.turn)} made no more move ({how})"
     found = (place_of(last, None, names), shown_at(last), None, (), None, None)
-    yield Entry(number, ended, gas, *found, who(last.turn.other), outcome)
+    return Entry(len(record.moves) + 1, resignation_row(last), gas, *found, who(last.turn.other), outcome)
 
 
 def shown_at(position: Position) -> tuple[Shown, ...]:

@@ -1,0 +1,23 @@
+"""``pol completion SHELL``: what makes the tab key complete verbs and options."""
+
+from __future__ import annotations
+
+import click
+from click.shell_completion import get_completion_class
+
+SHELLS = {
+    "bash": "echo 'eval \"$(pol completion bash)\"' >> ~/.bashrc",
+    "zsh": "echo 'eval \"$(pol completion zsh)\"' >> ~/.zshrc",
+    "fish": "pol completion fish > ~/.config/fish/completions/pol.fish",
+}
+"""Shells, and what installs it there."""
+
+
+@click.command(epilog="Install it for good: " + "; ".join(f"{shell}: {line}" for shell, line in SHELLS.items()))
+@click.argument("shell", type=click.Choice(list(SHELLS)))
+@click.pass_context
+def completion(context: click.Context, shell: str) -> None:
+    """Print the completion script of a shell: eval "$(pol completion bash)"."""
+    kind = get_completion_class(shell)
+    assert kind is not None, "click knows all shells of SHELLS"
+    click.echo(kind(context.find_root().command, {}, "pol", "_POL_COMPLETE").source())

@@ -1,0 +1,285 @@
+"""Pages about a market: tasks, verdicts against thresholds, and disputes that narrow down to one operation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from pol.chain.registry import Status
+from pol.dispute.position import Side
+from pol.graph.step_program import Component
+from pol.report.dispute_picture import COLOURS, picture
+from pol.report.entries import Entry, entries
+from pol.report.html import Markup, document, element, join, table
+from pol.report.scalar import shown
+from pol.roles.survey import DisputeView, MarketView, Reason, TaskView
+from pol.verification.profile_claim import EXACT
+from pol.verification.verdict import Outcome
+from pol.verification.verification import shares
+
+ETHER = 10**18
+BAR_LIMIT = 1.5
+"""Where a bar of a distance ends, in shares of its limit."""
+STYLE = """
+:root { color-scheme: light dark; --ink: #212529; --faint: #6c757d; --line: #dee2e6; --card: #fff; --back: #f8f9fa;
+  --good: #009e73; --bad: #d55e00; --link: #0072b2; --asserter: #0072b2; --challenger: #d55e00; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e9ecef; --faint: #adb5bd; --line: #495057; --card: #2b3035;
+  --back: #1d2125; --link: #56b4e9; --asserter: #56b4e9; --challenger: #e69f00; }
+  .funnel { fill: #343a40; } svg .faint { fill: #adb5bd; } }
+* { box-sizing: border-box; }
+body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--back); margin: 0; }
+main { max-width: 960px; margin: 0 auto; padding: 1em; }
+h1 { font-size: 1.4em; margin: .2em 0; } h2 { font-size: 1.15em; margin: 0 0 .5em; } h3 { font-size: 1em; }
+a { color: var(--link); } code { font: 13px ui-monospace, monospace; overflow-wrap: anywhere; }
+.card { background: var(--card); border: 1px solid var(--line); border-radius: 8px; padding: 1em; margin: 1em 0; }
+.facts { display: flex; flex-wrap: wrap; gap: .3em 1.6em; color: var(--faint); font-size: 14px; }
+.facts b { color: var(--ink); font-weight: 600; overflow-wrap: anywhere; }
+.state { display: inline-block; padding: 0 .6em; border-radius: 1em; color: #fff; background: #6c757d;
+  font-size: 13px; }
+.good { background: var(--good); } .bad { background: var(--bad); } .live { background: var(--link); }
+.wide { overflow-x: auto; } table { border-collapse: collapse; font-size: 14px; width: 100%; }
+th, td { text-align: left; padding: 4px 12px 4px 0; vertical-align: top; } td { border-top: 1px solid var(--line); }
+.bar { position: relative; height: 14px; background: var(--line); border-radius: 3px; min-width: 120px; }
+.bar i { position: absolute; inset: 0 auto 0 0; border-radius: 3px; }
+.bar u { position: absolute; width: 2px; top: -2px; bottom: -2px; background: var(--ink); }
+.clock { height: 8px; background: var(--line); border-radius: 4px; margin: .3em 0 1em; }
+.clock i { display: block; height: 100%; border-radius: 4px; }
+.picture { max-width: 560px; } svg { width: 100%; height: auto; }
+.operation { border-left: 4px solid var(--bad); padding: .2em 0 .2em .8em; margin: .8em 0; }
+.operation code { display: block; } details { margin: .6em 0; } summary { cursor: pointer; color: var(--link); }
+p.note { color: var(--faint); font-size: 13px; }
+"""
+Link = Callable[[str, str], str]
+"""Where a task or a dispute is shown: ``link("task", key)``."""
+
+
+def overview(view: MarketView, link: Link) -> Markup:
+    """All tasks, newest first."""
+    open_disputes = sum(d.winner is Side.NONE for task in view.tasks for d in task.disputes)
+    head = element(
+        "div",
+        _fact("chain", str(view.chain_id)),
+        _fact("block", f"{view.block:,}"),
+        _fact("tasks", str(len(view.tasks))),
+        _fact("disputes under way", str(open_disputes)),
+        _fact("vault", view.vault),
+        class_="facts",
+    )
+    rows = (
+        (
+            element("a", element("code", task.task_id.hex()[:8]), href=link("task", task.task_id.hex())),
+            _state(task),
+            _waits(task, view.time),
+            _ether(task.terms.maximum_price),
+            join(_dispute_links(task, link)) if task.disputes else "-",
+        )
+        for task in reversed(view.tasks)
+    )
+    listed = table(("task", "state", "what it waits for", "pays at most", "disputes"), rows)
+    nothing = element("p", "There is no task on this market yet.")
+    return join((element("h1", "Tasks"), head, element("div", listed if view.tasks else nothing, class_="card")))
+
+
+def whole(view: MarketView) -> str:
+    """Everything as one file that opens from disk."""
+
+    def link(kind: str, key: str) -> str:
+        return f"#{kind}-{key}"
+
+    parts = [overview(view, link)]
+    for task in reversed(view.tasks):
+        parts.append(element("section", task_page(task, view.time, link), id=f"task-{task.task_id.hex()}"))
+        for dispute in task.disputes:
+            parts.append(element("section", dispute_page(task, dispute, view.time, link), id=f"dispute-{dispute.key}"))
+    told = f"Chain {view.chain_id} at block {view.block:,}, {_when(view.time)} UTC."
+    parts.append(element("p", told, class_="note"))
+    return document(f"pol: {len(view.tasks)} tasks", STYLE, element("main", *parts))
+
+
+def task_page(task: TaskView, now: int, link: Link) -> Markup:
+    """One task: what it waits for, its verdict, its disputes, and what happened."""
+    t, terms = task.task, task.terms
+    facts = element(
+        "div",
+        _fact("submitter", t.submitter),
+        _fact("solver", t.solver if int(t.solver, 16) else "-"),
+        _fact("in the seat", t.holder if t.is_seated else "-"),
+        _fact("steps", f"{terms.steps:,} in segments of {terms.interval:,}"),
+        _fact("segments drawn", str(terms.draws)),
+        _fact("pays at most", _ether(terms.maximum_price)),
+        _fact("solver's stake", _ether(terms.solver_stake)),
+        _fact("verifier's stake", _ether(terms.verifier_stake)),
+        class_="facts",
+    )
+    parts = [
+        element("h1", "Task ", element("code", task.task_id.hex()[:16]), " ", _state(task)),
+        element("p", _waits(task, now)),
+        element("div", facts, class_="card"),
+    ]
+    if task.verdicts:
+        parts.append(element("div", element("h2", "Verdict"), _verdict(task), class_="card"))
+    if task.disputes:
+        rows = (
+            (
+                element("a", d.key, href=link("dispute", d.key)),
+                d.about,
+                _winner(d, now),
+                element("code", d.challenger),
+                _ether(d.bond),
+            )
+            for d in task.disputes
+        )
+        listed = table(("dispute", "about", "state", "challenger", "bond"), rows)
+        parts.append(element("div", element("h2", "Disputes"), listed, class_="card"))
+    rows_of_time = ((_when(h.time), element("code", h.who[:10]) if h.who else "", h.what) for h in task.happenings)
+    story = table(("time", "who", "what"), rows_of_time)
+    parts.append(element("div", element("h2", "What happened"), story, class_="card"))
+    return join(parts)
+
+
+def dispute_page(task: TaskView, dispute: DisputeView, now: int, link: Link) -> Markup:
+    """One dispute: whose turn it is, and how it narrows."""
+    back = element("a", element("code", task.task_id.hex()[:8]), href=link("task", task.task_id.hex()))
+    facts = element(
+        "div",
+        _fact("about", dispute.about),
+        _fact("asserter", dispute.asserter),
+        _fact("challenger", dispute.challenger),
+        _fact("bond", _ether(dispute.bond)),
+        class_="facts",
+    )
+    head = element("h1", f"Dispute {dispute.key} of task ", back, " ", _winner(dispute, now))
+    parts = [head, element("div", facts, class_="card"), element("div", *_turn(dispute, now), class_="card")]
+    if dispute.record is None or dispute.names is None:
+        told = element("p", f"Its moves can't be shown: {dispute.missing}", class_="note")
+        return join((*parts, element("div", told, class_="card")))
+    moves = list(entries(dispute.record, dispute.names))
+    parts.append(element("div", element("h2", "How it narrows"), *_narrowing(dispute, moves), class_="card"))
+    return join(parts)
+
+
+def _narrowing(dispute: DisputeView, moves: list[Entry]) -> list[Markup]:
+    places = [entry.place for entry in moves]
+    found = [element("div", picture(moves), class_="picture")]
+    last = next((place for place in reversed(places) if place.node is not None), None)
+    if last is not None:
+        numbers = (("step", last.step), ("element", last.element), ("term", last.term))
+        where = ", ".join(f"{name} {value}" for name, value in numbers if value is not None)
+        told = [element("code", f"{last.node}: {where}"), element("code", last.source or "")]
+        found.append(element("div", element("b", "Down to"), *told, class_="operation"))
+    if dispute.executed is not None:
+        one = dispute.executed
+        operands = ", ".join(shown(word, one.op) for word in one.operands)
+        found.append(
+            element(
+                "div",
+                element("b", "The chain has executed it"),
+                element("code", f"{one.op}({operands})"),
+                element("code", f"claimed  {shown(one.claimed, one.op)}"),
+                element("code", f"it is    {shown(one.computed, one.op)}"),
+                class_="operation",
+            )
+        )
+    rows = ((str(e.number), _side(e.row.side), e.row.move, e.row.picked, e.row.remains) for e in moves)
+    listed = table(("", "side", "move", "picks", "what is left of it"), rows)
+    return [*found, element("details", element("summary", f"All {len(moves)} moves"), listed)]
+
+
+def _side(name: str) -> Markup:
+    return element("span", name, style=f"color: {COLOURS[name]}")
+
+
+def _turn(dispute: DisputeView, now: int) -> list[str | Markup]:
+    if dispute.winner is not Side.NONE:
+        how = {
+            Reason.TIMEOUT: "the other side ran out of time",
+            Reason.RESIGNED: "the other side gave up",
+            Reason.STEP: "the chain executed the operation itself",
+            Reason.SLOT: "the chain checked a slot of the state",
+            Reason.SUM: "the chain added up a distance",
+            Reason.OTHER_COMPONENT: "the claim is of another component",
+            Reason.NONE: "its events are missing",
+        }[dispute.reason]
+        paid = "Stakes and bonds have moved." if dispute.settled else "Anybody may settle it."
+        return [element("b", f"The {dispute.winner.name.lower()} has won: {how}. "), paid]
+    left = max(0, dispute.until - now)
+    side = dispute.last.turn.name.lower() if dispute.last is not None else "side on turn"
+    share = min(1.0, left / dispute.clock) if dispute.clock else 0.0
+    bar = element("i", style=f"width: {share:.1%}; background: {COLOURS.get(side, '#6c757d')}")
+    told = (
+        f"The {side} moves, or loses in {_span(left)}." if left else f"The {side} is out of time: anybody may say so."
+    )
+    right = "" if dispute.right is Side.NONE else f" A replay here says that the {dispute.right.name.lower()} is right."
+    return [element("b", told), right, element("div", bar, class_="clock")]
+
+
+def _verdict(task: TaskView) -> Markup:
+    rows = []
+    for verdict in task.verdicts:
+        values = shares(verdict, task.thresholds)
+        good = verdict.outcome is Outcome.ACCEPTED
+        label = element("span", verdict.outcome.name.lower(), class_=f"state {'good' if good else 'bad'}")
+        bars = [
+            element("div", f"{component.name.lower()} ", _bar(value, exact=task.thresholds == EXACT))
+            for component, value in zip(Component, values, strict=False)
+            if value > 0
+        ]
+        rows.append((str(verdict.segment), label, join(bars) if bars else "equal, bit for bit", verdict.detail))
+    note = element("p", "Bars are distances in shares of what is allowed; the mark is the limit.", class_="note")
+    return join((table(("segment", "claim", "distance", "in words"), rows), note))
+
+
+def _bar(value: float, *, exact: bool) -> Markup:
+    top = 1.0 if exact else BAR_LIMIT
+    width = min(value, top) / top
+    colour = "var(--bad)" if exact or value > 1 else "var(--good)"
+    parts = [element("i", style=f"width: {width:.1%}; background: {colour}")]
+    if not exact:
+        parts.append(element("u", style=f"left: {1 / top:.1%}"))
+    told = f"{value:.3g} of {'the way' if exact else 'the limit'}"
+    return element("div", *parts, class_="bar", title=told, role="img", aria_label=told)
+
+
+def _dispute_links(task: TaskView, link: Link) -> list[str | Markup]:
+    found: list[str | Markup] = []
+    for dispute in task.disputes:
+        found += [element("a", dispute.key, href=link("dispute", dispute.key)), " "]
+    return found
+
+
+def _state(task: TaskView) -> Markup:
+    closed = task.task.status is Status.CLOSED
+    name = task.task.outcome.name.lower() if closed else task.task.status.name.lower()
+    kind = {"accepted": "good", "rejected": "bad", "cancelled": ""}.get(name, "live")
+    return element("span", name, class_=f"state {kind}".rstrip())
+
+
+def _winner(dispute: DisputeView, now: int) -> Markup:
+    if dispute.winner is Side.NONE:
+        return element("span", f"under way, {_span(max(0, dispute.until - now))} left", class_="state live")
+    kind = "bad" if dispute.winner is Side.CHALLENGER else "good"
+    return element("span", f"{dispute.winner.name.lower()} won", class_=f"state {kind}")
+
+
+def _waits(task: TaskView, now: int) -> str:
+    left = "" if task.until is None or task.until <= now else f" (for {_span(task.until - now)} at most)"
+    return task.waits[:1].upper() + task.waits[1:] + left + "."
+
+
+def _fact(name: str, value: str) -> Markup:
+    return element("span", f"{name} ", element("b", value))
+
+
+def _ether(amount: int) -> str:
+    return f"{amount / ETHER:,.6f}".rstrip("0").rstrip(".") or "0"
+
+
+def _when(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def _span(seconds: int) -> str:
+    for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds // size} {unit}"
+    return f"{seconds} s"
