@@ -44,7 +44,7 @@ th, td { text-align: left; padding: 4px 12px 4px 0; vertical-align: top; } td { 
 .bar u { position: absolute; width: 2px; top: -2px; bottom: -2px; background: var(--ink); }
 .clock { height: 8px; background: var(--line); border-radius: 4px; margin: .3em 0 1em; }
 .clock i { display: block; height: 100%; border-radius: 4px; }
-.picture { max-width: 560px; } svg { width: 100%; height: auto; }
+.picture { max-width: 460px; } svg { width: 100%; height: auto; }
 .operation { border-left: 4px solid var(--bad); padding: .2em 0 .2em .8em; margin: .8em 0; }
 .operation code { display: block; } details { margin: .6em 0; } summary { cursor: pointer; color: var(--link); }
 p.note { color: var(--faint); font-size: 13px; }
