@@ -14,7 +14,7 @@ from web3.types import RPCEndpoint, RPCResponse, Wei
 from pol.chain.connection import Connection
 from pol.chain.deployment import Deployment, deploy
 from pol.chain.registry import Status
-from pol.chain.rules import MarketRules, Settings
+from pol.chain.rules import RULES, GameRules, MarketRules, Settings
 from pol.chain.wallet import Wallet
 from pol.commitments.keccak import keccak256
 from pol.errors import OperationalError
@@ -46,14 +46,15 @@ class Arena:
     Args:
         connection: of a test node.
         folder: of the store.
+        game: graces of disputes.
     """
 
-    def __init__(self, connection: Connection, folder: Path) -> None:
+    def __init__(self, connection: Connection, folder: Path, game: GameRules = RULES) -> None:
         self.connection, self.store_url = connection, f"file://{folder}"
         wallet = Wallet.create(connection, key("deployer"))
         fund(connection, wallet)
         rules = MarketRules(rate=LEAST_RATE)
-        self.deployment: Deployment = deploy(wallet, Settings(wallet.address, market=rules))
+        self.deployment: Deployment = deploy(wallet, Settings(wallet.address, game, rules))
         market = self.deployment.market(connection)
         market.vault.deposit(wallet, BROUGHT)
         market.jackpot.donate(wallet, BROUGHT)
