@@ -12,7 +12,7 @@ from typing import Any
 import click
 from aiohttp import web
 
-from pol.cli.party import Place
+from pol.cli.party import Place, chain_options
 from pol.errors import OperationalError
 from pol.report.html import Markup, document, element
 from pol.report.market_page import STYLE, dispute_page, overview, task_page
@@ -156,9 +156,7 @@ def _missing(told: str) -> web.Response:
 
 
 @click.command()
-@click.option("--deployment", type=click.Path(path_type=Path), required=True, metavar="FILE")
-@click.option("--rpc", required=True, multiple=True, metavar="URL", help="A node; may be repeated.")
-@click.option("--quorum", type=click.IntRange(1), default=1, show_default=True, help="So many have to say the same.")
+@chain_options
 @click.option("--store", default="memory://", metavar="URL", help="Where tasks are: without it, no lines of code.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8600, show_default=True)

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from pol.chain.registry import Status
-from pol.cli.party import Place
+from pol.cli.party import Place, chain_options
 from pol.cli.vitals import Vitals, serving
 from pol.dispute.position import Side
 from pol.errors import OperationalError
@@ -26,9 +26,7 @@ SHOWN = 12
 
 
 @click.command()
-@click.option("--deployment", type=click.Path(path_type=Path), required=True, metavar="FILE")
-@click.option("--rpc", required=True, multiple=True, metavar="URL", help="A node; may be repeated.")
-@click.option("--quorum", type=click.IntRange(1), default=1, show_default=True, help="So many have to say the same.")
+@chain_options
 @click.option("--poll", type=click.FloatRange(0.01), default=60.0, show_default=True, help="Seconds between two looks.")
 @click.option("--looks", type=click.IntRange(1), metavar="N", help="End after so many; without it, run on.")
 @click.option("--metrics", metavar="HOST:PORT", help="Serve /metrics and /health there.")

@@ -18,7 +18,7 @@ from pol.chain.signers import Signer, from_environment, from_keystore, read_pass
 from pol.errors import OperationalError
 from pol.verification.beacon import QUICKNET
 
-_PLACE = (
+_CHAIN = (
     click.option("--deployment", type=click.Path(path_type=Path), required=True, metavar="FILE"),
     click.option(
         "--rpc", required=True, multiple=True, metavar="URL", help="A node of the deployment's chain; may be repeated."
@@ -26,9 +26,9 @@ _PLACE = (
     click.option(
         "--quorum", type=click.IntRange(1), default=1, show_default=True, help="So many nodes have to say the same."
     ),
-    click.option(
-        "--store", required=True, metavar="URL", help="Where tasks and proofs are: a folder, file:// or s3://."
-    ),
+)
+_STORE = click.option(
+    "--store", required=True, metavar="URL", help="Where tasks and proofs are: a folder, file:// or s3://."
 )
 _SIGNER = (
     click.option("--keystore", type=click.Path(path_type=Path), metavar="FILE", help="A key file with a passphrase."),
@@ -41,9 +41,14 @@ _SIGNER = (
 Options = dict[str, Any]
 
 
+def chain_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Where the contracts are."""
+    return _decorated(command, _CHAIN)
+
+
 def place_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Where the contracts and the data are."""
-    return _decorated(command, _PLACE)
+    return _decorated(command, (*_CHAIN, _STORE))
 
 
 def signer_options(command: Callable[..., Any]) -> Callable[..., Any]:

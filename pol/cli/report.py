@@ -7,14 +7,13 @@ from pathlib import Path
 import click
 
 from pol.cli.explore import surveyor_of
+from pol.cli.party import chain_options
 from pol.errors import OperationalError
 from pol.report.market_page import whole
 
 
 @click.command()
-@click.option("--deployment", type=click.Path(path_type=Path), required=True, metavar="FILE")
-@click.option("--rpc", required=True, multiple=True, metavar="URL", help="A node; may be repeated.")
-@click.option("--quorum", type=click.IntRange(1), default=1, show_default=True, help="So many have to say the same.")
+@chain_options
 @click.option("--store", default="memory://", metavar="URL", help="Where tasks are: without it, no lines of code.")
 @click.option("--out", type=click.Path(path_type=Path), default=Path("market.html"), show_default=True, metavar="FILE")
 @click.option("--test-terms", is_flag=True, help="Show tasks with the large terms of test networks, too.")
