@@ -196,6 +196,7 @@ def test_a_node_that_dies_in_the_middle(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_funder_gets_back_what_is_left() -> None:
     """The parties' keys follow from the funder's: nobody else can have them."""
     key = "ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80"  # anvil's first, known to everyone

@@ -316,6 +316,7 @@ def test_a_stuck_nonce(scene: Scene) -> None:
         ordered(connection, "evm_setIntervalMining", 0)
 
 
+@pytest.mark.slow
 def test_a_chain_that_halts(scene: Scene) -> None:
     """In the second turn no block comes for longer than a transaction is waited for."""
     connection = scene.place.connection
@@ -333,6 +334,7 @@ def test_a_chain_that_halts(scene: Scene) -> None:
 # --- the node ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_node_that_fails(scene: Scene) -> None:
     """One answer of ten is an error, is cut off, or never comes."""
     random = Random(5)
@@ -352,6 +354,7 @@ def test_a_node_that_fails(scene: Scene) -> None:
         scene.play(running)
 
 
+@pytest.mark.slow
 def test_a_node_that_lies(scene: Scene) -> None:
     """One of three says that nobody has any money and that nothing has happened; two are believed."""
 

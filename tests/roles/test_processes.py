@@ -59,7 +59,7 @@ def test_who_watches_sends_nothing_and_says_what_it_would_do(tmp_path: Path) -> 
     assert len(verifier.wallet.receipts) == sent
 
 
-@pytest.mark.parametrize("kills", range(3))
+@pytest.mark.parametrize("kills", [0, *(pytest.param(kills, marks=pytest.mark.slow) for kills in range(1, 4))])
 def test_a_process_that_is_killed_at_every_turn_loses_nothing(tmp_path: Path, kills: int) -> None:
     """Its memory is gone each time: the same key, chain and store are all that it has."""
 
