@@ -58,6 +58,8 @@ contract StakeVault is IStakeVault, Party, ReentrancyGuardTransient {
     /// @param deployer_ Who names the desks: whoever creates contracts at agreed addresses is a factory.
     constructor(address asset_, uint64 exitDelay_, address forwarder, address deployer_) Party(forwarder) {
         if (asset_ != address(0) && asset_.code.length == 0) revert NotAToken(asset_);
+        // Nobody could name the desks.
+        if (deployer_ == address(0)) revert Zero();
         if (exitDelay_ < SHORTEST_EXIT || exitDelay_ > LONGEST_EXIT) revert BadExitDelay(exitDelay_);
         asset = asset_;
         exitDelay = exitDelay_;

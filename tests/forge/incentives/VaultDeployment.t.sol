@@ -34,6 +34,16 @@ contract VaultDeploymentTest is VaultBase {
         this.newVault(address(0), 365 days + 1);
     }
 
+    function test_without_a_deployer_it_is_refused() public {
+        vm.expectRevert(IStakeVault.Zero.selector);
+        this.newVaultOf(address(0));
+    }
+
+    /// @dev As `newVault`.
+    function newVaultOf(address deployer) external {
+        new StakeVault(address(0), EXIT_DELAY, address(forwarder), deployer);
+    }
+
     /// @dev A call of its own: a cheatcode stands in the place of `new`, and would itself be the call that has to revert.
     function newVault(address asset, uint64 exitDelay) external {
         new StakeVault(asset, exitDelay, address(forwarder), address(this));
