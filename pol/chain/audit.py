@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from eth_typing import ChecksumAddress
 
+from pol.chain.challenges import Challenges
 from pol.chain.market import Market
+from pol.chain.profiles import Profiles
 from pol.chain.registry import TaskOutcome
 from pol.chain.rules import FUND
 from pol.errors import ProtocolError
@@ -36,11 +39,27 @@ class Finding:
         return bool(self.expected == self.found)
 
 
+@dataclass(frozen=True)
+class Names:
+    """What a desk calls its events about disputes."""
+
+    challenged: str
+    settled: str
+    moot: str
+    number: str
+
+
+VERDICT_DISPUTES = Names("Challenged", "DisputeSettled", "DisputeMoot", "number")
+PROFILE_DISPUTES = Names("ProfileChallenged", "ProfileDisputeSettled", "ProfileDisputeMoot", "dispute")
+
+
 class Auditor:
     """Recomputes what a market has decided and paid, for ``treasury``'s share too; it needs no key and no store."""
 
     def __init__(self, market: Market, treasury: ChecksumAddress) -> None:
         self._market, self._treasury = market, treasury
+        self._held: dict[tuple[int, bytes, str], list[Finding]] = {}
+        """What held, by block, transaction and event: it isn't computed again while it stands there."""
 
     def findings(self) -> Iterator[Finding]:
         """All verdicts that were settled, and all that was paid for them, for profiles and for disputes.
@@ -48,16 +67,37 @@ class Auditor:
         Raises:
             OperationalError: the node fails.
         """
-        for event in self._market.registry.events("TaskClosed"):
-            yield from self._closed(bytes(event["taskId"]), TaskOutcome(event["outcome"]), event["transaction"])
-        for event in self._market.profiles.events("ProfileConcluded"):
-            task_id = bytes(event["taskId"])
-            deal = self._deal(task_id)
-            paid = {event["verifier"]: payouts.profile_concluded(deal).holder}
-            yield self._paid(task_id, "the profiler's pay", paid, 0, event["transaction"])
-        yield from self._disputes()
+        market = self._market
+        for event in market.registry.events("TaskClosed"):
+            yield from self._once("TaskClosed", event, self._closed)
+        for event in market.profiles.events("ProfileConcluded"):
+            yield from self._once("ProfileConcluded", event, self._profiled)
+        for desk, names in ((market.challenges, VERDICT_DISPUTES), (market.profiles, PROFILE_DISPUTES)):
+            for name, event in desk.log.read((names.settled, names.moot)):
+                yield from self._once(name, event, partial(self._disputed, desk, names, name))
 
-    def _closed(self, task_id: bytes, outcome: TaskOutcome, transaction: bytes) -> Iterator[Finding]:
+    def _once(
+        self, name: str, event: dict[str, Any], examine: Callable[[dict[str, Any]], Iterable[Finding]]
+    ) -> list[Finding]:
+        key = (
+            int(event["block"]),
+            bytes(event["transaction"]),
+            f"{name} {event.get('number', event.get('dispute', ''))}",
+        )
+        if key in self._held:
+            return self._held[key]
+        found = list(examine(event))
+        if all(finding.holds for finding in found):
+            self._held[key] = found
+        return found
+
+    def _profiled(self, event: dict[str, Any]) -> Iterator[Finding]:
+        task_id = bytes(event["taskId"])
+        paid = {event["verifier"]: payouts.profile_concluded(self._deal(task_id)).holder}
+        yield self._paid(task_id, "the profiler's pay", paid, 0, event["transaction"])
+
+    def _closed(self, event: dict[str, Any]) -> Iterator[Finding]:
+        task_id, outcome, transaction = bytes(event["taskId"]), TaskOutcome(event["outcome"]), event["transaction"]
         if outcome is TaskOutcome.CANCELLED:
             return
         task = self._market.registry.task(task_id)
@@ -99,23 +139,17 @@ class Auditor:
             return EXACT
         return self._market.profiles.standing(task_id).thresholds
 
-    def _disputes(self) -> Iterator[Finding]:
-        market = self._market
-        desks = (
-            (market.challenges, "DisputeSettled", "DisputeMoot", "Challenged", "number"),
-            (market.profiles, "ProfileDisputeSettled", "ProfileDisputeMoot", "ProfileChallenged", "dispute"),
-        )
-        for desk, settled, moot, challenged, number in desks:
-            for name, event in desk.log.read((settled, moot)):
-                task_id = bytes(event["taskId"])
-                (began,) = desk.events(challenged, **{number: event[number]})
-                deal = self._deal(task_id, bond=int(began["bond"]))
-                answers = self._answers(task_id, event)
-                row = payouts.challenge_moot(deal)
-                if name == settled:
-                    row = payouts.challenger_wrong(deal) if event["asserterWon"] else payouts.challenger_right(deal)
-                parties = _parties(row, holder=answers, challenger=began["challenger"])
-                yield self._paid(task_id, f"dispute {event[number]}", parties, row.fund, event["transaction"])
+    def _disputed(
+        self, desk: Challenges | Profiles, names: Names, name: str, event: dict[str, Any]
+    ) -> Iterator[Finding]:
+        task_id, number = bytes(event["taskId"]), event[names.number]
+        (began,) = desk.events(names.challenged, **{names.number: number})
+        deal = self._deal(task_id, bond=int(began["bond"]))
+        row = payouts.challenge_moot(deal)
+        if name == names.settled:
+            row = payouts.challenger_wrong(deal) if event["asserterWon"] else payouts.challenger_right(deal)
+        parties = _parties(row, holder=self._answers(task_id, event), challenger=began["challenger"])
+        yield self._paid(task_id, f"dispute {number}", parties, row.fund, event["transaction"])
 
     def _answers(self, task_id: bytes, event: dict[str, Any]) -> ChecksumAddress:
         """Whose verdict or profile was challenged."""

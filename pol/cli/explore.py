@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import time
 from dataclasses import asdict
 from pathlib import Path
@@ -19,6 +20,7 @@ from pol.report.market_page import STYLE, dispute_page, overview, task_page
 from pol.roles.policy import PUBLIC_CHAIN, TEST_NETWORK
 from pol.roles.survey import MarketView, Surveyor
 
+PORT = re.compile(r":\d+$")
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'self'; connect-src 'self'"
 LIVE = """
 // Asks for the page again and puts what is new in the place of what was there; what the reader has opened stays open.
@@ -62,7 +64,7 @@ class Explorer:
     @web.middleware
     async def _guarded(self, request: web.Request, handler: Any) -> web.StreamResponse:
         """Only who names this machine is answered: a stranger's page can't read through the visitor's browser."""
-        if request.host.rpartition(":")[0] not in self._hosts:
+        if PORT.sub("", request.host) not in self._hosts:
             return web.Response(status=403, text="this address isn't the explorer's")
         try:
             response: web.StreamResponse = await handler(request)

@@ -7,12 +7,10 @@ from collections import Counter
 from dataclasses import dataclass
 
 from pol.chain.audit import Auditor
-from pol.chain.challenges import Challenges
 from pol.chain.connection import Connection
 from pol.chain.deployment import Deployment
 from pol.chain.game import DisputeGame
 from pol.chain.ledger import Ledger, held
-from pol.chain.profiles import Profiles
 from pol.chain.registry import Status
 from pol.dispute.position import Side
 from pol.roles.deeds import Deed
@@ -61,6 +59,8 @@ class Monitor:
         self._reader = Role(connection, deployment, secrets.token_bytes(32), store_url)
         self._auditor = Auditor(self._reader.market, deployment.treasury)
         self._since: dict[tuple[bytes, str], int] = {}
+        self._final: set[bytes] = set()
+        """Tasks to which nothing can happen any more."""
 
     def look(self) -> Look:
         """Recompute everything at the latest block.
@@ -81,7 +81,7 @@ class Monitor:
                     task = finding.task_id.hex()
                     wrong.append(f"{finding.what} of task {task}: {finding.found}, should be {finding.expected}")
             tasks, waiting = self._tasks(now)
-            disputes = _disputes(market.challenges, market.game) + _disputes(market.profiles, market.profile_game)
+            disputes = _disputes(market.game) + _disputes(market.profile_game)
         return Look(block, now, has, ledger.owed, tasks, waiting, disputes, len(findings), tuple(wrong))
 
     def _tasks(self, now: int) -> tuple[Counter[Status], tuple[Waiting, ...]]:
@@ -89,18 +89,24 @@ class Monitor:
         waiting, since = [], dict[tuple[bytes, str], int]()
         for event in self._reader.market.registry.events("TaskSubmitted"):
             task_id = bytes(event["taskId"])
+            if task_id in self._final:
+                statuses[Status.CLOSED] += 1
+                continue
             status = self._reader.market.registry.task(task_id).status
             statuses[status] += 1
             decision = upkeep(self._reader, task_id)
             if isinstance(decision, Deed):
                 began = since[task_id, decision.verb] = self._since.get((task_id, decision.verb), now)
                 waiting.append(Waiting(task_id, status, f"anybody may {decision.verb}: {decision.why}", None, began))
-            elif not decision.final:
+            elif decision.final:
+                self._final.add(task_id)
+            else:
                 waiting.append(Waiting(task_id, status, decision.why, decision.until))
         self._since = since
         return statuses, tuple(waiting)
 
 
-def _disputes(desk: Challenges | Profiles, game: DisputeGame) -> Counter[Side]:
-    started = game.events("Started")
-    return Counter(game.winner(int(event["number"])) for event in started)
+def _disputes(game: DisputeGame) -> Counter[Side]:
+    won = Counter(Side.ASSERTER if event["asserterWon"] else Side.CHALLENGER for event in game.events("Resolved"))
+    won[Side.NONE] = len(game.events("Started")) - won.total()
+    return won

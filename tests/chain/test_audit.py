@@ -76,6 +76,13 @@ def test_what_is_recomputed(scene: Desks) -> None:
     )
 
 
+def test_what_held_is_not_computed_again(scene: Desks, monkeypatch: pytest.MonkeyPatch) -> None:
+    auditor = Auditor(scene.market, scene.treasury)
+    first = list(auditor.findings())
+    monkeypatch.setattr(type(scene.market.registry), "terms", lambda *_: pytest.fail("asked again"))
+    assert list(auditor.findings()) == first
+
+
 def test_money_that_is_missing(scene: Desks, told: Callable[..., None]) -> None:
     told(scene.market.vault, "Deposited", "amount", lambda amount: amount + 1)
     assert Ledger.of(scene.market.vault).owed == held(scene.market.vault) + 1
