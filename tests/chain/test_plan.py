@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from anvil_node import anvil_node
@@ -32,9 +33,9 @@ def connection() -> Iterator[Connection]:
         yield Connection.to(url)
 
 
-def plan_of(connection: Connection, salt: bytes = SALT, **changes: object) -> tuple[Plan, Wallet]:
+def plan_of(connection: Connection, salt: bytes = SALT, **changes: Any) -> tuple[Plan, Wallet]:
     wallet = Wallet.create(connection, KEYS[0])
-    settings = replace(Settings(wallet.address), **changes)  # type: ignore[arg-type]  # of the fields' types
+    settings = replace(Settings(wallet.address), **changes)
     return Plan(connection, settings, wallet.address, salt), wallet
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from anvil_node import anvil_node
+from arranged import unchanged
 from command import Said, pol
 
 from pol.chain.connection import Connection
@@ -28,10 +29,8 @@ def node() -> Iterator[str]:
 def deploy(node: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str | Path, ...]]:
     """The command up to what a test adds; every test has a chain without contracts."""
     monkeypatch.setenv("DEPLOYER_KEY", KEY)
-    web3 = Connection.to(node).web3
-    before = web3.provider.make_request("evm_snapshot", [])["result"]  # type: ignore[arg-type]  # a test chain's own
-    yield "deploy", "--rpc", node, "--out", tmp_path / "deployments", "--key-env", "DEPLOYER_KEY"
-    web3.provider.make_request("evm_revert", [before])  # type: ignore[arg-type]  # a test chain's own
+    with unchanged(Connection.to(node)):
+        yield "deploy", "--rpc", node, "--out", tmp_path / "deployments", "--key-env", "DEPLOYER_KEY"
 
 
 def test_from_nothing_to_a_checked_deployment(deploy: tuple[str | Path, ...], node: str, tmp_path: Path) -> None:

@@ -114,7 +114,9 @@ def attacked(place: Arena, task_id: bytes) -> Scene:
         assert market.vault.free(seen.wallet.address) - before == stake // 2
         assert len(market.challenges.events("Challenged", taskId=task_id, seating=seating)) == 1
 
-    over = lambda: market.registry.task(task_id).status is not Status.CONTESTED  # noqa: E731
+    def over() -> bool:
+        return market.registry.task(task_id).status is not Status.CONTESTED
+
     return Scene(place, "whistleblower", task_id, lambda: turned(Process(liar, next_of_verifier)), over, check)
 
 
@@ -165,7 +167,9 @@ def trained(place: Arena, task_id: bytes) -> Scene:
         assert registry.task(task_id).solver == solver
         assert len(submitter.market.auction.events("BidPlaced", bidder=solver)) == 1
 
-    over = lambda: registry.task(task_id).status not in {Status.BIDDING, Status.TRAINING}  # noqa: E731
+    def over() -> bool:
+        return registry.task(task_id).status not in {Status.BIDDING, Status.TRAINING}
+
     return Scene(place, "solver", task_id, lambda: turned(process), over, check)
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from anvil_node import anvil_node
+from arranged import order
 from command import Said, pol
 from operated import KEY, Operator
 from prometheus_client.parser import text_string_to_metric_families
@@ -89,8 +90,8 @@ def test_how_long_a_call_has_waited(operator: Operator) -> None:
     task_id = bytes(operator.town.deployment.market(connection).registry.events("TaskSubmitted")[0]["taskId"])
     connection.wait_for_block(operator.town.deployment.market(connection).seats.seating(task_id).round + 1)
     first = watcher.look()
-    connection.web3.provider.make_request("evm_increaseTime", [3600])  # type: ignore[arg-type]  # a test chain's own
-    connection.web3.provider.make_request("evm_mine", [])  # type: ignore[arg-type]  # a test chain's own
+    order(connection, "evm_increaseTime", 3600)
+    order(connection, "evm_mine")
     second = watcher.look()
     since = [waiting.since for waiting in second.waiting if waiting.since is not None]
     assert [w.why for w in first.waiting] == [w.why for w in second.waiting]
