@@ -1,0 +1,136 @@
+"""The integer rule: what every operation of a network means, exactly (docs/spec/zk.md, "The integer rule")."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from pol.errors import ProtocolError
+from pol.zk.network import Kind, Network, Node, exact_scale
+
+ALIGNED = frozenset({Kind.ADD, Kind.SUB, Kind.CONCAT})
+"""Operations whose operands are brought to one scale first."""
+
+Integers = npt.NDArray[np.object_]
+"""Python integers of any size, in an array."""
+
+
+def quantise(values: npt.ArrayLike, scale: int) -> Integers:
+    """Nearest multiples of 2**-scale, as integers; ties go away from zero.
+
+    Raises ProtocolError for a number that isn't finite.
+    """
+    array = np.asarray(values, dtype=np.float64)
+    if not np.isfinite(array).all():
+        raise ProtocolError("a number that isn't finite has no fixed-point form")
+    flat = [round_fraction(Fraction(float(x)) * 2**scale) for x in array.ravel()]
+    return integers(flat, array.shape)
+
+
+def dequantise(values: Integers, scale: int) -> npt.NDArray[np.float64]:
+    """The numbers that integers stand for; exact below 2**53."""
+    return np.asarray(values, dtype=np.float64) * 2.0**-scale
+
+
+def integers(values: Sequence[int], shape: tuple[int, ...]) -> Integers:
+    """An array of Python integers."""
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array.reshape(shape)
+
+
+def round_fraction(value: Fraction) -> int:
+    """Nearest integer, ties away from zero."""
+    magnitude = (2 * abs(value.numerator) + value.denominator) // (2 * value.denominator)
+    return magnitude if value >= 0 else -magnitude
+
+
+def rescale(exact: Integers, bits: int) -> Integers:
+    """Integers over 2**bits, to the nearest, ties away from zero."""
+    if bits == 0:
+        return exact
+    magnitude = (np.abs(exact) + (1 << (bits - 1))) >> bits
+    return np.asarray(np.where(exact < 0, -magnitude, magnitude), dtype=object)
+
+
+def reciprocal(value: int, scale: int) -> int:
+    """2**(2 * scale) over a positive value, rounded. Raises ProtocolError for zero or less."""
+    if value <= 0:
+        raise ProtocolError(
+            "the step divides by zero or by a negative number: it has no proof; lower the learning rate"
+        )
+    return round_fraction(Fraction(1 << (2 * scale), value))
+
+
+def square_root(value: int, scale: int) -> int:
+    """Root of value * 2**scale, rounded to nearest. Raises ProtocolError for a negative value."""
+    if value < 0:
+        raise ProtocolError("the step takes the root of a negative number: it has no proof")
+    # It lies half-way between two integers for none: the square of that is no integer.
+    return (math.isqrt(4 * (value << scale)) + 1) // 2
+
+
+def evaluate(network: Network, inputs: Sequence[Integers]) -> list[Integers]:
+    """Every node of the network by the integer rule, its inputs included.
+
+    Raises ProtocolError if an input has another shape, or a division or root isn't defined.
+    """
+    given = network.nodes[: len(network.inputs)]
+    if len(inputs) != len(given):
+        raise ProtocolError(f"the network has the inputs {', '.join(network.inputs)}; {len(inputs)} were given")
+    for name, node, value in zip(network.inputs, given, inputs, strict=True):
+        if value.shape != node.shape:
+            raise ProtocolError(f"input {name} has shape {value.shape}, the network wants {node.shape}")
+    values: list[Integers] = list(inputs)
+    for number in range(len(inputs), len(network.nodes)):
+        node = network.nodes[number]
+        scales = [network.scales[operand] for operand in node.operands]
+        exact = exact_scale(node, network.scale, scales)
+        operands = [values[operand] for operand in node.operands]
+        if node.kind in ALIGNED:
+            operands = [operand << (exact - scale) for operand, scale in zip(operands, scales, strict=True)]
+        values.append(rescale(_apply(node, operands, network.scale), exact - network.scales[number]))
+    return values
+
+
+def step(network: Network, inputs: Sequence[Integers]) -> Integers:
+    """The vector after the step, by the integer rule."""
+    return evaluate(network, inputs)[-1]
+
+
+def _apply(node: Node, operands: list[Integers], scale: int) -> Integers:
+    match node.kind:
+        case Kind.CONSTANT:
+            return integers(node.values, node.shape)
+        case Kind.ADD:
+            return np.asarray(operands[0] + operands[1])
+        case Kind.SUB:
+            return np.asarray(operands[0] - operands[1])
+        case Kind.MUL:
+            return np.asarray(operands[0] * operands[1])
+        case Kind.GATE:
+            return np.asarray(operands[0] * (operands[1] > 0).astype(object))
+        case Kind.MATMUL:
+            return np.asarray(operands[0] @ operands[1])
+        case Kind.SHIFT:
+            return operands[0]
+        case Kind.SUM:
+            return np.asarray(operands[0].sum(axis=node.axis, keepdims=True))
+        case Kind.RECIPROCAL:
+            return integers([reciprocal(x, scale) for x in operands[0].ravel()], node.shape)
+        case Kind.SQRT:
+            return integers([square_root(x, scale) for x in operands[0].ravel()], node.shape)
+        case Kind.RESHAPE:
+            return operands[0].reshape(node.shape)
+        case Kind.TRANSPOSE:
+            return operands[0].T
+        case Kind.SLICE:
+            return operands[0][..., node.begin : node.begin + node.shape[-1]]
+        case Kind.CONCAT:
+            return np.concatenate(operands, axis=-1)
+        case Kind.INPUT:
+            raise ProtocolError("an input has no operands")
