@@ -1,0 +1,107 @@
+"""The circuits that pol has: a folder each in circuits/, or one of your own."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+import rfc8785
+
+import pol
+from pol.commitments.keccak import keccak256
+from pol.errors import OperationalError, ProtocolError
+from pol.zk.network import Network
+
+NETWORK, CIRCUIT, MANIFEST, STEP = "network.json", "circuit.json", "manifest.json", "step.py"
+MIN_LOGROWS, MAX_LOGROWS = 11, 22
+
+
+class Visibility(StrEnum):
+    """What a proof shows of the vectors that go into a step and of the one that comes out of it."""
+
+    PUBLIC = "public"  # every number
+    HASHED = "hashed"  # a Poseidon hash of each vector
+    COMMITTED = "polycommit"  # a KZG commitment to each vector
+
+
+@dataclass(frozen=True)
+class Circuit:
+    """A network with the settings of its proofs: log2 of the rows for each visibility, base and number of digits.
+
+    Every number that is rounded has an absolute value below ``base ** digits``, or there is no proof.
+    """
+
+    name: str
+    network: Network
+    logrows: dict[Visibility, int]
+    base: int
+    digits: int
+
+    def __post_init__(self) -> None:
+        if not self.logrows or not all(MIN_LOGROWS <= rows <= MAX_LOGROWS for rows in self.logrows.values()):
+            raise ProtocolError(f"circuit {self.name}: log2 of the rows is {MIN_LOGROWS} to {MAX_LOGROWS}")
+        if not 2 <= self.base < 1 << min(self.logrows.values()) or not 2 <= self.digits <= 8:
+            raise ProtocolError(f"circuit {self.name}: the base is below the rows, and there are 2 to 8 digits")
+
+    @property
+    def visibility(self) -> Visibility:
+        """The visibility that is named first."""
+        return next(iter(self.logrows))
+
+    def digest(self, visibility: Visibility) -> bytes:
+        """keccak-256 of everything that the keys depend on, but for the reference string and the prover's version."""
+        settings = {
+            "network": self.network.digest.hex(),
+            "visibility": str(visibility),
+            "logrows": self.logrows_of(visibility),
+            "base": self.base,
+            "digits": self.digits,
+        }
+        return keccak256(rfc8785.dumps(settings))
+
+    def logrows_of(self, visibility: Visibility) -> int:
+        """log2 of the rows. Raises ProtocolError if the circuit isn't made for this visibility."""
+        if visibility not in self.logrows:
+            known = ", ".join(self.logrows)
+            raise ProtocolError(f"circuit {self.name} is made for {known}, not for {visibility}")
+        return self.logrows[visibility]
+
+
+def folder() -> Path:
+    """Where the circuits lie: inside an installed package, or at the top of a checkout.
+
+    Raises OperationalError: in neither place.
+    """
+    package = Path(pol.__file__).parent
+    places = [package / "circuits", package.parent / "circuits"]
+    for place in places:
+        if place.is_dir():
+            return place
+    raise OperationalError(f"the circuits are missing; looked for {' and '.join(map(str, places))}")
+
+
+def names() -> list[str]:
+    """Of all circuits that pol has."""
+    return sorted(path.parent.name for path in folder().glob(f"*/{CIRCUIT}"))
+
+
+def load(name: str | Path) -> Circuit:
+    """A circuit of pol by its name, or of your own by its folder.
+
+    Raises ProtocolError if its files aren't what they should be, OperationalError if there are none.
+    """
+    place = Path(name) if isinstance(name, Path) or "/" in name else folder() / name
+    try:
+        raw = json.loads((place / CIRCUIT).read_bytes())
+        network = Network.from_json((place / NETWORK).read_bytes())
+    except FileNotFoundError as error:
+        raise OperationalError(f"there is no circuit {name}; pol has {', '.join(names())}") from error
+    except ValueError as error:
+        raise ProtocolError(f"{place / CIRCUIT} is no JSON: {error}") from error
+    try:
+        logrows = {Visibility(key): int(value) for key, value in raw["logrows"].items()}
+        return Circuit(place.name, network, logrows, int(raw["base"]), int(raw["digits"]))
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ProtocolError(f"{place / CIRCUIT} lacks something, or has something else there: {error!r}") from error
