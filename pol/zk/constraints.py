@@ -1,0 +1,174 @@
+"""Rank-one constraints, written and solved in one walk: a * b = c over sums of variables (docs/spec/zk.md, "Exact circuit")."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from pol.errors import ProtocolError
+from pol.zk.bn254 import R, from_field
+from pol.zk.poseidon import FULL_ROUNDS, PACKED, WORD_BITS, poseidon
+
+Sum = dict[int, int]
+"""Coefficients of variables; variable 0 is the number one."""
+Row = tuple[Sum, Sum, Sum]
+
+_OFFSET = 1 << (WORD_BITS - 1)
+
+
+@dataclass
+class Constraints:
+    """Variables with their values, the public ones first, and the rows that tie them.
+
+    The rows depend on nothing but the order of calls, never on a value.
+    """
+
+    values: list[int] = field(default_factory=lambda: [1])
+    rows: list[Row] = field(default_factory=list)
+    public: int = 1
+
+    def publish(self, values: Sequence[int]) -> list[Sum]:
+        """The public variables: before any other."""
+        if len(self.values) != 1:
+            raise ValueError("public variables come first")
+        self.values += [value % R for value in values]
+        self.public = len(self.values)
+        return [{place: 1} for place in range(1, self.public)]
+
+    def variable(self, value: int) -> Sum:
+        """A new variable, which rows have yet to tie."""
+        self.values.append(value % R)
+        return {len(self.values) - 1: 1}
+
+    def value(self, terms: Sum) -> int:
+        """What a sum is in this walk, as the integer nearest to zero."""
+        return from_field(sum(factor * self.values[place] for place, factor in terms.items()) % R)
+
+    def require(self, a: Sum, b: Sum, c: Sum) -> None:
+        """The row a * b = c."""
+        self.rows.append((a, b, c))
+
+    def product(self, a: Sum, b: Sum) -> Sum:
+        """A variable for a * b; none where one of them is a number."""
+        for one, other in ((a, b), (b, a)):
+            if not set(one) - {0}:
+                return scaled(other, one.get(0, 0))
+        result = self.variable(self.value(a) * self.value(b))
+        self.require(a, b, result)
+        return result
+
+    def same(self, terms: Sum) -> Sum:
+        """One variable for a sum, so that those who read it have one term."""
+        if len(terms) == 1 and next(iter(terms.values())) == 1:
+            return terms
+        result = self.variable(self.value(terms))
+        self.require(terms, number(1), result)
+        return result
+
+    def bits(self, terms: Sum, count: int) -> list[Sum]:
+        """The bits of a sum, the lowest first: no solution unless it is in 0 .. 2**count - 1."""
+        value = self.value(terms)
+        upper = [self.variable(value >> place & 1) for place in range(1, count)]
+        # What the others leave of the sum is the lowest one.
+        lowest = plus(terms, scaled(weighted(upper), -2))
+        result = [lowest, *upper]
+        for bit in result:
+            self.require(bit, plus(bit, number(-1)), {})
+        return result
+
+    def word(self, terms: Sum) -> None:
+        """No solution unless a sum is an integer of 24 bits with a sign."""
+        self.bits(plus(terms, number(_OFFSET)), WORD_BITS)
+
+    def is_positive(self, terms: Sum) -> Sum:
+        """1 if an integer of 24 bits with a sign is above zero, else 0."""
+        return self.bits(plus(terms, number(_OFFSET - 1)), WORD_BITS)[-1]
+
+    def rounded(self, terms: Sum, shift: int) -> Sum:
+        """A sum over 2**shift, to the nearest integer of 24 bits with a sign, ties away from zero.
+
+        The magnitude is rounded: it has no solution below zero. Of zero either sign is right, and gives zero.
+        """
+        if shift == 0:
+            return terms
+        negative = self.variable(int(self.value(terms) < 0))
+        self.require(negative, plus(negative, number(-1)), {})
+        sign = plus(number(1), scaled(negative, -2))
+        magnitude = self.product(sign, terms)
+        bits = self.bits(magnitude, WORD_BITS - 1 + shift)
+        return self.product(sign, plus(weighted(bits[shift:]), bits[shift - 1]))
+
+    def hash(self, integers: Sequence[Sum]) -> Sum:
+        """`pol.zk.poseidon.vector_hash` of integers of 24 bits with a sign, which the caller has checked."""
+        words = [plus(integer, number(_OFFSET)) for integer in integers]
+        elements = [
+            weighted(words[begin : begin + PACKED], WORD_BITS) for begin in range(0, len(words), PACKED)
+        ]
+        state: list[Sum] = [{}, {}, number(len(words))]
+        for begin in range(0, len(elements), 2):
+            for place, element in enumerate(elements[begin : begin + 2]):
+                state[place] = plus(state[place], element)
+            state = self._permuted(state)
+        return state[0]
+
+    def _permuted(self, state: list[Sum]) -> list[Sum]:
+        permutation = poseidon(3, 57)
+        half = FULL_ROUNDS // 2
+        for round_, constants in enumerate(permutation.constants):
+            state = [plus(terms, number(constant)) for terms, constant in zip(state, constants, strict=True)]
+            full = round_ < half or round_ >= half + permutation.partial_rounds
+            state = [self._fifth(terms) if full or place == 0 else terms for place, terms in enumerate(state)]
+            state = [
+                summed([scaled(terms, factor) for terms, factor in zip(state, row, strict=True)])
+                for row in permutation.matrix
+            ]
+        return state
+
+    def _fifth(self, terms: Sum) -> Sum:
+        square = self.product(terms, terms)
+        return self.product(self.product(square, square), terms)
+
+    def check(self) -> None:
+        """Raises ProtocolError, naming the first row, unless the values solve all rows."""
+        for place, (a, b, c) in enumerate(self.rows):
+            if (self.value(a) * self.value(b) - self.value(c)) % R:
+                raise ProtocolError(f"no solution: row {place} of {len(self.rows)} doesn't hold; a number is too large")
+
+
+def number(value: int) -> Sum:
+    """A sum that is always this number."""
+    return {0: value % R} if value % R else {}
+
+
+def plus(a: Sum, b: Sum) -> Sum:
+    """The sum of two."""
+    if len(a) < len(b):
+        a, b = b, a
+    result = dict(a)
+    for place, factor in b.items():
+        total = (result.get(place, 0) + factor) % R
+        if total:
+            result[place] = total
+        else:
+            result.pop(place, None)
+    return result
+
+
+def scaled(terms: Sum, factor: int) -> Sum:
+    """A sum times a number."""
+    factor %= R
+    return {place: old * factor % R for place, old in terms.items()} if factor else {}
+
+
+def summed(sums: Sequence[Sum]) -> Sum:
+    """The sum of many."""
+    result: Sum = {}
+    for terms in sums:
+        for place, factor in terms.items():
+            result[place] = (result.get(place, 0) + factor) % R
+    return {place: factor for place, factor in result.items() if factor}
+
+
+def weighted(sums: Sequence[Sum], step: int = 1) -> Sum:
+    """Digits put together, the lowest first, each worth 2**step of the one before."""
+    return summed([scaled(terms, 1 << (step * place)) for place, terms in enumerate(sums)])
