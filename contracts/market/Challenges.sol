@@ -6,6 +6,7 @@ import {IStakeVault} from "../incentives/IStakeVault.sol";
 import {IDisputeGame, KIND_DISTANCE, KIND_REFERENCE, KIND_REPLAY, StartParams} from "../interfaces/IDisputeGame.sol";
 import {IDisputeResolver} from "../interfaces/IDisputeResolver.sol";
 import {ClaimCharge, Contested, Dispute, IChallenges} from "./IChallenges.sol";
+import {IProvenSteps} from "./IProvenSteps.sol";
 import {Market, MarketDesk} from "./MarketDesk.sol";
 import {Opening, Reordered, Rerun} from "./ProfileTypes.sol";
 import {Split} from "./Split.sol";
@@ -22,10 +23,16 @@ contract Challenges is IChallenges, IDisputeResolver, MarketDesk {
     /// @notice Arbitrates.
     IDisputeGame public game;
 
+    /// @notice Knows what was proved in zero knowledge.
+    IProvenSteps public immutable provenSteps;
+
     mapping(bytes32 taskId => Contested) private _contested;
     mapping(uint256 number => Dispute) private _disputes;
 
-    constructor(IStakeVault vault_) MarketDesk(vault_) {}
+    /// @param provenSteps_ Of the same market.
+    constructor(IStakeVault vault_, IProvenSteps provenSteps_) MarketDesk(vault_) {
+        provenSteps = provenSteps_;
+    }
 
     /// @dev The game's resolver is this contract, so neither can know the other when it is made.
     function _wired(Market calldata m) internal override {
@@ -92,8 +99,28 @@ contract Challenges is IChallenges, IDisputeResolver, MarketDesk {
 
     /// @inheritdoc IDisputeResolver
     function onResolved(uint256 number, bool asserterWon) external only(address(game)) {
-        Dispute storage d = _existing(number);
         // Nothing below may fail for a dispute that there is: the game could never end it.
+        _end(_existing(number), asserterWon);
+    }
+
+    /// @inheritdoc IChallenges
+    function settleByProof(uint256 number, ClaimCharge calldata charge, bytes32 shown) external {
+        Dispute storage d = _existing(number);
+        bytes32 taskId = d.taskId;
+        uint32 seating = _expect(taskId, Status.Contested).seating;
+        if (d.ending != Ending.None || d.seating != seating) revert NothingToSettle(number);
+        if (!d.ofReplay || d.index != charge.index) revert InvalidChallenge(charge.kind, charge.component);
+        Claim calldata claim = charge.claim;
+        if (!verdicts.holds(taskId, charge.index, claim, charge.look, charge.entries)) {
+            revert UnknownClaim(charge.index);
+        }
+        bool stood = provenSteps.leadsTo(taskId, claim.segment, claim.start, claim.replay, shown);
+        emit SettledByProof(taskId, seating, number, stood);
+        _end(d, stood);
+    }
+
+    /// @dev What the first of game and proof says. The other comes too late.
+    function _end(Dispute storage d, bool asserterWon) private {
         if (d.ending != Ending.None) return;
         if (asserterWon) {
             d.ending = Ending.Stood;
@@ -189,7 +216,8 @@ contract Challenges is IChallenges, IDisputeResolver, MarketDesk {
         ++v.open;
         vault.lock(taskId, params.challenger, bond);
         number = game.start(params, opening.header, opening.payload);
-        _disputes[number] = Dispute(taskId, params.challenger, v.seating, charge.index, Ending.None, bond);
+        bool ofReplay = charge.kind == KIND_REPLAY;
+        _disputes[number] = Dispute(taskId, params.challenger, v.seating, charge.index, Ending.None, ofReplay, bond);
         emit Challenged(taskId, v.seating, params.challenger, number, charge.index, charge.kind, charge.component, bond);
     }
 

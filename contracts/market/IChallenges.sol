@@ -22,6 +22,7 @@ struct Dispute {
     uint32 seating; // whose verdict it is about
     uint32 index; // of the claim
     Ending ending;
+    bool ofReplay; // about the state that the claim's segment leads to, which a proof may settle
     uint128 bond;
 }
 
@@ -57,6 +58,8 @@ interface IChallenges {
     );
     /// @notice The claim stood, or the verdict is void, its verifier gone and every other dispute about it moot.
     event DisputeSettled(bytes32 indexed taskId, uint32 indexed seating, uint256 indexed number, bool asserterWon);
+    /// @notice A proof has ended the dispute; `settleDispute` pays it out.
+    event SettledByProof(bytes32 indexed taskId, uint32 indexed seating, uint256 indexed number, bool asserterWon);
     /// @notice The challenger has its bond back, because the verdict fell in another dispute.
     event DisputeMoot(bytes32 indexed taskId, uint32 indexed seating, uint256 indexed number);
 
@@ -94,6 +97,11 @@ interface IChallenges {
     /// @notice Anybody, once the game has ended a dispute: splits the bond if the claim stood, else pays the challenger, and another verifier is
     /// drawn. If the verdict fell in another dispute, the bond is free at once.
     function settleDispute(uint256 number) external;
+
+    /// @notice Anybody: ends a dispute about a replay whose segment is proved (`IProvenSteps`), at once and whatever the game says later.
+    /// @param charge As in `challenge`.
+    /// @param shown Root of the state that the proofs lead to.
+    function settleByProof(uint256 number, ClaimCharge calldata charge, bytes32 shown) external;
 
     /// @notice What is known about a dispute of the game; zeros if no challenge led to it.
     function dispute(uint256 number) external view returns (Dispute memory);

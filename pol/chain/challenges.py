@@ -60,6 +60,7 @@ class Dispute:
     """Whose verdict it is about."""
     index: int
     ending: Ending
+    of_replay: bool
     bond: int
 
     @property
@@ -134,8 +135,8 @@ class Challenges(Binding):
 
     def dispute(self, number: int) -> Dispute:
         """What the market knows about a dispute; zeros if it doesn't know it."""
-        task_id, challenger, seating, index, ending, bond = self.read("dispute", number)
-        return Dispute(task_id, challenger, seating, index, Ending(ending), bond)
+        task_id, challenger, seating, index, ending, of_replay, bond = self.read("dispute", number)
+        return Dispute(task_id, challenger, seating, index, Ending(ending), of_replay, bond)
 
     def charge(self, number: int) -> ClaimCharge:
         """What a dispute is about; of a second look, any rerun: the game's parameters say which.

@@ -11,6 +11,7 @@ from eth_typing import ChecksumAddress
 from pol.chain.market import Desks
 from pol.chain.rules import FUND, BeaconKind, Settings
 from pol.chain.vault import NATIVE
+from pol.zk.poseidon import permutation_table
 
 
 class Create(Protocol):
@@ -53,7 +54,8 @@ def lay_out(create: Create, settings: Settings, deployer: ChecksumAddress) -> Co
     starts = create("Starts")
     court = (one_step, starts, game.bits, game.replay_grace, game.move_grace)
     profiles = create("Profiles", vault)
-    challenges = create("Challenges", vault)
+    proven_steps = create("ProvenSteps", vault, create("VectorHash", permutation_table()))
+    challenges = create("Challenges", vault, proven_steps)
     desks = Desks(
         vault=vault,
         registry=create("TaskRegistry", vault),
@@ -69,6 +71,7 @@ def lay_out(create: Create, settings: Settings, deployer: ChecksumAddress) -> Co
         jackpot=jackpot,
         game=create("DisputeGame", challenges, *court),
         profile_game=create("DisputeGame", profiles, *court),
+        proven_steps=proven_steps,
     )
     return Contracts(forwarder, beacon, one_step, starts, desks)
 
@@ -97,8 +100,9 @@ _WIRED = {
     "challenges": "Challenges",
     "demands": "DataDemands",
     "settlement": "Settlement",
+    "proven_steps": "ProvenSteps",
 }
-"""Desks that know all others."""
+"""Desks that know all others. The last of them holds no money: the vault doesn't know it."""
 
 
 def wiring(desks: Desks) -> Iterator[Wiring]:

@@ -15,6 +15,7 @@ from pol.chain.game import DisputeGame
 from pol.chain.jackpot import Jackpot
 from pol.chain.profiles import Profiles
 from pol.chain.proofs import ProofRegistry
+from pol.chain.proven_steps import ProvenSteps
 from pol.chain.registry import TaskRegistry
 from pol.chain.seats import Seats
 from pol.chain.settlement import Settlement
@@ -43,6 +44,7 @@ class Desks:
     """Of the verdicts."""
     profile_game: ChecksumAddress
     """A game has one resolver, so the disputes about profiles have one of their own."""
+    proven_steps: ChecksumAddress
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,7 @@ class Market:
     jackpot: Jackpot
     game: DisputeGame
     profile_game: DisputeGame
+    proven_steps: ProvenSteps
 
     @classmethod
     def at(cls, connection: Connection, desks: Desks, block: int) -> Market:
@@ -82,6 +85,7 @@ class Market:
             jackpot=Jackpot(connection, desks.jackpot),
             game=DisputeGame(connection, desks.game),
             profile_game=DisputeGame(connection, desks.profile_game),
+            proven_steps=ProvenSteps(connection, desks.proven_steps),
         )
         for field in fields(market):
             binding: Binding = getattr(market, field.name)
