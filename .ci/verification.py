@@ -87,7 +87,8 @@ def arguments(artifact: str, values: list[Any]) -> str:
     abi = json.loads((ARTIFACTS / f"{artifact}.json").read_text())["abi"]
     inputs = next((entry["inputs"] for entry in abi if entry["type"] == "constructor"), [])
     types = [entry["type"] for entry in inputs]
-    plain = [bytes.fromhex(v.removeprefix("0x")) if t == "bytes32" else v for t, v in zip(types, values, strict=True)]
+    pairs = zip(types, values, strict=True)
+    plain = [bytes.fromhex(v.removeprefix("0x")) if t.startswith("bytes") else v for t, v in pairs]
     return encode(types, plain).hex()
 
 

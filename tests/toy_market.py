@@ -65,7 +65,7 @@ class ToyMarket:
         about: ReplayClaim | SumClaim
         if kind is Kind.REPLAY:
             constants = constants_root(program.constants, self.honest.constants)
-            steps = (claim.segment * INTERVAL, INTERVAL)
+            steps = (claim.segment * self.honest.steps, self.honest.steps)
             about = ReplayClaim(bytes(32), program_hash(program), constants, *steps, claim.start, claim.replay)
         else:
             other, sums = claim.end, claim.distances
@@ -103,7 +103,7 @@ def segment_traces() -> list[SegmentTrace]:
     return [first, second]
 
 
-def terms_of(trace: SegmentTrace, steps: int = INTERVAL * SEGMENTS) -> Terms:
+def terms_of(trace: SegmentTrace, steps: int = INTERVAL * SEGMENTS, interval: int = INTERVAL) -> Terms:
     """Terms of the toy task: every segment that is drawn is one of two, and the training is exact."""
     return Terms(
         program=program_hash(trace.program),
@@ -112,7 +112,7 @@ def terms_of(trace: SegmentTrace, steps: int = INTERVAL * SEGMENTS) -> Terms:
         document=b"\x01" * 32,
         reruns=bytes(32),
         steps=steps,
-        interval=INTERVAL,
+        interval=interval,
         draws=1,
         work_units=1000,
         unit_price=ETHER // 1000 << 32,
@@ -216,19 +216,27 @@ def seat(ground: Ground, name: str, task_id: bytes) -> None:
     until_true(connection, spared)
 
 
-def at_verdict(ground: Ground, lie: Callable[[SegmentTrace], SegmentTrace] | None = None) -> ToyMarket:
-    """Run a task up to its verdict; ``lie(honest trace)`` gives the verifier's execution if it isn't the honest one."""
+def at_verdict(
+    ground: Ground,
+    lie: Callable[[SegmentTrace], SegmentTrace] | None = None,
+    traces: list[SegmentTrace] | None = None,
+) -> ToyMarket:
+    """Run a task up to its verdict; ``lie(honest trace)`` gives the verifier's execution if it isn't the honest one.
+
+    ``traces``: honest executions of two segments, the toy program's if there are none.
+    """
     connection, market, verifier = ground.connection, ground.market, ground.wallets["verifier"]
     before = {name: market.vault.free(wallet.address) for name, wallet in ground.wallets.items()}
-    traces = segment_traces()
-    roots = [traces[0].state_root(0), traces[0].state_root(INTERVAL), traces[1].state_root(2 * INTERVAL)]
-    task_id = committed(ground, terms_of(traces[0]), roots)
+    traces = traces or segment_traces()
+    interval = traces[0].steps
+    roots = [traces[0].state_root(0), traces[0].state_root(interval), traces[1].state_root(2 * interval)]
+    task_id = committed(ground, terms_of(traces[0], interval * SEGMENTS, interval), roots)
     seat(ground, "verifier", task_id)
     (segment,) = market.proofs.drawn_segments(task_id)
     honest = traces[segment]
     claimed = lie(honest) if lie is not None else honest
-    last = (segment + 1) * INTERVAL
-    end, start = honest.state(last), honest.state(segment * INTERVAL)
+    last = (segment + 1) * interval
+    end, start = honest.state(last), honest.state(segment * interval)
     claim = Claim(
         segment=segment,
         start=roots[segment],

@@ -1,4 +1,4 @@
-"""The update of AdamW for a given gradient, bias corrections included: they are part of the state as powers of the betas."""
+"""The update of AdamW for a given gradient; powers of the betas, for the bias corrections, are part of the state."""
 
 import torch
 from torch import Tensor

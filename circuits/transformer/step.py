@@ -1,4 +1,4 @@
-"""A small transformer: embedding, causal attention, feed-forward network, RMS norms, cross-entropy, one step of descent."""
+"""A small transformer: embedding, causal attention, feed-forward network, RMS norms, cross-entropy, a step."""
 
 import torch
 from torch import Tensor

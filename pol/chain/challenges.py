@@ -126,6 +126,15 @@ class Challenges(Binding):
         call = self.function("challengeLook", task_id, _charge(charge, placed), reruns, program, opening)
         return self._number(wallet, call)
 
+    def settle_by_proof(self, wallet: Wallet, number: int, charge: ClaimCharge, placed: Placed, shown: bytes) -> int:
+        """End a dispute about a replay whose segment is proved to lead to the state ``shown``; returns the gas.
+
+        Raises:
+            Reverted: it isn't proved, or it is another dispute's claim.
+        """
+        call = self.function("settleByProof", number, _charge(charge, placed), shown)
+        return int(wallet.send(call)["gasUsed"])
+
     def bond_of(self, task_id: bytes) -> int:
         """What the next challenger of the current verdict puts up.
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 from eth_abi.abi import encode
 from eth_typing import ChecksumAddress
 
 from pol.chain.binding import Binding
 from pol.chain.connection import Connection
+from pol.chain.registry import Terms
 from pol.chain.wallet import Wallet
 from pol.commitments.keccak import keccak256
 
@@ -50,6 +51,15 @@ class ProvenSteps(Binding):
 
     def __init__(self, connection: Connection, address: ChecksumAddress) -> None:
         super().__init__(connection, "ProvenSteps", address)
+
+    def pin(self, wallet: Wallet, nonce: int, terms: Terms, pin: Pin) -> bytes:
+        """The wallet's task with this nonce and these terms will take such proofs; returns the id that it will have.
+
+        Raises:
+            Reverted: the task exists, or there is no verifier at the address.
+        """
+        wallet.send(self.function("pin", nonce, astuple(terms), astuple(pin)))
+        return bytes(self.events("Pinned", submitter=wallet.address)[-1]["taskId"])
 
     def prove(self, wallet: Wallet, task_id: bytes, segment: int, first: bytes, steps: Sequence[StepProof]) -> int:
         """Record the next steps of a segment from the vector with hash ``first``; returns the gas that it took.

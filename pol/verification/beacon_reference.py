@@ -20,11 +20,11 @@ def verify_signature(public_key: bytes, message: bytes, signature: bytes) -> Non
     """As `beacon_fast.verify_signature`: the same arguments, the same errors, other words in them."""
     if len(signature) == G1_BYTES:
         left = pairing(G2, _g1(signature, "signature"), final_exponentiate=False)
-        hashed1 = hash_to_G1(message, DST_G1, sha256)  # type: ignore[arg-type]  # py-ecc means the constructor
+        hashed1 = hash_to_G1(message, DST_G1, sha256)
         right = pairing(_g2(public_key, "public key"), neg(hashed1), final_exponentiate=False)
     else:
         left = pairing(_g2(signature, "signature"), G1, final_exponentiate=False)
-        hashed2 = hash_to_G2(message, DST_G2, sha256)  # type: ignore[arg-type]  # py-ecc means the constructor
+        hashed2 = hash_to_G2(message, DST_G2, sha256)
         right = pairing(hashed2, neg(_g1(public_key, "public key")), final_exponentiate=False)
     if final_exponentiate(left * right) != FQ12.one():
         raise ProtocolError("the signature is not the network's for this message")

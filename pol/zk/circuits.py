@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
 import rfc8785
 
@@ -52,7 +53,7 @@ class Circuit:
 
     def digest(self, visibility: Visibility) -> bytes:
         """keccak-256 of everything that the keys depend on, but for the reference string and the prover's version."""
-        settings = {
+        settings: dict[str, Any] = {
             "network": self.network.digest.hex(),
             "visibility": str(visibility),
             "logrows": self.logrows_of(visibility),

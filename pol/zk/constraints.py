@@ -1,4 +1,4 @@
-"""Rank-one constraints, written and solved in one walk: a * b = c over sums of variables (docs/spec/zk.md, "Exact circuit")."""
+"""Rank-one constraints, written and solved in one walk: a * b = c over sums (docs/spec/zk.md, "Exact circuit")."""
 
 from __future__ import annotations
 
@@ -101,9 +101,7 @@ class Constraints:
     def hash(self, integers: Sequence[Sum]) -> Sum:
         """`pol.zk.poseidon.vector_hash` of integers of 24 bits with a sign, which the caller has checked."""
         words = [plus(integer, number(_OFFSET)) for integer in integers]
-        elements = [
-            weighted(words[begin : begin + PACKED], WORD_BITS) for begin in range(0, len(words), PACKED)
-        ]
+        elements = [weighted(words[begin : begin + PACKED], WORD_BITS) for begin in range(0, len(words), PACKED)]
         state: list[Sum] = [{}, {}, number(len(words))]
         for begin in range(0, len(elements), 2):
             for place, element in enumerate(elements[begin : begin + 2]):

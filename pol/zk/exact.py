@@ -6,6 +6,7 @@ docs/spec/zk.md, "Exact circuit". Unlike EZKL's it leaves no rounding to the pro
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -79,13 +80,11 @@ class _Writer:
         operands = [values[operand] for operand in node.operands]
         if node.kind in ALIGNED:
             operands = [
-                _each(lambda terms, bits=exact - scale: scaled(terms, 1 << bits), operand)
+                _each(partial(scaled, factor=1 << (exact - scale)), operand)
                 for operand, scale in zip(operands, scales, strict=True)
             ]
-        if node.kind is Kind.GATE:
-            result = self._gated(node, operands)
-        else:
-            result = self._exact(node, operands)
+        write = self._gated if node.kind is Kind.GATE else self._exact
+        result = write(node, operands)
         shift = exact - self.network.scales[place]
         return _each(lambda terms: self.system.rounded(terms, shift), result) if shift else result
 
@@ -105,7 +104,9 @@ class _Writer:
             case Kind.MATMUL:
                 a, b = operands
                 products = [
-                    summed([system.product(x, y) for x, y in zip(row, column, strict=True)]) for row in a for column in b.T
+                    summed([system.product(x, y) for x, y in zip(row, column, strict=True)])
+                    for row in a
+                    for column in b.T
                 ]
                 return _array(products, node.shape)
             case Kind.SUM:

@@ -1,4 +1,4 @@
-"""Write the networks of circuits/ from their steps, or say which file a step would change: python -m pol.zk.export [--check]."""
+"""Write the networks of circuits/ from their steps, or say what differs: python -m pol.zk.export [--check]."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the models of the circuits are written with: functions that are sums and products, so that a circuit needs no tables."""
+"""What the models of the circuits are written with: sums and products alone, so that a circuit needs no tables."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 SQUARINGS = 6
-"""exp(z) is taken as (1 + z / 2^6)^(2^6): trained and proved with the same function, not an approximation made by the proof."""
+"""exp(z) is taken as (1 + z / 2^6)^(2^6), in training as in proofs: it is the model, no approximation of one."""
 
 
 def exponential(z: Tensor) -> Tensor:
@@ -48,7 +48,8 @@ def squared_error(z: Tensor, labels: Tensor) -> Tensor:
 def root_mean_square_norm(z: Tensor, gain: Tensor) -> Tensor:
     """z over the root of the mean of its squares (plus 2**-10) along the last dimension, times gain."""
     width = z.shape[-1]
-    return z * torch.rsqrt((z * z).sum(-1, keepdim=True) + width * 2.0**-10) * width**0.5 * gain
+    inverse: Tensor = torch.rsqrt((z * z).sum(-1, keepdim=True) + width * 2.0**-10)
+    return z * inverse * math.sqrt(width) * gain
 
 
 def split(theta: Tensor, shapes: Sequence[Sequence[int]]) -> list[Tensor]:

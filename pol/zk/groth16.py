@@ -97,16 +97,29 @@ def setup(system: Constraints) -> tuple[bytes, VerifyingKey]:
     return bytes(protocol.proving_key.to_bytes()), verifying
 
 
-def prove(system: Constraints, proving_key: bytes) -> Proof:
-    """A proof that the rows have a solution with these public numbers.
+def load(proving_key: bytes) -> Any:
+    """A proving key to prove many steps with: its points take long to read.
 
-    Raises ProtocolError if they have none, OperationalError without zksnake.
+    Raises ProtocolError if the bytes are no proving key, OperationalError without zksnake.
+    """
+    try:
+        from zksnake.groth16 import ProvingKey
+    except ImportError as error:
+        raise OperationalError("exact proofs need zksnake: pip install 'pol[zk]'") from error
+    try:
+        return ProvingKey.from_bytes(proving_key)
+    except (AssertionError, ValueError, IndexError) as error:
+        raise ProtocolError(f"not a proving key: {error}") from error
+
+
+def prove(system: Constraints, key: Any) -> Proof:
+    """A proof, with a key from `load`, that the rows have a solution with these public numbers.
+
+    Raises ProtocolError if they have none, or the key is of another circuit.
     """
     system.check()
     protocol = _protocol(system)
-    from zksnake.groth16 import ProvingKey
-
-    protocol.proving_key = ProvingKey.from_bytes(proving_key)
+    protocol.proving_key = key
     try:
         proof = protocol.prove(system.values[: system.public], system.values[system.public :])
     except (AssertionError, ValueError) as error:
@@ -119,40 +132,40 @@ def verify(key: VerifyingKey, proof: Proof, public: Sequence[int]) -> bool:
 
     Raises ProtocolError for a wrong number of public numbers, one outside the field, or a point that isn't one.
     """
-    from py_ecc.optimized_bn128 import FQ12, add, final_exponentiate, multiply, neg, pairing
+    from py_ecc import optimized_bn128 as curve
 
     if len(public) + 1 != len(key.inputs) or not all(0 <= value < R for value in public):
         raise ProtocolError(f"the key takes {len(key.inputs) - 1} public numbers below the order of the field")
     total = _point1(key.inputs[0])
     for value, point in zip(public, key.inputs[1:], strict=True):
-        total = add(total, multiply(_point1(point), value))
+        total = curve.add(total, curve.multiply(_point1(point), value))
     pairs = (
-        (_point2(proof.b), neg(_point1(proof.a))),
+        (_point2(proof.b), curve.neg(_point1(proof.a))),
         (_point2(key.beta), _point1(key.alpha)),
         (_point2(key.gamma), total),
         (_point2(key.delta), _point1(proof.c)),
     )
-    product = FQ12.one()
+    product = curve.FQ12.one()
     for second, first in pairs:
-        product = product * pairing(second, first, final_exponentiate=False)
-    return bool(final_exponentiate(product) == FQ12.one())
+        product = product * curve.pairing(second, first, final_exponentiate=False)
+    return bool(curve.final_exponentiate(product) == curve.FQ12.one())
 
 
 def _point1(point: G1) -> Any:
-    from py_ecc.optimized_bn128 import FQ, b, is_on_curve
+    from py_ecc import optimized_bn128 as curve
 
     # Zeros stand for infinity on the chain, and no honest proof has it.
-    result = (FQ(point[0]), FQ(point[1]), FQ(1))
-    if not is_on_curve(result, b):
+    result = (curve.FQ(point[0]), curve.FQ(point[1]), curve.FQ(1))
+    if not curve.is_on_curve(result, curve.b):
         raise ProtocolError("a point is not on the curve")
     return result
 
 
 def _point2(point: G2) -> Any:
-    from py_ecc.optimized_bn128 import FQ2, b2, curve_order, is_inf, is_on_curve, multiply
+    from py_ecc import optimized_bn128 as curve
 
-    result = (FQ2([point[1], point[0]]), FQ2([point[3], point[2]]), FQ2.one())
-    if not is_on_curve(result, b2) or not is_inf(multiply(result, curve_order)):
+    result = (curve.FQ2([point[1], point[0]]), curve.FQ2([point[3], point[2]]), curve.FQ2.one())
+    if not curve.is_on_curve(result, curve.b2) or not curve.is_inf(curve.multiply(result, curve.curve_order)):
         raise ProtocolError("a point is not in the second group")
     return result
 

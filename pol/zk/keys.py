@@ -119,17 +119,17 @@ def setup(
     with _made(keys, "circuit.ezkl") as parts:
         for part in parts:
             given = {"model": keys.file("network.onnx"), "settings": keys.file("settings.json")}
-            native.call("compile_circuit", **given, out=str(part))
+            native.call("compile_circuit", None, **given, out=str(part))
     progress("keys", 0, 1)
     with _made(keys, "verification.key", "proving.key") as parts:
         if parts:
             given = {"circuit": keys.file("circuit.ezkl"), "reference_string": str(string)}
-            native.call("setup", **given, verification_key=str(parts[0]), proving_key=str(parts[1]))
+            native.call("setup", None, **given, verification_key=str(parts[0]), proving_key=str(parts[1]))
     progress("verifier", 0, 1)
     with _made(keys, "verifier.sol", "verifier.abi") as parts:
         if parts:
             given = {"verification_key": keys.file("verification.key"), "settings": keys.file("settings.json")}
-            native.call("verifier", **given, reference_string=str(string), out=str(parts[0]), abi=str(parts[1]))
+            native.call("verifier", None, **given, reference_string=str(string), out=str(parts[0]), abi=str(parts[1]))
             parts[1].touch()
     summary = Summary(
         circuit.name,
@@ -154,12 +154,12 @@ def setup(
 def _require_same_rule(circuit: Circuit, settings: dict[str, Any]) -> None:
     scales = {*settings["model_input_scales"], *settings["model_output_scales"]}
     if scales != {circuit.network.scale}:
-        raise ProtocolError(f"EZKL gives {circuit.name} the scales {sorted(scales)}: the result can't be the next input")
+        raise ProtocolError(
+            f"EZKL gives {circuit.name} the scales {sorted(scales)}: the result can't be the next input"
+        )
 
 
-def _reference_string(
-    root: Path, logrows: int, ceremony: Path | None, progress: reference_string.Progress
-) -> Path:
+def _reference_string(root: Path, logrows: int, ceremony: Path | None, progress: reference_string.Progress) -> Path:
     if ceremony is None:
         path = root / f"test-only-{logrows}.srs"
         if not path.is_file():

@@ -1,4 +1,4 @@
-"""Calls to EZKL, each in a process of its own."""
+"""Calls to native provers, each in a process of its own."""
 
 from __future__ import annotations
 
@@ -29,12 +29,14 @@ class Answer:
     peak_bytes: int
 
 
-def call(name: str, /, timeout: float = TIMEOUT, **arguments: Any) -> Answer:
-    """One call of `pol.zk.worker`.
+def call(name: str, timeout: float | None = None, /, **arguments: Any) -> Answer:
+    """One call of `pol.zk.worker`, for an hour at most if no ``timeout`` (seconds) is given.
 
-    Raises OperationalError if EZKL is missing, refuses, panics, dies or takes longer than ``timeout`` seconds.
+    Raises OperationalError if the prover is missing, refuses, panics, dies or takes too long.
     """
-    require()
+    if not name.startswith("exact_"):
+        require()
+    timeout = timeout or TIMEOUT
     command = [sys.executable, "-m", WORKER]
     request = json.dumps({"call": name, "arguments": arguments})
     environment = {**os.environ, "RUST_LOG": "error", "RUST_BACKTRACE": "0"}
@@ -43,24 +45,28 @@ def call(name: str, /, timeout: float = TIMEOUT, **arguments: Any) -> Answer:
             command, input=request, capture_output=True, text=True, timeout=timeout, env=environment, check=False
         )
     except subprocess.TimeoutExpired as error:
-        raise OperationalError(f"EZKL's {name} took longer than {timeout:.0f} s and was stopped") from error
+        raise OperationalError(f"the prover's {name} took longer than {timeout:.0f} s and was stopped") from error
     lines = done.stdout.strip().splitlines()
     if done.returncode != 0 or not lines:
-        raise OperationalError(f"EZKL's {name} {_ending(done.returncode)}: {_last(done.stderr)}")
+        raise OperationalError(f"the prover's {name} {_ending(done.returncode)}: {_last(done.stderr)}")
     answer = json.loads(lines[-1])
     if "error" in answer:
-        raise OperationalError(f"EZKL's {name} failed: {answer['error']}{_reason(done.stdout + done.stderr)}")
+        raise OperationalError(f"the prover's {name} failed: {answer['error']}{_reason(done.stdout + done.stderr)}")
     return Answer(answer["result"], answer["seconds"], answer["processor_seconds"], answer["peak_bytes"])
 
 
 def require() -> None:
     """Raises OperationalError, saying what to do, if EZKL isn't installed or is of another version."""
     if importlib.util.find_spec("ezkl") is None:
-        raise OperationalError("EZKL is not installed: pip install 'pol[zk]' (it has no licence: see docs/guides/zk.md)")
+        raise OperationalError(
+            "EZKL is not installed: pip install 'pol[zk]' (it has no licence: see docs/guides/zk.md)"
+        )
     from importlib.metadata import version
 
     if version("ezkl") != VERSION:
-        raise OperationalError(f"EZKL {version('ezkl')} is installed, the circuits are for {VERSION}: pip install 'pol[zk]'")
+        raise OperationalError(
+            f"EZKL {version('ezkl')} is installed, the circuits are for {VERSION}: pip install 'pol[zk]'"
+        )
 
 
 def _ending(code: int) -> str:

@@ -88,7 +88,7 @@ class Node:
 class Network:
     """Nodes in topological order, the inputs first; the last one is the vector after the step.
 
-    Numbers are integers that stand for multiples of 2**-scale. Input 0 is the vector before the step, of the same shape.
+    Numbers are integers that stand for multiples of 2**-scale. Input 0 is the vector before the step.
     Raises ProtocolError if a rule of docs/spec/zk.md, "Network", is broken.
     """
 
@@ -112,9 +112,7 @@ class Network:
         if self.nodes[-1].shape != self.nodes[0].shape:
             raise ProtocolError("the vector after the step has another shape than the one before it")
         if self.scales[-1] != self.scale:
-            raise ProtocolError(
-                f"the vector after the step has the scale {self.scales[-1]}, the one before {self.scale}"
-            )
+            raise ProtocolError(f"the vector after the step has the scale {self.scales[-1]}, not {self.scale}")
 
     @cached_property
     def scales(self) -> tuple[int, ...]:
@@ -132,7 +130,7 @@ class Network:
 
     def to_json(self) -> bytes:
         """Canonical JSON (RFC 8785)."""
-        nodes = [
+        nodes: list[Any] = [
             {
                 "kind": str(node.kind),
                 "shape": list(node.shape),

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import numpy.typing as npt
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
@@ -36,7 +39,7 @@ def onnx_file(network: Network) -> bytes:
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPERATOR_SET)], producer_name="pol")
     model.ir_version = INTERMEDIATE_VERSION
     onnx.checker.check_model(model, full_check=True)
-    return model.SerializeToString(deterministic=True)
+    return bytes(model.SerializeToString(deterministic=True))
 
 
 class _Writer:
@@ -78,14 +81,14 @@ class _Writer:
             case Kind.CONCAT:
                 self._node("Concat", operands, name, axis=len(node.shape) - 1)
 
-    def _node(self, kind: str, operands: list[str], name: str, **attributes: object) -> str:
+    def _node(self, kind: str, operands: list[str], name: str, **attributes: Any) -> str:
         self.nodes.append(helper.make_node(kind, operands, [name], name=name, **attributes))
         return name
 
     def _integers(self, values: list[int] | tuple[int, ...], name: str) -> str:
         return self._tensor(np.array(values, dtype=np.int64), name)
 
-    def _tensor(self, array: np.ndarray, name: str) -> str:
+    def _tensor(self, array: npt.NDArray[Any], name: str) -> str:
         self.tensors.append(numpy_helper.from_array(array, name))
         return name
 

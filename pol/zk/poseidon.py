@@ -91,7 +91,7 @@ def vector_hash(values: Sequence[int]) -> int:
 
 
 def permutation_table() -> bytes:
-    """Constants of all rounds and the matrix of our hash, as words of 32 bytes: what the contract `VectorHash` is made with."""
+    """Constants of all rounds and the matrix of our hash, as words: what the contract `VectorHash` is made with."""
     permutation = poseidon(3, 57)
     rows = [*permutation.constants, *permutation.matrix]
     return b"".join(number.to_bytes(32) for row in rows for number in row)
@@ -99,7 +99,15 @@ def permutation_table() -> bytes:
 
 def _grain(width: int, partial_rounds: int) -> Iterator[int]:
     """Bits of the Grain generator for a prime field and x**5 (paper, appendix E)."""
-    fields = ((1, 2), (0, 4), (FIELD_BITS, 12), (width, 12), (FULL_ROUNDS, 10), (partial_rounds, 10), ((1 << 30) - 1, 30))
+    fields = (
+        (1, 2),
+        (0, 4),
+        (FIELD_BITS, 12),
+        (width, 12),
+        (FULL_ROUNDS, 10),
+        (partial_rounds, 10),
+        ((1 << 30) - 1, 30),
+    )
     state = [int(bit) for value, size in fields for bit in format(value, f"0{size}b")]
 
     def step() -> int:

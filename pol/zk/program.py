@@ -1,6 +1,6 @@
 """The step program of a network: what the court executes, with the integers that the exact circuit proves.
 
-docs/spec/zk.md, "The program". The state is one tensor of float32, the vector; the constants hold the data of all steps.
+docs/spec/zk.md, "The program". The state is one tensor of float32; the constants hold the data of all steps.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _FACTOR = words.LIMB_BITS * words.LIMBS - 1
 
 
 def step_program(network: Network, steps: int) -> StepProgram:
-    """The program of so many steps; constant i holds the values of input i + 1 for each step, one below the other.
+    """The program of so many steps; constant i holds the values of input i + 1 for each step, one after the other.
 
-    Raises UnsupportedError for an operation of which the exact circuit has none, or numbers that would not fit in words.
+    Raises UnsupportedError for an operation of which the exact circuit has none, or of numbers that fit no word.
     """
     if steps < 1:
         raise ProtocolError("a program is for one step or more")
@@ -57,7 +57,9 @@ class _Writer:
         last = self.network.nodes[-1]
         element = _affine(last.shape, row_major(last.shape))
         producer = self._map(
-            self.state, [self._read(self.place[len(self.network.nodes) - 1], element)], words.to_float(self.network.scale)
+            self.state,
+            [self._read(self.place[len(self.network.nodes) - 1], element)],
+            words.to_float(self.network.scale),
         )
         slot = Slot(Component.PARAMETER, self.state, producer)
         program = StepProgram((slot,), self.constants, tuple(self.nodes))
@@ -98,7 +100,7 @@ class _Writer:
         scales = [network.scales[operand] for operand in node.operands]
         exact = exact_scale(node, network.scale, scales)
         shift = exact - network.scales[number]
-        own = row_major(shape)
+        strides: tuple[int, ...]
         match node.kind:
             case Kind.INPUT:
                 return self._map(type_, [self._given(number, node)], words.from_float(network.scale))
@@ -106,7 +108,9 @@ class _Writer:
                 return self._constant(type_, node)
             case Kind.ADD | Kind.SUB:
                 op = Op.ADD if node.kind is Kind.ADD else Op.SUB
-                return self._map(type_, self._both(node), words.combined(op, exact - scales[0], exact - scales[1], shift))
+                return self._map(
+                    type_, self._both(node), words.combined(op, exact - scales[0], exact - scales[1], shift)
+                )
             case Kind.MUL:
                 return self._map(type_, self._both(node), words.product(shift))
             case Kind.GATE:
@@ -126,7 +130,7 @@ class _Writer:
             case Kind.SLICE:
                 strides, base = row_major(network.nodes[node.operands[0]].shape), node.begin
             case _:
-                strides, base = own, 0
+                strides, base = row_major(shape), 0
         read = self._read(self.place[node.operands[0]], _affine(shape, strides, base))
         return self._map(type_, [read], words.rounded(shift) if shift else words.copied())
 
@@ -153,9 +157,7 @@ class _Writer:
         for operand in node.operands:
             shape = self.network.nodes[operand].shape
             shape = (1,) * (len(node.shape) - len(shape)) + shape
-            strides = tuple(
-                0 if size == 1 else stride for size, stride in zip(shape, row_major(shape), strict=True)
-            )
+            strides = tuple(0 if size == 1 else stride for size, stride in zip(shape, row_major(shape), strict=True))
             reads.append(self._read(self.place[operand], _affine(node.shape, strides)))
         return reads
 

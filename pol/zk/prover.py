@@ -86,7 +86,7 @@ def prove(keys: Keys, inputs: Sequence[Integers]) -> Proven:
 
 
 def verify(keys: Keys, proof: GradientProof) -> None:
-    """Raises ProtocolError, saying why, unless the proof holds for these keys; OperationalError if we could not look."""
+    """Raises ProtocolError unless the proof holds for these keys, OperationalError if we could not look."""
     if proof.keys != keys.name or proof.visibility is not keys.visibility:
         raise ProtocolError(f"the proof is for the keys {proof.keys[:16]}, not for {keys.name[:16]}")
     if proof.vectors != len(keys.circuit.network.inputs) + 1:

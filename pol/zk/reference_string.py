@@ -101,9 +101,9 @@ def is_test_only(path: Path) -> bool:
     (logrows,) = struct.unpack("<I", raw.ljust(4, b"\0"))
     if not 1 <= logrows <= MAX_LOGROWS or path.stat().st_size != size(logrows):
         raise ProtocolError(f"{path} is no reference string: it has {path.stat().st_size} bytes")
-    from py_ecc.optimized_bn128 import G1, multiply, normalize
+    from py_ecc import optimized_bn128 as curve
 
-    x, y = normalize(multiply(G1, TEST_ONLY_SECRET))
+    x, y = curve.normalize(curve.multiply(curve.G1, TEST_ONLY_SECRET))
     with path.open("rb") as file:
         second = _at(file, 4 + _POINT, _POINT)
     return second == _coordinate(int(x)) + _coordinate(int(y))

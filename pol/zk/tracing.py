@@ -44,7 +44,7 @@ def trace(step: Callable[..., Tensor], inputs: dict[str, tuple[int, ...]], scale
         with torch.enable_grad():
             return step(theta.detach().requires_grad_(), *rest).detach()
 
-    graph = make_fx(differentiated, decomposition_table=core_aten_decompositions())(*samples).graph
+    graph = make_fx(differentiated, decomposition_table=dict(core_aten_decompositions()))(*samples).graph
     result = graph.output_node().args[0]
     needed = _needed(result)
     writer = _Writer(scale)
@@ -112,7 +112,7 @@ class _Writer:
         for number in range(len(self.nodes) - 1, -1, -1):
             if number in needed:
                 needed.update(self.nodes[number].operands)
-        order = sorted(needed - {result}) + [result]
+        order = [*sorted(needed - {result}), result]
         place = {number: position for position, number in enumerate(order)}
         nodes = []
         for number in order:

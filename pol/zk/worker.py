@@ -1,7 +1,7 @@
-"""The process in which EZKL works: ``python -m pol.zk.worker``, one request of JSON on its input.
+"""The process in which native provers work: ``python -m pol.zk.worker``, one request of JSON on its input.
 
-A process of its own, because EZKL's panics are no exceptions, because it holds the interpreter's lock for minutes, and
-because it may crash when the interpreter ends.
+A process of its own, because panics of Rust are no exceptions, because EZKL holds the interpreter's lock for minutes,
+and because it may crash when the interpreter ends.
 """
 
 from __future__ import annotations
@@ -14,6 +14,12 @@ import sys
 import time
 from pathlib import Path
 from typing import Any
+
+from pol.zk import groth16
+from pol.zk.bn254 import R
+from pol.zk.exact import constraints
+from pol.zk.fixed_point import integers
+from pol.zk.network import Network
 
 
 def main() -> None:
@@ -36,16 +42,17 @@ def main() -> None:
 
 def version() -> str:
     """EZKL's."""
-    import ezkl
+    from importlib.metadata import version as installed
 
-    return str(ezkl.__version__)
+    return installed("ezkl")
 
 
 def settings(model: str, out: str, visibility: str, scale: int, base: int, legs: int, logrows: int) -> dict[str, Any]:
     """Write the settings of a network's circuit; in their file the order of range checks doesn't depend on chance."""
     import ezkl
 
-    arguments = ezkl.PyRunArgs()
+    # The package describes its own arguments wrongly.
+    arguments: Any = ezkl.PyRunArgs()
     arguments.input_visibility = arguments.output_visibility = visibility
     arguments.param_visibility = "fixed"
     arguments.input_scale = arguments.param_scale = scale
@@ -76,7 +83,8 @@ def setup(circuit: str, verification_key: str, proving_key: str, reference_strin
     """Write both keys."""
     import ezkl
 
-    ezkl.setup(circuit, verification_key, proving_key, reference_string)
+    setup: Any = ezkl.setup
+    setup(circuit, verification_key, proving_key, reference_string)
 
 
 def witness(inputs: str, circuit: str, out: str, verification_key: str | None, reference_string: str | None) -> None:
@@ -124,9 +132,47 @@ def poseidon(elements: list[str]) -> str:
     return str(ezkl.poseidon_hash(elements)[0])
 
 
+def exact_setup(folder: str) -> None:
+    """Write proving and verifying key of the network in a folder."""
+    place = Path(folder)
+    network = Network.from_json((place / "network.json").read_bytes())
+    proving, verifying = groth16.setup(constraints(network))
+    (place / "proving.key").write_bytes(proving)
+    (place / "verifying.key.part").write_bytes(verifying.encode())
+    (place / "verifying.key.part").replace(place / "verifying.key")
+
+
+def exact_prove(folder: str, jobs: str) -> dict[str, Any]:
+    """Proofs of all jobs in a file, in hex."""
+    place = Path(folder)
+    network = Network.from_json((place / "network.json").read_bytes())
+    began = time.monotonic()
+    key = groth16.load((place / "proving.key").read_bytes())
+    loading = time.monotonic() - began
+    proofs = []
+    for job in json.loads(Path(jobs).read_text()):
+        given = zip(job["inputs"], network.nodes, strict=False)
+        inputs = [integers(values, node.shape) for values, node in given]
+        system = constraints(network, inputs, int(job["context"], 16) % R)
+        proofs.append(groth16.prove(system, key).encode().hex())
+    return {"proofs": proofs, "loading_seconds": loading}
+
+
 CALLS = {
     call.__name__: call
-    for call in (version, settings, compile_circuit, setup, witness, prove, verify, verifier, poseidon)
+    for call in (
+        version,
+        settings,
+        compile_circuit,
+        setup,
+        witness,
+        prove,
+        verify,
+        verifier,
+        poseidon,
+        exact_setup,
+        exact_prove,
+    )
 }
 
 if __name__ == "__main__":

@@ -49,7 +49,7 @@ def test_vault_and_mirror_agree_to_the_wei(monkeypatch: pytest.MonkeyPatch) -> N
     """A task whose first verdict is a lie that falls, and whose second one is challenged without a ground."""
     replays = chain([False], repeat(True))
     monkeypatch.setattr(Party, "replays", lambda *_: next(replays))
-    result, changes = play(Setting({Kind.GRIEFING: 2}, {Kind.HONEST: 1}, 0, tasks=1, seed=5))
+    result, changes = play(Setting({Kind.GRIEFING: 2}, {Kind.HONEST: 1}, 0, tasks=1, seed=1))
     assert result.total_change == 0
     compare(result.balances, changes)
     told = happened(result)

@@ -1,0 +1,107 @@
+"""A market whose task is a linear regression in fixed point, trained exactly, with a proof of every step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from random import Random
+
+import numpy as np
+import toy_market
+from toy_market import Ground
+
+from pol.arithmetic.primitives import Words
+from pol.chain.creation import deploy_contract as create
+from pol.chain.proven_steps import Pin, StepProof, batch_entry, context_of
+from pol.chain.registry import Terms
+from pol.commitments.keccak import keccak256
+from pol.commitments.log import CheckpointLog
+from pol.dispute.evidence import SegmentTrace
+from pol.execution.reference import ReferenceExecutor
+from pol.zk import exact_prover
+from pol.zk.circuits import load
+from pol.zk.exact_prover import ExactRun
+from pol.zk.fixed_point import Integers, dequantise, integers
+from pol.zk.network import Network
+from pol.zk.poseidon import vector_hash
+from pol.zk.program import step_program, tensor_types
+
+STEPS, INTERVAL = 10, 5
+
+
+def words(vector: Integers, scale: int) -> Words:
+    """The float32 words of a vector."""
+    return dequantise(vector, scale).astype(np.float32).view(np.uint32)
+
+
+def drawn(random: Random, shape: tuple[int, ...], scale: int) -> Integers:
+    """Numbers of fixed point between -1 and 1."""
+    size = int(np.prod(shape))
+    return integers([random.randrange(-(1 << scale), 1 << scale) for _ in range(size)], shape)
+
+
+@dataclass(frozen=True)
+class Training:
+    """Ten steps of a linear regression: the network, the vectors' data, and honest executions of both segments."""
+
+    network: Network
+    first: Integers
+    data: list[tuple[Integers, ...]]
+    traces: list[SegmentTrace]
+
+    @property
+    def batches(self) -> CheckpointLog:
+        """The log of the hashes of each step's data."""
+        entries = [batch_entry([hash_of(tensor) for tensor in tensors]) for tensors in self.data]
+        return CheckpointLog(entries)
+
+
+def hash_of(vector: Integers) -> bytes:
+    return vector_hash([int(x) for x in vector.ravel()]).to_bytes(32)
+
+
+def training(seed: int = 1) -> Training:
+    network, random = load("linear_regression").network, Random(seed)
+    shapes = [node.shape for node in network.nodes[: len(network.inputs)]]
+    first, *_ = (drawn(random, shape, network.scale) for shape in shapes)
+    data = [tuple(drawn(random, shape, network.scale) for shape in shapes[1:]) for _ in range(STEPS)]
+    program = step_program(network, STEPS)
+    constants = [words(np.concatenate(tensors), network.scale) for tensors in zip(*data, strict=True)]
+    executor = ReferenceExecutor(program, constants)
+    start = SegmentTrace(program, constants, executor, [words(first, network.scale)], 0, INTERVAL)
+    after = SegmentTrace(program, constants, executor, start.state(INTERVAL), INTERVAL, INTERVAL)
+    return Training(network, first, data, [start, after])
+
+
+def terms_of(given: Training) -> Terms:
+    return toy_market.terms_of(given.traces[0], STEPS, INTERVAL)
+
+
+def pinned(ground: Ground, given: Training, keys: exact_prover.ExactKeys) -> bytes:
+    """The submitter's next task takes proofs for these keys; returns its id."""
+    submitter = ground.wallets["submitter"]
+    verifier = create(ground.wallets["deployer"], "Groth16Verifier", keys.verifying_key.encode())
+    layout = keccak256(tensor_types(given.network))
+    pin = Pin(verifier, given.batches.root(), layout, given.network.scale)
+    nonce = int(ground.market.registry.read("nonces", submitter.address))
+    return ground.market.proven_steps.pin(submitter, nonce, terms_of(given), pin)
+
+
+def proofs(given: Training, keys: exact_prover.ExactKeys, task_id: bytes) -> ExactRun:
+    """Of all steps, each bound to the task."""
+    contexts = [context_of(task_id, step) for step in range(STEPS)]
+    return exact_prover.prove(keys, given.first, given.data, contexts)
+
+
+def for_chain(given: Training, run: ExactRun) -> list[StepProof]:
+    log = given.batches
+    return [
+        StepProof(step.data, tuple(log.inclusion(place)), step.after, step.proof.encode())
+        for place, step in enumerate(run.steps)
+    ]
+
+
+def state_bytes(given: Training, step: int) -> bytes:
+    """All words of the state before a step, as the chain takes them."""
+    trace = given.traces[0] if step <= INTERVAL else given.traces[1]
+    (tensor,) = trace.state(step)
+    return tensor.astype("<u4").tobytes()

@@ -1,0 +1,206 @@
+"""Proofs of every step settle a dispute on the chain; wrong, replayed, swapped and malformed ones don't count."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+import proven_market
+import pytest
+import toy_market
+from anvil_node import anvil_node
+from proven_market import INTERVAL, STEPS, Training, terms_of
+from toy_market import Ground, ToyMarket
+
+from pol.chain.challenges import ChargeKind, ClaimCharge
+from pol.chain.connection import Connection
+from pol.chain.proven_steps import StepProof
+from pol.chain.wallet import Reverted
+from pol.dispute.evidence import SegmentTrace
+from pol.dispute.hostile import Lie, LyingTrace
+from pol.dispute.players import ReplayPlayer
+from pol.zk import exact_prover
+from pol.zk.bn254 import R
+from pol.zk.circuits import load
+from pol.zk.exact_prover import ExactKeys
+from pol.zk.program import tensor_types
+
+pytest.importorskip("zksnake")
+
+
+@dataclass
+class Proven:
+    """A deployed market, a training, and proofs of its ten steps, of which none is on the chain."""
+
+    given: Training
+    ground: Ground
+    task_id: bytes
+    proofs: list[StepProof]
+    first: bytes
+
+    def record(self, segment: int) -> int:
+        """Bring the proofs of a segment to the chain; returns the gas."""
+        begin = segment * INTERVAL
+        first = self.first if segment == 0 else self.proofs[begin - 1].after
+        wallet = self.ground.wallets["solver"]
+        steps = self.proofs[begin : begin + INTERVAL]
+        return self.ground.market.proven_steps.prove(wallet, self.task_id, segment, first, steps)
+
+    def tie(self, step: int) -> int:
+        """Show the state before a step; returns the gas."""
+        types, words = tensor_types(self.given.network), proven_market.state_bytes(self.given, step)
+        return self.ground.market.proven_steps.tie(self.ground.wallets["solver"], self.task_id, types, words)
+
+
+@pytest.fixture(scope="module")
+def keys(tmp_path_factory: pytest.TempPathFactory) -> ExactKeys:
+    return exact_prover.setup(load("linear_regression"), tmp_path_factory.mktemp("keys"))
+
+
+@pytest.fixture(scope="module")
+def ground() -> Iterator[Ground]:
+    with anvil_node() as url:
+        yield toy_market.settled(Connection.to(url))
+
+
+def proven_task(ground: Ground, keys: ExactKeys, seed: int) -> Proven:
+    """A pinned task that isn't submitted yet, and proofs of its steps."""
+    given = proven_market.training(seed)
+    task_id = proven_market.pinned(ground, given, keys)
+    run = proven_market.proofs(given, keys, task_id)
+    return Proven(given, ground, task_id, proven_market.for_chain(given, run), run.steps[0].before)
+
+
+def last_bit(honest: SegmentTrace) -> Lie:
+    """The result is wrong in one bit of one weight."""
+    producer = honest.program.slots[0].producer
+    return Lie(honest.first_step + honest.steps - 1, producer, 0, 0, 1, 0)
+
+
+def challenged(proven: Proven, lie: bool) -> tuple[ToyMarket, int]:
+    """The task's verdict, true or a lie, and a dispute about it by somebody who says the opposite."""
+    dishonest = None if not lie else (lambda honest: LyingTrace(honest, last_bit(honest)))
+    toy = toy_market.at_verdict(proven.ground, dishonest, proven.given.traces)
+    assert toy.task_id == proven.task_id
+    other = toy.honest if lie else LyingTrace(toy.honest, last_bit(toy.honest))
+    return toy, toy.challenge(ReplayPlayer(other))
+
+
+@pytest.mark.parametrize("lie", [True, False], ids=["a lie falls", "the truth stands"])
+def test_proofs_settle_a_dispute_at_once(ground: Ground, keys: ExactKeys, lie: bool) -> None:
+    proven = proven_task(ground, keys, 2 + lie)
+    toy, number = challenged(proven, lie)
+    segment = toy.claim.segment
+    begin = segment * INTERVAL
+    shown = toy.honest.state_root(begin + INTERVAL)
+    placed = toy.market.verdicts.placed(toy.task_id, toy.market.registry.task(toy.task_id).seating, 0)
+    about = (number, ClaimCharge(0, ChargeKind.REPLAY, 0), placed, shown)
+    anybody, settle = toy.wallets["deployer"], toy.market.challenges.settle_by_proof
+    with pytest.raises(Reverted, match="NotProven"):
+        settle(anybody, *about)
+    proven.record(segment)
+    proven.tie(begin)
+    with pytest.raises(Reverted, match="NotProven"):
+        settle(anybody, *about)
+    proven.tie(begin + INTERVAL)
+    settle(anybody, *about)
+    with pytest.raises(Reverted, match="NothingToSettle"):
+        settle(anybody, *about)
+    # The bond and the verifier's stake move as if the game had decided.
+    toy.market.challenges.settle(anybody, number)
+    bond = terms_of(proven.given).bond
+    whistleblower = toy.gain("whistleblower")
+    assert whistleblower > 0 if lie else whistleblower == -bond
+    assert toy.market.challenges.dispute(number).is_settled
+
+
+def test_ten_proofs_chain_over_both_segments(ground: Ground, keys: ExactKeys) -> None:
+    """And what isn't the next step's proof is refused: wrong, replayed, swapped, malformed."""
+    proven = proven_task(ground, keys, 4)
+    desk, wallet = ground.market.proven_steps, ground.wallets["solver"]
+    with pytest.raises(Reverted, match="NoSuchStep"):
+        desk.prove(wallet, proven.task_id, 0, proven.first, proven.proofs[:1])
+    ground.market.registry.submit(ground.wallets["submitter"], terms_of(proven.given))
+    good, second = proven.proofs[0], proven.proofs[1]
+
+    def refused(error: str, *steps: StepProof, first: bytes = proven.first, segment: int = 0) -> None:
+        with pytest.raises(Reverted, match=error):
+            desk.prove(wallet, proven.task_id, segment, first, steps)
+
+    refused("WrongData", second)
+    refused("WrongData", replace(good, data=good.data[::-1]))
+    refused("WrongData", replace(good, path=good.path[:-1]))
+    refused("InvalidProof", replace(good, after=second.after))
+    refused("InvalidProof", replace(good, proof=second.proof))
+    refused("InvalidProof", good, first=second.after)
+    refused("MalformedProof", replace(good, proof=good.proof[:-1]))
+    refused("MalformedProof", replace(good, proof=good.proof + bytes(32)))
+    refused("MalformedProof", replace(good, proof=b"\xff" * 256))
+    refused("MalformedProof", replace(good, proof=good.proof[:-32] + bytes(31) + b"\1"))
+    refused("MalformedProof", good, first=b"\xff" * 32)
+    # The same hash a second time: it is the same number of the field.
+    again = (int.from_bytes(good.after) + R).to_bytes(32)
+    refused("MalformedProof", replace(good, after=again))
+    refused("WrongData", good, good)
+    refused("NoSuchStep", first=bytes(32))
+    refused("NoSuchStep", segment=2)
+    assert desk.proved(proven.task_id, 0, proven.first)[0] == 0
+
+    proven.record(0)
+    refused("NoSuchStep", proven.proofs[INTERVAL])
+    proven.record(1)
+    assert desk.proved(proven.task_id, 1, proven.proofs[INTERVAL - 1].after) == (INTERVAL, proven.proofs[-1].after)
+    told = desk.events("StepProven", taskId=proven.task_id)
+    assert [event["step"] for event in told] == list(range(STEPS))
+    assert all(a["afterStep"] == b["beforeStep"] for a, b in pairwise(told))
+
+
+def test_a_proof_is_bound_to_its_task(ground: Ground, keys: ExactKeys) -> None:
+    """The same training, step and data: the proof for another task isn't one for this."""
+    one, other = proven_task(ground, keys, 5), None
+    ground.market.registry.submit(ground.wallets["submitter"], terms_of(one.given))
+    other = proven_task(ground, keys, 5)
+    assert one.task_id != other.task_id
+    ground.market.registry.submit(ground.wallets["submitter"], terms_of(one.given))
+    with pytest.raises(Reverted, match="InvalidProof"):
+        ground.market.proven_steps.prove(ground.wallets["solver"], one.task_id, 0, one.first, other.proofs[:1])
+
+
+def test_a_tie_is_of_one_state_and_one_vector(ground: Ground, keys: ExactKeys) -> None:
+    proven = proven_task(ground, keys, 6)
+    desk, wallet, types = ground.market.proven_steps, ground.wallets["solver"], tensor_types(proven.given.network)
+    for step in (0, 1, INTERVAL, STEPS):
+        proven.tie(step)
+        trace = proven.given.traces[step > INTERVAL]
+        vector = proven.first if step == 0 else proven.proofs[step - 1].after
+        assert desk.tied(proven.task_id, trace.state_root(step)) == vector
+    state = proven_market.state_bytes(proven.given, 0)
+
+    def refused(error: str, words: bytes, of: bytes = types) -> None:
+        with pytest.raises(Reverted, match=error):
+            desk.tie(wallet, proven.task_id, of, words)
+
+    refused("WrongLayout", state, types[:2] + types[6:] + types[2:6])
+    refused("WrongSize", state + bytes(4))
+    refused("WrongSize", state[:-4])
+    for word in (-0.0, 8.0, 2.0**-21, float("inf"), float("nan"), 1e-42):
+        refused("NotFixedPoint", np.float32(word).tobytes() + state[4:])
+    with pytest.raises(Reverted, match="NotPinned"):
+        desk.tie(wallet, bytes(32), types, state)
+
+
+def test_only_a_task_that_is_not_there_yet_is_pinned(ground: Ground, keys: ExactKeys) -> None:
+    proven = proven_task(ground, keys, 7)
+    submitter, desk = ground.wallets["submitter"], ground.market.proven_steps
+    nonce = int(ground.market.registry.read("nonces", submitter.address))
+    pin, terms = desk.pinned(proven.task_id), terms_of(proven.given)
+    for bad in (
+        replace(pin, verifier=submitter.address),
+        replace(pin, batches=bytes(32)),
+        replace(pin, layout=bytes(32)),
+    ):
+        with pytest.raises(Reverted, match="InvalidPin"):
+            desk.pin(submitter, nonce, terms, bad)
+    assert ground.market.registry.submit(submitter, terms) == proven.task_id
+    with pytest.raises(Reverted, match="TaskExists"):
+        desk.pin(submitter, nonce, terms, pin)
