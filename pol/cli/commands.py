@@ -34,6 +34,7 @@ VERBS = (
     "serve",
     "stake",
     "verify",
+    "zk",
 )
 """``pol VERB`` is the command of this name in the module ``pol.cli.VERB``."""
 

@@ -39,6 +39,7 @@ ETHER = 10**18
 @click.option("--main-net", is_flag=True, help="The chain isn't a test net: said once ...")
 @click.option("--chain-id", type=int, metavar="N", help="... and which it is: said twice.")
 @click.option("--since", type=click.IntRange(0), metavar="BLOCK", help="The first block, where its document is lost.")
+@click.option("--zk", "circuits", multiple=True, metavar="CIRCUIT", help="And its exact verifier, see `pol zk`.")
 @signer_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def deploy(
@@ -53,6 +54,7 @@ def deploy(
     main_net: bool,
     chain_id: int | None,
     since: int | None,
+    circuits: tuple[str, ...],
     as_json: bool,
     **signer: Any,
 ) -> None:
@@ -98,7 +100,19 @@ def deploy(
         bar = progress.add_task("deploying", total=len(missing))
         plan.carry_out(wallet, missing, lambda name: progress.update(bar, advance=1, description=name))
     found = list(assertions(plan, block))
-    _report(found, as_json, target.document, gas=sum(receipt["gasUsed"] for receipt in wallet.receipts))
+    verifiers = _verifiers(wallet, circuits, as_json)
+    gas = sum(receipt["gasUsed"] for receipt in wallet.receipts)
+    _report(found, as_json, target.document, gas=gas, **verifiers)
+
+
+def _verifiers(wallet: Wallet, circuits: tuple[str, ...], as_json: bool) -> dict[str, str]:
+    """Exact verifiers of circuits, by name: what a task's submitter pins."""
+    if not circuits:
+        return {}
+    from pol.cli.zk import deployed
+    from pol.zk.circuits import load
+
+    return {f"zk {name}": deployed(load(name), wallet, exact=True, as_json=as_json)["verifier"] for name in circuits}
 
 
 def _connect(network: Network | None, rpc: tuple[str, ...]) -> Connection:
@@ -207,6 +221,6 @@ def _report(found: list[Assertion], as_json: bool, document: Path, **more: Any) 
         click.echo(json.dumps({"document": str(document), "assertions": len(found)} | more, indent=2))
         return
     for name, value in more.items():
-        click.echo(f"{name:<15} {value:,}")
+        click.echo(f"{name:<15} {value:,}" if isinstance(value, int) else f"{name:<15} {value}")
     click.echo(f"assertions      {len(found)} hold")
     click.echo(f"document        {document}: other roles take it with --deployment")

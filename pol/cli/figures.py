@@ -252,6 +252,13 @@ def role_figures() -> dict[str, Figure]:
     return figures()
 
 
+def zk_area() -> dict[str, Figure]:
+    """Proofs of gradient steps; half an hour and 15 GB of keys."""
+    from pol.cli.benchmarks.zk import zk_figures
+
+    return zk_figures()
+
+
 def code_figures() -> dict[str, Figure]:
     """Lines of code by language, tests apart. Needs a checkout."""
     if not (ROOT / "contracts").is_dir():
@@ -324,6 +331,7 @@ AREAS: dict[str, Callable[[], dict[str, Figure]]] = {
     "attacks": attack_figures,
     "incentives": incentive_figures,
     "roles": role_figures,
+    "zk": zk_area,
     "code": code_figures,
     "setup": setup_figures,
 }

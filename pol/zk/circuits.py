@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,8 @@ class Visibility(StrEnum):
 class Circuit:
     """A network with the settings of its proofs: log2 of the rows for each visibility, base and number of digits.
 
-    Every number that is rounded has an absolute value below ``base ** digits``, or there is no proof.
+    Every number that is rounded has an absolute value below ``base ** digits``, or there is no proof. ``examples``: how
+    to draw inputs to try it with.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Circuit:
     logrows: dict[Visibility, int]
     base: int
     digits: int
+    examples: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.logrows or not all(MIN_LOGROWS <= rows <= MAX_LOGROWS for rows in self.logrows.values()):
@@ -103,6 +105,6 @@ def load(name: str | Path) -> Circuit:
         raise ProtocolError(f"{place / CIRCUIT} is no JSON: {error}") from error
     try:
         logrows = {Visibility(key): int(value) for key, value in raw["logrows"].items()}
-        return Circuit(place.name, network, logrows, int(raw["base"]), int(raw["digits"]))
+        return Circuit(place.name, network, logrows, int(raw["base"]), int(raw["digits"]), raw.get("examples", {}))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ProtocolError(f"{place / CIRCUIT} lacks something, or has something else there: {error!r}") from error

@@ -1,0 +1,142 @@
+"""Proofs of gradient steps: what they cost, what they show, and how far they are from float32."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from hexbytes import HexBytes
+
+from pol.chain.connection import Connection
+from pol.chain.step_verifiers import StepVerifier, deploy_exact, deploy_generated
+from pol.chain.wallet import Wallet
+from pol.cli.benchmarks.local_node import local_node
+from pol.cli.figures import Figure
+from pol.zk import exact_prover, prover
+from pol.zk.circuits import Visibility, folder, load
+from pol.zk.example import example
+from pol.zk.export import step_module
+from pol.zk.fixed_point import Integers, dequantise
+from pol.zk.gradient_proof import GradientProof
+from pol.zk.keys import Keys, setup
+from pol.zk.verifier_contract import bytecode, compiler
+
+MEASURED: dict[str, tuple[Visibility, ...]] = {
+    "linear_regression": (Visibility.HASHED,),
+    "logistic_regression": (Visibility.HASHED,),
+    "lora": (Visibility.HASHED,),
+    "momentum": (Visibility.HASHED,),
+    "mlp": (Visibility.HASHED,),
+    "softmax_classifier": (Visibility.PUBLIC,),
+    "transformer": (Visibility.HASHED,),
+    "adamw": (Visibility.PUBLIC,),
+    "mlp_large": (Visibility.PUBLIC, Visibility.COMMITTED),
+}
+ON_CHAIN = ("mlp", "transformer")
+CHAINED = 10
+ETHER = 10**18
+
+
+def zk_figures(cache: Path | None = None, names: Sequence[str] = tuple(MEASURED)) -> dict[str, Figure]:
+    """Every circuit by EZKL, a chain of ten exact proofs, and both verifiers on a node; keys stay in ``cache``."""
+    if cache is None:
+        with tempfile.TemporaryDirectory(prefix="pol-zk-bench-") as place:
+            return zk_figures(Path(place), names)
+    figures: dict[str, Figure] = {}
+    for name in names:
+        for visibility in MEASURED[name]:
+            keys = setup(load(name), cache, visibility)
+            proven = prover.prove(keys, example(keys.circuit, 1))
+            figures |= _circuit_figures(keys, proven)
+            if name in ON_CHAIN:
+                figures |= _generated_figures(keys, proven.proof)
+    return figures | _exact_figures(cache)
+
+
+def float_error(name: str, inputs: Sequence[Integers], after: Integers) -> tuple[float, float]:
+    """Greatest difference from the same step in float32, and the norm of all of them over that of the weights."""
+    module = step_module(folder() / name)
+    scale = load(name).network.scale
+    theta, *rest = (torch.tensor(dequantise(array, scale), dtype=torch.float32) for array in inputs)
+    expected = module.step(theta.requires_grad_(), *rest).detach().to(torch.float64).numpy()
+    difference = dequantise(after, scale) - expected
+    return float(np.abs(difference).max()), float(np.linalg.norm(difference) / np.linalg.norm(expected))
+
+
+def _circuit_figures(keys: Keys, proven: prover.Proven) -> dict[str, Figure]:
+    name = keys.circuit.name
+    shown = (
+        name
+        if len(MEASURED[name]) == 1
+        else f"{name}_{'public' if keys.visibility is Visibility.PUBLIC else 'committed'}"
+    )
+    # `prove` has compared EZKL's result with the rule, and fails where they differ.
+    inputs = example(keys.circuit, 1)
+    greatest, relative = float_error(name, inputs, proven.after)
+    return {
+        f"{shown}_parameters": Figure(keys.circuit.network.nodes[0].size, "parameters"),
+        f"{shown}_rows": Figure(keys.summary.rows, f"rows of 2^{keys.summary.logrows}"),
+        f"{shown}_prove_seconds": Figure(proven.seconds, "s"),
+        f"{shown}_prove_processor_seconds": Figure(proven.processor_seconds, "s"),
+        f"{shown}_prove_memory": Figure(proven.peak_bytes / 2**30, "GiB"),
+        f"{shown}_proof_bytes": Figure(len(proven.proof.proof), "bytes"),
+        f"{shown}_error": Figure(greatest, "against float32"),
+        f"{shown}_relative_error": Figure(relative, "against float32"),
+        f"{shown}_integer_rule_error": Figure(0, "units of 2^-20"),
+    }
+
+
+def _generated_figures(keys: Keys, proof: GradientProof) -> dict[str, Figure]:
+    code, size = bytecode(keys, compiler())
+    with local_node("prague") as url:
+        wallet = _funded(Connection.to(url))
+        generated, _ = deploy_generated(wallet, code)
+        receipt = wallet.send_data(generated, proof.calldata, "verifyProof")
+    name = keys.circuit.name
+    return {
+        f"{name}_verify_gas": Figure(receipt["gasUsed"], "gas"),
+        f"{name}_verifier_bytes": Figure(size, "bytes"),
+    }
+
+
+def _exact_figures(cache: Path) -> dict[str, Figure]:
+    """Ten steps of the perceptron by Groth16, each beginning where the one before ended, all verified on a node."""
+    circuit = load("mlp")
+    keys = exact_prover.setup(circuit, cache)
+    first = example(circuit, 1)[0]
+    data = [example(circuit, seed)[1:] for seed in range(1, CHAINED + 1)]
+    contexts = [bytes([step]) * 32 for step in range(CHAINED)]
+    run = exact_prover.prove(keys, first, data, contexts)
+    gas = []
+    with local_node("prague") as url:
+        connection = Connection.to(url)
+        wallet = _funded(connection)
+        verifier = StepVerifier(connection, deploy_exact(wallet, keys.verifying_key.encode()))
+        code_size = len(HexBytes(connection.web3.eth.get_code(verifier.address)))
+        before = run.steps[0].before
+        for step, context in zip(run.steps, contexts, strict=True):
+            hashes = [before, *step.data, step.after]
+            if not verifier.holds(context, hashes, step.proof.encode()):
+                raise AssertionError("a proof of the chain doesn't hold")
+            gas.append(wallet.send(verifier.function("verify", context, hashes, step.proof.encode()))["gasUsed"])
+            before = step.after
+    each = (run.seconds - run.loading_seconds) / CHAINED
+    return {
+        "exact_chain_steps": Figure(len(gas), "steps, verified on a node"),
+        "exact_prove_seconds": Figure(each, "s a step"),
+        "exact_load_seconds": Figure(run.loading_seconds, "s once"),
+        "exact_prove_memory": Figure(run.peak_bytes / 2**30, "GiB"),
+        "exact_proof_bytes": Figure(len(run.steps[0].proof.encode()), "bytes"),
+        "exact_verify_gas": Figure(max(gas), "gas"),
+        "exact_verifier_bytes": Figure(code_size, "bytes"),
+    }
+
+
+def _funded(connection: Connection) -> Wallet:
+    wallet = Wallet.create(connection, b"\5" * 32)
+    rich = connection.web3.eth.accounts[0]
+    connection.web3.eth.send_transaction({"from": rich, "to": wallet.address, "value": 100 * ETHER})
+    return wallet
