@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from hexbytes import HexBytes
+from web3.types import Wei
 
 from pol.chain.connection import Connection
 from pol.chain.step_verifiers import StepVerifier, deploy_exact, deploy_generated
@@ -138,5 +139,5 @@ def _exact_figures(cache: Path) -> dict[str, Figure]:
 def _funded(connection: Connection) -> Wallet:
     wallet = Wallet.create(connection, b"\5" * 32)
     rich = connection.web3.eth.accounts[0]
-    connection.web3.eth.send_transaction({"from": rich, "to": wallet.address, "value": 100 * ETHER})
+    connection.web3.eth.send_transaction({"from": rich, "to": wallet.address, "value": Wei(100 * ETHER)})
     return wallet

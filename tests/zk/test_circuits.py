@@ -1,0 +1,136 @@
+"""Every circuit: its network is its step's, its integers are near float32, and EZKL, rows and program agree."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pol.cli.benchmarks.zk import float_error
+from pol.errors import OperationalError, ProtocolError, UnsupportedError
+from pol.execution.reference import ReferenceExecutor
+from pol.zk import native
+from pol.zk.bn254 import from_field, to_field
+from pol.zk.circuits import Visibility, folder, load, names
+from pol.zk.exact import constraints
+from pol.zk.example import example
+from pol.zk.export import network_of
+from pol.zk.fixed_point import Integers, dequantise, integers, quantise, rescale, step
+from pol.zk.network import Kind, Network, Node
+from pol.zk.onnx_file import onnx_file
+from pol.zk.program import step_program
+
+EXACT = ("linear_regression", "lora", "mlp", "momentum")
+
+
+@pytest.mark.parametrize("name", names())
+def test_the_network_is_that_of_the_step(name: str) -> None:
+    """python -m pol.zk.export writes it."""
+    assert network_of(folder() / name) == load(name).network
+
+
+@pytest.mark.parametrize("name", names())
+def test_integers_are_near_float32(name: str) -> None:
+    circuit = load(name)
+    for seed in range(3):
+        inputs = example(circuit, seed)
+        greatest, relative = float_error(name, inputs, step(circuit.network, inputs))
+        assert greatest < 2e-5
+        assert relative < 1e-5
+
+
+@pytest.mark.parametrize("name", names())
+def test_ezkl_computes_the_integer_rule(name: str, tmp_path: Path) -> None:
+    """Its own witness, number by number: no unit of the last place is between them."""
+    pytest.importorskip("ezkl")
+    circuit = load(name)
+    (tmp_path / "m.onnx").write_bytes(onnx_file(circuit.network))
+    at = {key: str(tmp_path / key) for key in ("m.onnx", "s.json", "m.ezkl", "i.json", "w.json")}
+    given = {"scale": circuit.network.scale, "base": circuit.base, "legs": circuit.digits, "logrows": 20}
+    native.call("settings", None, model=at["m.onnx"], out=at["s.json"], visibility="public", **given)
+    native.call("compile_circuit", None, model=at["m.onnx"], settings=at["s.json"], out=at["m.ezkl"])
+    for seed in range(2):
+        inputs = example(circuit, seed)
+        elements = [[to_field(int(x)).to_bytes(32, "little").hex() for x in array.ravel()] for array in inputs]
+        (tmp_path / "i.json").write_text(json.dumps({"input_data": elements}))
+        request = {"inputs": at["i.json"], "circuit": at["m.ezkl"], "out": at["w.json"]}
+        native.call("witness", None, **request, verification_key=None, reference_string=None)
+        (outputs,) = json.loads((tmp_path / "w.json").read_bytes())["outputs"]
+        found = [from_field(int.from_bytes(bytes.fromhex(element), "little")) for element in outputs]
+        assert found == list(step(circuit.network, inputs).ravel())
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_rows_are_solved_by_the_rule_and_by_nothing_near_it(name: str) -> None:
+    circuit = load(name)
+    system = constraints(circuit.network, example(circuit, 1), context=7)
+    system.check()
+    assert system.rows == constraints(circuit.network).rows
+    # Any variable that is moved breaks a row; a sample of them, the public ones among it.
+    places = [*range(1, system.public), *range(system.public, len(system.values), len(system.values) // 40)]
+    readers: dict[int, list[int]] = {}
+    for number, row in enumerate(system.rows):
+        for terms in row:
+            for place in terms:
+                readers.setdefault(place, []).append(number)
+    for place in places:
+        moved = replace(system, values=[*system.values])
+        moved.values[place] += 1
+        touched = replace(moved, rows=[system.rows[number] for number in readers[place]])
+        with pytest.raises(ProtocolError, match="no solution"):
+            touched.check()
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_the_court_executes_the_same_integers(name: str) -> None:
+    network, steps = load(name).network, 3
+    inputs = [example(load(name), seed) for seed in range(steps)]
+    data = [np.concatenate([given[place] for given in inputs]) for place in range(1, len(network.inputs))]
+    executor = ReferenceExecutor(step_program(network, steps), [words(array, network.scale) for array in data])
+    theta, state = inputs[0][0], [words(inputs[0][0], network.scale)]
+    for number, given in enumerate(inputs):
+        theta = step(network, [theta, *given[1:]])
+        state, _ = executor.advance(state, number)
+        assert np.array_equal(state[0], words(theta, network.scale))
+
+
+@pytest.mark.parametrize("name", ["adamw", "transformer", "softmax_classifier", "logistic_regression"])
+def test_what_the_exact_circuit_lacks_is_said(name: str) -> None:
+    with pytest.raises(UnsupportedError, match="prove this step with EZKL"):
+        constraints(load(name).network)
+    with pytest.raises(UnsupportedError, match=r"program has no|more than 31 bits"):
+        step_program(load(name).network, 1)
+
+
+def test_a_number_out_of_range_has_no_exact_proof() -> None:
+    circuit = load("linear_regression")
+    theta, x, y = example(circuit, 1)
+    with pytest.raises(ProtocolError, match="leaves the range of 24 bits"):
+        constraints(circuit.network, [theta + (8 << 20), x, y])
+
+
+def test_ties_go_away_from_zero() -> None:
+    assert list(rescale(integers([3, -3, 2, -2, 1, -1, 5, -5], (8,)), 1)) == [2, -2, 1, -1, 1, -1, 3, -3]
+    assert list(quantise([0.5, -0.5, 1.5, -1.5, 0.25], 0)) == [1, -1, 2, -2, 0]
+
+
+def test_strangers_networks_are_read_strictly() -> None:
+    data = load("mlp").network.to_json()
+    assert Network.from_json(data).to_json() == data
+    for bad in (b"{}", b"[]", b"x", data[:-1], data.replace(b'"scale":20', b'"scale":99'), data + b" "):
+        with pytest.raises(ProtocolError):
+            Network.from_json(bad)
+    with pytest.raises(ProtocolError, match="another shape"):
+        Network(20, ("theta",), (Node(Kind.INPUT, (1, 2)), Node(Kind.SLICE, (1, 1), (0,))))
+
+
+def test_a_circuit_that_is_not_there_is_said() -> None:
+    with pytest.raises(OperationalError, match="there is no circuit nothing; pol has adamw"):
+        load("nothing")
+    with pytest.raises(ProtocolError, match="made for hashed, public, not for polycommit"):
+        load("mlp").logrows_of(Visibility.COMMITTED)
+
+
+def words(vector: Integers, scale: int) -> np.ndarray:
+    return dequantise(vector, scale).astype(np.float32).view(np.uint32)
