@@ -16,6 +16,7 @@ from pol.zk.example import example, read_inputs
 from pol.zk.fixed_point import step
 from pol.zk.gradient_proof import GradientProof
 from pol.zk.keys import Keys, setup
+from pol.zk.manifest import recorded
 from pol.zk.poseidon import ezkl_hash, poseidon, vector_hash
 
 CIRCUIT = "linear_regression"
@@ -191,3 +192,7 @@ def test_visibilities_that_show_or_commit(keys: Keys) -> None:
     assert list(proven.proof.instances) == shown
     with pytest.raises(ProtocolError, match="no commitments"):
         proven.proof.before  # noqa: B018  # it is the property that is asked
+
+
+def test_keys_are_those_of_the_manifest(keys: Keys) -> None:
+    assert keys.summary == recorded(keys.circuit)

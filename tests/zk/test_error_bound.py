@@ -1,0 +1,37 @@
+"""Whatever a prover makes of its roundings lies within the bound; another step does not."""
+
+from random import Random
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+
+from pol.zk import fixed_point
+from pol.zk.circuits import load, names
+from pol.zk.error_bound import bound, is_within
+from pol.zk.example import example
+from pol.zk.fixed_point import Integers, integers, step
+
+
+@pytest.mark.parametrize("name", [name for name in names() if name != "mlp_large"])
+def test_floor_or_ceiling_of_every_rounding(name: str) -> None:
+    circuit, random = load(name), Random(1)
+    inputs = example(circuit, 1)
+    honest = step(circuit.network, inputs)
+
+    def chosen(exact: Integers, bits: int) -> Integers:
+        if bits == 0:
+            return exact
+        choices = integers([random.choice((x >> bits, -(-x >> bits))) for x in exact.ravel()], exact.shape)
+        return np.asarray(choices)
+
+    limit = bound(circuit.network, inputs, honest)
+    assert is_within(circuit.network, inputs, honest)
+    assert limit < 1 << 14
+    for _ in range(3):
+        with patch.object(fixed_point, "rescale", chosen):
+            dishonest = step(circuit.network, inputs)
+        assert is_within(circuit.network, inputs, dishonest)
+        assert abs(dishonest - honest).max() <= limit
+    # Twice the learning rate is no rounding.
+    assert not is_within(circuit.network, inputs, 2 * honest - inputs[0])
