@@ -39,7 +39,7 @@ abstract contract MarketGasBase is MarketBase {
 
     /// @dev What comes next is measured, as the first call of a transaction.
     function _begin(address caller) internal {
-        address[13] memory contracts = [
+        address[14] memory contracts = [
             address(vault),
             address(registry),
             address(seats),
@@ -52,7 +52,8 @@ abstract contract MarketGasBase is MarketBase {
             address(auction),
             address(sortition),
             address(jackpot),
-            address(beacon)
+            address(beacon),
+            address(provenSteps)
         ];
         for (uint256 i = 0; i < contracts.length; ++i) {
             vm.cool(contracts[i]);

@@ -2,6 +2,7 @@
 pragma solidity 0.8.37;
 
 import {IStakeVault} from "../../../contracts/incentives/IStakeVault.sol";
+import {KIND_REPLAY} from "../../../contracts/interfaces/IDisputeGame.sol";
 import {Announcements} from "../../../contracts/market/Announcements.sol";
 import {Contested, Dispute, IChallenges} from "../../../contracts/market/IChallenges.sol";
 import {DataDemand, IDataDemands, Waiting} from "../../../contracts/market/IDataDemands.sol";
@@ -77,7 +78,7 @@ contract EventReplay {
     }
 
     /// @notice The game of the verdicts has ended a dispute.
-    function ended(uint256 number, bool asserterWon) external {
+    function ended(uint256 number, bool asserterWon) public {
         Dispute storage d = _disputes[number];
         Contested storage c = _contested[d.taskId];
         if (d.ending != Ending.None) return;
@@ -217,13 +218,9 @@ contract EventReplay {
         bytes32 topic = log.topics[0];
         Contested storage c = _contested[id];
         if (topic == IChallenges.Challenged.selector) {
-            (uint256 number, uint32 index,,, uint256 bond) =
-                abi.decode(log.data, (uint256, uint32, uint8, uint8, uint256));
-            uint32 seating = uint32(uint256(log.topics[2]));
-            _disputes[number] = Dispute(id, _address(log.topics[3]), seating, index, Ending.None, uint128(bond));
-            if (c.seating != seating) (c.seating, c.challenges, c.open, c.fell) = (seating, 0, 0, false);
-            ++c.challenges;
-            ++c.open;
+            _challenged(log, id, c);
+        } else if (topic == IChallenges.SettledByProof.selector) {
+            ended(uint256(log.topics[3]), abi.decode(log.data, (bool)));
         } else if (topic == IChallenges.DisputeSettled.selector) {
             _disputes[uint256(log.topics[3])].ending = Ending.Settled;
             --c.open;
@@ -235,6 +232,23 @@ contract EventReplay {
             return false;
         }
         return true;
+    }
+
+    function _challenged(Vm.Log calldata log, bytes32 id, Contested storage c) private {
+        uint32 seating = uint32(uint256(log.topics[2]));
+        (uint256 number, Dispute memory d) = _charged(log.data);
+        (d.taskId, d.challenger, d.seating) = (id, _address(log.topics[3]), seating);
+        _disputes[number] = d;
+        if (c.seating != seating) (c.seating, c.challenges, c.open, c.fell) = (seating, 0, 0, false);
+        ++c.challenges;
+        ++c.open;
+    }
+
+    function _charged(bytes calldata data) private pure returns (uint256 number, Dispute memory d) {
+        uint8 kind;
+        uint256 bond;
+        (number, d.index, kind,, bond) = abi.decode(data, (uint256, uint32, uint8, uint8, uint256));
+        (d.ofReplay, d.bond) = (kind == KIND_REPLAY, uint128(bond));
     }
 
     function _data(Vm.Log calldata log, bytes32 id) private returns (bool known_) {

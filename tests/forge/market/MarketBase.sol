@@ -111,6 +111,11 @@ abstract contract MarketBase is Base {
         return toyBeacon;
     }
 
+    /// @dev Hashes vectors, where a test has some.
+    function _hasher() internal virtual returns (VectorHash) {
+        return VectorHash(address(0));
+    }
+
     function _deploy(IBeacon by) internal {
         beacon = by;
         game = new ToyGame();
@@ -124,7 +129,7 @@ abstract contract MarketBase is Base {
         proofs = new ProofRegistry(vault, by);
         profiles = new Profiles(vault);
         verdicts = new Verdicts(vault, by, RATE);
-        provenSteps = new ProvenSteps(vault, VectorHash(address(0)));
+        provenSteps = new ProvenSteps(vault, _hasher());
         challenges = new Challenges(vault, provenSteps);
         demands = new DataDemands(vault, WINDOW, PRICE);
         settlement = new Settlement(vault, treasury);
@@ -152,6 +157,7 @@ abstract contract MarketBase is Base {
         for (uint256 i = 0; i < desks.length; ++i) {
             desks[i].wire(m);
         }
+        provenSteps.wire(m);
         sortition.wire(new address[](0));
         address[] memory reserving = new address[](1);
         reserving[0] = address(registry);
