@@ -10,7 +10,7 @@ import {MarketBase} from "../market/MarketBase.sol";
 import {ProvenBase} from "../market/ProvenBase.sol";
 import {MarketGasBase} from "./MarketGasBase.sol";
 
-/// @notice Gas of proofs of steps, on record in .ci/gas.json. Only `test_verify` is about pairings: the desk's calls are
+/// @notice Gas of proofs of steps, on record in .ci/gas.json. Only `test_steps_verify` is about pairings: the desk's calls are
 /// metered with a verifier that costs next to nothing.
 contract ProvenStepsGas is MarketGasBase, ProvenBase {
     function _terms() internal view override(MarketBase, MarketGasBase) returns (Terms memory) {
@@ -35,7 +35,7 @@ contract ProvenStepsGas is MarketGasBase, ProvenBase {
     }
 
     /// @dev Of a step with three hashes besides that of the vector after it: of the vector, the inputs, the targets.
-    function test_verify() public metered {
+    function test_steps_verify() public metered {
         Groth16Verifier verifier = new Groth16Verifier(vm.parseJsonBytes(_file(), ".key"));
         bytes32 context = vm.parseJsonBytes32(_file(), ".context");
         bytes32[] memory hashes = vm.parseJsonBytes32Array(_file(), ".hashes");
@@ -45,19 +45,19 @@ contract ProvenStepsGas is MarketGasBase, ProvenBase {
         verifier.verify(context, hashes, proof);
     }
 
-    function test_pin() public metered {
+    function test_steps_pin() public metered {
         (Pin memory pin, Terms memory terms) = (_pin(true), _terms());
         _begin(submitter);
         provenSteps.pin(0, terms, pin);
     }
 
-    function test_prove_first_step() public metered {
+    function test_steps_prove_first() public metered {
         _pinned(true);
         _submit();
         _meterStep(0);
     }
 
-    function test_prove_next_step() public metered {
+    function test_steps_prove_next() public metered {
         _pinned(true);
         _submit();
         provenSteps.prove(id, 0, _vector(0), _proofs(0, 1));
@@ -65,18 +65,18 @@ contract ProvenStepsGas is MarketGasBase, ProvenBase {
     }
 
     /// @dev Of one integer: every twenty more cost one more permutation.
-    function test_tie() public metered {
+    function test_steps_tie() public metered {
         _pinned(true);
         bytes memory words = _words(0);
         _begin(challenger);
         provenSteps.tie(id, TYPES, words);
     }
 
-    function test_settle_by_proof_stood() public metered {
+    function test_challenge_settle_by_proof_stood() public metered {
         _meterSettlement(0);
     }
 
-    function test_settle_by_proof_lost() public metered {
+    function test_challenge_settle_by_proof_lost() public metered {
         _meterSettlement(1);
     }
 
