@@ -25,6 +25,10 @@ contract Groth16VerifierTest is Base {
         verifier = new Groth16Verifier(key);
     }
 
+    function create(bytes calldata of) external returns (Groth16Verifier) {
+        return new Groth16Verifier(of);
+    }
+
     function test_the_proof_of_the_vectors_holds() public view {
         vm.assertTrue(verifier.verify(context, hashes, proof));
         vm.assertTrue(verifier.exact());
@@ -109,7 +113,7 @@ contract Groth16VerifierTest is Base {
         for (uint256 i = 0; i < sizes.length; ++i) {
             bytes memory short = new bytes(sizes[i]);
             vm.expectRevert(Groth16Verifier.MalformedKey.selector);
-            new Groth16Verifier(short);
+            this.create(short);
         }
     }
 
