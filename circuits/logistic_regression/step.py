@@ -1,4 +1,4 @@
-"""Logistic regression: binary cross-entropy over an exponential of squarings, one step of gradient descent."""
+"""Logistic regression: binary cross-entropy, one step of gradient descent."""
 
 from torch import Tensor
 

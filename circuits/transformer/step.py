@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from pol.zk.functions import cross_entropy, descend, exponential, root_mean_square_norm, split
+from pol.zk.functions import cross_entropy, descend, root_mean_square_norm, softmax, split
 
 VOCABULARY, LENGTH, WIDTH, HIDDEN = 8, 4, 8, 16
 SHAPES = (
@@ -29,8 +29,8 @@ def step(theta: Tensor, x: Tensor, y: Tensor) -> Tensor:
     stream = x @ tokens + positions
     inner = root_mean_square_norm(stream, gain1)
     scores = (inner @ query) @ (inner @ key).t() * WIDTH**-0.5
-    powers = exponential(scores) * torch.ones(LENGTH, LENGTH).tril()
-    stream = stream + (powers / powers.sum(-1, keepdim=True)) @ (inner @ value) @ out
+    attention = softmax(scores, torch.ones(LENGTH, LENGTH).tril())
+    stream = stream + attention @ (inner @ value) @ out
     inner = root_mean_square_norm(stream, gain2)
     stream = stream + torch.relu(inner @ up) @ down
     return descend(cross_entropy(stream @ head, y), parts, 2.0**-5)

@@ -25,8 +25,8 @@ contract Groth16VerifierTest is Base {
         verifier = new Groth16Verifier(key);
     }
 
-    function create(bytes calldata of) external returns (Groth16Verifier) {
-        return new Groth16Verifier(of);
+    function create(bytes calldata given) external returns (Groth16Verifier) {
+        return new Groth16Verifier(given);
     }
 
     function test_the_proof_of_the_vectors_holds() public view {
