@@ -34,6 +34,7 @@ MEASURED: dict[str, tuple[Visibility, ...]] = {
     "softmax_classifier": (Visibility.PUBLIC,),
     "transformer": (Visibility.HASHED,),
     "adamw": (Visibility.PUBLIC,),
+    "softmax_large": (Visibility.PUBLIC,),
     "mlp_large": (Visibility.PUBLIC, Visibility.COMMITTED),
 }
 ON_CHAIN = ("mlp", "transformer")

@@ -1,0 +1,15 @@
+"""A softmax classifier of 640 features and 10 classes, cross-entropy, one step of gradient descent."""
+
+from torch import Tensor
+
+from pol.zk.functions import cross_entropy, descend, split
+
+BATCH = 32
+SHAPES = ((640, 10), (1, 10))
+INPUTS = {"theta": (1, 6410), "x": (BATCH, 640), "y": (BATCH, 10)}
+
+
+def step(theta: Tensor, x: Tensor, y: Tensor) -> Tensor:
+    """The weights after the step, shape (1, 6410)."""
+    weight, bias = parts = split(theta, SHAPES)
+    return descend(cross_entropy(x @ weight + bias, y), parts, 2.0**-6)
