@@ -125,6 +125,7 @@ class MarketView:
 
 
 _TOLD: dict[str, tuple[str, str | None]] = {
+    "Pinned": ("says which proofs it will take", "submitter"),
     "TaskSubmitted": ("submitted, with an escrow of {escrow}", "submitter"),
     "SeatOpened": ("a seat is open", None),
     "SeatTaken": ("took the seat", "holder"),
@@ -144,6 +145,9 @@ _TOLD: dict[str, tuple[str, str | None]] = {
     "Disclosed": ("the verifier disclosed whether it had to err", None),
     "DutyBroken": ("lost its stake for its secret or its duty", "verifier"),
     "Challenged": ("challenged the verdict", "challenger"),
+    "SettledByProof": ("a proof in zero knowledge ends a dispute about the verdict", None),
+    "StepProven": ("step {step} is proved in zero knowledge", None),
+    "Tied": ("a state is shown, for proofs to meet it", None),
     "DisputeSettled": ("a dispute about the verdict is settled", None),
     "DisputeMoot": ("a dispute about the verdict is moot", None),
     "Demanded": ("data are demanded of the solver", None),
@@ -222,7 +226,9 @@ class Surveyor:
     def _happenings(self, task_id: bytes) -> Iterator[Happening]:
         market, found = self._reader.market, list[tuple[int, int, str, dict[str, Any]]]()
         desks = (market.registry, market.seats, market.profiles, market.proofs, market.verdicts, market.jackpot)
-        for order, desk in enumerate((*desks, market.challenges, market.demands, market.settlement)):
+        for order, desk in enumerate(
+            (*desks, market.proven_steps, market.challenges, market.demands, market.settlement)
+        ):
             named = tuple(event["name"] for event in desk.contract.abi if event["type"] == "event")
             told = tuple(name for name in named if name in _TOLD)
             found += [(e["block"], order, name, e) for name, e in desk.log.read(told, taskId=task_id)]

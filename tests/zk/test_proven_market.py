@@ -19,6 +19,7 @@ from pol.chain.wallet import Reverted
 from pol.dispute.evidence import SegmentTrace
 from pol.dispute.hostile import Lie, LyingTrace
 from pol.dispute.players import ReplayPlayer
+from pol.roles.survey import Surveyor
 from pol.zk import exact_prover
 from pol.zk.bn254 import R
 from pol.zk.circuits import load
@@ -112,6 +113,15 @@ def test_proofs_settle_a_dispute_at_once(ground: Ground, keys: ExactKeys, lie: b
     whistleblower = toy.gain("whistleblower")
     assert whistleblower > 0 if lie else whistleblower == -bond
     assert toy.market.challenges.dispute(number).is_settled
+    # Whoever looks at the market reads what has happened.
+    (seen,) = [
+        task
+        for task in Surveyor(ground.connection, ground.deployment, "memory://").survey().tasks
+        if task.task_id == toy.task_id
+    ]
+    told = [happening.what for happening in seen.happenings]
+    assert told.index("says which proofs it will take") < told.index(f"step {begin} is proved in zero knowledge")
+    assert "a proof in zero knowledge ends a dispute about the verdict" in told
 
 
 def test_ten_proofs_chain_over_both_segments(ground: Ground, keys: ExactKeys) -> None:
