@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -20,6 +17,8 @@ from pol.chain.connection import Connection
 from pol.chain.step_verifiers import deploy_exact, deploy_generated
 from pol.chain.wallet import Wallet
 from pol.cli.party import signer_of, signer_options
+from pol.cli.zk_exact import exact
+from pol.cli.zk_keys import CACHE, keys_option, spinning, write_next
 from pol.errors import OperationalError, ProtocolError
 from pol.zk import exact_prover, prover
 from pol.zk.circuits import Circuit, Visibility, load, names
@@ -28,13 +27,9 @@ from pol.zk.gradient_proof import GradientProof
 from pol.zk.keys import Keys, setup
 from pol.zk.verifier_contract import bytecode, compiler
 
-CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "pol" / "zk"
 TEST_ONLY = (
     "TEST ONLY: the secret of this reference string is public, so anybody can forge proofs for these keys. "
     "Give a ceremony's file with --ceremony for proofs that mean something."
-)
-_keys = click.option(
-    "--keys", "root", type=click.Path(path_type=Path), default=CACHE, metavar="DIR", help="Of all keys."
 )
 _visibility = click.option("--visibility", type=click.Choice([str(v) for v in Visibility]), help="What proofs show.")
 _ceremony = click.option(
@@ -47,6 +42,9 @@ _circuit = click.argument("circuit", metavar="CIRCUIT")
 @click.group()
 def zk() -> None:
     """Zero-knowledge proofs of gradient steps; needs the extra pol[zk]."""
+
+
+zk.add_command(exact)
 
 
 @zk.command("circuits")
@@ -75,7 +73,7 @@ def list_circuits(as_json: bool) -> None:
 @_circuit
 @_visibility
 @_ceremony
-@_keys
+@keys_option
 @_json
 def set_up(circuit: str, visibility: str | None, ceremony: Path | None, root: Path, as_json: bool) -> None:
     """Make reference string, circuit, keys and verifier; run it again after a stop, and it goes on."""
@@ -98,7 +96,7 @@ def set_up(circuit: str, visibility: str | None, ceremony: Path | None, root: Pa
 @click.option("--next", "next_file", type=click.Path(path_type=Path), metavar="FILE", help="For the vector after it.")
 @_visibility
 @_ceremony
-@_keys
+@keys_option
 @_json
 def prove(
     circuit: str,
@@ -115,13 +113,11 @@ def prove(
     chosen = load(circuit)
     given = read_inputs(chosen, inputs) if inputs else example(chosen, seed)
     keys = _set_up(chosen, visibility, ceremony, root, as_json)
-    with _spinning("proving", as_json):
+    with spinning("proving", as_json):
         proven = prover.prove(keys, given)
     out.write_bytes(proven.proof.to_json())
     if next_file is not None:
-        descriptor = os.open(next_file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "w") as file:
-            json.dump({f"{chosen.network.inputs[0]}.integers": [int(x) for x in proven.after.ravel()]}, file)
+        write_next(next_file, chosen, proven.after)
     report = {
         "proof": str(out),
         "bytes": len(proven.proof.proof),
@@ -139,7 +135,7 @@ def prove(
 @zk.command("verify")
 @click.argument("proofs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="PROOF...")
 @_ceremony
-@_keys
+@keys_option
 @_json
 def verify(proofs: tuple[Path, ...], ceremony: Path | None, root: Path, as_json: bool) -> None:
     """Verify proofs; several have to follow each other: each begins with the vector that the one before ends with."""
@@ -165,7 +161,7 @@ def verify(proofs: tuple[Path, ...], ceremony: Path | None, root: Path, as_json:
 @click.option("--exact", is_flag=True, help="The exact circuit's verifier, whose proofs decide disputes.")
 @click.option("--solc", metavar="PATH", help="A Solidity compiler, for the verifier that EZKL generates.")
 @_ceremony
-@_keys
+@keys_option
 @signer_options
 @_json
 def deploy(
@@ -201,7 +197,7 @@ def deployed(
     """Deploy a circuit's verifier: what to pin, and what it took."""
     before = len(wallet.receipts)
     if exact:
-        with _spinning("keys of the exact circuit", as_json):
+        with spinning("keys of the exact circuit", as_json):
             key = exact_prover.setup(circuit, root).verifying_key
         address, what = deploy_exact(wallet, key.encode()), {"exact": True, "key": key.digest.hex()}
     else:
@@ -231,10 +227,3 @@ def _read(path: Path) -> GradientProof:
         return GradientProof.from_json(path.read_bytes())
     except OSError as error:
         raise OperationalError(f"can't read {path}: {error}") from error
-
-
-@contextmanager
-def _spinning(what: str, quiet: bool) -> Iterator[None]:
-    show: Callable[[str], Any] = Console(stderr=True, quiet=quiet).status
-    with show(what):
-        yield

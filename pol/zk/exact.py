@@ -20,6 +20,7 @@ from pol.zk.poseidon import WORD_BITS, vector_hash
 
 Sums = npt.NDArray[np.object_]
 _LARGEST = 1 << (WORD_BITS - 1)
+_MISSING = {Kind.RECIPROCAL, Kind.SQRT}
 
 
 def public_inputs(network: Network, inputs: Sequence[Integers], context: int) -> list[int]:
@@ -37,11 +38,19 @@ def public_inputs(network: Network, inputs: Sequence[Integers], context: int) ->
     return [context, *(vector_hash(list(value.ravel())) for value in [*inputs, values[-1]])]
 
 
+def require_exact(network: Network) -> None:
+    """Raises UnsupportedError for an operation that the exact circuit doesn't have."""
+    for node in network.nodes:
+        if node.kind in _MISSING:
+            raise UnsupportedError(f"the exact circuit has no {node.kind}: prove this step with EZKL")
+
+
 def constraints(network: Network, inputs: Sequence[Integers] | None = None, context: int = 0) -> Constraints:
     """The circuit, solved for these inputs; without inputs its rows alone are of use.
 
     Raises UnsupportedError for an operation that it doesn't have.
     """
+    require_exact(network)
     given = inputs or [integers([0] * node.size, node.shape) for node in network.nodes[: len(network.inputs)]]
     shown = public_inputs(network, given, context) if inputs else [0] * (len(given) + 2)
     system = Constraints()
@@ -122,7 +131,7 @@ class _Writer:
             case Kind.CONCAT:
                 return np.concatenate(list(operands), axis=-1)
             case _:
-                raise UnsupportedError(f"the exact circuit has no {node.kind}: prove this step with EZKL")
+                raise AssertionError(f"{node.kind} is no operation of a network")
 
     def _gated(self, node: Node, operands: Sequence[Sums]) -> Sums:
         kept, by = operands

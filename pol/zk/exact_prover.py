@@ -11,6 +11,7 @@ from pathlib import Path
 from pol.errors import ProtocolError
 from pol.zk import native
 from pol.zk.circuits import Circuit
+from pol.zk.exact import require_exact
 from pol.zk.fixed_point import Integers, step
 from pol.zk.groth16 import Proof, VerifyingKey
 from pol.zk.network import Network
@@ -59,6 +60,7 @@ def setup(circuit: Circuit, root: Path) -> ExactKeys:
 
     Raises UnsupportedError if the exact circuit lacks an operation of the network, OperationalError without zksnake.
     """
+    require_exact(circuit.network)
     folder = root / f"groth16-{circuit.network.digest.hex()}"
     folder.mkdir(parents=True, exist_ok=True)
     keys = ExactKeys(circuit.network, folder)

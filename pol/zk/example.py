@@ -24,8 +24,8 @@ def example(circuit: Circuit, seed: int) -> list[Integers]:
     return [_drawn(random, node, circuit.examples.get(name), circuit.network.scale) for name, node in names]
 
 
-def read_inputs(circuit: Circuit, path: Path) -> list[Integers]:
-    """Inputs from a JSON file: lists of numbers by name, in row-major order.
+def read_inputs(circuit: Circuit, path: Path, skip: int = 0) -> list[Integers]:
+    """Inputs from a JSON file, but for the first ``skip``: lists of numbers by name, in row-major order.
 
     Whole numbers of a list named `NAME.integers` are taken as they are, at the network's scale: so a vector after a
     step is given to the next one without rounding. Raises ProtocolError if one is missing or has another size.
@@ -36,9 +36,11 @@ def read_inputs(circuit: Circuit, path: Path) -> list[Integers]:
         raise OperationalError(f"can't read {path}: {error}") from error
     except ValueError as error:
         raise ProtocolError(f"{path} is no JSON: {error}") from error
+    if not isinstance(raw, dict):
+        raise ProtocolError(f"{path} is an object with a list of numbers for each input")
     network = circuit.network
     found = []
-    for name, node in zip(network.inputs, network.nodes, strict=False):
+    for name, node in zip(network.inputs[skip:], network.nodes[skip:], strict=False):
         exact, values = f"{name}.integers" in raw, raw.get(f"{name}.integers", raw.get(name))
         if not isinstance(values, list) or len(values) != node.size:
             raise ProtocolError(f"{path}: {name} is a list of {node.size} numbers, row by row")
