@@ -84,4 +84,7 @@ def _last(text: str) -> str:
 def _reason(text: str) -> str:
     """What EZKL says in its log only."""
     lines = [line for line in text.splitlines() if "too large" in line or "ERROR" in line]
-    return f" ({lines[-1].strip()})" if lines else ""
+    if not lines:
+        return ""
+    hint = "; scale the data down, or give circuit.json more digits" if "too large" in lines[-1] else ""
+    return f" ({lines[-1].strip()}){hint}"
