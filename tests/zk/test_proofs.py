@@ -137,7 +137,7 @@ def test_no_native_failure_ends_this_process(keys: Keys, tmp_path: Path) -> None
         native.call("version", 1e-6)
     theta, *rest = example(keys.circuit, 1)
     # Larger than the circuit's digits: EZKL has no witness.
-    with pytest.raises(OperationalError, match="failed.*scale the data down"):
+    with pytest.raises(OperationalError, match=r"failed.*scale the data down"):
         prover.prove(keys, [theta << 60, *rest])
     with pytest.raises(ProtocolError, match="too large"):
         prover.prove(keys, [theta << 200, *rest])
