@@ -6,6 +6,8 @@ import importlib
 import json
 import sys
 import threading
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -13,12 +15,14 @@ from typing import Any
 import click
 from rich.console import Console
 from rich.markup import escape
+from web3 import Web3
 
 from pol.chain.fees import GWEI, FeePolicy
 from pol.chain.journal import kept_journal
 from pol.cli.party import Place, place_options, signer_of, signer_options
 from pol.cli.party_gauges import PartyGauges
 from pol.cli.vitals import Vitals, serving
+from pol.errors import ProtocolError
 from pol.roles.deeds import Mode
 from pol.roles.diary import Diary
 from pol.roles.policy import PUBLIC_CHAIN, TEST_NETWORK
@@ -54,6 +58,7 @@ STYLES = {
 @click.option("--poll", type=click.FloatRange(0.01), default=12.0, show_default=True, help="Seconds between two looks.")
 @click.option("--turns", type=click.IntRange(1), metavar="N", help="End after so many; without it, run on.")
 @click.option("--test-terms", is_flag=True, help="Accept the short windows of test networks.")
+@click.option("--trust-verifier", "trusted", multiple=True, metavar="ADDRESS", help="Of exact proofs of steps.")
 @click.option("--least-pay", type=int, default=0, show_default=True, help="Wei that a whistleblower wants to expect.")
 @click.option("--wrong-share", type=click.FloatRange(0, 1), default=Strategy.wrong, show_default=True)
 @click.option("--work-cost", type=click.FloatRange(0), default=0.0, show_default=True, help="Wei for a unit of work.")
@@ -72,6 +77,7 @@ def run(
     poll: float,
     turns: int | None,
     test_terms: bool,
+    trusted: tuple[str, ...],
     least_pay: int,
     wrong_share: float,
     work_cost: float,
@@ -90,7 +96,7 @@ def run(
     """
     place = Place.of(deployment, rpc, quorum, store)
     role_type, decide = (_imported(name) for name in KINDS[kind])
-    policy = TEST_NETWORK if test_terms else PUBLIC_CHAIN
+    policy = replace(TEST_NETWORK if test_terms else PUBLIC_CHAIN, trusted_verifiers=_verifiers(trusted))
     signs = signer_of(signer, place.connection.chain_id)
     fees = FeePolicy(cap=fee_cap * GWEI)
     contracts, rounds = place.deployment, place.rounds(relays)
@@ -131,6 +137,13 @@ def run(
         show.trouble("told to stop: start it again with the same key, and it goes on where the chain stands")
     finally:
         diary.close()
+
+
+def _verifiers(addresses: Sequence[str]) -> frozenset[str]:
+    for address in addresses:
+        if not Web3.is_address(address):
+            raise ProtocolError(f"{address} is no address of a verifier: 40 hex digits")
+    return frozenset(Web3.to_checksum_address(address) for address in addresses)
 
 
 def _imported(name: str) -> Any:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from eth_typing import ChecksumAddress
+
 from pol.chain.game import DisputeGame
 from pol.chain.registry import Terms
 from pol.errors import ProtocolError
@@ -46,6 +48,8 @@ class Policy:
     """That a solver agrees to, unless the training is exact: a factor on the distances that the profile has seen."""
     max_executions: int = 1024
     """Of segments that a profile takes, all its reruns. Every party makes the reordered programs before it stakes."""
+    trusted_verifiers: frozenset[str] = frozenset()
+    """Addresses of verifiers of exact proofs whose setup this party trusts: whoever can forge one decides disputes."""
 
     def require(self, terms: Terms) -> None:
         """Check terms before staking on them.
@@ -90,6 +94,18 @@ class Policy:
             raise ProtocolError(
                 f"a profile of this task takes {executions} reruns of a segment, this party's policy admits "
                 f"{self.max_executions}: leave it alone, or give the role another Policy"
+            )
+
+    def require_verifier(self, verifier: ChecksumAddress) -> None:
+        """Check whose proofs decide the disputes of a task; the address is zero if none do.
+
+        Raises:
+            ProtocolError: it is a verifier that this policy doesn't name.
+        """
+        if int(verifier, 16) != 0 and verifier not in self.trusted_verifiers:
+            raise ProtocolError(
+                f"proofs for the verifier {verifier} decide disputes of this task, and whoever made its keys may be "
+                "able to forge them: leave it alone, or give the role a Policy that trusts it (--trust-verifier)"
             )
 
     def require_answer_window(self, window: int) -> None:

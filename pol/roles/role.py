@@ -92,6 +92,15 @@ class Role:
             self._tasks[task_id] = task
         return self._tasks[task_id]
 
+    def require_proofs(self, task_id: bytes) -> None:
+        """Check which proofs of steps a task takes (docs/spec/zk.md), before anything is staked on it.
+
+        Raises:
+            ProtocolError: those for a verifier that this party's policy doesn't trust.
+            OperationalError: the node failed.
+        """
+        self.policy.require_verifier(self.market.proven_steps.pinned(task_id).verifier)
+
     def proof(self, task_id: bytes) -> LearningProof:
         """The learning proof that the solver committed to.
 

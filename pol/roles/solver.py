@@ -44,6 +44,7 @@ class Solver(Role):
         task, terms = self.task(task_id), self.market.registry.terms(task_id)
         self.policy.require(terms)
         self.policy.require_margin(terms)
+        self.require_proofs(task_id)
         self.policy.require_answer_window(self.market.demands.window())
         if not terms.is_exact:
             self._require_profile(task_id, task, terms, recheck)

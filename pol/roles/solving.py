@@ -64,6 +64,7 @@ def _refusal(role: Solver, task_id: bytes) -> str:
     try:
         role.policy.require(terms)
         role.policy.require_margin(terms)
+        role.require_proofs(task_id)
         role.policy.require_answer_window(role.market.demands.window())
         needed = PATIENCE * terms.steps * role.rehearse(task_id)
     except ProtocolError as error:

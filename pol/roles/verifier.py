@@ -69,6 +69,7 @@ class Verifier(Role):
         terms = self.market.registry.terms(task_id)
         self.policy.require(terms)
         self.policy.require_game(self.market.game, terms.clock)
+        self.require_proofs(task_id)
         self.policy.require_answer_window(self.market.demands.window())
         seating = self.market.seats.seating(task_id)
         if not seating.verifies:

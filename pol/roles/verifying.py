@@ -91,6 +91,7 @@ def _refusal(role: Verifier, task_id: bytes, task: Task, terms: Terms) -> str:
     try:
         role.policy.require(terms)
         role.policy.require_game(role.market.game, terms.clock)
+        role.require_proofs(task_id)
         role.policy.require_answer_window(role.market.demands.window())
         role.task(task_id)
         role.wallet.require(GAME)

@@ -164,6 +164,7 @@ def _unwilling(role: Whistleblower, task_id: bytes, terms: Terms, work: int, bon
         return f"looking doesn't pay: {reason}"
     try:
         role.policy.require_clock(terms)
+        role.require_proofs(task_id)
         role.task(task_id)
     except ProtocolError as error:
         return str(error)

@@ -215,6 +215,7 @@ class Whistleblower(ProfileChallenger):
         terms = self.market.registry.terms(task_id)
         self.policy.require_clock(terms)
         self.policy.require_game(self.market.game, terms.clock)
+        self.require_proofs(task_id)
         verdicts, seating = self.market.verdicts, self.market.registry.task(task_id).seating
         header = program_header(self.program(task_id, finding))
         placed = verdicts.placed(task_id, seating, finding.index)

@@ -31,6 +31,7 @@ from pol.chain.challenges import ChargeKind, ClaimCharge
 from pol.chain.connection import Connection
 from pol.chain.creation import deploy_contract
 from pol.chain.game import DisputeGame
+from pol.chain.proven_steps import Pin
 from pol.chain.registry import Status, TaskOutcome, Terms
 from pol.chain.rules import GameRules
 from pol.chain.wallet import Reverted
@@ -137,6 +138,25 @@ def test_terms_outside_of_a_policy_are_named(terms: Terms, field: str, change: d
             PUBLIC_CHAIN.require_clock(replace(terms, **change))
     else:
         PUBLIC_CHAIN.require_clock(replace(terms, **change))
+
+
+def test_proofs_that_this_party_does_not_trust(town: Town, terms: Terms) -> None:
+    """A submitter that can forge proofs would win any dispute about a replay, and with it somebody's stake."""
+    submitter = town.join(Submitter, "s")
+    verifier = deploy_contract(submitter.wallet, "Groth16Verifier", bytes(18 * 32))
+    pin = Pin(verifier, b"\1" * 32, b"\2" * 32, 20)
+    nonce = int(submitter.market.registry.read("nonces", submitter.wallet.address))
+    task_id = submitter.market.proven_steps.pin(submitter.wallet, nonce, terms, pin)
+    assert submitter.market.registry.submit(submitter.wallet, terms) == task_id
+    for party in (town.join(Verifier, "v"), town.join(Solver, "t"), town.join(Whistleblower, "w")):
+        with pytest.raises(ProtocolError, match=f"proofs for the verifier {verifier} decide disputes"):
+            party.require_proofs(task_id)
+        party.policy = replace(party.policy, trusted_verifiers=frozenset({verifier}))
+        party.require_proofs(task_id)
+    with pytest.raises(ProtocolError, match="--trust-verifier"):
+        town.join(Verifier, "v").claim_seat(task_id)
+    with pytest.raises(ProtocolError, match="--trust-verifier"):
+        town.join(Solver, "t").bid(task_id)
 
 
 def test_the_policies_follow_the_contract(final: bytes, town: Town, terms: Terms) -> None:
