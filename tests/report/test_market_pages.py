@@ -191,8 +191,11 @@ def test_the_site(scene: Scene, site: str) -> None:
         assert get(site + path)[0] == 404, path
     for path in ("etc/passwd", "task/../..", "task/XYZ"):
         assert get(site + path)[0] == 404, path
-    shown = json.loads(get(site + "data.json")[1])
-    assert shown["tasks"][0]["disputes"][0]["record"]["moves"]
+    scene.move()
+    deadline = time.monotonic() + 60
+    while not (shown := json.loads(get(site + "data.json")[1]))["tasks"][0]["disputes"][0]["record"]["moves"]:
+        assert time.monotonic() < deadline, "the site doesn't show the move"
+        time.sleep(0.2)
     assert shown["tasks"][0]["task"] == task.task_id.hex()
 
 
