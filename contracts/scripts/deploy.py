@@ -15,7 +15,7 @@ from pol.chain.deployed import assertions
 from pol.chain.networks import NETWORKS, is_test_net
 from pol.chain.parameters import read_parameters
 from pol.chain.plan import Plan
-from pol.cli.deployments import Target, keep
+from pol.cli.deployments import Target, default_of, keep
 
 
 class BrownieSender:
@@ -40,7 +40,7 @@ def main(account: str, parameters: str = "", folder: str = "deployments", main_n
     signer = accounts[int(account)] if account.isdigit() else accounts.load(account)
     known = next((n for n in NETWORKS.values() if n.chain_id == connection.chain_id), None)
     target = Target(connection, known, Path(folder))
-    settings = target.default(signer.address)
+    settings = default_of(known, signer.address)
     if parameters:
         settings = read_parameters(Path(parameters).read_text(), settings)
     plan = Plan(connection, settings, signer.address, bytes(32))

@@ -42,6 +42,10 @@ class Jackpot(Binding):
         """Give back to the fund what nobody has claimed in time."""
         return wallet.send(self.function("sweep", task_id))
 
+    def shares(self) -> int:
+        """Catches of a task that are paid, at most."""
+        return int(self.read("shares"))
+
     def available(self) -> int:
         """What the fund could still reserve."""
         return int(self.read("available"))

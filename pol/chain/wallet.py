@@ -23,6 +23,7 @@ from pol.chain.connection import Connection, operational
 from pol.chain.fees import Budget, FeePolicy, Fees, Patience
 from pol.chain.journal import Journal, MemoryJournal
 from pol.chain.outbox import TRANSFER_GAS, Outbox
+from pol.chain.refusals import explained
 from pol.chain.signers import LocalSigner, Signer
 from pol.commitments.keccak import keccak256
 from pol.errors import OperationalError, ProtocolError
@@ -35,7 +36,8 @@ class Reverted(ProtocolError):
         self.error = error
         self.arguments = arguments
         shown = ", ".join(a.hex() if isinstance(a, bytes) else str(a) for a in arguments)
-        super().__init__(f"{call} was refused: {error}({shown})")
+        meaning = explained(error, arguments)
+        super().__init__(f"{call} was refused: {error}({shown})" + (f": {meaning}" if meaning else ""))
 
 
 @dataclass

@@ -26,6 +26,7 @@ VERBS = (
     "inspect",
     "log",
     "monitor",
+    "price",
     "profile",
     "replay",
     "report",

@@ -15,16 +15,19 @@ from web3 import Web3
 from pol.chain.connection import Connection, operational
 from pol.chain.create2 import SALT_BYTES
 from pol.chain.deployed import Assertion, assertions
+from pol.chain.jackpot import Jackpot
 from pol.chain.networks import NETWORKS, Network, is_test_net, network_of
 from pol.chain.parameters import document_of, read_parameters
 from pol.chain.plan import Missing, Plan
 from pol.chain.rules import Settings
+from pol.chain.vault import NATIVE
 from pol.chain.wallet import Wallet
-from pol.cli.deployments import Target, check, keep
+from pol.cli.deployments import Target, check, default_of, keep
 from pol.cli.party import signer_of, signer_options
 from pol.errors import OperationalError, ProtocolError
 
 ETHER = 10**18
+NOBODY = Web3.to_checksum_address(NATIVE)
 
 
 @click.command()
@@ -65,6 +68,9 @@ def deploy(
     told the contracts is read back and compared; --check does that for a deployment of others.
     """
     known = network_of(network) if network else None
+    if show_parameters:
+        click.echo(_toml(known, parameters, signer["address"]), nl=False)
+        return
     target = Target(_connect(known, rpc), known, out)
     if only_check:
         _report(check(target), as_json, target.document)
@@ -77,10 +83,7 @@ def deploy(
     else:
         wallet = Wallet(target.connection, signer_of(signer, target.connection.chain_id))
         deployer = wallet.address
-    settings = _settings(target, parameters, deployer)
-    if show_parameters:
-        click.echo(_toml(settings), nl=False)
-        return
+    settings = _settings(known, parameters, deployer)
     plan = Plan(target.connection, settings, deployer, _salt(salt))
     missing = plan.missing()
     price, balance = _price(target.connection), target.connection.balance(deployer)
@@ -102,7 +105,20 @@ def deploy(
     found = list(assertions(plan, block))
     verifiers = _verifiers(wallet, circuits, as_json)
     gas = sum(receipt["gasUsed"] for receipt in wallet.receipts)
-    _report(found, as_json, target.document, gas=gas, **verifiers)
+    available = _available(plan)
+    _report(found, as_json, target.document, gas=gas, fund_available=available, **verifiers)
+    if not available and not as_json:
+        click.echo(
+            "pol: the jackpot's fund is empty, so no task can be awarded: before the first award somebody donates what "
+            "its jackpot takes, by `pol stake deposit` and `pol stake donate`",
+            err=True,
+        )
+
+
+def _available(plan: Plan) -> int:
+    """What the fund of the jackpot could reserve; units of the asset."""
+    contracts = plan.contracts
+    return Jackpot(plan.connection, contracts.desks.jackpot).available()
 
 
 def _verifiers(wallet: Wallet, circuits: tuple[str, ...], as_json: bool) -> dict[str, str]:
@@ -153,8 +169,8 @@ def _salt(text: str) -> bytes:
     return salt.rjust(SALT_BYTES, b"\0")
 
 
-def _settings(target: Target, parameters: Path | None, deployer: ChecksumAddress) -> Settings:
-    default = target.default(deployer)
+def _settings(network: Network | None, parameters: Path | None, deployer: ChecksumAddress) -> Settings:
+    default = default_of(network, deployer)
     if parameters is None:
         return default
     try:
@@ -163,9 +179,17 @@ def _settings(target: Target, parameters: Path | None, deployer: ChecksumAddress
         raise OperationalError(f"can't read the parameters {parameters}: {error}") from error
 
 
-def _toml(settings: Settings) -> str:
+def _toml(network: Network | None, parameters: Path | None, address: str | None) -> str:
+    """Parameters as a file; without an account the treasury is left out, which makes it the deployer's."""
+    settings = _settings(network, parameters, _address(address) if address else NOBODY)
+    document = document_of(settings)
     lines = ["# All that a deployment fixes, for ever (docs/guides/deploy.md). pol deploy --parameters THIS_FILE"]
-    for section, entries in document_of(settings).items():
+    if settings.treasury == NOBODY:
+        del document["money"]["treasury"]
+        lines.append(
+            "# [money] treasury, the account that gets a share of prices, is the deployer if nothing names it."
+        )
+    for section, entries in document.items():
         lines += ["", f"[{section}]"]
         lines += [f"{key} = {json.dumps(value)}" for key, value in entries.items()]
     return "\n".join(lines) + "\n"

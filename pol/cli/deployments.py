@@ -37,11 +37,12 @@ class Target:
         """Where the deployment's document is."""
         return self.folder / f"{self.connection.chain_id}.json"
 
-    def default(self, treasury: ChecksumAddress) -> Settings:
-        """What holds where the parameters say nothing."""
-        if self.network is None:
-            return Settings(treasury, beacon=BeaconKind.DRAND)
-        return Settings(treasury, beacon=self.network.beacon, counts_zeros=self.network.counts_zeros)
+
+def default_of(network: Network | None, treasury: ChecksumAddress) -> Settings:
+    """What holds where the parameters say nothing."""
+    if network is None:
+        return Settings(treasury, beacon=BeaconKind.DRAND)
+    return Settings(treasury, beacon=network.beacon, counts_zeros=network.counts_zeros)
 
 
 def keep(target: Target, plan: Plan, missing: Missing, since: int | None = None) -> int:

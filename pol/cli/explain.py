@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import secrets
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import click
 from rich.console import Console
 from rich.markup import escape
 
+from pol.chain.times import duration, utc
 from pol.cli.party import Place, place_options
 from pol.dispute.position import Side
 from pol.errors import ProtocolError
@@ -59,13 +59,14 @@ def explain(
     console = Console(highlight=False, soft_wrap=True)
     for name, value in shown.items():
         if name != "decisions":
-            console.print(f"{name.replace('_', ' '):<11} {escape(str(value))}")
+            text = utc(value) if name == "until" else str(value)
+            console.print(f"{name.replace('_', ' '):<11} {escape(text)}")
     for decision in shown.get("decisions", ()):
         console.print(
-            escape(f"{_when(decision['time'])}  {decision['result']:<8}  {decision['verb']}: {decision['why']}")
+            escape(f"{utc(decision['time'])}  {decision['result']:<8}  {decision['verb']}: {decision['why']}")
         )
         if decision["detail"]:
-            console.print(escape(f"{'':21}{decision['detail']}"), style="dim")
+            console.print(escape(f"{'':25}{decision['detail']}"), style="dim")
 
 
 def _found(reader: Whistleblower, start: str) -> bytes:
@@ -115,7 +116,7 @@ def _dispute(reader: Whistleblower, number: int, about_profile: bool) -> dict[st
     shown |= {"level": standing.position.level.name.lower(), "on_turn": standing.position.turn.name.lower()}
     shown["until"] = deadline - 1
     if left > 0:
-        shown["next"] = f"the {shown['on_turn']} moves, or loses in {left} s"
+        shown["next"] = f"the {shown['on_turn']} moves, or loses in {duration(left)}"
     else:
         shown["next"] = f"anybody may claim the timeout of the {shown['on_turn']}"
     return shown
@@ -133,7 +134,3 @@ def _decisions(data: Path, task_id: bytes) -> list[dict[str, Any]]:
         ]
     finally:
         diary.close()
-
-
-def _when(seconds: int) -> str:
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")

@@ -33,7 +33,7 @@ class _Ether(click.ParamType[int]):
 
 
 @click.command()
-@click.argument("verb", type=click.Choice(["show", "deposit", "withdraw", "enrol", "resign"]))
+@click.argument("verb", type=click.Choice(["show", "deposit", "withdraw", "donate", "enrol", "resign"]))
 @click.argument("amount", type=_Ether(), required=False)
 @place_options
 @signer_options
@@ -52,7 +52,8 @@ def stake(
 ) -> None:
     """Bring money into the vault (deposit 1.5), take out what is free, and enrol for seats and watches.
 
-    A ticket locks a bond that stays forfeitable for a while after it resigns.
+    A ticket locks a bond that stays forfeitable for a while after it resigns. `donate 0.1` gives free money to the fund
+    of the jackpot, for good: a task is awarded only if the fund can reserve its jackpot.
     """
     place = Place.of(deployment, rpc, quorum, store)
     wallet = Wallet(place.connection, signer_of(signer, place.connection.chain_id))
@@ -67,6 +68,10 @@ def stake(
             raise ProtocolError(f"only {free} wei are free; the rest answers for something")
         if free:
             market.vault.withdraw(wallet, free if amount is None else amount)
+    elif verb == "donate":
+        if not amount:
+            raise click.UsageError("say how much: pol stake donate 0.1")
+        market.jackpot.donate(wallet, amount)
     elif verb == "enrol":
         market.sortition.enrol(wallet, tickets)
     elif verb == "resign":
@@ -80,9 +85,10 @@ def stake(
         "leaving": balances.leaving,
         "tickets": market.sortition.tickets_now(wallet.address),
         "ticket_costs": market.sortition.unit(),
+        "fund_available": market.jackpot.available(),
     }
     if as_json:
         print(json.dumps(shown, indent=2))
         return
     for name, value in shown.items():
-        print(f"{name.replace('_', ' '):<13} {value}")
+        print(f"{name.replace('_', ' '):<14} {value}")

@@ -103,12 +103,23 @@ class Process(Generic[R]):
         try:
             deed.act()
         except Reverted as error:
-            return self._taken(deed, Result.REFUSED, str(error))
+            return self._refused(deed, error)
         except ProtocolError as error:
             return self._taken(deed, Result.REFUSED, str(error))
         except OperationalError as error:
             return self._taken(deed, Result.FAILED, str(error))
         return self._taken(deed, Result.DONE)
+
+    def _refused(self, deed: Deed, error: Reverted) -> Taken:
+        """What a refusal means: parties race for the calls that anybody may make, and all but one come second."""
+        if deed.mode is Mode.RESOLVE:
+            try:
+                now = self._decide(self.role, deed.task_id)
+            except (OperationalError, ProtocolError):
+                return self._taken(deed, Result.REFUSED, str(error))
+            if not isinstance(now, Deed) or (now.verb, now.why) != (deed.verb, deed.why):
+                return self._taken(deed, Result.DONE, "somebody else was faster")
+        return self._taken(deed, Result.REFUSED, str(error))
 
     def _taken(self, decision: Decision, result: Result, detail: str = "") -> Taken:
         verb = decision.verb if isinstance(decision, Deed) else "wait"

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
 
 from pol.chain.registry import Terms
+from pol.chain.terms_rules import require as require_admitted
+from pol.errors import ProtocolError
+from pol.graph.work import step_work
 from pol.roles.role import Role
 from pol.training import task
 from pol.training.start import GIVEN, Start
+from pol.training.task import CapturedStep
 from pol.verification.profile_claim import MARGIN
 from pol.verification.profiling import PROFILED, RERUNS, rerun_programs, rerun_programs_root
 from pol.verification.second_look import LOOK_MARGIN, LOOKS
 
-if TYPE_CHECKING:
-    # Only an annotation, and it would bring torch.
-    from pol.graph.capture import Capture
-
 GWEI = 10**9
+UNPUBLISHED = b"\1" * 32
+"""Stands for a hash or root in terms whose task isn't published."""
 
 
 @dataclass(frozen=True)
@@ -56,12 +57,56 @@ class Offer:
     look_margin: int = LOOK_MARGIN
 
 
+@dataclass(frozen=True)
+class Quote:
+    """What a task costs before it is submitted; units of the vault's asset."""
+
+    price: int
+    """The most that the solver is paid."""
+    escrow: int
+    """Locked of the submitter: price, the treasury's part, fees and tax. What isn't needed comes back at settlement."""
+    verifier_fee: int
+    tax: int
+    solver_stake: int
+    verifier_stake: int
+    bond: int
+    jackpot: int
+    fund_short: int
+    """What is missing in the jackpot's fund until a solver can win the task."""
+
+
 class Submitter(Role):
     """Asks for a training and pays for it."""
 
+    def quote(self, step: CapturedStep, offer: Offer) -> Quote:
+        """What the task would cost; nothing is published or sent.
+
+        Raises:
+            ProtocolError: no market takes the terms; the message says which bounds they miss.
+            OperationalError: the node failed.
+        """
+        return self.quote_of(terms_of(step_work(step.program), offer))
+
+    def quote_of(self, terms: Terms) -> Quote:
+        """What a task with these terms costs. Raises as `quote`."""
+        jackpot = self.market.jackpot
+        tax = jackpot.tax(terms.jackpot)
+        require_admitted(terms, jackpot.shares(), self.market.sortition.watchers(), tax)
+        return Quote(
+            price=terms.maximum_price,
+            escrow=self.market.settlement.escrow_of(terms),
+            verifier_fee=terms.verifier_fee,
+            tax=tax,
+            solver_stake=terms.solver_stake,
+            verifier_stake=terms.verifier_stake,
+            bond=terms.bond,
+            jackpot=terms.jackpot,
+            fund_short=max(0, terms.jackpot - jackpot.available()),
+        )
+
     def submit(
         self,
-        capture: Capture,
+        capture: CapturedStep,
         offer: Offer,
         model: str = "",
         optimizer: str = "",
@@ -71,7 +116,24 @@ class Submitter(Role):
 
         The escrow is an upper bound, from the work in the graph; it is locked from this party's free money in the
         vault, and what isn't needed is free again at settlement.
+
+        Raises:
+            ProtocolError: no market takes the terms, or the vault holds less than the escrow of this party's free
+                money; nothing is published.
+            OperationalError: the node or the store failed.
         """
+        quote = self.quote(capture, offer)
+        free = self.market.vault.free(self.wallet.address)
+        if free < quote.escrow:
+            raise ProtocolError(
+                f"the task locks {quote.escrow} wei, and {self.wallet.address} has {free} free in the vault: bring the "
+                f"difference by `pol stake deposit {quote.escrow - free}wei`, or lower the price of a work unit"
+            )
+        if quote.fund_short:
+            self.wallet.tell(
+                f"the jackpot's fund lacks {quote.fund_short} wei: no solver can win the task until somebody adds them "
+                f"by `pol stake donate {quote.fund_short}wei`"
+            )
         digest, document = task.publish(
             self.store,
             capture,
@@ -81,43 +143,55 @@ class Submitter(Role):
             optimizer=optimizer,
             start=start,
         )
-        work = document.work * offer.steps
-        price = work * offer.wei_per_work_unit
-        verifier_fee = price // offer.verifier_share
-        exact = offer.margin == 0
-        reruns = 0 if exact else offer.rerun_count
-        looks = 0 if exact else offer.looks
-        programs = rerun_programs(capture.program, reruns, looks)
-        terms = Terms(
+        terms = terms_of(document.work, offer)
+        reruns = rerun_programs_root(rerun_programs(capture.program, terms.rerun_count, terms.looks))
+        named = replace(
+            terms,
+            reruns=reruns,
             program=document.program_hash,
             constants=document.constants_root,
             initial_state=document.initial_state_root,
             document=bytes.fromhex(digest),
-            reruns=rerun_programs_root(programs),
-            steps=offer.steps,
-            interval=offer.interval,
-            draws=offer.draws,
-            work_units=work,
-            unit_price=offer.wei_per_work_unit << 32,
-            second_price=0,
-            solver_stake=price * offer.stake_factor,
-            verifier_stake=price * offer.stake_factor,
-            bond=price // offer.bond_divisor,
-            verifier_fee=verifier_fee,
-            jackpot=price * offer.jackpot_factor,
-            rerun_count=reruns,
-            profiled=0 if exact else min(offer.profiled, offer.steps // offer.interval),
-            margin=offer.margin,
-            looks=looks,
-            look_margin=offer.look_margin if looks else 0,
-            profile_window=0 if exact else offer.profile_window,
-            bid_window=offer.bid_window,
-            seat_window=offer.seat_window,
-            training_window=offer.training_window,
-            verification_window=offer.verification_window,
-            watch_window=offer.watch_window,
-            disclosure_window=offer.disclosure_window,
-            challenge_window=offer.challenge_window,
-            clock=offer.clock,
         )
-        return self.market.registry.submit(self.wallet, terms)
+        return self.market.registry.submit(self.wallet, named)
+
+
+def terms_of(work_of_step: int, offer: Offer) -> Terms:
+    """The terms of an offer for a step of so many work units, with stand-ins for all hashes and roots."""
+    work = work_of_step * offer.steps
+    price = work * offer.wei_per_work_unit
+    exact = offer.margin == 0
+    reruns = 0 if exact else offer.rerun_count
+    looks = 0 if exact else offer.looks
+    return Terms(
+        program=UNPUBLISHED,
+        constants=UNPUBLISHED,
+        initial_state=UNPUBLISHED,
+        document=UNPUBLISHED,
+        reruns=bytes(32) if exact else UNPUBLISHED,
+        steps=offer.steps,
+        interval=offer.interval,
+        draws=offer.draws,
+        work_units=work,
+        unit_price=offer.wei_per_work_unit << 32,
+        second_price=0,
+        solver_stake=price * offer.stake_factor,
+        verifier_stake=price * offer.stake_factor,
+        bond=price // offer.bond_divisor,
+        verifier_fee=price // offer.verifier_share,
+        jackpot=price * offer.jackpot_factor,
+        rerun_count=reruns,
+        profiled=0 if exact else min(offer.profiled, offer.steps // offer.interval),
+        margin=offer.margin,
+        looks=looks,
+        look_margin=offer.look_margin if looks else 0,
+        profile_window=0 if exact else offer.profile_window,
+        bid_window=offer.bid_window,
+        seat_window=offer.seat_window,
+        training_window=offer.training_window,
+        verification_window=offer.verification_window,
+        watch_window=offer.watch_window,
+        disclosure_window=offer.disclosure_window,
+        challenge_window=offer.challenge_window,
+        clock=offer.clock,
+    )

@@ -67,6 +67,22 @@ def test_what_is_planned_for_another_account(deploy: tuple[str | Path, ...]) -> 
     assert pol(*deploy[:-2], "--dry-run") == Said(2, match="say who signs")
 
 
+def test_parameters_are_shown_without_a_node_or_a_key(tmp_path: Path) -> None:
+    """Whoever reviews what a deployment fixes signs nothing."""
+    shown = pol("deploy", "--show-parameters")
+    assert shown == Said(0, match="[market]")
+    assert "\ntreasury" not in shown.out
+    assert 'beacon = "block"' in pol("deploy", "--network", "anvil", "--show-parameters").out
+    assert f'treasury = "{DEPLOYER}"' in pol("deploy", "--show-parameters", "--address", DEPLOYER).out
+    file = tmp_path / "parameters.toml"
+    file.write_text(shown.out)
+    assert pol("deploy", "--show-parameters", "--parameters", file).out == shown.out
+
+
+def test_an_empty_fund_is_told(deploy: tuple[str | Path, ...]) -> None:
+    assert pol(*deploy, "--network", "anvil") == Said(0, match="pol stake donate")
+
+
 def test_parameters_are_one_file(deploy: tuple[str | Path, ...], tmp_path: Path) -> None:
     shown = pol(*deploy, "--network", "anvil", "--show-parameters").out
     file = tmp_path / "parameters.toml"

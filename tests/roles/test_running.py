@@ -15,6 +15,8 @@ from town import submitted
 from toy_market import ETHER, fund
 
 from pol.chain.registry import Status
+from pol.chain.times import utc
+from pol.chain.wallet import Wallet
 from pol.errors import OperationalError
 from pol.roles.deeds import Mode
 from pol.roles.diary import Diary
@@ -57,6 +59,31 @@ def test_a_verifier_enters_claims_a_seat_and_explains_itself(operator: Operator)
     assert [d["verb"] for d in explained["decisions"] if d["result"] == "done"] == done
     assert "the seat takes claims" in operator.pol("explain", task_id.hex(), *place)
     assert Status.PROFILING is town.deployment.market(town.connection).registry.task(task_id).status
+
+
+def test_what_a_market_needs_has_a_verb(operator: Operator) -> None:
+    """The price before a submission, money for the fund, and times that a person reads."""
+    town, place, party = operator.town, operator.place, operator.party
+    fund(town.connection, Wallet.create(town.connection, KEY).address)
+    operator.pol("stake", "deposit", "2", *party)
+    before = json.loads(operator.pol("stake", "show", *party, "--json"))
+    after = json.loads(operator.pol("stake", "donate", "0.5", *party, "--json"))
+    assert after["fund_available"] - before["fund_available"] == ETHER // 2 == before["free"] - after["free"]
+    assert "say how much: pol stake donate" in operator.pol("stake", "donate", *party, code=2)
+
+    task_id, submitter = submitted(town)
+    digest = submitter.market.registry.terms(task_id).document.hex()
+    priced = json.loads(operator.pol("price", digest, *place, "--draws", "1", "--json"))
+    paid = town.deployment.market(town.connection).registry.terms(task_id)
+    assert (priced["price"], priced["solver_stake"]) == (paid.maximum_price, paid.solver_stake)
+    assert priced["fund_short"] == 0
+    assert "clock            6 h" in operator.pol("price", digest, *place, "--draws", "1")
+    assert "draws is 3: 1 to 2 is taken" in operator.pol("price", digest, *place, code=1)
+    for _ in range(3):
+        operator.pol("run", "submitter", *party, "--turns", "2", "--poll", "0.05", "--data", str(operator.folder / "d"))
+    until = town.deployment.market(town.connection).seats.seating(task_id).until
+    if until:
+        assert f"until       {utc(until)}" in operator.pol("explain", task_id.hex()[:8], *place)
 
 
 def test_it_ends_when_it_is_told_to(operator: Operator) -> None:

@@ -1,0 +1,172 @@
+"""What a submitter is told before anything is sent: bounds, price, money that is missing; and who comes second."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import pytest
+from arranged import unchanged
+from town import OFFER, Town, captured, submitted
+from toy_market import fund
+
+from pol.chain.registry import Terms
+from pol.chain.terms_rules import require
+from pol.chain.times import duration, utc
+from pol.chain.wallet import Reverted
+from pol.errors import ProtocolError
+from pol.graph.work import step_work
+from pol.roles.deeds import Deed, Mode
+from pol.roles.process import Process, Result
+from pol.roles.submitter import Submitter, terms_of
+from pol.roles.upkeep import upkeep
+
+
+@pytest.fixture(scope="module")
+def town(tmp_path_factory: pytest.TempPathFactory) -> Town:
+    return Town(tmp_path_factory.mktemp("submitting"))
+
+
+@pytest.fixture
+def submitter(town: Town) -> Iterator[Submitter]:
+    with unchanged(town.connection):
+        yield town.join(Submitter, "s")
+
+
+def offered() -> Terms:
+    return terms_of(step_work(captured().program), OFFER)
+
+
+def around() -> Iterator[tuple[str, dict[str, int]]]:
+    """Terms on both sides of every bound: the field, and what differs from an ordinary offer."""
+    terms = offered()
+    for field, low, high in (
+        ("bid_window", 60, 90 * 86_400),
+        ("seat_window", 60, 90 * 86_400),
+        ("profile_window", 60, 90 * 86_400),
+        ("verification_window", 60, 90 * 86_400),
+        ("watch_window", 60, 90 * 86_400),
+        ("disclosure_window", 60, 90 * 86_400),
+        ("challenge_window", 60, 90 * 86_400),
+        ("training_window", 60, 365 * 86_400),
+        ("clock", 600, 14 * 86_400),
+        ("draws", 1, 2),
+        ("profiled", 1, 2),
+        ("margin", 1, (1 << 16) - 1),
+        ("rerun_count", 1, 1 << 16),
+        ("bond", -(-terms.verifier_stake // 16), terms.verifier_stake // 2),
+        ("look_margin", 1, (1 << 16) - 1),
+        ("looks", 1, 64),
+        ("jackpot", 8, terms.verifier_stake),
+        ("second_price", 0, terms.maximum_price // 60),
+    ):
+        for value in (low - 1, low, high, high + 1):
+            if value >= 0:
+                yield field, {field: value}
+    yield "looks", {"looks": 0, "look_margin": 0}
+    yield "solver_stake", {"solver_stake": 2 * terms.verifier_fee - 1}
+    yield "steps", {"steps": 7}
+    yield "steps", {"steps": 0}
+    yield "interval", {"interval": 0}
+    yield "work_units", {"work_units": 0}
+    yield "unit_price", {"unit_price": (1 << 112) + 1}
+    yield "margin", {"margin": 0}
+
+
+def test_bounds_are_those_of_the_contract_and_are_said(submitter: Submitter) -> None:
+    """Every term on either side of its bound: the contract refuses it if and only if this party is told the bound."""
+    shares, watchers = submitter.market.jackpot.shares(), submitter.market.sortition.watchers()
+    ordinary, told = offered(), 0
+    for field, change in around():
+        terms = replace(ordinary, **change)  # type: ignore[arg-type]
+        tax = submitter.market.jackpot.tax(terms.jackpot)
+        try:
+            submitter.market.registry.submit(submitter.wallet, terms)
+            refused = ""
+        except Reverted as error:
+            refused = error.error
+        if not refused:
+            require(terms, shares, watchers, tax)
+            continue
+        assert refused in {"InvalidTerms", "PriceTooHigh"}, (field, change)
+        with pytest.raises(ProtocolError, match=field) as said:
+            require(terms, shares, watchers, tax)
+        assert str(next(iter(change.values()))) in str(said.value)
+        told += 1
+    assert told > 30
+
+
+def test_a_price_is_known_before_and_nothing_is_published_without_the_money(
+    town: Town, submitter: Submitter, tmp_path: Path
+) -> None:
+    quote = submitter.quote(captured(), OFFER)
+    before = submitter.market.vault.free(submitter.wallet.address)
+    task_id = submitter.submit(captured(), OFFER)
+    assert before - submitter.market.vault.free(submitter.wallet.address) == quote.escrow
+    terms = submitter.market.registry.terms(task_id)
+    assert (quote.price, quote.jackpot) == (terms.maximum_price, terms.jackpot)
+    assert (quote.solver_stake, quote.verifier_stake) == (terms.solver_stake, terms.verifier_stake)
+    assert quote.fund_short == 0
+
+    poor = Submitter(submitter.connection, town.deployment, b"\7" * 32, f"file://{tmp_path}", submitter.policy)
+    fund(submitter.connection, poor.wallet.address)
+    poor.deposit(quote.escrow - 1)
+    with pytest.raises(ProtocolError, match="pol stake deposit 1wei"):
+        poor.submit(captured(), OFFER)
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(ProtocolError, match="clock is 60 s: 600 to 1209600 s is taken"):
+        poor.submit(captured(), replace(OFFER, clock=60))
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_fund_that_can_not_reserve_the_jackpot_is_told_before_and_at_the_award(submitter: Submitter) -> None:
+    told: list[str] = []
+    submitter.wallet.tell = told.append
+    available = submitter.market.jackpot.available()
+    unit = step_work(captured().program) * OFFER.steps
+    dear = replace(OFFER, wei_per_work_unit=available // unit + 1)
+    quote = submitter.quote(captured(), dear)
+    assert 0 < quote.fund_short == quote.jackpot - available
+    fund(submitter.connection, submitter.wallet.address)
+    submitter.deposit(quote.escrow)
+    submitter.submit(captured(), dear)
+    assert [f"pol stake donate {quote.fund_short}wei" in line for line in told] == [True]
+    refused = Reverted("award", "FundShort", (available, quote.jackpot))
+    assert f"pol stake donate {quote.fund_short}wei" in str(refused)
+
+
+def test_who_comes_second_with_a_call_for_anybody_has_not_failed(town: Town) -> None:
+    with unchanged(town.connection):
+        task_id, first = submitted(town)
+        second = town.join(Submitter, "another")
+        town.connection.wait_for_block(first.market.seats.seating(task_id).round + 1)
+        decision = upkeep(second, task_id)
+        assert isinstance(decision, Deed)
+        stale = iter([decision])
+
+        def decide(role: Submitter, task: bytes) -> Deed | object:
+            return next(stale, None) or upkeep(role, task)
+
+        upkeep_of_first = upkeep(first, task_id)
+        assert isinstance(upkeep_of_first, Deed)
+        upkeep_of_first.act()
+        process = Process(second, decide, Mode.RESOLVE)  # type: ignore[arg-type]
+        (taken,) = [t for t in process.turn() if t.task_id == task_id]
+        assert (taken.verb, taken.result, taken.detail) == ("open claims", Result.DONE, "somebody else was faster")
+
+        # A call that nobody has made is still a refusal.
+        seats = second.market.seats
+        hopeless = Deed(task_id, "decide", "it hopes", Mode.RESOLVE, partial(seats.decide, second.wallet, task_id))
+        process = Process(second, lambda role, task: hopeless, Mode.RESOLVE)
+        (taken,) = [t for t in process.turn() if t.task_id == task_id]
+        assert taken.result is Result.REFUSED
+        assert "it is possible after 20" in taken.detail
+
+
+def test_seconds_are_shown_as_times() -> None:
+    assert utc(1_795_399_500) == "2026-11-23 02:05:00 UTC"
+    assert utc(1 << 60) == f"{1 << 60} s"
+    assert [duration(s) for s in (0, 90, 3600, 93_780)] == ["0 s", "1 min 30 s", "1 h", "1 d 2 h"]
+    assert "until 2026-11-23 02:05:00 UTC" in str(Reverted("post", "DeadlinePassed", (1_795_399_500,)))
