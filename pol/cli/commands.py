@@ -3,41 +3,42 @@
 from __future__ import annotations
 
 import importlib
+from difflib import get_close_matches
 from typing import cast
 
 import click
 
 from pol import __version__
 
-VERBS = (
-    "beacon",
-    "bench",
-    "check",
-    "commit",
-    "completion",
-    "demo",
-    "deploy",
-    "diff",
-    "dispute",
-    "doctor",
-    "econ",
-    "explain",
-    "explore",
-    "inspect",
-    "log",
-    "monitor",
-    "price",
-    "profile",
-    "replay",
-    "report",
-    "run",
-    "sample",
-    "serve",
-    "stake",
-    "verify",
-    "zk",
-)
-"""``pol VERB`` is the command of this name in the module ``pol.cli.VERB``."""
+VERBS = {
+    "beacon": "Say which round of drand binds a claim, when it is due, and its seed.",
+    "bench": "Measure the figures of some areas now, on this machine.",
+    "check": "Check a file, folder or learning record against its commitment, or a record against itself.",
+    "commit": "Commit to a safetensors file, a folder of them, or a learning record.",
+    "completion": "Print the completion script of a shell.",
+    "demo": "Train, verify, cheat, lie, dispute and settle: the whole protocol on handwritten digits.",
+    "deploy": "Deploy the protocol, or the part of it that is missing.",
+    "diff": "Compare two files, folders or learning records: which tensors part, since when, how far.",
+    "dispute": "Read a kept dispute: who picked what, and what was left.",
+    "doctor": "Kill and resume a trainer: is a resumed training an uninterrupted one?",
+    "econ": "How high stakes have to be, and what happens to parties that don't do their duty.",
+    "explain": "Say where a task or a dispute stands, whose turn it is and until when.",
+    "explore": "Look at a market in the browser: tasks, verdicts, and disputes as they narrow.",
+    "inspect": "Say what a store, a checkpoint, an object or a file holds.",
+    "log": "Show the log of a learning record, and check that nothing in it was rewritten.",
+    "monitor": "Recompute what the vault has to hold, every outcome and every payment; show what waits for whom.",
+    "price": "Say what a published task would cost, before it is submitted.",
+    "profile": "Measure how far honest executions of a task part, and keep the profile.",
+    "replay": "Replay a kept dispute: claim, task and proof must agree, every rule is checked.",
+    "report": "Write everything about a market into one page: tasks, verdicts, disputes.",
+    "run": "Run a submitter, solver, verifier or whistleblower.",
+    "sample": "Say how many segments have to be drawn and replayed to find cheating.",
+    "serve": "Serve a store read only: its record, its files, and chunks that prove themselves.",
+    "stake": "Bring money into the vault, take out what is free, feed the fund, enrol for seats and watches.",
+    "verify": "Verify a learning proof, or that of a learning record.",
+    "zk": "Prove gradient steps in zero knowledge, and verify such proofs.",
+}
+"""``pol VERB`` is the command of this name in the module ``pol.cli.VERB``; its line in ``pol --help``."""
 
 
 class _Verbs(click.Group):
@@ -48,6 +49,21 @@ class _Verbs(click.Group):
         if cmd_name not in VERBS:
             return super().get_command(ctx, cmd_name)
         return cast(click.Command, getattr(importlib.import_module(f"pol.cli.{cmd_name}"), cmd_name))
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        # From the table: a list of verbs must not depend on what each of them imports.
+        with formatter.section("Commands"):
+            formatter.write_dl(list(VERBS.items()))
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        verb = args[0]
+        if verb not in VERBS and not verb.startswith("-"):
+            near = get_close_matches(verb, VERBS, n=1)
+            hint = f"did you mean `pol {near[0]}`?" if near else "`pol --help` lists them."
+            raise click.UsageError(f"there is no verb {verb}: {hint}")
+        return super().resolve_command(ctx, args)
 
 
 @click.group(cls=_Verbs, context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "POL"})

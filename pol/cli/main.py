@@ -58,6 +58,7 @@ def _is_interrupt(error: BaseException | None) -> bool:
 def _run() -> int:
     import click
 
+    from pol.cli.extras import missing_extra
     from pol.errors import OperationalError, PolError
 
     try:
@@ -68,12 +69,16 @@ def _run() -> int:
     except click.exceptions.Abort:
         return _fail("interrupted; nothing was left half-written", EXIT_INTERRUPTED)
     except click.ClickException as error:
-        return _fail(error.format_message(), EXIT_USAGE)
+        # One line, also where click lists choices below each other.
+        return _fail(" ".join(error.format_message().split()), EXIT_USAGE)
     except PolError as error:
         return _fail(str(error), EXIT_OPERATIONAL if isinstance(error, OperationalError) else EXIT_PROTOCOL)
     except Exception as error:  # the last resort: say whose fault it is, and keep the evidence
         if _is_interrupt(error):
             raise KeyboardInterrupt from error
+        extra = missing_extra(error)
+        if extra is not None:
+            return _fail(extra, EXIT_OPERATIONAL)
         import traceback
 
         traceback.print_exc()

@@ -16,7 +16,6 @@ from pol.commitments.keccak import keccak256
 from pol.errors import OperationalError, ProtocolError
 from pol.zk import native, reference_string
 from pol.zk.circuits import Circuit, Visibility
-from pol.zk.onnx_file import onnx_file
 
 Progress = Callable[[str, int, int], None]
 STAGES = ("reference string", "network", "settings", "circuit", "keys", "verifier")
@@ -97,6 +96,9 @@ def setup(
     if (keys.folder / "summary.json").is_file():
         return keys
     progress("network", 0, 1)
+    # Needs the extra pol[zk]; proofs are verified without it.
+    from pol.zk.onnx_file import onnx_file
+
     with _made(keys, "network.onnx") as parts:
         for part in parts:
             part.write_bytes(onnx_file(circuit.network))

@@ -60,7 +60,11 @@ class Store:
             # the option: some hand what they don't know to a library that refuses it.
             remote = url.partition("://")[0] in WHOLE_AT_CLOSE | {"http", "https"}
             listings = {"use_listings_cache": False} if remote else {}
-            self._files, root = fsspec.core.url_to_fs(url, **listings | self.options)
+            try:
+                self._files, root = fsspec.core.url_to_fs(url, **listings | self.options)
+            except ImportError as error:
+                extra = "pip install 'pol[s3]'" if url.startswith(("s3://", "s3a://")) else "install it with pip"
+                raise OperationalError(f"can't open the store {url}: {error}: {extra}") from error
             self._publisher = publisher(self._files)
         self._root = str(root).rstrip("/")
 
