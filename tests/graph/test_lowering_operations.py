@@ -6,9 +6,12 @@ import os
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 import torch
-from samples import CASES, INTS, MORE, WIDE, YES, A, B, Case, full_name, graph_of
+from samples import CASES, INTS, MORE, SPECIAL, WIDE, YES, A, B, Case, full_name, graph_of
+from special_points import DEFINED
+from special_points import expected as expected_at
 
 from pol.errors import PolError, ProtocolError, UnsupportedError
 from pol.execution.cpu import CpuExecutor
@@ -30,6 +33,11 @@ from pol.graph.operations import DEFINITIONS, document
 from pol.graph.step_program import StepProgram
 
 
+def first_operand(tensors: list[torch.Tensor]) -> npt.NDArray[np.float32]:
+    """The number of which an operation is a function, if it is one."""
+    return tensors[0].float().numpy() if tensors else np.zeros(0, np.float32)
+
+
 @pytest.mark.parametrize("operation", sorted(CASES))
 def test_lowering_gives_the_numbers_of_torch(operation: str) -> None:
     for case in CASES[operation]:
@@ -38,22 +46,39 @@ def test_lowering_gives_the_numbers_of_torch(operation: str) -> None:
         assert StepProgram.from_bytes(program.to_bytes()) == program
         assert lower(AtenGraph.from_dict(graph.to_dict()))[0] == program
         scalar = torch.tensor(0.0)
-        after, expected = NativeExecutor(graph).run(tensors, [scalar], 0)
+        after, observed = NativeExecutor(graph).run(tensors, [scalar], 0)
         state = [to_words("s", tensor) for tensor in tensors]
         outputs = ReferenceExecutor(program, [to_words("c", scalar)]).run(state, 0)
         for own, native in zip(outputs, CpuExecutor(program, [to_words("c", scalar)]).run(state, 0), strict=True):
             np.testing.assert_array_equal(own, native, err_msg=str(case))
-        for name, tensor in expected.items():
+        for name, tensor in observed.items():
             got = outputs[names.observed[name]]
             if tensor.dtype == torch.float32:
-                np.testing.assert_allclose(
-                    got.view(np.float32), tensor.numpy(), rtol=5e-6, atol=1e-6, err_msg=str(case)
-                )
+                wanted = expected_at(operation, first_operand(tensors), tensor.numpy())
+                np.testing.assert_allclose(got.view(np.float32), wanted, rtol=5e-6, atol=1e-6, err_msg=str(case))
             else:
                 np.testing.assert_array_equal(got.view(np.int32), tensor.numpy().astype(np.int32))
         for slot, before, kept in zip(program.slots, state, after, strict=True):
             np.testing.assert_array_equal(outputs[slot.producer], before)
             np.testing.assert_array_equal(to_words("s", kept), before)
+
+
+@pytest.mark.parametrize("operation", sorted(DEFINED))
+def test_functions_are_defined_where_torch_differs_between_machines(operation: str) -> None:
+    """At infinities, NaN, signed zeros and the ends of the range, in every position of a vector."""
+    operand = SPECIAL.repeat(3)[:35]
+    graph, tensors = graph_of(operation, (operand,))
+    program, names = lower(graph)
+    zero = [to_words("c", torch.tensor(0.0))]
+    outputs = CpuExecutor(program, zero).run([to_words("s", tensor) for tensor in tensors], 0)
+    (node,) = names.observed.values()
+    words = operand.numpy()
+    never = np.full(words.shape, np.nan, np.float32)
+    got = outputs[node].view(np.float32)
+    np.testing.assert_allclose(got, expected_at(operation, words, never), rtol=5e-6, atol=1e-6)
+    assert set(outputs[node][np.isnan(got)]) <= {np.uint32(0x7FC00000)}
+    for start in range(12, len(words)):
+        assert outputs[node][start] == outputs[node][start % 12]
 
 
 def test_every_rule_has_a_case_and_every_rule_runs_natively() -> None:
