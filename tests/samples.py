@@ -219,6 +219,7 @@ MASKED[1] = float("-inf")
 CLASS_WEIGHTS = torch.rand(7) + 0.5
 IMAGE_LOG, IMAGE_LABELS = torch.randn(2, 7, 3, 2).log_softmax(1), torch.randint(0, 7, (2, 3, 2))
 TIES = torch.tensor([[1.0, 3.0, 3.0, -0.0, 0.0, 3.0], [2.0, float("nan"), float("inf"), 2.0, -1.0, float("-inf")]])
+QUOTIENTS, TENTHS = torch.arange(-24, 24) / 8, torch.tensor([0.1, -0.1, 0.3, 0.7]).repeat(12)
 HALVES = torch.tensor([0.5, -0.5, 1.5, 2.5, -2.5, 0.0, -0.0, 1e9, -3e38, float("inf"), float("nan"), 0.49999997])
 WHOLE = torch.tensor([[-7, -1, 0], [1, 6, 2147483647]])
 PLACES, OTHERS = torch.tensor([3, 0, 3, -1]), torch.tensor([1, -7, 1, 6])
@@ -264,10 +265,31 @@ CASES |= {
     "ceil.default": [(HALVES,), (SPECIAL,)],
     "trunc.default": [(HALVES,), (SPECIAL,)],
     "round.default": [(HALVES,), (SPECIAL,)],
-    "floor_divide.default": [(A, 0.25), (WHOLE, 1), (WHOLE, 3), (WHOLE, 7), (WHOLE, 2147483647), (WHOLE, 65537)],
-    "remainder.Scalar": [(A, 0.75), (WHOLE, 1), (WHOLE, 3), (WHOLE, 7), (WHOLE, 2147483647), (WHOLE, 65537)],
-    "remainder.Tensor": [(A, POSITIVE)],
-    "div.Tensor_mode": [(A, POSITIVE, {"rounding_mode": mode}) for mode in ("floor", "trunc", None)],
+    "fmod.Scalar": [(A, 0.75), (A, -0.1), (SPECIAL, 3.0)],
+    "fmod.Tensor": [(A, POSITIVE), (A, -POSITIVE), (QUOTIENTS, TENTHS)],
+    "floor_divide.default": [
+        (A, 0.25),
+        (A, -0.1),
+        (QUOTIENTS, TENTHS),
+        (WHOLE, 1),
+        (WHOLE, 3),
+        (WHOLE, 7),
+        (WHOLE, 2147483647),
+        (WHOLE, 65537),
+    ],
+    "remainder.Scalar": [
+        (A, 0.75),
+        (A, -0.1),
+        (QUOTIENTS, 0.1),
+        (WHOLE, 1),
+        (WHOLE, 3),
+        (WHOLE, 7),
+        (WHOLE, 2147483647),
+        (WHOLE, 65537),
+    ],
+    "remainder.Tensor": [(A, POSITIVE), (A, -POSITIVE), (QUOTIENTS, TENTHS)],
+    "div.Tensor_mode": [(QUOTIENTS, TENTHS, {"rounding_mode": "floor"})]
+    + [(A, POSITIVE, {"rounding_mode": mode}) for mode in ("floor", "trunc", None)],
     "div.Scalar_mode": [(WHOLE, 2, {"rounding_mode": "floor"}), (A, 0.3, {"rounding_mode": "trunc"})],
     "clamp.Tensor": [(A, B, C), (A, None, C), (INTS, MORE, MORE + 2)],
     "clamp_min.Tensor": [(A, C), (SPECIAL, SPECIAL.flip(0))],
@@ -310,6 +332,9 @@ CASES |= {
         (SCORES, 3),
         (SCORES, 2, 0),
         (TIES[:, :3], 1),
+        (TIES, 4),
+        (torch.zeros(3, 64), 2),
+        (torch.tensor([[1.0, 2.0] * 20]), 7, 1, False),
         (WIDE[:, :90], 5, -1, False),
         (LONG, 2, 1),
         (INTS, 2),

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from pol.errors import OperationalError, ProtocolError
 from pol.execution import torch_random
+from pol.execution.torch_order import stable_topk
 from pol.graph.aten import WORD_TYPES, Argument, AtenGraph, AtenInput, AtenNode, AtenType, Ref, TorchDType
 
 _ALLOWED_NAMES = (
@@ -59,11 +60,12 @@ _ALLOWED_NAMES = (
     "slice_scatter.default", "select_scatter.default", "tril.default", "triu.default", "silu.default",
     "silu_backward.default", "softshrink_backward.default", "hardshrink_backward.default",
     "log10.default", "isnan.default", "isinf.default", "floor.default", "ceil.default", "trunc.default",
-    "round.default", "floor_divide.default", "remainder.Scalar", "remainder.Tensor", "div.Tensor_mode",
+    "round.default", "floor_divide.default", "remainder.Scalar", "remainder.Tensor", "fmod.Scalar",
+    "fmod.Tensor", "div.Tensor_mode",
     "div.Scalar_mode", "clamp.Tensor", "clamp_min.Tensor", "clamp_max.default", "clamp_max.Tensor", "where.Scalar",
     "pow.Tensor_Tensor", "pow.Scalar", "logical_xor.default", "bitwise_xor.Tensor", "bitwise_and.Scalar",
     "bitwise_or.Scalar", "scatter.src", "scatter.value", "index_add.default", "index_copy.default", "index.Tensor",
-    "index_put.default", "topk.default", "sort.default", "sort.stable", "_safe_softmax.default",
+    "index_put.default", "sort.default", "sort.stable", "_safe_softmax.default",
     "nll_loss2d_forward.default", "nll_loss2d_backward.default",
 )  # fmt: skip
 
@@ -79,6 +81,7 @@ ALLOWED: Mapping[str, Callable[..., Any]] = {
     # A graph says nothing of strides, and copies that only change them are left out of it: where a view isn't possible
     # reshape makes the copy.
     **dict.fromkeys(("aten.view.default", "aten._unsafe_view.default"), _overload("reshape.default")),
+    "aten.topk.default": stable_topk,
     **torch_random.DRAWS,
 }
 """The only operations that a graph can run: each is a pure function of tensors and numbers."""

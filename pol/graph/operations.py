@@ -124,11 +124,19 @@ DEFINITIONS: Mapping[str, str] = {
     "isinf.default": "|x| = infinity",
     **dict.fromkeys(("floor.default", "ceil.default", "trunc.default"), "FRINT, corrected by 1"),
     "round.default": "FRINT; no decimals",
-    "floor_divide.default": "floor(FDIV); integers: by a positive number, with MULHI",
     **dict.fromkeys(
-        ("remainder.Scalar", "remainder.Tensor"), "FFMA(-floor(a / b), b, a); integers: by a positive number"
+        ("fmod.Scalar", "fmod.Tensor"),
+        "the exact rest: 13 rounds (a known divisor: fewer) of FFMA(-q, 2^(22 k) |b|, r), float32 only",
     ),
-    **dict.fromkeys(("div.Tensor_mode", "div.Scalar_mode"), "FDIV, rounded; integers: floor by a positive number"),
+    "floor_divide.default": "(a - fmod(a, b)) / b to the whole number below, as torch; integers: by a positive number",
+    **dict.fromkeys(
+        ("remainder.Scalar", "remainder.Tensor"),
+        "fmod(a, b), plus b where their signs differ; integers: by a positive number",
+    ),
+    **dict.fromkeys(
+        ("div.Tensor_mode", "div.Scalar_mode"),
+        "floor: as floor_divide; trunc: FDIV, truncated; integers: floor by a positive number",
+    ),
     **dict.fromkeys(("sign.default", "sgn.default"), "(0 < x) - (x < 0) as binary32"),
     **dict.fromkeys(
         (

@@ -9,6 +9,7 @@ import torch
 
 import pol.execution.torch_random  # noqa: F401  # gives the draws their numbers
 from pol.errors import UnsupportedError
+from pol.execution.torch_order import StableOrder
 from pol.graph.capture.randomness import CounterRandomness, seed_words
 from pol.training import initialisation
 
@@ -18,7 +19,8 @@ class TaskRandomness:
 
     ``with randomness.step(t): loss = loss_fn(model(x), y)`` draws what step ``t`` of the captured program draws, and
     ``with randomness.initialisation(): model = Model()`` the same first weights on every machine. Inside, torch's
-    random operations don't touch torch's generators; an operation without a definition raises UnsupportedError.
+    random operations don't touch torch's generators; an operation without a definition raises UnsupportedError. Among
+    equal numbers topk takes those at the first places there, as the captured program does.
 
     Raises:
         UnsupportedError: the seed isn't an integer of 64 bits.
@@ -37,7 +39,7 @@ class TaskRandomness:
         """
         if not 0 <= number < initialisation.STEP:
             raise UnsupportedError(f"step {number} is not in 0 .. 2^32-2")
-        with CounterRandomness(torch.tensor(number), self._seed):
+        with StableOrder(), CounterRandomness(torch.tensor(number), self._seed):
             yield
 
     @contextmanager

@@ -16,6 +16,7 @@ from pol.errors import UnsupportedError
 from pol.graph.aten import AtenGraph, AtenInput, InputRole, Ref
 from pol.graph.capture.index_ranges import require_indices_in_range
 from pol.graph.capture.loop import Loop
+from pol.graph.capture.number_ranges import require_integers_fit
 from pol.graph.capture.optimizer_step import OptimizerStep
 from pol.graph.capture.randomness import seed_words
 from pol.graph.capture.record import Recorder, graph_of, tensor_type
@@ -85,7 +86,9 @@ def capture(
     )
     aten = graph_of(recorder, next_state, value)
     tensors = [*(tensor for _, tensor in _constants(inputs)), *recorder.constants]
-    require_indices_in_range(aten, {entry.name: tensor for entry, tensor in zip(aten.constants, tensors, strict=True)})
+    named = {entry.name: tensor for entry, tensor in zip(aten.constants, tensors, strict=True)}
+    require_indices_in_range(aten, named)
+    require_integers_fit(aten, named, {name: tensor for name, _, tensor in _state(inputs)})
     program, names = lower(aten)
     return Capture(
         aten,

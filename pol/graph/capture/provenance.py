@@ -23,6 +23,8 @@ ROLE = "pol.name"
 
 _TORCH = str(Path(torch.__file__).parent) + os.sep
 _CAPTURE = str(Path(__file__).parent) + os.sep
+_MODES = {__file__, _CAPTURE + "assignments.py"}
+"""Modes that run between the user's line and torch."""
 
 
 class LineRecorder(TorchFunctionMode):
@@ -51,14 +53,7 @@ class LineRecorder(TorchFunctionMode):
 
     def line(self) -> str:
         """The current place in the user's code, "file.py:12: code"."""
-        frame: FrameType | None = sys._getframe(1)
-        while frame is not None and frame.f_code.co_filename == __file__:
-            frame = frame.f_back
-        while frame is not None and not frame.f_code.co_filename.startswith(_CAPTURE):
-            if _is_user_file(frame.f_code.co_filename):
-                return describe(frame.f_code.co_filename, frame.f_lineno)
-            frame = frame.f_back
-        return self.running()
+        return current_line() or self.running()
 
     def running(self) -> str:
         """The module that is running, or the loss: "model.1: Linear"."""
@@ -87,6 +82,18 @@ class LineRecorder(TorchFunctionMode):
         finally:
             before.remove()
             after.remove()
+
+
+def current_line() -> str:
+    """The innermost line of the user's between the capture and the modes of torch that it runs under, or nothing."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename in _MODES:
+        frame = frame.f_back
+    while frame is not None and not frame.f_code.co_filename.startswith(_CAPTURE):
+        if _is_user_file(frame.f_code.co_filename):
+            return describe(frame.f_code.co_filename, frame.f_lineno)
+        frame = frame.f_back
+    return ""
 
 
 def describe(filename: str, line: int) -> str:

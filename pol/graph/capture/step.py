@@ -12,6 +12,7 @@ from torch._functorch._aot_autograd.logging_utils import setup_stacktrace_preser
 from torch.fx import traceback as fx_traceback
 
 from pol.errors import UnsupportedError
+from pol.graph.capture.assignments import Assignments
 from pol.graph.capture.loop import Loop
 from pol.graph.capture.optimizer_step import OptimizerStep
 from pol.graph.capture.optimizers import State
@@ -77,6 +78,7 @@ class TrainingStep:
         seed: Tensor,
     ) -> None:
         self.lines = LineRecorder(model, loss)
+        self._assignments = Assignments(self.lines.running)
         self._module = _ModelAndLoss(model, loss)
         self._optimizer = optimizer
         self._loop = loop
@@ -94,11 +96,27 @@ class TrainingStep:
         number: Tensor,
     ) -> Any:
         """One step from these tensors."""
+        with self._assignments:
+            return self._after(parameters, buffers, averages, states, dataset, order, tables, number)
+
+    def _after(
+        self,
+        parameters: dict[str, Tensor],
+        buffers: dict[str, Tensor],
+        averages: dict[str, Tensor],
+        states: dict[str, State],
+        dataset: Sequence[Tensor],
+        order: Tensor,
+        tables: dict[str, Tensor],
+        number: Tensor,
+    ) -> Any:
         batches = self._batches(dataset, order, number)
         entries = _entries(tables, number)
         with fx_traceback.annotate({PHASE: "forward"}):
             leaves = {name: p.detach().requires_grad_(name in states) for name, p in parameters.items()}
             current = {name: buffer.clone() for name, buffer in buffers.items()}
+        optimizers = [tensor for state in states.values() for tensor in state.values()]
+        self._assignments.own([*leaves.values(), *current.values(), *averages.values(), *optimizers])
         randomness = CounterRandomness(number, self._seed)
         value, gradients = self._loss_and_gradients(leaves, current, list(states), batches, randomness)
         with fx_traceback.annotate({PHASE: "clip", SOURCE: "clipping of gradients"}):

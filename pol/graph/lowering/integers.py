@@ -8,6 +8,7 @@ from pol.arithmetic.primitives import Op
 from pol.arithmetic.program import Builder
 from pol.graph.lowering.call import Call
 from pol.graph.lowering.elementwise import elementwise
+from pol.graph.lowering.rests import MOST_ROUNDS, exact_rest, floor_quotient, floor_rest, rounds_for
 from pol.graph.lowering.values import Value
 from pol.graph.types import DType
 
@@ -75,13 +76,29 @@ def _floor_parts(part: int) -> Callable[[Call], Value]:
 
 
 def _float_parts(call: Call, part: int) -> Value:
-    """floor(a / b), or a - floor(a / b) * b rounded once."""
+    """Quotient rounded down, or the rest with the sign of the divisor, both from the exact rest."""
+    rounds = _rounds(call)
 
     def formula(b: Builder, regs: list[int]) -> int:
-        quotient = _floor_register(b, b.emit(Op.FDIV, *regs))
-        return quotient if part == 0 else b.emit(Op.FFMA, b.emit(Op.FNEG, quotient), regs[1], regs[0])
+        return (floor_quotient if part == 0 else floor_rest)(b, regs[0], regs[1], rounds)
 
     return elementwise(call, [call.operand(0), call.operand(1)], formula)
+
+
+def _rest_to_zero(call: Call) -> Value:
+    """The rest of a division that rounds towards zero."""
+    if call.dtype is not DType.F32:
+        raise call.unsupported("only float32 results are defined; of integers write torch.remainder")
+    rounds = _rounds(call)
+    return elementwise(
+        call, [call.operand(0), call.operand(1)], lambda b, regs: exact_rest(b, regs[0], regs[1], rounds)
+    )
+
+
+def _rounds(call: Call) -> int:
+    """How many rounds the rest takes: fewer for a divisor that is known."""
+    divisor = call.argument(1)
+    return rounds_for(float(divisor)) if isinstance(divisor, int | float) else MOST_ROUNDS
 
 
 def _division_mode(call: Call) -> Value:
@@ -125,6 +142,8 @@ INTEGERS: Mapping[str, Callable[[Call], Value]] = {
     "aten.floor_divide.default": _floor_parts(0),
     "aten.remainder.Scalar": _floor_parts(1),
     "aten.remainder.Tensor": _floor_parts(1),
+    "aten.fmod.Scalar": _rest_to_zero,
+    "aten.fmod.Tensor": _rest_to_zero,
     "aten.div.Tensor_mode": _division_mode,
     "aten.div.Scalar_mode": _division_mode,
     "aten.bitwise_and.Tensor": _bits(Op.AND),

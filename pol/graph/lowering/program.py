@@ -32,7 +32,7 @@ from pol.graph.lowering.resampling import RESAMPLING
 from pol.graph.lowering.scatter import SCATTER
 from pol.graph.lowering.selection import SELECTION
 from pol.graph.lowering.softmax import SOFTMAX
-from pol.graph.lowering.values import StepNumber, Value, whole_view
+from pol.graph.lowering.values import StepNumber, Value, WideIntegerError, whole_view
 from pol.graph.lowering.views import VIEWS
 from pol.graph.names import Names
 from pol.graph.node import Node, Operand, Source
@@ -74,7 +74,10 @@ def lower(graph: AtenGraph) -> tuple[StepProgram, Names]:
     types = {reference: graph.type_of(reference) for reference in values}
     for position, node in enumerate(graph.nodes):
         call = Call(emitter, node, values, types)
-        results = _lower_node(call)
+        try:
+            results = _lower_node(call)
+        except WideIntegerError as error:
+            raise call.unsupported(str(error)) from error
         for output, (result, type_) in enumerate(zip(results, node.outputs, strict=True)):
             _check(node, result, type_)
             reference = Ref(len(graph.inputs) + position, output)

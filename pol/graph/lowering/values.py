@@ -74,10 +74,14 @@ def float_word(value: float) -> int:
         return int(np.float32(value).view(np.uint32))
 
 
+class WideIntegerError(ProtocolError):
+    """A number of the step that no word of 32 bits holds."""
+
+
 def integer_word(value: int) -> int:
-    """The word of an i32; ProtocolError if it does not fit."""
+    """The word of an i32; WideIntegerError if it does not fit."""
     if not -(2**31) <= value < 2**31:
-        raise ProtocolError(f"the integer {value} does not fit in 32 bits")
+        raise WideIntegerError(f"the integer {value} does not fit in 32 bits: write a smaller one, or a float")
     return value % 2**32
 
 
