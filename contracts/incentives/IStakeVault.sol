@@ -3,7 +3,8 @@ pragma solidity 0.8.37;
 
 /// @title IStakeVault
 /// @notice The only contract of a deployment that holds value, in one asset (docs/spec/incentives.md, "The vault").
-/// @dev Assumptions: the desks are code of this deployment, named once; the asset neither rebases nor lets anybody take back what arrived.
+/// @dev Assumptions: the desks are code of this deployment, named once. A token that takes back what arrived stops deposits and
+/// withdrawals (`AssetShort`): its loss falls on nobody alone.
 /// Keys are the desk's own: no desk reaches the locks and pots of another. A desk that moves nothing, an amount of zero, has no effect.
 interface IStakeVault {
     /// @notice The desks are named, for ever.
@@ -36,6 +37,8 @@ interface IStakeVault {
     /// @notice `account` has only `available` where `wanted` is needed: free money for a lock or a withdrawal, else locked, leaving or in
     /// the pot.
     error Short(address account, uint256 available, uint256 wanted);
+    /// @notice The token has taken from the vault: nobody comes or leaves until somebody has sent it what is missing.
+    error AssetShort(uint256 held, uint256 credited);
     /// @notice Other than `amount` came in or went out, or value came where the asset is a token.
     error WrongTransfer(uint256 amount, uint256 moved);
     /// @notice What is leaving is free from `until` on, not now; zero means that nothing is leaving.
@@ -69,6 +72,9 @@ interface IStakeVault {
 
     /// @notice Who names the desks to the vault and to each other, once, and has no other right.
     function deployer() external view returns (address);
+
+    /// @notice All that has been credited to accounts and pots and not withdrawn, where the asset is a token.
+    function credited() external view returns (uint256);
 
     /// @notice Whether the desks have been named.
     function wired() external view returns (bool);

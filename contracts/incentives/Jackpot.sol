@@ -28,6 +28,10 @@ contract Jackpot is IJackpot, Desk {
     uint32 public immutable shares;
     /// @inheritdoc IJackpot
     uint32 public immutable rate;
+    /// @notice Five blocks of 12 seconds: a commitment sent in the window's first is heard.
+    uint32 public constant MIN_COMMIT_WINDOW = 1 minutes;
+    /// @notice A watcher's answer waits no longer for the window.
+    uint32 public constant MAX_COMMIT_WINDOW = 1 days;
     /// @inheritdoc IJackpot
     uint32 public immutable commitWindow;
     /// @inheritdoc IJackpot
@@ -65,9 +69,8 @@ contract Jackpot is IJackpot, Desk {
         uint32 catchWindow_
     ) Desk(vault_) {
         ForcedErrors.checkRate(rate_);
-        if (shares_ < 2 * uint256(sortition_.watchers()) || commitWindow_ == 0 || catchWindow_ == 0) {
-            revert BadDeployment();
-        }
+        bool bounded = MIN_COMMIT_WINDOW <= commitWindow_ && commitWindow_ <= MAX_COMMIT_WINDOW;
+        if (shares_ < 2 * uint256(sortition_.watchers()) || !bounded || catchWindow_ == 0) revert BadDeployment();
         sortition = sortition_;
         shares = shares_;
         rate = rate_;

@@ -37,6 +37,8 @@ contract StakeVault is IStakeVault, Party, ReentrancyGuardTransient {
     /// @inheritdoc IStakeVault
     bool public wired;
     /// @inheritdoc IStakeVault
+    uint256 public credited;
+    /// @inheritdoc IStakeVault
     mapping(address account => bool) public isDesk;
     /// @inheritdoc IStakeVault
     mapping(address account => uint256) public free;
@@ -106,7 +108,8 @@ contract StakeVault is IStakeVault, Party, ReentrancyGuardTransient {
         if (asset == address(0)) {
             if (!LowLevelCall.callNoReturn(to, amount, "")) revert PaymentRefused(to);
         } else {
-            uint256 held = IERC20(asset).balanceOf(address(this));
+            uint256 held = _holdings();
+            credited -= amount;
             IERC20(asset).safeTransfer(to, amount);
             uint256 left = IERC20(asset).balanceOf(address(this));
             if (left + amount != held) revert WrongTransfer(amount, left < held ? held - left : 0);
@@ -197,13 +200,20 @@ contract StakeVault is IStakeVault, Party, ReentrancyGuardTransient {
         uint256 arrived = msg.value;
         if (asset != address(0)) {
             if (msg.value != 0) revert WrongTransfer(0, msg.value);
-            uint256 held = IERC20(asset).balanceOf(address(this));
+            uint256 held = _holdings();
+            credited += amount;
             IERC20(asset).safeTransferFrom(from, address(this), amount);
             arrived = IERC20(asset).balanceOf(address(this)) - held;
         }
         if (arrived != amount) revert WrongTransfer(amount, arrived);
         free[account] += amount;
         emit Deposited(from, account, amount);
+    }
+
+    /// @dev A token that takes from its holders (a negative rebase) would let the first that leaves go with the money of the others.
+    function _holdings() private view returns (uint256 held) {
+        held = IERC20(asset).balanceOf(address(this));
+        if (held < credited) revert AssetShort(held, credited);
     }
 
     /// @dev All that is leaving under a key is free.

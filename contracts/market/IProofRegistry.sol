@@ -26,6 +26,8 @@ interface IProofRegistry {
     error InconsistentLog();
     /// @notice The state root is not proved to be this entry of the log.
     error NotInLog(uint64 entry);
+    /// @notice The wait has had its other round: it ends by `ISettlement.abandon`.
+    error AlreadyReplaced(bytes32 taskId);
     /// @notice No round is fixed, or the beacon has given it.
     error RoundStands(uint64 round);
 
@@ -45,7 +47,7 @@ interface IProofRegistry {
         bytes32[] calldata inclusionPath
     ) external;
 
-    /// @notice Anybody: a round that the beacon has not given in `PATIENCE` is replaced by one that nobody knows yet.
+    /// @notice Anybody: a round that the beacon has not given in `PATIENCE` is replaced by one that nobody knows yet, once.
     function replaceRound(bytes32 taskId) external;
 
     /// @notice The log of a task.
@@ -53,6 +55,9 @@ interface IProofRegistry {
 
     /// @notice Whether the beacon has given the round that draws segments.
     function isDrawn(bytes32 taskId) external view returns (bool);
+
+    /// @notice Last second that a proof waits for a round that the beacon hasn't given; zero if it waits for none.
+    function patientUntil(bytes32 taskId) external view returns (uint64);
 
     /// @notice The drawn segments, in the order of the draw. Reverts while the round has no seed.
     function drawnSegments(bytes32 taskId) external view returns (uint32[] memory);

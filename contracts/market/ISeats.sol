@@ -48,6 +48,8 @@ interface ISeats {
     error NoSeat(bytes32 taskId);
     /// @notice The beacon has given the round.
     error RoundStands(uint64 round);
+    /// @notice The wait has had its other round: it ends by `ISettlement.abandon`.
+    error AlreadyReplaced(bytes32 taskId);
     /// @notice A claim of smaller rank is there.
     error Beaten(uint256 rank);
 
@@ -57,7 +59,7 @@ interface ISeats {
     /// @notice Anybody: takes the seed of the round, recording it if nobody did. Claims begin.
     function openClaims(bytes32 taskId) external;
 
-    /// @notice Anybody: a round that the beacon has not given in `PATIENCE` is replaced by one that nobody knows yet.
+    /// @notice Anybody: a round that the beacon has not given in `PATIENCE` is replaced by one that nobody knows yet, once.
     function replaceRound(bytes32 taskId) external;
 
     /// @notice Claims the seat with one of the caller's tickets and locks the stake.
@@ -73,9 +75,15 @@ interface ISeats {
     /// @notice Desks: the holder has lost its stake; `party` gets `points` of it, see `Split`.
     function slash(bytes32 taskId, address party, uint256 points) external;
 
+    /// @notice Settlement: a verifier that knew its duty hasn't done it. Its stake is in the settlement's pot of the task.
+    function forfeit(bytes32 taskId) external returns (uint256 stake);
+
     /// @notice The seat of a task.
     function seating(bytes32 taskId) external view returns (Seating memory);
 
     /// @notice The seed of the duty round; zero while the beacon has none.
     function dutySeed(bytes32 taskId) external view returns (bytes32);
+
+    /// @notice Last second that the seat waits for a round that the beacon hasn't given, of claims or of the duty; zero if it waits for none.
+    function patientUntil(bytes32 taskId) external view returns (uint64);
 }

@@ -22,6 +22,17 @@ interface ISettlement {
         uint256 fee
     );
 
+    /// @notice A verifier that knew its duty hasn't done it: `claimer` has shown it, and gets `bounty` of its `stake`.
+    event SeatDefaulted(bytes32 indexed taskId, address indexed claimer, uint256 stake, uint256 bounty);
+    /// @notice The beacon has been silent for too long: stakes and escrow are free, but for `tax`, if a verifier had been seated.
+    event Abandoned(bytes32 indexed taskId, uint256 tax);
+
+    /// @notice The beacon hasn't given a round that says whether, or about what, the verifier had a duty: bring it, and claim again.
+    error DutyUnknown(bytes32 taskId);
+    /// @notice The rounds are there: the deadline stays.
+    error DutyKnown(bytes32 taskId);
+    /// @notice The task waits for no round, or not for long enough.
+    error NotSilent(bytes32 taskId);
     /// @notice The work at this price costs more than any task may.
     error PriceTooHigh(uint256 maximum);
     /// @notice The verdict waits for so many disputes.
@@ -53,8 +64,16 @@ interface ISettlement {
     /// @notice Demands: removes a solver that withholds data. Who verifies has its stake back; a new auction begins.
     function claimWithheld(bytes32 taskId, address demander) external;
 
-    /// @notice Anybody removes a profiler or verifier that missed its deadline; the seat is empty.
+    /// @notice Anybody removes a profiler or verifier that missed its deadline; the seat is empty. The rounds that say what a verifier had to
+    /// do are recorded before: nobody decides by silence whether a duty counts. The caller gets a share of a verifier's stake.
     function claimSeatDefault(bytes32 taskId) external;
+
+    /// @notice Anybody: while the beacon hasn't given the rounds that say what a verifier has to do, it has its whole window from now on.
+    function extend(bytes32 taskId) external;
+
+    /// @notice Anybody closes a task that waits for a round which the beacon hasn't given: after `PATIENCE` for a round that has replaced
+    /// another, twice that for one that hasn't. Stakes go back; a seating that had been decided pays its tax from the escrow.
+    function abandon(bytes32 taskId) external;
 
     /// @notice What the escrow of a task with these terms is.
     function escrowOf(Terms calldata terms) external view returns (uint256);

@@ -90,6 +90,8 @@ interface IVerdicts is ISeatings {
     error WrongLook(uint256 index);
     /// @notice The beacon has not given the round that says whether the verifier has to err.
     error DutyUnknown(uint64 round);
+    /// @notice The wait has had its other round: it ends by `ISettlement.abandon`.
+    error AlreadyReplaced(bytes32 taskId);
     /// @notice The beacon has given the round.
     error RoundStands(uint64 round);
     /// @notice The secret isn't the one of this seating.
@@ -140,6 +142,9 @@ interface IVerdicts is ISeatings {
         external
         view
         returns (bool);
+
+    /// @notice Last second that a verdict waits for a round that the beacon hasn't given; zero if it waits for none.
+    function patientUntil(bytes32 taskId) external view returns (uint64);
 
     /// @notice The verdict of the current seating of a task.
     function verdict(bytes32 taskId) external view returns (Verdict memory);

@@ -17,6 +17,8 @@ contract ProofRegistry is IProofRegistry, MarketDesk {
     IBeacon public immutable beacon;
 
     mapping(bytes32 taskId => ProofOfTask) private _proofs;
+    /// @dev The round that draws is the second of this proof.
+    mapping(bytes32 taskId => mapping(uint64 began => bool)) private _replaced;
 
     constructor(IStakeVault vault_, IBeacon beacon_) MarketDesk(vault_) {
         beacon = beacon_;
@@ -55,7 +57,9 @@ contract ProofRegistry is IProofRegistry, MarketDesk {
     function replaceRound(bytes32 taskId) external {
         ProofOfTask storage p = _proofs[taskId];
         if (p.round == 0 || beacon.recorded(p.round)) revert RoundStands(p.round);
+        if (_replaced[taskId][p.began]) revert AlreadyReplaced(taskId);
         _after(p.committed + PATIENCE);
+        _replaced[taskId][p.began] = true;
         _fixRound(p);
         emit RoundReplaced(taskId, p.round);
     }
@@ -68,6 +72,13 @@ contract ProofRegistry is IProofRegistry, MarketDesk {
     /// @inheritdoc IProofRegistry
     function isDrawn(bytes32 taskId) external view returns (bool) {
         return beacon.recorded(_proofs[taskId].round);
+    }
+
+    /// @inheritdoc IProofRegistry
+    function patientUntil(bytes32 taskId) external view returns (uint64) {
+        ProofOfTask storage p = _proofs[taskId];
+        if (p.round == 0 || beacon.recorded(p.round)) return 0;
+        return p.committed + (_replaced[taskId][p.began] ? PATIENCE : 2 * PATIENCE);
     }
 
     /// @inheritdoc IProofRegistry

@@ -74,7 +74,7 @@ contract ProvenSteps is IProvenSteps, MarketDesk {
         bytes32 first = _tied[taskId][start];
         Chain memory c = _chains[taskId][segment][first];
         bool proven = p.verifier.exact() && first != 0 && c.steps == registry.terms(taskId).interval;
-        if (!proven || _tied[taskId][shown] != c.last) revert NotProven(taskId, segment);
+        if (!proven || c.last == 0 || _tied[taskId][shown] != c.last) revert NotProven(taskId, segment);
         return end == shown;
     }
 
@@ -107,6 +107,8 @@ contract ProvenSteps is IProvenSteps, MarketDesk {
         bytes32 before,
         StepProof calldata given
     ) private {
+        // Zero stands for a state that nobody has tied.
+        if (given.afterStep == 0) revert InvalidProof(step);
         bytes32 data = keccak256(abi.encode(given.data));
         if (!CheckpointLog.isIncluded(data, step, count, p.batches, given.path)) revert WrongData(step);
         bytes32[] memory hashes = _around(before, given.data, given.afterStep);

@@ -16,6 +16,8 @@ contract Seats is ISeats, MarketDesk {
     IBeacon public immutable beacon;
 
     mapping(bytes32 taskId => Seating) private _seatings;
+    /// @dev The round on which the seat waits is its second.
+    mapping(bytes32 taskId => mapping(uint32 number => bool)) private _replaced;
 
     constructor(IStakeVault vault_, IBeacon beacon_) MarketDesk(vault_) {
         beacon = beacon_;
@@ -48,7 +50,9 @@ contract Seats is ISeats, MarketDesk {
     function replaceRound(bytes32 taskId) external {
         Seating storage s = _empty(taskId);
         if (beacon.recorded(s.round)) revert RoundStands(s.round);
+        if (_replaced[taskId][s.number]) revert AlreadyReplaced(taskId);
         _after(s.fixedAt + PATIENCE);
+        _replaced[taskId][s.number] = true;
         _fixRound(taskId, s);
     }
 
@@ -80,6 +84,7 @@ contract Seats is ISeats, MarketDesk {
         _after(s.until);
         if (s.best == address(0)) {
             (s.until, s.seed) = (0, 0);
+            delete _replaced[taskId][s.number];
             return _fixRound(taskId, s);
         }
         (s.holder, s.dutyRound, s.dutyFixedAt) = (s.best, beacon.nextRound(), uint64(block.timestamp));
@@ -104,6 +109,14 @@ contract Seats is ISeats, MarketDesk {
     }
 
     /// @inheritdoc ISeats
+    function forfeit(bytes32 taskId) external only(address(settlement)) returns (uint256 stake) {
+        Seating storage s = _leave(taskId, true);
+        stake = s.stake;
+        vault.forfeit(taskId, s.holder, stake);
+        vault.move(taskId, address(settlement), taskId, stake);
+    }
+
+    /// @inheritdoc ISeats
     function seating(bytes32 taskId) external view returns (Seating memory) {
         return _seatings[taskId];
     }
@@ -112,6 +125,18 @@ contract Seats is ISeats, MarketDesk {
     function dutySeed(bytes32 taskId) external view returns (bytes32) {
         Seating storage s = _seatings[taskId];
         return s.dutyRound != 0 && beacon.recorded(s.dutyRound) ? beacon.seed(s.dutyRound) : bytes32(0);
+    }
+
+    /// @inheritdoc ISeats
+    function patientUntil(bytes32 taskId) external view returns (uint64) {
+        Seating storage s = _seatings[taskId];
+        if (s.number == 0 || s.left) return 0;
+        // A second round of the duty would be a second draw of it.
+        if (s.holder != address(0)) {
+            return !s.verifies || beacon.recorded(s.dutyRound) ? 0 : s.dutyFixedAt + 2 * PATIENCE;
+        }
+        if (s.until != 0 || beacon.recorded(s.round)) return 0;
+        return s.fixedAt + (_replaced[taskId][s.number] ? PATIENCE : 2 * PATIENCE);
     }
 
     /// @dev Nobody can enrol between the choice of a round and its seed and count in it.

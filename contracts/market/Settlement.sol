@@ -123,12 +123,46 @@ contract Settlement is ISettlement, MarketDesk {
         if (t.holder == address(0) || t.deadline == 0) revert NotAllowed(_party());
         _after(t.deadline);
         if (verifies) _requireNoDemands(taskId);
-        // A beacon that is silent keeps a verifier from its verdict. Anybody records the round if there is one.
-        if (verifies && (seats.dutySeed(taskId) == 0 || !proofs.isDrawn(taskId))) seats.release(taskId);
-        // The terms may admit no profile, so their submitter gains nothing by one that isn't posted.
-        else seats.slash(taskId, t.submitter, verifies ? Shares.SUBMITTER_OF_VERIFIER_STAKE : 0);
+        if (verifies) {
+            // Were it free before the rounds are here, a verifier that sees them elsewhere would choose its duties.
+            if (!_isDutyKnown(taskId)) revert DutyUnknown(taskId);
+            _splitDefaulted(taskId, t.submitter);
+        } else {
+            // The terms may admit no profile, so their submitter gains nothing by one that isn't posted.
+            seats.slash(taskId, t.submitter, 0);
+        }
         registry.advance(taskId, t.status, verifies ? Status.Committed : Status.Profiling, 0);
         seats.open(taskId, verifies);
+    }
+
+    /// @inheritdoc ISettlement
+    function extend(bytes32 taskId) external {
+        Task memory t = _expect(taskId, Status.Verifying);
+        if (_isDutyKnown(taskId)) revert DutyKnown(taskId);
+        uint64 deadline = _from(registry.terms(taskId).verificationWindow);
+        if (deadline < t.deadline) deadline = t.deadline;
+        registry.advance(taskId, Status.Verifying, Status.Verifying, deadline);
+    }
+
+    /// @inheritdoc ISettlement
+    // Desks, beacon and vault are code of the deployment, and none of them calls a party.
+    // slither-disable-next-line reentrancy-events
+    function abandon(bytes32 taskId) external {
+        Task memory t = registry.task(taskId);
+        if (!_isSilent(taskId, t.status)) revert NotSilent(taskId);
+        // Who leaked its secret has left the seat, and has paid more.
+        bool decided = t.holder != address(0);
+        bool empty = t.status == Status.Watched && !decided;
+        uint256 tax = decided ? jackpot.tax(registry.terms(taskId).jackpot) : 0;
+        emit Abandoned(taskId, tax);
+        registry.close(taskId, Outcome.Abandoned);
+        if (!empty) seats.release(taskId);
+        // What nobody could challenge refutes nothing.
+        verdicts.forget(taskId);
+        vault.forfeit(taskId, t.submitter, tax);
+        _toFund(taskId, tax);
+        _refund(taskId, t.submitter);
+        if (t.solver != address(0)) vault.unlock(taskId, t.solver, vault.locked(address(this), taskId, t.solver));
     }
 
     /// @inheritdoc ISettlement
@@ -143,6 +177,35 @@ contract Settlement is ISettlement, MarketDesk {
     function _requireNoDemands(bytes32 taskId) private view {
         uint32 open = demands.open(taskId);
         if (open > 0) revert DemandsOpen(open);
+    }
+
+    function _isDutyKnown(bytes32 taskId) private view returns (bool) {
+        return seats.dutySeed(taskId) != 0 && proofs.isDrawn(taskId);
+    }
+
+    /// @dev Whether a round that the task waits for is long overdue.
+    function _isSilent(bytes32 taskId, Status status) private view returns (bool) {
+        if (status == Status.Watched) return _isOver(verdicts.patientUntil(taskId));
+        if (status == Status.Profiling) return _isOver(seats.patientUntil(taskId));
+        if (status != Status.Committed && status != Status.Verifying) return false;
+        return _isOver(seats.patientUntil(taskId)) || _isOver(proofs.patientUntil(taskId));
+    }
+
+    function _isOver(uint64 until) private view returns (bool) {
+        return until != 0 && block.timestamp > until;
+    }
+
+    // Desks, beacon and vault are code of the deployment, and none of them calls a party.
+    // slither-disable-next-line reentrancy-events
+    function _splitDefaulted(bytes32 taskId, address submitter) private {
+        uint256 stake = seats.forfeit(taskId);
+        uint256 bounty = Shares.down(stake, Shares.CLAIMER_OF_VERIFIER_STAKE);
+        uint256 share = Shares.down(stake, Shares.SUBMITTER_OF_VERIFIER_STAKE);
+        emit SeatDefaulted(taskId, _party(), stake, bounty);
+        emit Split(taskId, submitter, stake, share);
+        _pay(taskId, _party(), bounty);
+        _pay(taskId, submitter, share);
+        _toFund(taskId, stake - bounty - share);
     }
 
     /// @dev The settlement holds the solver's stake itself.

@@ -14,6 +14,8 @@ library Split {
     uint256 internal constant DEMANDER_OF_SOLVER_STAKE = 625;
     /// @notice Of the stake of a verifier (not of a profiler) that misses its deadline, to the submitter.
     uint256 internal constant SUBMITTER_OF_VERIFIER_STAKE = 5_000;
+    /// @notice Of the same stake, to the account that claims the default: it has brought the rounds of the beacon, which nobody else may want.
+    uint256 internal constant CLAIMER_OF_VERIFIER_STAKE = 625;
     /// @notice Of the stake of a verifier that lost a dispute or leaked its secret, to who proved it.
     uint256 internal constant CHALLENGER_OF_VERIFIER_STAKE = 5_000;
     /// @notice Of the bond of a challenger that lost a dispute, to the verifier.

@@ -25,7 +25,9 @@ contract TaskRegistry is ITaskRegistry, MarketDesk {
     // Desks, beacon and vault are code of the deployment, and none of them calls a party.
     // slither-disable-next-line reentrancy-no-eth,reentrancy-events
     function submit(Terms calldata terms_) external returns (bytes32 taskId) {
-        TermsRules.check(terms_, jackpot.shares(), sortition.watchers(), jackpot.tax(terms_.jackpot));
+        TermsRules.check(
+            terms_, jackpot.shares(), sortition.watchers(), jackpot.tax(terms_.jackpot), jackpot.commitWindow()
+        );
         address submitter = _party();
         uint256 nonce = nonces[submitter]++;
         taskId = computeTaskId(submitter, nonce, terms_);
@@ -105,6 +107,8 @@ contract TaskRegistry is ITaskRegistry, MarketDesk {
     function close(bytes32 taskId, Outcome outcome) external only(address(settlement)) {
         _close(taskId, outcome);
         if (outcome == Outcome.Accepted) auction.recordAccepted(taskId);
+        // Nothing of it can be caught.
+        if (outcome == Outcome.Abandoned) jackpot.release(taskId);
     }
 
     /// @inheritdoc ITaskRegistry

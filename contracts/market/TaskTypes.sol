@@ -54,7 +54,8 @@ enum Outcome {
     None,
     Accepted,
     Rejected,
-    Cancelled
+    Cancelled,
+    Abandoned // the beacon was silent for too long
 }
 
 /// @notice What a desk knows of how a dispute has ended.

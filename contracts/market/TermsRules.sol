@@ -46,7 +46,8 @@ library TermsRules {
     /// @param shares Of the jackpot.
     /// @param watchers Of a seating, on average.
     /// @param tax Of the task.
-    function check(Terms calldata s, uint256 shares, uint256 watchers, uint256 tax) internal pure {
+    /// @param commitWindow Of the jackpot.
+    function check(Terms calldata s, uint256 shares, uint256 watchers, uint256 tax, uint32 commitWindow) internal pure {
         _require(s.program != 0, "program");
         _require(s.constants != 0, "constants");
         _require(s.initialState != 0, "initialState");
@@ -65,6 +66,8 @@ library TermsRules {
         _require(MIN_WINDOW <= s.trainingWindow && s.trainingWindow <= MAX_TRAINING_WINDOW, "trainingWindow");
         _checkWindow(s.verificationWindow, "verificationWindow");
         _checkWindow(s.watchWindow, "watchWindow");
+        // Who sees another's commitment could begin to look only then.
+        _require(s.watchWindow > commitWindow, "watchWindow");
         _checkWindow(s.disclosureWindow, "disclosureWindow");
         _checkWindow(s.challengeWindow, "challengeWindow");
         _require(MIN_CLOCK <= s.clock && s.clock <= MAX_CLOCK, "clock");

@@ -29,6 +29,8 @@ contract Verdicts is Judgement, Announcements {
 
     mapping(bytes32 taskId => Verdict) private _verdicts;
     mapping(bytes32 taskId => mapping(uint32 seating => bytes32 entries)) private _posted;
+    /// @dev The round that draws watchers is the second of this seating.
+    mapping(bytes32 taskId => mapping(uint32 seating => bool)) private _replaced;
     /// @dev The last seating of a proof that is gone: what was said of it says nothing about the one that stands.
     mapping(bytes32 taskId => uint32 seating) private _forgotten;
 
@@ -80,7 +82,9 @@ contract Verdicts is Judgement, Announcements {
         _expect(taskId, Status.Watched);
         Verdict storage v = _verdicts[taskId];
         if (beacon.recorded(v.watchRound)) revert RoundStands(v.watchRound);
+        if (_replaced[taskId][v.seating]) revert AlreadyReplaced(taskId);
         _after(v.watchFixedAt + PATIENCE);
+        _replaced[taskId][v.seating] = true;
         _fixRound(taskId, v);
     }
 
@@ -150,6 +154,13 @@ contract Verdicts is Judgement, Announcements {
     function conclude(bytes32 taskId) external view returns (bool accepted, bool repeated) {
         Verdict storage v = _verdicts[taskId];
         return (v.rejecting == 0, v.differing == 0);
+    }
+
+    /// @inheritdoc IVerdicts
+    function patientUntil(bytes32 taskId) external view returns (uint64) {
+        Verdict storage v = _verdicts[taskId];
+        if (v.watchRound == 0 || beacon.recorded(v.watchRound)) return 0;
+        return v.watchFixedAt + (_replaced[taskId][v.seating] ? PATIENCE : 2 * PATIENCE);
     }
 
     /// @inheritdoc IVerdicts

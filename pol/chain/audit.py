@@ -98,7 +98,7 @@ class Auditor:
 
     def _closed(self, event: dict[str, Any]) -> Iterator[Finding]:
         task_id, outcome, transaction = bytes(event["taskId"]), TaskOutcome(event["outcome"]), event["transaction"]
-        if outcome is TaskOutcome.CANCELLED:
+        if outcome in (TaskOutcome.CANCELLED, TaskOutcome.ABANDONED):
             return
         task = self._market.registry.task(task_id)
         posted = self._market.verdicts.events("VerdictPosted", taskId=task_id)[-1]

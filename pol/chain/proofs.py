@@ -66,3 +66,7 @@ class ProofRegistry(Binding):
     def replace_round(self, wallet: Wallet, task_id: bytes) -> TxReceipt:
         """A round that the beacon hasn't given for a week is replaced."""
         return wallet.send(self.function("replaceRound", task_id))
+
+    def patient_until(self, task_id: bytes) -> int:
+        """Last second of a wait for a round before the task may be abandoned; 0 if nothing waits."""
+        return int(self.read("patientUntil", task_id))

@@ -34,6 +34,8 @@ class TaskOutcome(IntEnum):
     ACCEPTED = 1
     REJECTED = 2
     CANCELLED = 3
+    ABANDONED = 4
+    """The beacon was silent for too long."""
 
 
 @dataclass(frozen=True)

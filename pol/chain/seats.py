@@ -75,3 +75,7 @@ class Seats(Binding):
         """The seed that says whether the verifier has to err; None while the beacon has none."""
         seed = bytes(self.read("dutySeed", task_id))
         return seed if any(seed) else None
+
+    def patient_until(self, task_id: bytes) -> int:
+        """Last second of a wait for a round before the task may be abandoned; 0 if nothing waits."""
+        return int(self.read("patientUntil", task_id))

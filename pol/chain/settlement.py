@@ -36,5 +36,13 @@ class Settlement(Binding):
         return wallet.send(self.function("claimSolverDefault", task_id))
 
     def claim_seat_default(self, wallet: Wallet, task_id: bytes) -> TxReceipt:
-        """Remove a profiler or verifier that missed its deadline."""
+        """Remove a profiler or verifier that missed its deadline; a verifier's rounds are recorded before."""
         return wallet.send(self.function("claimSeatDefault", task_id))
+
+    def extend(self, wallet: Wallet, task_id: bytes) -> TxReceipt:
+        """Give a verifier whose rounds the beacon hasn't given its whole window from now on."""
+        return wallet.send(self.function("extend", task_id))
+
+    def abandon(self, wallet: Wallet, task_id: bytes) -> TxReceipt:
+        """Close a task that waits for a round which the beacon hasn't given for two weeks."""
+        return wallet.send(self.function("abandon", task_id))

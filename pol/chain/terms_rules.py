@@ -28,7 +28,7 @@ WINDOWS = (
 )
 
 
-def require(terms: Terms, shares: int, watchers: int, tax: int) -> None:
+def require(terms: Terms, shares: int, watchers: int, tax: int, commit_window: int) -> None:
     """Check terms as the registry does.
 
     Args:
@@ -36,11 +36,16 @@ def require(terms: Terms, shares: int, watchers: int, tax: int) -> None:
         shares: shares of a jackpot, of the deployment.
         watchers: watchers of a seating on average, of the deployment.
         tax: of a task with these terms; units of the asset.
+        commit_window: seconds of the watch in which commitments are taken, of the deployment.
 
     Raises:
         ProtocolError: they break a rule; the message says each bound that they miss.
     """
     broken = list(_broken(terms, shares, watchers, tax))
+    if terms.watch_window <= commit_window:
+        broken.append(
+            f"watch_window is {terms.watch_window} s: more than {commit_window} s, the window of commitments, is needed"
+        )
     if broken:
         raise ProtocolError("no market takes these terms: " + "; ".join(broken) + ". Nothing was sent")
 

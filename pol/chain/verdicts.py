@@ -107,6 +107,10 @@ class Verdicts(Announcements):
         """Take the seed that draws the watchers, recording the round if nobody did."""
         return wallet.send(self.function("openWatch", task_id))
 
+    def patient_until(self, task_id: bytes) -> int:
+        """Last second of a wait for a round before the task may be abandoned; 0 if nothing waits."""
+        return int(self.read("patientUntil", task_id))
+
     def replace_round(self, wallet: Wallet, task_id: bytes) -> TxReceipt:
         """A round that the beacon hasn't given for a week is replaced."""
         return wallet.send(self.function("replaceRound", task_id))

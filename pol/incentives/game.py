@@ -283,7 +283,7 @@ class Game:
 
         others = {
             "stay away": 0.0,
-            "vanish": -(stake - payouts.seat_defaulted(self.deal).submitter),
+            "vanish": -payouts.seat_defaulted(self.deal).fund,
             "withhold the secret": -stake - all_ - sent,
             "withhold the secret, no work": -stake - sent,
             "leak to a friend": -fall - sent,

@@ -45,7 +45,7 @@ def burns(game: Game) -> list[Burn]:
         Burn("the fund drained by lies", game.fall, float(drained)),
         Burn("a withheld secret", deal.verifier_stake, costs.seating_delay + sent),
         Burn("a secret leaked to a friend", deal.verifier_stake - game.reward, costs.seating_delay + sent),
-        Burn("no verdict, a friend of the submitter", vanished.total - vanished.submitter, costs.seating_delay),
+        Burn("no verdict, a friend of the submitter", vanished.fund, costs.seating_delay),
         Burn("no training, a friend of the submitter", failed.fund, costs.seating_delay),
     ]
 

@@ -19,6 +19,8 @@ DEMANDER_OF_SOLVER_STAKE = 625
 """Of the stake of a solver that withholds data, to whoever asked for them."""
 SUBMITTER_OF_VERIFIER_STAKE = 5_000
 """Of the stake of a profiler or verifier that misses its deadline, to the submitter."""
+CLAIMER_OF_VERIFIER_STAKE = 625
+"""Of the same stake of a verifier, to the account that claims the default: it has brought the rounds of the beacon."""
 CHALLENGER_OF_VERIFIER_STAKE = 5_000
 """Of the stake of a profiler or verifier that lost a dispute or leaked its secret, to who proved it."""
 VERIFIER_OF_BOND = 5_000
@@ -223,7 +225,8 @@ def data_withheld(deal: Deal, *, stood: bool) -> Payout:
 def seat_defaulted(deal: Deal) -> Payout:
     """No verdict in time: releases the verifier's stake."""
     share = share_down(deal.verifier_stake, SUBMITTER_OF_VERIFIER_STAKE)
-    return Payout(submitter=share, fund=deal.verifier_stake - share)
+    bounty = share_down(deal.verifier_stake, CLAIMER_OF_VERIFIER_STAKE)
+    return Payout(submitter=share, challenger=bounty, fund=deal.verifier_stake - bounty - share)
 
 
 def profiler_defaulted(deal: Deal) -> Payout:
@@ -231,9 +234,14 @@ def profiler_defaulted(deal: Deal) -> Payout:
     return Payout(fund=deal.verifier_stake)
 
 
-def seat_excused(deal: Deal) -> Payout:
-    """No verdict in time, and a silent beacon is why: releases the verifier's stake."""
-    return Payout(holder=deal.verifier_stake)
+def abandoned(deal: Deal, *, decided: bool) -> Payout:
+    """The beacon is silent for too long after the proof: releases what is left of the escrow and both stakes.
+
+    ``decided``: a verifier sits, so the tax of its seating is paid.
+    """
+    tax = deal.tax if decided else 0
+    holder = deal.verifier_stake if decided else 0
+    return Payout(submitter=deal.bidding_escrow - tax, solver=deal.solver_stake, holder=holder, fund=tax)
 
 
 def cancelled_unprofiled(deal: Deal, *, seated: bool) -> Payout:

@@ -91,7 +91,8 @@ class Submitter(Role):
         """What a task with these terms costs. Raises as `quote`."""
         jackpot = self.market.jackpot
         tax = jackpot.tax(terms.jackpot)
-        require_admitted(terms, jackpot.shares(), self.market.sortition.watchers(), tax)
+        watchers = self.market.sortition.watchers()
+        require_admitted(terms, jackpot.shares(), watchers, tax, jackpot.commit_window())
         return Quote(
             price=terms.maximum_price,
             escrow=self.market.settlement.escrow_of(terms),

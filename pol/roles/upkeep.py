@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from pol.chain.beacon import PATIENCE
 from pol.chain.challenges import Challenges
 from pol.chain.data_demands import DataDemand
 from pol.chain.game import DisputeGame
@@ -16,6 +15,7 @@ from pol.dispute.position import Side
 from pol.roles.availability import expire
 from pol.roles.deeds import Decision, Deed, Mode, Rest
 from pol.roles.role import Role
+from pol.roles.silence import more_time, rounds_of_duty, silent
 
 
 def kept(role: Role, task_id: bytes, concern: str) -> Decision:
@@ -53,7 +53,7 @@ def upkeep(role: Role, task_id: bytes) -> Decision:
         Status.CONTESTED: _contested,
         Status.CLOSED: _closed,
     }[task.status]
-    return decide(role, task_id, task)
+    return silent(role, task_id, task.status) or decide(role, task_id, task)
 
 
 def _call(task_id: bytes, verb: str, why: str, act: Callable[[], object]) -> Deed:
@@ -114,9 +114,6 @@ def _claims(role: Role, task_id: bytes, seating: Seating) -> Decision:
             seats.open_claims(role.wallet, task_id)
 
         return _call(task_id, "open claims", f"round {seating.round} of the beacon ranks claims of the seat", act)
-    if not role.beacon.recorded(seating.round) and role.connection.now() > seating.fixed_at + PATIENCE:
-        why = f"the beacon hasn't given round {seating.round} for a week"
-        return _call(task_id, "replace the round", why, lambda: seats.replace_round(role.wallet, task_id))
     return Rest(task_id, f"the seat waits for round {seating.round} of the beacon", role.connection.now())
 
 
@@ -146,6 +143,10 @@ def _verifying(role: Role, task_id: bytes, task: Task) -> Decision:
     waiting = [demand for demand in role.market.demands.demands(task_id) if demand.began == task.began]
     if waiting and role.connection.now() > waiting[0].deadline:
         return _owed_data(role, task_id, waiting)
+    if role.connection.now() <= task.deadline:
+        more = more_time(role, task_id, task.deadline)
+        if more is not None:
+            return more
     return _default(role, task_id, task, "verifier")
 
 
@@ -153,8 +154,18 @@ def _default(role: Role, task_id: bytes, task: Task, holder: str) -> Decision:
     if role.connection.now() <= task.deadline:
         return Rest(task_id, f"the {holder} works", task.deadline)
     settlement = role.market.settlement
+    # A default is claimed with the rounds that say what the verifier had to do.
+    rounds = rounds_of_duty(role, task_id) if holder == "verifier" else []
+    if not all(role.beacon.is_due(number) for number in rounds):
+        return Rest(task_id, "the beacon hasn't said what the verifier has to do", role.connection.now())
+
+    def act() -> None:
+        for number in rounds:
+            role.bring(number)
+        settlement.claim_seat_default(role.wallet, task_id)
+
     why = f"the {holder} hasn't posted anything in its time"
-    return _call(task_id, f"remove the {holder}", why, lambda: settlement.claim_seat_default(role.wallet, task_id))
+    return _call(task_id, f"remove the {holder}", why, act)
 
 
 def _watched(role: Role, task_id: bytes, task: Task) -> Decision:
@@ -167,9 +178,6 @@ def _watched(role: Role, task_id: bytes, task: Task) -> Decision:
                 verdicts.open_watch(role.wallet, task_id)
 
             return _call(task_id, "open the watch", f"round {verdict.watch_round} of the beacon draws watchers", act)
-        if not role.beacon.recorded(verdict.watch_round) and role.connection.now() > verdict.watch_fixed_at + PATIENCE:
-            why = f"the beacon hasn't given round {verdict.watch_round} for a week"
-            return _call(task_id, "replace the round", why, lambda: verdicts.replace_round(role.wallet, task_id))
         return Rest(task_id, f"the watch waits for round {verdict.watch_round} of the beacon", role.connection.now())
     if role.connection.now() <= verdict.watch_until:
         return Rest(task_id, "watchers replay the drawn segments", verdict.watch_until)

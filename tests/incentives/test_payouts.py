@@ -92,9 +92,22 @@ ROWS: dict[str, Row] = {
         lambda d: d.solver_stake + d.verifier_stake,
         Payout(submitter=150, holder=403, challenger=31, fund=220),
     ),
-    "seat defaulted": (payouts.seat_defaulted, lambda d: d.verifier_stake, Payout(submitter=151, fund=152)),
+    "seat defaulted": (
+        payouts.seat_defaulted,
+        lambda d: d.verifier_stake,
+        Payout(submitter=151, challenger=18, fund=134),
+    ),
     "profiler defaulted": (payouts.profiler_defaulted, lambda d: d.verifier_stake, Payout(fund=303)),
-    "seat excused": (payouts.seat_excused, lambda d: d.verifier_stake, Payout(holder=303)),
+    "abandoned with a verifier": (
+        partial(payouts.abandoned, decided=True),
+        lambda d: left(d) + d.solver_stake + d.verifier_stake,
+        Payout(submitter=1_138 - 31, solver=501, holder=303, fund=31),
+    ),
+    "abandoned without one": (
+        partial(payouts.abandoned, decided=False),
+        lambda d: left(d) + d.solver_stake,
+        Payout(submitter=1_138, solver=501),
+    ),
     "cancelled before a seat": (
         partial(payouts.cancelled_unprofiled, seated=False),
         lambda d: d.escrow,

@@ -47,7 +47,7 @@ def around() -> Iterator[tuple[str, dict[str, int]]]:
         ("seat_window", 60, 90 * 86_400),
         ("profile_window", 60, 90 * 86_400),
         ("verification_window", 60, 90 * 86_400),
-        ("watch_window", 60, 90 * 86_400),
+        ("watch_window", 61, 90 * 86_400),
         ("disclosure_window", 60, 90 * 86_400),
         ("challenge_window", 60, 90 * 86_400),
         ("training_window", 60, 365 * 86_400),
@@ -78,6 +78,7 @@ def around() -> Iterator[tuple[str, dict[str, int]]]:
 def test_bounds_are_those_of_the_contract_and_are_said(submitter: Submitter) -> None:
     """Every term on either side of its bound: the contract refuses it if and only if this party is told the bound."""
     shares, watchers = submitter.market.jackpot.shares(), submitter.market.sortition.watchers()
+    commit_window = submitter.market.jackpot.commit_window()
     ordinary, told = offered(), 0
     for field, change in around():
         terms = replace(ordinary, **change)  # type: ignore[arg-type]
@@ -88,11 +89,11 @@ def test_bounds_are_those_of_the_contract_and_are_said(submitter: Submitter) -> 
         except Reverted as error:
             refused = error.error
         if not refused:
-            require(terms, shares, watchers, tax)
+            require(terms, shares, watchers, tax, commit_window)
             continue
         assert refused in {"InvalidTerms", "PriceTooHigh"}, (field, change)
         with pytest.raises(ProtocolError, match=field) as said:
-            require(terms, shares, watchers, tax)
+            require(terms, shares, watchers, tax, commit_window)
         assert str(next(iter(change.values()))) in str(said.value)
         told += 1
     assert told > 30

@@ -22,18 +22,20 @@ contract ChanceDeploymentTest is ChanceBase {
 
     function test_a_deployment_needs_shares_a_rate_and_windows() public {
         vm.expectRevert(IJackpot.BadDeployment.selector);
-        this.newJackpot(2 * WATCHERS - 1, RATE, 1, 1);
+        this.newJackpot(2 * WATCHERS - 1, RATE, 60, 1);
         vm.expectRevert(IJackpot.BadDeployment.selector);
-        this.newJackpot(2 * WATCHERS, RATE, 0, 1);
+        this.newJackpot(2 * WATCHERS, RATE, 59, 1);
         vm.expectRevert(IJackpot.BadDeployment.selector);
-        this.newJackpot(2 * WATCHERS, RATE, 1, 0);
+        this.newJackpot(2 * WATCHERS, RATE, 1 days + 1, 1);
+        vm.expectRevert(IJackpot.BadDeployment.selector);
+        this.newJackpot(2 * WATCHERS, RATE, 60, 0);
         vm.expectRevert(abi.encodeWithSelector(ForcedErrors.RateOutOfBounds.selector, RATE + 1));
-        this.newJackpot(2 * WATCHERS, RATE + 1, 1, 1);
-        Jackpot fresh = new Jackpot(vault, sortition, 2 * WATCHERS, RATE, 7, 9);
+        this.newJackpot(2 * WATCHERS, RATE + 1, 60, 1);
+        Jackpot fresh = new Jackpot(vault, sortition, 2 * WATCHERS, RATE, 77, 9);
         vm.assertEq(address(fresh.sortition()), address(sortition));
         vm.assertEq(fresh.shares(), 2 * WATCHERS);
         vm.assertEq(fresh.rate(), RATE);
-        vm.assertEq(fresh.commitWindow(), 7);
+        vm.assertEq(fresh.commitWindow(), 77);
         vm.assertEq(fresh.catchWindow(), 9);
     }
 

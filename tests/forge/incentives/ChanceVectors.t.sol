@@ -158,7 +158,7 @@ contract ChanceVectorsTest is ChanceBase {
     function _compareShare(uint256 i) private {
         Sortition tickets = new Sortition(vault, UNIT, uint32(_number(".rows", i, ".watchers")));
         uint32 shares = uint32(_number(".rows", i, ".shares"));
-        Jackpot fund = new Jackpot(vault, tickets, shares, uint32(_number(".rows", i, ".rate")), 1, 1);
+        Jackpot fund = new Jackpot(vault, tickets, shares, uint32(_number(".rows", i, ".rate")), 60, 1);
         uint128 amount = uint128(vm.parseUint(vm.parseJsonString(json, _at(".rows", i, ".reserved"))));
         vm.assertEq(fund.tax(amount), vm.parseUint(vm.parseJsonString(json, _at(".rows", i, ".tax"))));
         vm.assertEq(fund.share(amount), vm.parseUint(vm.parseJsonString(json, _at(".rows", i, ".share"))));

@@ -23,7 +23,7 @@ contract JackpotTest is ChanceBase {
     }
 
     function test_desks_are_named_once_by_the_deployer() public {
-        Jackpot fresh = new Jackpot(vault, sortition, SHARES, RATE, 1, 1);
+        Jackpot fresh = new Jackpot(vault, sortition, SHARES, RATE, 60, 1);
         address[] memory desks = new address[](1);
         desks[0] = bob;
         vm.prank(mallory);
@@ -301,7 +301,7 @@ contract JackpotTest is ChanceBase {
     function testFuzz_the_tax_is_five_quarters_of_the_cost(uint128 amount, uint32 watchers, uint32 rate) public {
         watchers = uint32(bound(watchers, 1, 1 << 30));
         rate = uint32(bound(rate, 1 << 24, 1 << 30));
-        Jackpot fund = new Jackpot(vault, new Sortition(vault, UNIT, watchers), 2 * watchers, rate, 1, 1);
+        Jackpot fund = new Jackpot(vault, new Sortition(vault, UNIT, watchers), 2 * watchers, rate, 60, 1);
         uint256 tax = fund.tax(amount);
         // Half of the reserve is what it costs on average when the error is planted.
         vm.assertGe(tax * 8 * (1 << 32), uint256(amount) * rate * 5);

@@ -84,3 +84,10 @@ contract HookCoin is Coin {
         if (hooked[to]) IHooked(to).onMove();
     }
 }
+
+/// @notice Takes from its holders.
+contract ShrinkingCoin is Coin {
+    function shrink(address holder, uint256 amount) external {
+        _burn(holder, amount);
+    }
+}

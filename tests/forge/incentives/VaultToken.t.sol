@@ -9,7 +9,7 @@ import {IStakeVault} from "../../../contracts/incentives/IStakeVault.sol";
 import {Hostile} from "./Hostile.sol";
 import {PlainDesk} from "./PlainDesk.sol";
 import {Relaying} from "./Relaying.sol";
-import {Coin, FeeCoin, HookCoin, SilentCoin, StuckCoin} from "./Tokens.sol";
+import {Coin, FeeCoin, HookCoin, ShrinkingCoin, SilentCoin, StuckCoin} from "./Tokens.sol";
 import {VaultBase} from "./VaultBase.sol";
 
 /// @notice Vaults of tokens, of which some do other things than they say.
@@ -37,6 +37,30 @@ contract VaultTokenTest is VaultBase, Relaying {
 
     function _expectWrong(uint256 amount, uint256 moved) private {
         vm.expectRevert(abi.encodeWithSelector(IStakeVault.WrongTransfer.selector, amount, moved));
+    }
+
+    /// @dev The first that leaves would go with the money of the others: nobody leaves, and nobody comes, before the vault is whole again.
+    function test_a_token_that_takes_from_the_vault_stops_it() public {
+        ShrinkingCoin coin = new ShrinkingCoin();
+        _use(coin);
+        _deposit(alice, 4 ether);
+        _deposit(bob, 4 ether);
+        vm.prank(bob);
+        vault.withdraw(bob, 1 ether);
+        vm.assertEq(vault.credited(), 7 ether);
+        coin.shrink(address(vault), 2 ether);
+        bytes memory short = abi.encodeWithSelector(IStakeVault.AssetShort.selector, 5 ether, 7 ether);
+        vm.prank(alice);
+        vm.expectRevert(short);
+        vault.withdraw(alice, 4 ether);
+        vm.prank(bob);
+        vm.expectRevert(short);
+        vault.deposit(bob, 1 ether);
+        coin.give(address(vault), 2 ether);
+        vm.prank(alice);
+        vault.withdraw(alice, 4 ether);
+        vm.assertEq(coin.balanceOf(address(vault)), 3 ether);
+        vm.assertEq(vault.credited(), 3 ether);
     }
 
     // Tokens that do what they say

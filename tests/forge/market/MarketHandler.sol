@@ -26,11 +26,11 @@ contract MarketHandler is DataBase {
     mapping(Outcome => uint256) public ended;
 
     address[8] private _parties;
-    bytes32[] private _ids;
-    DataDemand[] private _asked;
+    bytes32[] internal _ids;
+    DataDemand[] internal _asked;
     mapping(bytes32 taskId => mapping(uint32 seating => bool)) private _accepting;
-    mapping(uint256 number => bool) private _reported;
-    mapping(uint256 number => bool) private _heard;
+    mapping(uint256 number => bool) internal _reported;
+    mapping(uint256 number => bool) internal _heard;
     uint256 private _now;
 
     constructor() {
@@ -373,6 +373,10 @@ contract MarketHandler is DataBase {
     function _advanceVerifying(Task memory t, uint256 choice) private {
         if (vm.getBlockTimestamp() > t.deadline) {
             if (demands.open(id) > 0) return _endFirst(choice);
+            if (choice % 4 == 3 && seats.dutySeed(id) == 0) return settlement.extend(id);
+            _give(proofs.proof(id).round, keccak256(abi.encode("draw", choice)));
+            _give(seats.seating(id).dutyRound, keccak256(abi.encode("duty", choice)));
+            vm.prank(challenger);
             return settlement.claimSeatDefault(id);
         }
         if (choice % 32 == 9) return _ask(t.holder, choice >> 8);

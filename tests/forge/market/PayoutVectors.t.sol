@@ -191,6 +191,7 @@ contract PayoutVectorsTest is MarketBase {
             _toSeatedWith(false);
             _mark();
             _pass(30 minutes + 1);
+            vm.prank(challenger);
             settlement.claimSeatDefault(id);
             _expectRow("seatDefaulted");
             _begin(i);
@@ -199,9 +200,16 @@ contract PayoutVectorsTest is MarketBase {
             _give(proofs.proof(id).round, "draw");
             _seat(verifier, ForcedErrors.commitment(verifier, id, secret));
             _mark();
-            _pass(30 minutes + 1);
-            settlement.claimSeatDefault(id);
-            _expectRow("seatExcused");
+            _pass(14 days + 1);
+            settlement.abandon(id);
+            _expectRow("abandonedSeated");
+            _begin(i);
+            _toTrained();
+            _commit();
+            _mark();
+            _pass(14 days + 1);
+            settlement.abandon(id);
+            _expectRow("abandonedCommitted");
             if (!_deal.profiled) continue;
             _begin(i);
             _submit();

@@ -9,7 +9,8 @@ import {Desk} from "../../../contracts/incentives/Desk.sol";
 import {IBeacon, PATIENCE} from "../../../contracts/market/IBeacon.sol";
 import {ISeats, Seating} from "../../../contracts/market/ISeats.sol";
 import {ITaskRegistry} from "../../../contracts/market/ITaskRegistry.sol";
-import {Status} from "../../../contracts/market/TaskTypes.sol";
+import {ISettlement} from "../../../contracts/market/ISettlement.sol";
+import {Outcome, Status} from "../../../contracts/market/TaskTypes.sol";
 import {MarketBase} from "./MarketBase.sol";
 
 /// @notice Who sits: the ticket of smallest rank that claims.
@@ -255,17 +256,48 @@ contract SeatsTest is MarketBase {
         _claimSecretly(verifier);
         _pass(5 minutes + 1);
         seats.decide(id);
+        _pass(20 minutes);
+        settlement.extend(id);
+        _pass(20 minutes);
+        settlement.extend(id);
         _pass(30 minutes + 1);
+        vm.expectRevert(abi.encodeWithSelector(ISettlement.DutyUnknown.selector, id));
+        settlement.claimSeatDefault(id);
+        vm.warp(seats.patientUntil(id));
+        vm.expectRevert(abi.encodeWithSelector(ISettlement.NotSilent.selector, id));
+        settlement.abandon(id);
+        _pass(1);
         vm.expectEmit(address(seats));
         emit ISeats.SeatLeft(id, 2, verifier, false);
-        settlement.claimSeatDefault(id);
+        settlement.abandon(id);
         // Fee for the profile, and the stake is back.
         vm.assertEq(_gain(verifier), 1 ether);
-        _expectStatus(Status.Committed);
-        _seatVerifier(nextVerifier, false);
+        vm.assertEq(uint256(registry.task(id).outcome), uint256(Outcome.Abandoned));
     }
 
-    /// @dev The same if the round that draws segments is missing: it was replaced behind the back of a seated verifier.
+    /// @dev It has seen its duty elsewhere and lets the seat lapse before anybody records the round: that isn't free.
+    function test_a_duty_that_is_recorded_late_is_a_duty() public {
+        _toCommitted();
+        _openVerifying();
+        _claimSecretly(verifier);
+        _pass(5 minutes + 1);
+        seats.decide(id);
+        _pass(30 minutes + 1);
+        vm.expectRevert(abi.encodeWithSelector(ISettlement.DutyUnknown.selector, id));
+        settlement.claimSeatDefault(id);
+        _give(seats.seating(id).dutyRound, "duty");
+        _give(proofs.proof(id).round, "draw");
+        vm.expectRevert(abi.encodeWithSelector(ISettlement.DutyKnown.selector, id));
+        settlement.extend(id);
+        vm.prank(challenger);
+        settlement.claimSeatDefault(id);
+        vm.assertEq(_gain(verifier), -2 ether);
+        vm.assertEq(_gain(challenger), 0.1875 ether);
+        _expectStatus(Status.Committed);
+    }
+
+    /// @dev The same if the round that draws segments is missing: it was replaced behind the back of a seated verifier, which has its whole
+    /// window then.
     function test_a_draw_that_is_replaced_too_late_slashes_no_verifier() public {
         _toCommitted();
         _pass(PATIENCE + 1);
@@ -280,10 +312,13 @@ contract SeatsTest is MarketBase {
         _pass(30 minutes);
         vm.prank(challenger);
         proofs.replaceRound(id);
+        settlement.extend(id);
         _pass(1);
+        _give(proofs.proof(id).round, "draw");
+        vm.expectRevert(
+            abi.encodeWithSelector(ITaskRegistry.DeadlineNotPassed.selector, vm.getBlockTimestamp() + 30 minutes - 1)
+        );
         settlement.claimSeatDefault(id);
-        vm.assertEq(_gain(verifier), 1 ether);
-        _expectStatus(Status.Committed);
     }
 
     function test_a_verifier_that_knows_its_duty_defaults() public {

@@ -211,17 +211,18 @@ contract SettlementTableTest is DataBase {
     function test_verifier_defaults_and_the_next_one_is_paid() public {
         _toVerifying(false);
         _pass(30 minutes + 1);
+        vm.prank(challenger);
         settlement.claimSeatDefault(id);
         _expectStatus(Status.Committed);
-        _expectGains({toSubmitter: -8.8525 ether, toSolver: -5 ether, toVerifier: -2 ether, toChallenger: 0});
+        _expectGains({toSubmitter: -8.8525 ether, toSolver: -5 ether, toVerifier: -2 ether, toChallenger: 0.1875 ether});
         _seatVerifier(nextVerifier, false);
         _verdict(nextVerifier, true);
         _openWatch();
         _disclose(nextVerifier, true);
         _settle();
         vm.assertEq(_gain(nextVerifier), 1 ether);
-        _expectGains({toSubmitter: -8.8525 ether, toSolver: 8 ether, toVerifier: -2 ether, toChallenger: 0});
-        _expectShares({toTreasury: 0.04 ether, toFund: 1.8125 ether});
+        _expectGains({toSubmitter: -8.8525 ether, toSolver: 8 ether, toVerifier: -2 ether, toChallenger: 0.1875 ether});
+        _expectShares({toTreasury: 0.04 ether, toFund: 1.625 ether});
     }
 
     function test_cancelled_before_a_profile() public {

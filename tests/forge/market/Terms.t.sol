@@ -161,7 +161,9 @@ contract TermsTest is MarketBase {
             for (uint256 k = 0; k < wrong.length; ++k) {
                 _expectInvalid(_withWindow(i, wrong[k]), fields[i]);
             }
-            _expectValid(_withWindow(i, 60));
+            // Longer than the window of commitments.
+            _expectValid(_withWindow(i, i == 5 ? COMMIT_WINDOW + 1 : 60));
+            if (i == 5) _expectInvalid(_withWindow(i, COMMIT_WINDOW), fields[i]);
             _expectValid(_withWindow(i, most));
         }
     }

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity 0.8.37;
+
+import {PATIENCE} from "../../../contracts/market/IBeacon.sol";
+import {IProofRegistry} from "../../../contracts/market/IProofRegistry.sol";
+import {ISeats} from "../../../contracts/market/ISeats.sol";
+import {ISettlement} from "../../../contracts/market/ISettlement.sol";
+import {IVerdicts} from "../../../contracts/market/IVerdicts.sol";
+import {Outcome, Status} from "../../../contracts/market/TaskTypes.sol";
+import {ExitHandler} from "./ExitHandler.sol";
+import {MarketBase} from "./MarketBase.sol";
+
+/// @notice The beacon dies, and all value comes out (docs/spec/market.md, "Exits").
+contract ExitsTest is MarketBase {
+    /// @dev A wait of two weeks, a seat that nobody takes and a window or two: then a task is over, from wherever it is.
+    uint256 private constant ROUNDS = 12;
+
+    function test_from_any_life_all_value_comes_out() public {
+        vm.pauseGasMetering();
+        uint256[9] memory begun;
+        for (uint256 run = 0; run < 40; ++run) {
+            ExitHandler handler = new ExitHandler();
+            for (uint256 i = 0; i < 40 + 4 * run; ++i) {
+                _act(handler, uint256(keccak256(abi.encode("exit", run, i))));
+            }
+            bytes32[] memory ids = handler.ids();
+            for (uint256 i = 0; i < ids.length; ++i) {
+                ++begun[uint256(handler.statusOf(ids[i]))];
+            }
+            for (uint256 i = 0; i < ROUNDS; ++i) {
+                handler.leave();
+            }
+            for (uint256 i = 0; i < ids.length; ++i) {
+                vm.assertEq(uint256(handler.statusOf(ids[i])), uint256(Status.Closed));
+                vm.assertEq(handler.held(ids[i]), 0);
+            }
+        }
+        // Lives that end in every status, or the test would say little.
+        for (uint256 status = 1; status <= 8; ++status) {
+            vm.assertTrue(begun[status] > 0, vm.toString(status));
+        }
+    }
+
+    function _act(ExitHandler handler, uint256 dice) private {
+        if (dice % 20 == 17) handler.ask(dice >> 8, dice >> 16, dice >> 24);
+        else if (dice % 20 == 18) handler.hear(dice >> 8, dice >> 16);
+        else if (dice % 10 == 8) handler.resolve(dice >> 8, dice >> 16);
+        else if (dice % 5 == 0) handler.submit(dice >> 8);
+        else handler.advance(dice >> 8, dice >> 16);
+    }
+
+    function test_a_beacon_that_dies_before_the_watch() public {
+        _toVerifying(false);
+        _verdict(verifier, true);
+        vm.warp(verdicts.patientUntil(id));
+        vm.expectRevert(abi.encodeWithSelector(ISettlement.NotSilent.selector, id));
+        settlement.abandon(id);
+        _pass(1);
+        uint256 tax = jackpot.tax(_terms().jackpot);
+        vm.expectEmit(address(settlement));
+        emit ISettlement.Abandoned(id, tax);
+        settlement.abandon(id);
+        vm.assertEq(uint256(registry.task(id).outcome), uint256(Outcome.Abandoned));
+        vm.assertEq(_gain(solver), 0);
+        // The fee for the profile is earned.
+        vm.assertEq(_gain(verifier), 1 ether);
+        vm.assertEq(_gain(submitter), -1 ether - int256(tax));
+        vm.assertEq(jackpot.reserved(), 0);
+    }
+
+    function test_a_beacon_that_dies_before_the_draw() public {
+        _toCommitted();
+        vm.warp(seats.patientUntil(id) + 1);
+        settlement.abandon(id);
+        vm.assertEq(_gain(solver), 0);
+        vm.assertEq(_gain(submitter), -1 ether);
+        vm.assertEq(jackpot.reserved(), 0);
+    }
+
+    /// @dev Whose secret leaked has paid already, and has no seat to leave.
+    function test_a_beacon_that_dies_after_a_leak() public {
+        _toVerifying(false);
+        _verdict(verifier, true);
+        _reportLeak(challenger);
+        _pass(2 * PATIENCE + 1);
+        settlement.abandon(id);
+        vm.assertEq(_gain(submitter), -1 ether);
+        vm.assertEq(_gain(solver), 0);
+    }
+
+    /// @dev The other round is the last: nobody keeps a task waiting by replacing again and again.
+    function test_a_round_is_replaced_once() public {
+        _toCommitted();
+        _pass(PATIENCE + 1);
+        seats.replaceRound(id);
+        proofs.replaceRound(id);
+        _pass(PATIENCE);
+        vm.expectRevert(abi.encodeWithSelector(ISettlement.NotSilent.selector, id));
+        settlement.abandon(id);
+        _pass(1);
+        vm.expectRevert(abi.encodeWithSelector(ISeats.AlreadyReplaced.selector, id));
+        seats.replaceRound(id);
+        vm.expectRevert(abi.encodeWithSelector(IProofRegistry.AlreadyReplaced.selector, id));
+        proofs.replaceRound(id);
+        settlement.abandon(id);
+        vm.assertEq(_gain(solver), 0);
+    }
+
+    function test_a_watch_is_replaced_once() public {
+        _toVerifying(false);
+        _verdict(verifier, true);
+        _pass(PATIENCE + 1);
+        verdicts.replaceRound(id);
+        _pass(PATIENCE + 1);
+        vm.expectRevert(abi.encodeWithSelector(IVerdicts.AlreadyReplaced.selector, id));
+        verdicts.replaceRound(id);
+        settlement.abandon(id);
+        vm.assertEq(_gain(solver), 0);
+    }
+
+    function test_nothing_that_waits_for_no_round_is_abandoned() public {
+        vm.expectRevert(abi.encodeWithSelector(ISettlement.NotSilent.selector, id));
+        settlement.abandon(id);
+        _toContested(true);
+        _pass(100 days);
+        vm.expectRevert(abi.encodeWithSelector(ISettlement.NotSilent.selector, id));
+        settlement.abandon(id);
+        settlement.settle(id);
+        vm.expectRevert(abi.encodeWithSelector(ISettlement.NotSilent.selector, id));
+        settlement.abandon(id);
+    }
+}
