@@ -15,6 +15,7 @@ from rich.console import Console
 from pol.cli import econ_tables as tables
 from pol.errors import OperationalError
 from pol.incentives.agents import SOLVERS, VERIFIERS, Kind
+from pol.incentives.coalition_search import SHARES
 from pol.incentives.design import Design, Needs
 from pol.incentives.design import design as find_design
 from pol.incentives.game import without_planted_errors
@@ -195,6 +196,40 @@ def simulate(
     console.print(f"All balances together changed by {result.total_change}.")
     if contracts:
         console.print("At the contracts every single one of them is the same.")
+
+
+@econ.command()
+@click.option(
+    "--share",
+    "shares",
+    type=click.FloatRange(0, 0.95),
+    multiple=True,
+    default=SHARES,
+    show_default=True,
+    help="Of all tickets; once for each row.",
+)
+@_with_needs
+def coalition(needs: Needs, shares: tuple[float, ...], as_json: bool, plot: Path | None) -> None:
+    """Search for the joint strategy that brings a coalition most, with the rules as decided and as they were.
+
+    Amounts are units of the asset for each task above duty and staying away; for second looks what honest verifiers
+    work for without pay. JSON has them in its smallest unit, with the strategies.
+    """
+    if plot is not None:
+        raise click.UsageError("a search has no page: leave out --plot")
+    found = [(share, tables.attacks(needs, share)) for share in shares]
+    if as_json:
+        print(json.dumps([tables.attacks_json(share, row) for share, row in found], indent=2))
+        return
+    console = Console(highlight=False)
+    head = ("of all tickets", *found[0][1])
+    rows = [(f"{share:.0%}", *(tables.amount(a.found.excess) for a in row.values())) for share, row in found]
+    console.print(tables.table("What a coalition gains at most", head, rows))
+    for name, attack in found[-1][1].items():
+        if attack.found.excess > 0:
+            console.print(f"{name}: {attack.found.coalition.members}; terms {attack.terms}", soft_wrap=True)
+            for line in attack.found.lines:
+                console.print(f"  {line}", soft_wrap=True, markup=False)
 
 
 def _at_contracts(found: Design, setting: Setting) -> Result:

@@ -9,7 +9,9 @@ from typing import Any
 from rich.table import Table
 
 from pol.incentives.agents import Party
-from pol.incentives.design import Design, alternatives
+from pol.incentives.coalition import REVERTED
+from pol.incentives.coalition_search import Attack, worst
+from pol.incentives.design import Design, Needs, alternatives
 from pol.incentives.forced_errors import ONE
 from pol.incentives.griefing import burn_ratio, burns
 from pol.incentives.simulate import EPOCH, Result
@@ -192,3 +194,26 @@ def _groups(result: Result) -> list[tuple[str, str, list[Party]]]:
 
 def _each(result: Result, group: Sequence[Party]) -> float:
     return sum(result.earned(party) for party in group) / len(group) / result.setting.tasks
+
+
+def attacks(needs: Needs, share: float) -> dict[str, Attack]:
+    """The best attack with the rules as decided, and with each that is put back as it was."""
+    found = {"rules as decided": worst(needs, share)}
+    return found | {name: worst(needs, share, rules) for name, rules in REVERTED.items()}
+
+
+def attacks_json(share: float, found: dict[str, Attack]) -> dict[str, Any]:
+    """The same for programs."""
+    return {
+        "share": share,
+        "attacks": {
+            name: {
+                "excess": attack.found.excess,
+                "objective": attack.objective,
+                "terms": attack.terms,
+                "members": attack.found.coalition.members,
+                "strategy": attack.found.lines,
+            }
+            for name, attack in found.items()
+        },
+    }

@@ -7,6 +7,7 @@ import pytest
 from pol.cli.benchmarks import incentives
 from pol.cli.figures import AREAS
 from pol.incentives.abi import abi_hash
+from pol.incentives.coalition import REVERTED
 from pol.incentives.design import Needs, design
 from pol.incentives.forced_errors import ONE, Assignment
 from pol.verification.sampling import draw
@@ -49,3 +50,5 @@ def test_all_figures_keep_their_promises() -> None:
     assert figures["sybil_jackpot_excess_wei"] == figures["false_bid_gain_wei"] == 0
     assert figures["standing_lies_with_planted_errors"] < 0.01
     assert figures["standing_lies_without"] > 0.5
+    assert figures["coalition_profit_max"] <= 0
+    assert figures["reverted_rules_found"] == len(REVERTED)

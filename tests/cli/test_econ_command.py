@@ -34,6 +34,13 @@ def test_a_design_for_people() -> None:
     assert said == Said(0, match="One ticket is enough to watch")
 
 
+def test_a_search_for_people_names_the_rules_and_what_is_done_without_them() -> None:
+    said = pol("econ", "coalition", *TASK, "--share", "0.25")
+    assert said == Said(0, match="What a coalition gains at most")
+    assert said == Said(0, match="lie in its entry")
+    assert pol("econ", "coalition", *TASK, "--plot", "page.html") == Said(2, match="has no page")
+
+
 def test_amounts_are_exact() -> None:
     thousandth = asked(
         "design", "--task-value", "0.1", "--verify-cost", "0.02", "--cheat-gain", "0.01", "--transaction", "0"

@@ -13,6 +13,8 @@ from pol.incentives.abi import abi_hash
 from pol.incentives.agents import Kind
 from pol.incentives.auction import AuctionTerms, Bid
 from pol.incentives.bidding import bids, shills
+from pol.incentives.coalition import REVERTED
+from pol.incentives.coalition_search import MOST_SHARE, SHARES, reverted_found, worst
 from pol.incentives.design import Design, Needs, design
 from pol.incentives.forced_errors import LARGEST_RATE, ONE, Assignment
 from pol.incentives.game import without_planted_errors
@@ -47,6 +49,8 @@ def incentive_figures() -> dict[str, Figure]:
     usual = design(Needs(100 * UNIT, 20 * UNIT, 10 * UNIT, transaction=UNIT // 1000, dispute=UNIT // 100))
     with_, without = standing_lies(usual)
     bit = biased(usual)
+    most = max(worst(usual.needs, share).found.excess for share in SHARES)
+    reverted = reverted_found(usual.needs)
     return {
         "grid_points": Figure(found.points, "tasks with parameters"),
         "honest_best_response_share": Figure(found.honest / found.points, "of them, every role and deviation"),
@@ -60,6 +64,10 @@ def incentive_figures() -> dict[str, Figure]:
         "one_bit_cheat_drawn": Figure(bit[1], f"instead of {usual.detection:.3f}"),
         "standing_lies_with_planted_errors": Figure(with_, "of verdicts of rational parties"),
         "standing_lies_without": Figure(without, "of verdicts of rational parties"),
+        "coalition_profit_max": Figure(
+            most, f"wei a task above duty, rules as decided, up to {MOST_SHARE:.0%} of tickets"
+        ),
+        "reverted_rules_found": Figure(len(reverted), f"of {len(REVERTED)} rules as they were: an attack"),
     }
 
 
