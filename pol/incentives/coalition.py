@@ -21,17 +21,11 @@ from pol.incentives.search import Move, Solution, State, solve
 CLEAN, HIT, LOOKS = "clean", "hit", "looks"
 """Of a proof: all drawn segments are true; one is false; all are true and land where second looks decide."""
 NEGLIGIBLE = 1e-12
-CLAIMER_OF_VERIFIER_STAKE = 625
-"""Basis points of the stake of a verifier that defaults, to who brings its rounds and claims it."""
 
 
-def defaulted(deal: Deal) -> Payout:
-    """A verifier lets its seat lapse, whatever has been recorded: who claims the default has a share."""
-    paid = payouts.seat_defaulted(deal)
-    if paid.challenger:
-        return paid
-    share = payouts.share_down(deal.verifier_stake, CLAIMER_OF_VERIFIER_STAKE)
-    return replace(paid, challenger=share, fund=paid.fund - share)
+def excused(deal: Deal) -> Payout:
+    """A verifier lets its seat lapse before the round of its duty is recorded, as it once could."""
+    return Payout(holder=deal.verifier_stake)
 
 
 def look_fee(fee: int, looks: int, draws: int) -> int:
@@ -57,7 +51,7 @@ def covers_average(chance: Jackpot, reserved: int) -> int:
 class Rules:
     """Rules that were once other rules."""
 
-    unrecorded_lapse: Callable[[Deal], Payout] = defaulted
+    unrecorded_lapse: Callable[[Deal], Payout] = payouts.seat_defaulted
     """A verifier's seat lapses and nobody has recorded the round of its duty."""
     caught: frozenset[str] = frozenset({"replay", "entry"})
     """Lies that a watcher's commitment refutes: in a replay; in anything else of an entry."""
@@ -68,7 +62,7 @@ class Rules:
 
 RULES = Rules()
 REVERTED: Mapping[str, Rules] = {
-    "a lapse before the round is recorded is free": Rules(unrecorded_lapse=payouts.seat_excused),
+    "a lapse before the round is recorded is free": Rules(unrecorded_lapse=excused),
     "only a replay refutes": Rules(caught=frozenset({"replay"})),
     "second looks are unpriced": Rules(look_fee=_unpriced),
     "stakes cover average catches": Rules(verifier_stake=covers_average),
@@ -306,7 +300,7 @@ class _Tree:
             found.append(Move(f"lie in its {kind}", 0.0, lie))
         lapse = "let the seat lapse, no round recorded"
         found.append(Move(lapse, float(self.lost(self.rules.unrecorded_lapse(deal))), again))
-        found.append(Move("let the seat lapse", float(self.lost(defaulted(deal))), again))
+        found.append(Move("let the seat lapse", float(self.lost(payouts.seat_defaulted(deal))), again))
         found.append(Move("let a friend show its secret", float(self.lost(payouts.secret_leaked(deal))), again))
         if planted:
             found.append(Move("the truth though forced", float(work + self.lost(payouts.secret_withheld(deal))), again))

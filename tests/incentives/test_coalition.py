@@ -7,7 +7,7 @@ import pytest
 
 from pol.errors import ProtocolError
 from pol.incentives import payouts
-from pol.incentives.coalition import REVERTED, RULES, Coalition, Rules, best, coalitions, defaulted, look_fee
+from pol.incentives.coalition import REVERTED, RULES, Coalition, Rules, best, coalitions, look_fee
 from pol.incentives.coalition_search import MOST_SHARE, SHARES, reverted_found, worst
 from pol.incentives.design import Needs, design
 from pol.incentives.forced_errors import LARGEST_RATE, LEAST_RATE
@@ -100,7 +100,7 @@ def test_every_subset_of_roles_is_tried() -> None:
 
 
 def test_a_default_costs_more_than_the_tax() -> None:
-    paid = defaulted(GAME.deal)
+    paid = payouts.seat_defaulted(GAME.deal)
     assert paid.total == GAME.deal.verifier_stake
     assert paid.fund >= GAME.tax
     assert paid.challenger == payouts.share_down(GAME.deal.verifier_stake, 625)
