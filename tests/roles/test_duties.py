@@ -32,10 +32,12 @@ from pol.incentives.auction import commitment as bid_commitment
 from pol.incentives.auction import forfeited
 from pol.incentives.forced_errors import commitment
 from pol.incentives.sortition import Draw, Duty
+from pol.roles.deeds import Deed
 from pol.roles.reports import report_leak
 from pol.roles.role import Role
 from pol.roles.solver import Solver
 from pol.roles.submitter import Submitter
+from pol.roles.upkeep import upkeep
 from pol.roles.verifier import Verifier
 from pol.roles.whistleblower import Whistleblower
 
@@ -164,6 +166,23 @@ def test_watchers_whose_round_nobody_gives_for_a_week_are_drawn_by_another(prove
     verifier.open_watch(proven)
     with pytest.raises(Reverted, match="RoundStands"):
         verdicts.replace_round(watcher.wallet, proven)
+
+
+def test_nothing_is_abandoned_whose_round_can_be_brought(proven: bytes, town: Town) -> None:
+    verifier, watcher = town.join(Verifier, "v"), town.join(Whistleblower, "w")
+    verdicts = verifier.market.verdicts
+    seated_with_duty(verifier, proven, forced=False)
+    verifier.verify(proven)
+    assert verdicts.patient_until(proven) == verdicts.verdict(proven).watch_fixed_at + 2 * 7 * 24 * 3600
+    town.connection.wait_until(verdicts.patient_until(proven) + 1)
+    deed = upkeep(watcher, proven)
+    assert isinstance(deed, Deed)
+    assert deed.verb == "abandon the task"
+    deed.act()
+    assert verdicts.patient_until(proven) == 0
+    then = upkeep(watcher, proven)
+    assert isinstance(then, Deed)
+    assert then.verb == "open the watch"
 
 
 def test_a_lie_is_paid_for_like_an_error_on_purpose(proven: bytes, town: Town) -> None:
