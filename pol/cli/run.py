@@ -45,6 +45,7 @@ STYLES = {
     Result.WITHHELD: "yellow",
     Result.REFUSED: "red",
     Result.FAILED: "red",
+    Result.BROKEN: "red",
 }
 
 

@@ -8,6 +8,7 @@ from functools import cached_property
 
 from pol.commitments.merkle import branch, depth, tree
 from pol.commitments.program import node_branch
+from pol.commitments.tensor import root_over_tree
 from pol.dispute.claim import PublishedClaim
 from pol.dispute.evidence import SegmentTrace, leaf_bytes
 from pol.dispute.facts import AtNode, AtState, AtStep, AtTrace, Replayed
@@ -15,6 +16,7 @@ from pol.dispute.players import NothingToDispute, first_difference, opened_by
 from pol.dispute.position import HASH_BITS, Level, Position, Side
 from pol.dispute.published import Part, PublishedStep, traces_root
 from pol.errors import ProtocolError
+from pol.graph.types import TensorType
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,18 @@ class Publication:
         if len(row) != nodes or tree(row) != self.steps[s].trace:
             raise ProtocolError(f"the node roots of step {s} of the segment were not published: dispute its end only")
         return row
+
+    def leaves_of(self, s: int, node: int, type_: TensorType, root: bytes) -> bytes | None:
+        """The joined leaf hashes of a node's output; None if none are offered, or others than those of its root.
+
+        A dispute with leaf hashes that don't hash to the published root would be lost by the side that is right.
+        """
+        if self.leaves is None:
+            return None
+        joined = self.leaves(s, node)
+        hashes = [joined[at : at + 32] for at in range(0, len(joined), 32)]
+        is_whole = len(joined) == 32 * type_.leaves and root_over_tree(type_, tree(hashes)) == root
+        return joined if is_whole else None
 
 
 def publish(trace: SegmentTrace, with_leaves: bool = False) -> Publication:
@@ -100,11 +114,10 @@ def _node(trace: SegmentTrace, publication: Publication, first: int, s: int, bit
     descriptor, type_ = node.encode(), node.type
     shown = number.to_bytes(4, "big") + row[number] + b"".join(branch(row, number))
     shown += b"".join(node_branch(program, number)) + len(descriptor).to_bytes(2, "big") + descriptor
-    if publication.leaves is not None and type_.leaves > 1:
-        leaves = publication.leaves(s, number)
+    leaves = publication.leaves_of(s, number, type_, row[number]) if type_.leaves > 1 else None
+    if leaves is not None:
         at = first_difference(trace.output_leaves(step, number), leaves, 32)
-        if at is None:
-            raise ProtocolError(f"the leaves of node {number} at step {s} of the segment are not what was published")
+        assert at is not None, "leaf hashes of different roots differ"
         shown += at.to_bytes(8, "big") + leaves[32 * at : 32 * at + 32] + b"".join(branch(leaves, at))
         return _begun(Part.LEAF, publication, s) + shown + leaf_bytes(trace.outputs(step)[number], at)
     at_node = AtNode(AtTrace(_at(step, publication, s), tree(row), depth(len(row))), descriptor, number)

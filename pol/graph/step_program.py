@@ -12,6 +12,8 @@ from pol.graph.types import TensorType
 
 MAGIC = b"polstep2"
 MAX_SCALE = 23
+MAX_LIST = 2**31
+"""Slots, constants or nodes: no tree of the court is higher than 31 (contracts/dispute/Descriptor.sol)."""
 
 
 class Component(IntEnum):
@@ -70,8 +72,10 @@ class StepProgram:
     def validate(self) -> None:
         """ProtocolError unless indices are topological, types agree with sources and every slot has a producer."""
         for what, items in (("slot", self.slots), ("constant", self.constants), ("node", self.nodes)):
-            if not 1 <= len(items) < 2**32:
-                raise ProtocolError(f"a step program has at least one {what}; this one has {len(items)}")
+            if not 1 <= len(items) <= MAX_LIST:
+                raise ProtocolError(
+                    f"a step program has at least one {what} and at most {MAX_LIST}; this one has {len(items)}"
+                )
         available: dict[Source, list[TensorType]] = {
             Source.STATE: [slot.type for slot in self.slots],
             Source.CONSTANT: list(self.constants),

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Generic, TypeVar
 
 from pol.chain.wallet import Reverted
-from pol.errors import OperationalError, ProtocolError
+from pol.errors import OperationalError, PolError, ProtocolError
 from pol.roles.deeds import Decision, Deed, Mode, Rest
 from pol.roles.role import Role
 
 R = TypeVar("R", bound=Role)
+LONGEST_REST = 256
+"""Turns for which a task that can't be worked on is left alone at most."""
 
 
 class Result(StrEnum):
@@ -27,6 +30,8 @@ class Result(StrEnum):
     """The contract refused, or the evidence is bad: read again before anything else."""
     FAILED = "failed"
     """The node or the store failed: try again."""
+    BROKEN = "broken"
+    """This task can't be worked on: it has no definition here, or it met a fault of pol. Other tasks go on."""
 
 
 @dataclass(frozen=True)
@@ -63,11 +68,14 @@ class Process(Generic[R]):
         self.role, self.mode = role, mode
         self._decide, self._note = decide, note
         self._done: set[bytes] = set()
+        self._broken_times: dict[bytes, int] = {}
+        self._rests: dict[bytes, int] = {}
+        """Turns for which a task that broke is left alone."""
 
     def turn(self) -> list[Taken]:
         """Look at every open task once; what is due first is done first.
 
-        A failure about one task doesn't keep the others waiting.
+        A failure about one task doesn't keep the others waiting, whatever it is.
 
         Raises:
             OperationalError: the list of tasks can't be read.
@@ -75,11 +83,17 @@ class Process(Generic[R]):
         decisions: list[Deed] = []
         taken: list[Taken] = []
         for task_id in self.tasks():
+            if self._rests.get(task_id, 0) > 0:
+                self._rests[task_id] -= 1
+                continue
             try:
                 with self.role.connection.looking():
                     decision = self._decide(self.role, task_id)
-            except (OperationalError, ProtocolError) as error:
+            except OperationalError as error:
                 taken.append(self._taken(Rest(task_id, "it couldn't look at the task"), Result.FAILED, str(error)))
+                continue
+            except Exception as error:  # noqa: BLE001  # one task's trouble must not end the work on others
+                taken.append(self._broken(Rest(task_id, "it can't work on the task"), error))
                 continue
             if isinstance(decision, Rest) and decision.final:
                 self._done.add(task_id)
@@ -108,14 +122,28 @@ class Process(Generic[R]):
             return self._taken(deed, Result.REFUSED, str(error))
         except OperationalError as error:
             return self._taken(deed, Result.FAILED, str(error))
+        except Exception as error:  # noqa: BLE001  # one task's trouble must not end the work on others
+            return self._broken(deed, error)
         return self._taken(deed, Result.DONE)
+
+    def _broken(self, decision: Decision, error: Exception) -> Taken:
+        """Put the task off: twice as many turns each time, so that what takes long isn't tried for nothing."""
+        times = self._broken_times.get(decision.task_id, 0) + 1
+        self._broken_times[decision.task_id] = times
+        if not isinstance(decision, Deed) or decision.mode is Mode.PROPOSE:
+            # What this party owes by now is tried in every turn.
+            self._rests[decision.task_id] = min(2**times, LONGEST_REST)
+        detail = str(error) if isinstance(error, PolError) else f"a fault of pol, please report it: {error!r}"
+        if not isinstance(error, PolError):
+            logging.getLogger(__name__).error("task %s", decision.task_id.hex(), exc_info=error)
+        return self._taken(decision, Result.BROKEN, detail)
 
     def _refused(self, deed: Deed, error: Reverted) -> Taken:
         """What a refusal means: parties race for the calls that anybody may make, and all but one come second."""
         if deed.mode is Mode.RESOLVE:
             try:
                 now = self._decide(self.role, deed.task_id)
-            except (OperationalError, ProtocolError):
+            except PolError:
                 return self._taken(deed, Result.REFUSED, str(error))
             if not isinstance(now, Deed) or (now.verb, now.why) != (deed.verb, deed.why):
                 return self._taken(deed, Result.DONE, "somebody else was faster")

@@ -19,6 +19,7 @@ from pol.training.learning_proof import LearningProof
 from pol.training.storage.store import Store
 from pol.training.task import LoadedTask
 from pol.training.task import load as load_task
+from pol.verification.distance import require_distances
 from pol.verification.profile_claim import EXACT
 from pol.verification.profiling import rerun_programs, rerun_programs_root
 from pol.verification.verdict import Three
@@ -30,6 +31,7 @@ def require_terms(task: LoadedTask, terms: Terms) -> None:
     Raises:
         ProtocolError: it isn't; don't work for it.
     """
+    require_distances(task.program, task.initial_state, task.names.slots)
     document = task.document
     published = (document.program_hash, document.constants_root, document.initial_state_root)
     if published != (terms.program, terms.constants, terms.initial_state):

@@ -12,6 +12,7 @@ from pol.roles.role import Role
 from pol.training import task
 from pol.training.start import GIVEN, Start
 from pol.training.task import CapturedStep
+from pol.verification.distance import require_distances
 from pol.verification.profile_claim import MARGIN
 from pol.verification.profiling import PROFILED, RERUNS, rerun_programs, rerun_programs_root
 from pol.verification.second_look import LOOK_MARGIN, LOOKS
@@ -123,6 +124,7 @@ class Submitter(Role):
                 money; nothing is published.
             OperationalError: the node or the store failed.
         """
+        require_distances(capture.program, capture.state, capture.names.slots)
         quote = self.quote(capture, offer)
         free = self.market.vault.free(self.wallet.address)
         if free < quote.escrow:

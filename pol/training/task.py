@@ -26,6 +26,8 @@ from pol.training.storage.store import Store
 VERSION = 2
 DOCUMENT_LIMIT = 1 << 20
 PROGRAM_LIMIT = 1 << 30
+GRAPH_LIMIT = 1 << 27
+"""Bytes of the ATen graph and of the names: documents, which take some fifty times their size to read."""
 ORDER = "order"
 
 
@@ -209,9 +211,9 @@ def load(store: Store, digest: str, *, levels: int = MAX_LEVELS) -> LoadedTask:
     task = Task.decode(store.get(digest, limit=DOCUMENT_LIMIT))
     data = store.get(task.program, limit=PROGRAM_LIMIT)
     program = StepProgram.from_bytes(data)
-    names_data = store.get(task.names, limit=PROGRAM_LIMIT)
+    names_data = store.get(task.names, limit=GRAPH_LIMIT)
     names = Names.from_dict(canonical_json.decode(names_data, "the names"))
-    aten = AtenGraph.from_dict(canonical_json.decode(store.get(task.aten, limit=PROGRAM_LIMIT), "the ATen graph"))
+    aten = AtenGraph.from_dict(canonical_json.decode(store.get(task.aten, limit=GRAPH_LIMIT), "the ATen graph"))
     lowered, lowered_names = lower(aten)
     _require(lowered.to_bytes() == data, "its ATen graph doesn't lower to its step program")
     _require(lowered_names.to_dict() == names.to_dict(), "its names aren't those of its ATen graph")

@@ -105,6 +105,20 @@ def require_state(program: StepProgram, state: Sequence[Words]) -> None:
         require_words(slot.type, words, f"state slot {index}")
 
 
+def require_distances(program: StepProgram, state: Sequence[Words], names: Sequence[str]) -> None:
+    """Check that every number of a first state has a distance: else no segment of its training could be accepted.
+
+    Raises:
+        ProtocolError: one hasn't; the message names its slot.
+    """
+    for slot, words, name in zip(program.slots, state, names, strict=True):
+        if slot.type.dtype == DType.F32 and tensor_distance(slot.type.dtype, words, words, slot.scale) == INFINITE:
+            raise ProtocolError(
+                f"{name} of the first state holds a number that isn't finite or is 2^{RANGE_BITS - slot.scale} or "
+                "more: it has no distance, so no segment of this training could be accepted. Don't stake on it"
+            )
+
+
 def require_words(expected: TensorType, words: Words, what: str) -> None:
     """Check that ``words`` is an array of 32-bit words of the expected shape.
 

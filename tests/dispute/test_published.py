@@ -97,6 +97,25 @@ def test_whoever_tells_the_truth_wins(bench: Court, side: Side, with_leaves: boo
     assert levels[Level.LEAF] + levels[Level.LEAVES] > 0
 
 
+def test_leaf_hashes_of_another_root_are_left_alone(bench: Court) -> None:
+    """Who offers them would win against whoever shows them: the dispute begins at the node instead."""
+    random, honest = Random(12), toy_trace(2)
+    liar = None
+    while liar is None:
+        liar = tampered(honest, "scalar", random)
+    published = publish(liar, with_leaves=True)
+    assert published.leaves is not None
+    true_leaves = published.leaves
+
+    def swapped(s: int, node: int) -> bytes:
+        joined = true_leaves(s, node)
+        return joined[32:] + joined[:32] if len(joined) > 32 else bytes(32)
+
+    for leaves in (swapped, lambda s, node: true_leaves(s, node) + bytes(32), lambda s, node: b""):
+        match = hear(bench, liar, honest, True, publication=replace(published, leaves=leaves))
+        assert match.winner is Side.CHALLENGER, match.detail
+
+
 def test_the_truth_wins_small_games(bench: Court) -> None:
     random, games = Random(7), 0
     for shape in ((1, 1, 1), (1, 3, 2), (3, 2, 1), (4, 2, 2)):

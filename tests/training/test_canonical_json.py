@@ -1,11 +1,12 @@
 """One document has one encoding."""
 
 import sys
+import tracemalloc
 
 import pytest
 
 from pol.errors import ProtocolError
-from pol.training.canonical_json import Fields, decode, encode
+from pol.training.canonical_json import MAX_MEMBERS, Fields, decode, encode, parse
 
 
 def test_round_trip() -> None:
@@ -34,6 +35,36 @@ def test_round_trip() -> None:
 def test_anything_but_the_canonical_bytes_is_refused(data: bytes) -> None:
     with pytest.raises(ProtocolError, match=r"^it isn't"):
         decode(data, "it")
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b'\\"' * 4_000_000,
+        b'"' + b'\\"' * 4_000_000,
+        b'"\\' * 3_000_000,
+        b'"' * 8_000_001,
+        b'{"a":"' + b"\\" * 8_000_001,
+        b'{"' + b'":{"' * 2_000_000,
+    ],
+    ids=["quoted quotes", "no end", "quotes and backslashes", "quotes", "backslashes", "keys"],
+)
+def test_hostile_bytes_take_linear_time(data: bytes) -> None:
+    """With a square of the length these would take hours: the time limit of the test ends it."""
+    with pytest.raises(ProtocolError, match=r"isn't valid JSON|more members"):
+        parse(data, "it")
+
+
+def test_members_are_counted_before_they_take_memory() -> None:
+    many = b"{" + b",".join(b'"%d":0' % number for number in range(MAX_MEMBERS + 1)) + b"}"
+    tracemalloc.start()
+    with pytest.raises(ProtocolError, match="it has more members than any document here"):
+        parse(many, "it")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < len(many)
+    # Text is not counted.
+    assert parse(b'{"a":"' + b":" * (MAX_MEMBERS + 1) + b'"}', "it")["a"][0] == ":"
 
 
 def test_depth_is_refused_before_the_parser_recurses() -> None:

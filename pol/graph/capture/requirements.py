@@ -126,6 +126,10 @@ def _require_data(dataset: object, order: object) -> None:
         raise UnsupportedError(f"the order names rows that the data set of {rows} rows does not have")
 
 
+RANGE = 2.0**23
+"""Numbers of a state are below it (docs/spec/verdict.md, "Distance")."""
+
+
 def _require_numbers(tensors: Mapping[str, Tensor]) -> None:
     for name, tensor in tensors.items():
         if tensor.device.type != "cpu" or tensor.layout != torch.strided:
@@ -133,5 +137,16 @@ def _require_numbers(tensors: Mapping[str, Tensor]) -> None:
                 f"{name} is {tensor.layout} on {tensor.device}: capture takes dense tensors on the CPU"
             )
         if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
-            mask = "; keep a mask as a plain tensor, or use a large number" if name.startswith("buffer") else ""
-            raise UnsupportedError(f"{name} holds NaN or infinity: no training can begin from that{mask}")
+            raise UnsupportedError(f"{name} holds NaN or infinity: no training can begin from that{_mask(name)}")
+        is_state = name.startswith(("parameter", "buffer")) and tensor.is_floating_point() and tensor.numel()
+        if is_state and float(tensor.detach().abs().max()) >= RANGE:
+            raise UnsupportedError(
+                f"{name} holds numbers of {RANGE:.0f} and more: such a state has no distance, so no segment of its "
+                f"training could be accepted{_mask(name)}"
+            )
+
+
+def _mask(name: str) -> str:
+    if not name.startswith("buffer"):
+        return ""
+    return "; a mask that stays is no state: keep it as a plain attribute (self.mask = mask) instead of a buffer"

@@ -16,8 +16,8 @@ from pol.commitments.complete_state import encode_name
 from pol.errors import OperationalError, ProtocolError
 from pol.training import canonical_json
 
-HEADER_LIMIT = 100_000_000
-"""Bytes of a header at most; the safetensors package has the same bound."""
+HEADER_LIMIT = 1 << 25
+"""Bytes of a header at most: 200,000 tensors with names of 80 letters. The safetensors package takes 100 MB."""
 METADATA = "__metadata__"
 _LENGTH = 8
 

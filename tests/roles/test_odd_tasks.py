@@ -1,0 +1,181 @@
+"""A task that can't be worked on is one task's trouble: refused where it can be, told and put off elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from arranged import unchanged
+from torch import nn
+from town import OFFER, Town, captured
+from toy_market import fund
+
+from pol.chain.wallet import Reverted
+from pol.errors import EvidenceError, Fault, OperationalError, ProtocolError, UnsupportedError
+from pol.graph.capture import capture
+from pol.roles.deeds import Decision, Deed, Mode, Rest
+from pol.roles.process import LONGEST_REST, Process, Result, Taken
+from pol.roles.role import require_terms
+from pol.roles.solver import Solver
+from pol.roles.solving import next_of_solver
+from pol.roles.submitter import Submitter
+from pol.roles.verifier import Verifier
+from pol.roles.verifying import next_of_verifier
+from pol.roles.watching import next_of_whistleblower
+from pol.roles.whistleblower import Whistleblower
+from pol.training import task
+from pol.training.storage.store import Store
+
+TROUBLE: list[Callable[[], Exception]] = [
+    lambda: UnsupportedError("a profiled segment has state that isn't finite"),
+    lambda: ProtocolError("the published task isn't the one on chain"),
+    lambda: EvidenceError(Fault.WRONG_ROOT, "another state"),
+    lambda: Reverted("post", "WrongStatus", (b"", 1)),
+    lambda: ZeroDivisionError("division by zero"),
+    lambda: KeyError("data.7"),
+    lambda: IndexError("list index out of range"),
+    AssertionError,
+    MemoryError,
+    RecursionError,
+    lambda: OverflowError("int too large"),
+    lambda: UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte"),
+    lambda: RuntimeError("expected scalar type Float"),
+    lambda: np.linalg.LinAlgError("singular"),
+]
+
+
+@pytest.fixture(scope="module")
+def town(tmp_path_factory: pytest.TempPathFactory) -> Town:
+    return Town(tmp_path_factory.mktemp("odd"))
+
+
+class TwoTasks(Process[Submitter]):
+    def tasks(self) -> list[bytes]:  # type: ignore[override]  # a list is iterable
+        return [task_id for task_id in (b"\1" * 32, b"\2" * 32) if task_id not in self._done]
+
+
+@pytest.mark.parametrize("trouble", TROUBLE, ids=lambda make: type(make()).__name__)
+@pytest.mark.parametrize("acting", [False, True], ids=["deciding", "acting"])
+def test_trouble_with_one_task_is_told_and_others_go_on(
+    town: Town, trouble: Callable[[], Exception], acting: bool
+) -> None:
+    done: list[bytes] = []
+
+    def fail() -> object:
+        raise trouble()
+
+    def decide(role: Submitter, task_id: bytes) -> Decision:
+        if task_id == b"\2" * 32:
+            return Deed(task_id, "go on", "the other task", Mode.PROPOSE, lambda: done.append(task_id))
+        return Deed(task_id, "stake", "it seems to pay", Mode.PROPOSE, fail) if acting else fail()  # type: ignore[return-value]
+
+    told: list[Taken] = []
+    process = TwoTasks(town.join(Submitter, "s"), decide, note=told.append)
+    for _ in range(5):
+        process.turn()
+    assert len(done) == 5
+    odd = [taken for taken in told if taken.task_id == b"\1" * 32]
+    assert odd
+    assert all(taken.detail for taken in odd)
+    refused = acting and isinstance(trouble(), ProtocolError)
+    assert {taken.result for taken in odd} == {Result.REFUSED if refused else Result.BROKEN}
+    # What can't be worked on isn't tried in every turn.
+    assert len(odd) == (5 if refused else 2)
+
+
+def test_the_store_and_the_node_are_tried_again_in_every_turn(town: Town) -> None:
+    def decide(role: Submitter, task_id: bytes) -> Decision:
+        raise OperationalError("no node")
+
+    told: list[Taken] = []
+    process = TwoTasks(town.join(Submitter, "s"), decide, note=told.append)
+    for _ in range(3):
+        process.turn()
+    assert [taken.result for taken in told] == [Result.FAILED] * 6
+
+
+def test_what_is_owed_is_tried_in_every_turn(town: Town) -> None:
+    def fail() -> object:
+        raise ZeroDivisionError
+
+    def decide(role: Submitter, task_id: bytes) -> Decision:
+        return Deed(task_id, "disclose", "it sits", Mode.DEFEND, fail) if task_id[0] == 1 else Rest(task_id, "nothing")
+
+    told: list[Taken] = []
+    process = TwoTasks(town.join(Submitter, "s"), decide, note=told.append)
+    for _ in range(4):
+        process.turn()
+    assert [taken.result for taken in told if taken.task_id[0] == 1] == [Result.BROKEN] * 4
+    assert LONGEST_REST >= 256
+
+
+class Masked(nn.Module):
+    def __init__(self, as_buffer: bool) -> None:
+        super().__init__()
+        self.layer = nn.Linear(64, 10)
+        mask = torch.zeros(10).masked_fill(torch.arange(10) > 8, -1e9)
+        if as_buffer:
+            self.register_buffer("mask", mask)
+        else:
+            self.mask = mask
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        logits: torch.Tensor = self.layer(x) + self.mask
+        return logits
+
+
+def test_a_mask_of_large_numbers_is_refused_as_state_and_taken_as_a_constant() -> None:
+    data = [torch.randn(8, 64), torch.randint(0, 9, (8,))]
+    order = torch.arange(8).reshape(2, 4)
+    for as_buffer in (True, False):
+        model = Masked(as_buffer)
+        optimizer = torch.optim.SGD(model.parameters(), 0.1)
+        if as_buffer:
+            with pytest.raises(
+                UnsupportedError, match=r"buffer mask holds numbers of 8388608 and more.*plain attribute"
+            ):
+                capture(model, nn.CrossEntropyLoss(), optimizer, data, order)
+        else:
+            assert "constant.0" in capture(model, nn.CrossEntropyLoss(), optimizer, data, order).names.constants
+
+
+def test_a_first_state_without_distances_is_refused_by_everybody_before_they_stake(town: Town, tmp_path: Path) -> None:
+    """Somebody else's capture: what this one refuses is published by hand."""
+    honest = captured()
+    state = [words.copy() for words in honest.state]
+    state[0].reshape(-1)[0] = np.float32(1e9).view(np.uint32)
+    odd = replace(honest, state=state)
+    with unchanged(town.connection):
+        submitter = town.join(Submitter, "s")
+        with pytest.raises(ProtocolError, match=r"first state holds a number.*no distance"):
+            submitter.submit(odd, OFFER)
+        # The same past the submitter's own check.
+        task_id = submitter.submit(honest, OFFER)
+        terms = submitter.market.registry.terms(task_id)
+        digest, document = task.publish(Store(f"file://{tmp_path}"), odd, steps=OFFER.steps, interval=OFFER.interval)
+        loaded = task.load(Store(f"file://{tmp_path}"), digest)
+        with pytest.raises(ProtocolError, match="Don't stake on it"):
+            require_terms(loaded, replace(terms, initial_state=document.initial_state_root))
+        digest, document = task.publish(submitter.store, odd, steps=OFFER.steps, interval=OFFER.interval)
+        hostile = replace(terms, initial_state=document.initial_state_root, document=bytes.fromhex(digest))
+        fund(town.connection, submitter.wallet.address)
+        submitter.deposit(submitter.market.settlement.escrow_of(hostile))
+        submitter.market.registry.submit(submitter.wallet, hostile)
+        for kind, decide in (
+            (Verifier, next_of_verifier),
+            (Solver, next_of_solver),
+            (Whistleblower, next_of_whistleblower),
+        ):
+            party = town.join(kind, kind.__name__)
+            locked = party.market.vault.balances(party.wallet.address).locked
+            process = Process(party, decide, Mode.PROPOSE)  # type: ignore[arg-type]  # one of several kinds
+            for _ in range(3):
+                process.turn()
+                town.connection.wait_for_block(town.connection.block_number() + 1)
+            assert party.market.vault.balances(party.wallet.address).locked <= locked + terms.verifier_stake
+            with pytest.raises(ProtocolError, match="no distance"):
+                party.task(submitter.market.registry.events("TaskSubmitted")[-1]["taskId"])
