@@ -27,7 +27,7 @@ NEEDS = {
     ("zk", "setup", "mlp", "--keys", "keys"): "zk",
     ("serve", "s3://bucket"): "s3",
     ("log", "s3://bucket"): "s3",
-    ("verify", "s3://bucket", DIGEST): "s3",
+    ("verify", "s3://bucket", DIGEST, "--exact"): "s3",
 }
 """Commands that can't work without an extra, and which."""
 
