@@ -99,7 +99,8 @@ interface IJackpot {
 
     /// @notice Party: commits a drawn ticket of its own to the error that it found in the verdict on the table, in the last `commitWindow` seconds of
     /// the watch; the last commitment counts.
-    /// @param commitment `keccak256(abi.encode(account, taskId, seating, index, replay, salt))` with the root that the watcher has computed.
+    /// @param commitment `keccak256(abi.encode(account, taskId, seating, index, entry, salt))` with the whole entry that the watcher has computed: a
+    /// lie in a sum or in a second look is caught as one in a root.
     function watch(bytes32 taskId, uint32 ticket, bytes32 commitment) external;
 
     /// @notice Pays a catch in a verdict of any seating to `account`, up to `catchWindow` seconds after the task was closed; anybody may bring it.

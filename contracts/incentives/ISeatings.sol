@@ -20,12 +20,12 @@ interface ISeatings {
     /// @notice When the task was closed with a verdict; zero if it wasn't.
     function closedAt(bytes32 taskId) external view returns (uint64);
 
-    /// @notice Reverts unless claim `index` of the verdict of seating `number` gave another root than the one that stands there now that the task
-    /// is closed: it was planted, or a lie, disclosed or not.
+    /// @notice Reverts unless entry `index` of the verdict of seating `number` was another than the one that stands there now that the task is
+    /// closed: it was planted, or a lie, disclosed or not, in a root, a sum or a second look.
     /// @param evidence What the desk needs to be shown, in its own form: both claims and what they stand among.
-    /// @return replay The root that stands there.
+    /// @return entry The hash of what stands there.
     function refuted(bytes32 taskId, uint32 number, uint32 index, bytes calldata evidence)
         external
         view
-        returns (bytes32 replay);
+        returns (bytes32 entry);
 }

@@ -139,8 +139,8 @@ contract Jackpot is IJackpot, Desk {
         uint64 until = _until(taskId);
         if (block.timestamp > until) revert TooLate(until);
         if (r.catches == shares) revert AllPaid(taskId);
-        bytes32 replay = seatings.refuted(taskId, seating, index, evidence);
-        bytes32 found = keccak256(abi.encode(account, taskId, seating, index, replay, salt));
+        bytes32 entry = seatings.refuted(taskId, seating, index, evidence);
+        bytes32 found = keccak256(abi.encode(account, taskId, seating, index, entry, salt));
         if (commitments[taskId][seating][account][ticket] != found) revert NotCaught(account, ticket);
         delete commitments[taskId][seating][account][ticket];
         uint256 paid = share(r.amount);

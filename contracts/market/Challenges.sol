@@ -12,9 +12,9 @@ import {Opening, Reordered, Rerun} from "./ProfileTypes.sol";
 import {Split} from "./Split.sol";
 import {Claim, Ending, Status, Task, Terms} from "./TaskTypes.sol";
 
-/// @dev Kinds of challenges of a second look; 1 to 3 are those of the game.
-uint8 constant KIND_LOOK_RERUN = 4;
-uint8 constant KIND_LOOK_DISTANCE = 5;
+/// @dev Kinds of challenges of a second look; 1 to 4 are those of the game.
+uint8 constant KIND_LOOK_RERUN = 5;
+uint8 constant KIND_LOOK_DISTANCE = 6;
 
 /// @title Challenges
 /// @notice See `IChallenges`.

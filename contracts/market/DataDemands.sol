@@ -137,7 +137,7 @@ contract DataDemands is IDataDemands, MarketDesk {
         if (disputes > 0) revert ISettlement.DisputesOpen(disputes);
         // What every replay has repeated is rejected as well.
         // slither-disable-next-line unused-return
-        (bool accepted,) = verdicts.conclude(taskId);
+        (bool accepted,,) = verdicts.conclude(taskId);
         if (!accepted) revert SettleFirst(taskId);
     }
 }

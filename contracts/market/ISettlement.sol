@@ -11,6 +11,8 @@ interface ISettlement {
     /// @notice The escrow has paid its parts: what is left of it is the submitter's again.
     event Settled(bytes32 indexed taskId, uint256 price, uint256 verifierFee, uint256 tax, uint256 treasuryShare);
 
+    /// @notice The solver has paid the verifier `amount` for second looks, out of its stake (`Split.lookFee`).
+    event LooksPaid(bytes32 indexed taskId, address indexed solver, address indexed verifier, uint256 amount);
     /// @notice The solver has withheld data: `bounty` of its stake to `demander`, `share` to the submitter, `fee` to a verifier whose verdict
     /// stood, the rest to the fund of the jackpot.
     event Withheld(

@@ -11,6 +11,7 @@ struct Verdict {
     address verifier; // whose stake answers for it
     uint32 rejecting; // claims that do not accept
     uint8 differing; // of those, the ones whose replay does not end where the solver did
+    uint8 looks; // second looks that it has, each paid by the solver
     bool disclosed;
     bool leaked; // its secret was shown: the verifier is gone, watchers go on until their time is over
     uint64 watchRound; // of the beacon, that draws watchers
@@ -134,8 +135,9 @@ interface IVerdicts is ISeatings {
     /// @notice Settlement: the proof that seatings up to now were about is gone. Nothing in them can be refuted any more.
     function forget(bytes32 taskId) external;
 
-    /// @notice Whether the verdict accepts, and if not, whether it only rejects what the solver has done bit for bit.
-    function conclude(bytes32 taskId) external view returns (bool accepted, bool repeated);
+    /// @notice Whether the verdict accepts, and if not, whether it only rejects what the solver has done bit for bit; and how many second
+    /// looks it has.
+    function conclude(bytes32 taskId) external view returns (bool accepted, bool repeated, uint256 looks);
 
     /// @notice Whether these are the entries of the current verdict, and `claim` with `look` the one at `index`.
     function holds(bytes32 taskId, uint32 index, Claim calldata claim, bytes32 look, bytes32[] calldata entries)

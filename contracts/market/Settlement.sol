@@ -65,7 +65,7 @@ contract Settlement is ISettlement, MarketDesk {
         _after(t.deadline);
         uint32 open = challenges.contested(taskId).open;
         if (open > 0) revert DisputesOpen(open);
-        (bool accepted, bool repeated) = verdicts.conclude(taskId);
+        (bool accepted, bool repeated, uint256 looks) = verdicts.conclude(taskId);
         if (accepted) _requireNoDemands(taskId);
         Terms memory s = registry.terms(taskId);
         registry.close(taskId, accepted ? Outcome.Accepted : Outcome.Rejected);
@@ -80,8 +80,9 @@ contract Settlement is ISettlement, MarketDesk {
         _pay(taskId, t.holder, s.verifierFee);
         _toFund(taskId, tax);
         _refund(taskId, t.submitter);
+        uint256 left = s.solverStake - _payLooks(taskId, t, s, looks);
         if (accepted) {
-            vault.unlock(taskId, t.solver, s.solverStake);
+            vault.unlock(taskId, t.solver, left);
         } else {
             // What went wrong where every replay agrees is the submitter's own: it gains nothing by it.
             _slashSolver(taskId, t, repeated ? 0 : Shares.SUBMITTER_OF_SOLVER_STAKE);
@@ -99,11 +100,17 @@ contract Settlement is ISettlement, MarketDesk {
     /// @inheritdoc ISettlement
     function claimWithheld(bytes32 taskId, address demander) external only(address(demands)) {
         Task memory t = registry.task(taskId);
+        Terms memory s = registry.terms(taskId);
+        bool stood = t.status == Status.Contested;
+        if (stood) {
+            (,, uint256 looks) = verdicts.conclude(taskId);
+            _payLooks(taskId, t, s, looks);
+        }
         uint256 stake = vault.locked(address(this), taskId, t.solver);
         uint256 bounty = Shares.down(stake, Shares.DEMANDER_OF_SOLVER_STAKE);
         uint256 half = Shares.down(stake, Shares.SUBMITTER_OF_SOLVER_STAKE);
         // Paid by the submitter's share: the escrow stays whole for the next solver and its verifier.
-        uint256 fee = t.status == Status.Contested ? registry.terms(taskId).verifierFee : 0;
+        uint256 fee = stood ? s.verifierFee : 0;
         emit Withheld(taskId, t.solver, demander, bounty, half - fee, fee);
         vault.forfeit(taskId, t.solver, stake);
         _pay(taskId, demander, bounty);
@@ -206,6 +213,17 @@ contract Settlement is ISettlement, MarketDesk {
         _pay(taskId, _party(), bounty);
         _pay(taskId, submitter, share);
         _toFund(taskId, stake - bounty - share);
+    }
+
+    /// @dev The solver has landed where only reruns can tell: it pays them to the verifier that made them, be it accepted or not.
+    // Desks, beacon and vault are code of the deployment, and none of them calls a party.
+    // slither-disable-next-line reentrancy-events
+    function _payLooks(bytes32 taskId, Task memory t, Terms memory s, uint256 looks) private returns (uint256 paid) {
+        paid = looks * Shares.lookFee(s.verifierFee, s.looks, s.draws);
+        if (paid == 0) return 0;
+        emit LooksPaid(taskId, t.solver, t.holder, paid);
+        vault.forfeit(taskId, t.solver, paid);
+        vault.pay(taskId, t.holder, paid);
     }
 
     /// @dev The settlement holds the solver's stake itself.

@@ -41,6 +41,12 @@ library Split {
         return (uint256(workUnits) * unitPrice + WORK - 1) / WORK;
     }
 
+    /// @notice What one second look costs the solver that causes it: it has `looks` reruns of one segment, and `fee` is for the replay
+    /// of `draws` of them; rounded up.
+    function lookFee(uint128 fee, uint32 looks, uint32 draws) internal pure returns (uint256) {
+        return (uint256(fee) * looks + draws - 1) / draws;
+    }
+
     /// @notice `amount * points / 10000`, rounded down.
     function down(uint256 amount, uint256 points) internal pure returns (uint256) {
         return amount * points / WHOLE;

@@ -26,7 +26,7 @@ contract TaskRegistry is ITaskRegistry, MarketDesk {
     // slither-disable-next-line reentrancy-no-eth,reentrancy-events
     function submit(Terms calldata terms_) external returns (bytes32 taskId) {
         TermsRules.check(
-            terms_, jackpot.shares(), sortition.watchers(), jackpot.tax(terms_.jackpot), jackpot.commitWindow()
+            terms_, jackpot.shares(), jackpot.tax(terms_.jackpot), jackpot.commitWindow()
         );
         address submitter = _party();
         uint256 nonce = nonces[submitter]++;

@@ -44,10 +44,9 @@ library TermsRules {
 
     /// @notice Reverts with the name of the first field that breaks a rule.
     /// @param shares Of the jackpot.
-    /// @param watchers Of a seating, on average.
     /// @param tax Of the task.
     /// @param commitWindow Of the jackpot.
-    function check(Terms calldata s, uint256 shares, uint256 watchers, uint256 tax, uint32 commitWindow) internal pure {
+    function check(Terms calldata s, uint256 shares, uint256 tax, uint32 commitWindow) internal pure {
         _require(s.program != 0, "program");
         _require(s.constants != 0, "constants");
         _require(s.initialState != 0, "initialState");
@@ -60,7 +59,7 @@ library TermsRules {
         _require(s.draws > 0 && s.draws <= segments && s.draws <= SegmentDraw.MAX_DRAWS, "draws");
         _checkProfile(s, segments);
         _checkAmounts(s);
-        _checkJackpot(s, shares, watchers, tax);
+        _checkJackpot(s, shares, tax);
         _checkWindow(s.bidWindow, "bidWindow");
         _checkWindow(s.seatWindow, "seatWindow");
         _require(MIN_WINDOW <= s.trainingWindow && s.trainingWindow <= MAX_TRAINING_WINDOW, "trainingWindow");
@@ -101,23 +100,33 @@ library TermsRules {
         _require(
             s.bond * MIN_STAKE_PER_BOND <= s.verifierStake && s.verifierStake <= s.bond * MAX_STAKE_PER_BOND, "bond"
         );
-        // A rejection costs the submitter the verifier's fee; its share of the slash makes up for it.
+        // A rejection costs the submitter the verifier's fee; its share of the slash makes up for it, whatever second looks leave of the
+        // stake.
+        uint256 kept = _kept(s);
         _require(
-            s.solverStake <= MAX_AMOUNT && s.solverStake > 0
-                && Split.down(s.solverStake, Split.SUBMITTER_OF_SOLVER_STAKE) >= s.verifierFee,
+            s.solverStake <= MAX_AMOUNT && kept > 0
+                && Split.down(kept, Split.SUBMITTER_OF_SOLVER_STAKE) >= s.verifierFee,
             "solverStake"
         );
     }
 
-    /// @dev The jackpot refuses to reserve less than one unit a share, and nobody lies to catch itself: `IJackpot`.
-    function _checkJackpot(Terms calldata s, uint256 shares, uint256 watchers, uint256 tax) private pure {
+    /// @dev The jackpot refuses to reserve less than one unit a share, and nobody lies to catch itself, however many of its own tickets it
+    /// sees drawn: all catches together bring less than what no party of the task gets of the verifier's stake (`IJackpot`).
+    function _checkJackpot(Terms calldata s, uint256 shares, uint256 tax) private pure {
         _require(shares <= s.jackpot && s.jackpot <= MAX_AMOUNT, "jackpot");
-        _require(s.jackpot * 2 * watchers <= s.verifierStake * shares, "jackpot");
+        _require(s.jackpot * 2 <= s.verifierStake, "jackpot");
         // Who withholds data draws the duty of a verifier anew. What that leaves to the fund is at least what a planted error costs it on
         // average: nobody earns by drawing until one is planted.
-        uint256 shared = Split.down(s.solverStake, Split.SUBMITTER_OF_SOLVER_STAKE)
-            + Split.down(s.solverStake, Split.DEMANDER_OF_SOLVER_STAKE);
-        _require(s.solverStake - shared >= tax, "solverStake");
+        uint256 kept = _kept(s);
+        uint256 shared = Split.down(kept, Split.SUBMITTER_OF_SOLVER_STAKE)
+            + Split.down(kept, Split.DEMANDER_OF_SOLVER_STAKE);
+        _require(kept - shared >= tax, "solverStake");
+    }
+
+    /// @dev What is left of the solver's stake if each drawn segment needs a second look; zero if that is more than there is.
+    function _kept(Terms calldata s) private pure returns (uint256) {
+        uint256 looked = Split.lookFee(s.verifierFee, s.looks, s.draws) * s.draws;
+        return looked < s.solverStake ? s.solverStake - looked : 0;
     }
 
     function _checkWindow(uint32 window, string memory field) private pure {

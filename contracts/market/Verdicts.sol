@@ -57,7 +57,7 @@ contract Verdicts is Judgement, Announcements {
         Verdict storage v = _verdicts[taskId];
         delete _verdicts[taskId];
         (v.seating, v.verifier, v.claims, v.sealedClaim) = (t.seating, t.holder, hash, sealedClaim);
-        (v.rejecting, v.differing) = (rule.rejecting, uint8(rule.differing));
+        (v.rejecting, v.differing, v.looks) = (rule.rejecting, uint8(rule.differing), uint8(rule.looked));
         _posted[taskId][t.seating] = hash;
         emit VerdictPosted(taskId, t.seating, t.holder, rule.rejecting, rule.differing, sealedClaim);
         _fixRound(taskId, v);
@@ -151,9 +151,9 @@ contract Verdicts is Judgement, Announcements {
     }
 
     /// @inheritdoc IVerdicts
-    function conclude(bytes32 taskId) external view returns (bool accepted, bool repeated) {
+    function conclude(bytes32 taskId) external view returns (bool accepted, bool repeated, uint256 looks) {
         Verdict storage v = _verdicts[taskId];
-        return (v.rejecting == 0, v.differing == 0);
+        return (v.rejecting == 0, v.differing == 0, v.looks);
     }
 
     /// @inheritdoc IVerdicts
@@ -207,14 +207,14 @@ contract Verdicts is Judgement, Announcements {
     function refuted(bytes32 taskId, uint32 number, uint32 index, bytes calldata evidence)
         external
         view
-        returns (bytes32 replay)
+        returns (bytes32 entry)
     {
         if (closedAt(taskId) == 0 || number <= _forgotten[taskId]) revert NotRefuted(taskId, number, index);
         (Placed memory said, Placed memory stands) = abi.decode(evidence, (Placed, Placed));
-        replay = stands.claim.replay;
+        entry = _entry(stands.claim, stands.look);
         if (
             !_isPlaced(_posted[taskId][number], index, said) || !_isPlaced(_verdicts[taskId].claims, index, stands)
-                || said.claim.replay == replay
+                || _entry(said.claim, said.look) == entry
         ) revert NotRefuted(taskId, number, index);
     }
 

@@ -26,8 +26,8 @@ class ChargeKind(IntEnum):
     REPLAY = 1
     DISTANCE = 2
     REFERENCE = 3
-    LOOK_RERUN = 4
-    LOOK_DISTANCE = 5
+    LOOK_RERUN = 5
+    LOOK_DISTANCE = 6
 
 
 @dataclass(frozen=True)

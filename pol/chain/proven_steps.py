@@ -82,6 +82,10 @@ class ProvenSteps(Binding):
         """What is pinned for a task; zeros if nothing is."""
         return Pin(*self.read("pinned", task_id))
 
+    def key_digest(self, verifier: ChecksumAddress) -> bytes:
+        """keccak-256 of the key that a verifier of exact proofs was made with."""
+        return bytes(Binding(self.connection, "Groth16Verifier", verifier).read("keyDigest"))
+
     def proved(self, task_id: bytes, segment: int, first: bytes) -> tuple[int, bytes]:
         """How many steps of a segment are proved from this vector on, and the hash of the one after them."""
         steps, last = self.read("chain", task_id, segment, first)

@@ -10,7 +10,7 @@ from dataclasses import fields
 
 from pol.chain.registry import Terms
 from pol.errors import ProtocolError
-from pol.incentives.payouts import DEMANDER_OF_SOLVER_STAKE, MAX_AMOUNT, SUBMITTER_OF_SOLVER_STAKE, WHOLE
+from pol.incentives.payouts import DEMANDER_OF_SOLVER_STAKE, MAX_AMOUNT, SUBMITTER_OF_SOLVER_STAKE, WHOLE, look_fee
 
 MIN_WINDOW, MAX_WINDOW, MAX_TRAINING_WINDOW = 60, 90 * 24 * 3600, 365 * 24 * 3600
 MIN_CLOCK, MAX_CLOCK = 600, 14 * 24 * 3600
@@ -28,20 +28,19 @@ WINDOWS = (
 )
 
 
-def require(terms: Terms, shares: int, watchers: int, tax: int, commit_window: int) -> None:
+def require(terms: Terms, shares: int, tax: int, commit_window: int) -> None:
     """Check terms as the registry does.
 
     Args:
         terms: what is to be submitted.
         shares: shares of a jackpot, of the deployment.
-        watchers: watchers of a seating on average, of the deployment.
         tax: of a task with these terms; units of the asset.
         commit_window: seconds of the watch in which commitments are taken, of the deployment.
 
     Raises:
         ProtocolError: they break a rule; the message says each bound that they miss.
     """
-    broken = list(_broken(terms, shares, watchers, tax))
+    broken = list(_broken(terms, shares, tax))
     if terms.watch_window <= commit_window:
         broken.append(
             f"watch_window is {terms.watch_window} s: more than {commit_window} s, the window of commitments, is needed"
@@ -50,13 +49,13 @@ def require(terms: Terms, shares: int, watchers: int, tax: int, commit_window: i
         raise ProtocolError("no market takes these terms: " + "; ".join(broken) + ". Nothing was sent")
 
 
-def _broken(terms: Terms, shares: int, watchers: int, tax: int) -> Iterator[str]:
+def _broken(terms: Terms, shares: int, tax: int) -> Iterator[str]:
     for field in ("program", "constants", "initial_state", "document"):
         if not any(getattr(terms, field)):
             yield f"{field} is zero"
     yield from _shape(terms)
     yield from _profile(terms)
-    yield from _amounts(terms, shares, watchers, tax)
+    yield from _amounts(terms, shares, tax)
     for field in WINDOWS:
         yield from _between(terms, field, MIN_WINDOW, MAX_WINDOW, " s")
     yield from _between(terms, "training_window", MIN_WINDOW, MAX_TRAINING_WINDOW, " s")
@@ -93,7 +92,7 @@ def _profile(terms: Terms) -> Iterator[str]:
     yield from _between(terms, "profile_window", MIN_WINDOW, MAX_WINDOW, " s")
 
 
-def _amounts(terms: Terms, shares: int, watchers: int, tax: int) -> Iterator[str]:
+def _amounts(terms: Terms, shares: int, tax: int) -> Iterator[str]:
     for field in ("work_units", "unit_price", "verifier_stake", "solver_stake"):
         yield from _between(terms, field, 1, MAX_AMOUNT)
     yield from _between(terms, "verifier_fee", 0, MAX_AMOUNT)
@@ -102,14 +101,21 @@ def _amounts(terms: Terms, shares: int, watchers: int, tax: int) -> Iterator[str
     if terms.second_price * MIN_PROMISE > terms.maximum_price:
         yield f"second_price is {terms.second_price}: at most {terms.maximum_price // MIN_PROMISE} lets any bid win"
     yield from _between(terms, "bond", -(-terms.verifier_stake // 16), terms.verifier_stake // 2)
-    least = -(-terms.verifier_fee * WHOLE // SUBMITTER_OF_SOLVER_STAKE)
+    looked = terms.draws * look_fee(terms.verifier_fee, terms.looks, terms.draws)
+    least = looked + max(1, -(-terms.verifier_fee * WHOLE // SUBMITTER_OF_SOLVER_STAKE))
     if terms.solver_stake < least:
-        yield f"solver_stake is {terms.solver_stake}: at least {least}, so that half of it covers the verifier's fee"
-    yield from _between(terms, "jackpot", shares, min(MAX_AMOUNT, terms.verifier_stake * shares // (2 * watchers)))
-    stake = terms.solver_stake
-    shared = stake * SUBMITTER_OF_SOLVER_STAKE // WHOLE + stake * DEMANDER_OF_SOLVER_STAKE // WHOLE
-    if stake - shared < tax:
-        yield f"solver_stake is {stake}: what a half and a sixteenth of it leave has to cover the tax, {tax}"
+        yield (
+            f"solver_stake is {terms.solver_stake}: at least {least}, so that half of what second looks leave of it "
+            f"({looked} at most) covers the verifier's fee"
+        )
+    yield from _between(terms, "jackpot", shares, min(MAX_AMOUNT, terms.verifier_stake // 2))
+    kept = max(0, terms.solver_stake - looked)
+    shared = kept * SUBMITTER_OF_SOLVER_STAKE // WHOLE + kept * DEMANDER_OF_SOLVER_STAKE // WHOLE
+    if kept - shared < tax:
+        yield (
+            f"solver_stake is {terms.solver_stake}: what second looks ({looked} at most), a half and a sixteenth leave "
+            f"of it has to cover the tax, {tax}"
+        )
 
 
 def _between(terms: Terms, field: str, low: int, high: int, unit: str = "") -> Iterator[str]:

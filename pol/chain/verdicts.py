@@ -34,6 +34,8 @@ class PostedVerdict:
     rejecting: int
     differing: int
     """Of the claims that reject, those whose replay doesn't end where the solver did."""
+    looks: int
+    """Second looks that it has, each paid by the solver."""
     disclosed: bool
     leaked: bool
     watch_round: int
@@ -180,7 +182,7 @@ def leak_evidence(secret: bytes) -> bytes:
 
 
 def evidence(said: Placed, stands: Placed) -> bytes:
-    """What `Verdicts.refuted` is shown: that a claim said another root than the one that stands in the end."""
+    """What `Verdicts.refuted` is shown: that an entry said something else than the one that stands in the end."""
     pair = [(astuple(placed.claim), placed.look, list(placed.entries)) for placed in (said, stands)]
     return encode([PLACED, PLACED], pair)
 

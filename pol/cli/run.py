@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import re
 import sys
 import threading
 from collections.abc import Sequence
@@ -25,7 +26,7 @@ from pol.cli.vitals import Vitals, serving
 from pol.errors import ProtocolError
 from pol.roles.deeds import Mode
 from pol.roles.diary import Diary
-from pol.roles.policy import PUBLIC_CHAIN, TEST_NETWORK
+from pol.roles.policy import PUBLIC_CHAIN, TEST_NETWORK, TrustedKey
 from pol.roles.process import Process, Result, Taken
 from pol.roles.role import Role
 from pol.roles.running import Running
@@ -59,7 +60,13 @@ STYLES = {
 @click.option("--poll", type=click.FloatRange(0.01), default=12.0, show_default=True, help="Seconds between two looks.")
 @click.option("--turns", type=click.IntRange(1), metavar="N", help="End after so many; without it, run on.")
 @click.option("--test-terms", is_flag=True, help="Accept the short windows of test networks.")
-@click.option("--trust-verifier", "trusted", multiple=True, metavar="ADDRESS", help="Of exact proofs of steps.")
+@click.option(
+    "--trust-verifier",
+    "trusted",
+    multiple=True,
+    metavar="ADDRESS=CIRCUIT:KEY",
+    help="Of exact proofs of steps: what they prove, and the digest of the key (`pol zk exact verify`).",
+)
 @click.option("--least-pay", type=int, default=0, show_default=True, help="Wei that a whistleblower wants to expect.")
 @click.option("--wrong-share", type=click.FloatRange(0, 1), default=Strategy.wrong, show_default=True)
 @click.option("--work-cost", type=click.FloatRange(0), default=0.0, show_default=True, help="Wei for a unit of work.")
@@ -140,11 +147,21 @@ def run(
         diary.close()
 
 
-def _verifiers(addresses: Sequence[str]) -> frozenset[str]:
-    for address in addresses:
+def _verifiers(given: Sequence[str]) -> dict[str, TrustedKey]:
+    found = dict[str, TrustedKey]()
+    for text in given:
+        address, _, named = text.partition("=")
+        circuit, _, digest = named.rpartition(":")
+        key = digest.removeprefix("0x")
         if not Web3.is_address(address):
             raise ProtocolError(f"{address} is no address of a verifier: 40 hex digits")
-    return frozenset(Web3.to_checksum_address(address) for address in addresses)
+        if not circuit or not re.fullmatch("[0-9a-fA-F]{64}", key):
+            raise ProtocolError(
+                f"{text} doesn't say what is proved: ADDRESS=CIRCUIT:KEY names a circuit (`pol zk circuits`) and the "
+                "digest of the verifying key, 64 hex digits (`pol zk exact verify`)"
+            )
+        found[Web3.to_checksum_address(address)] = TrustedKey(circuit, bytes.fromhex(key))
+    return found
 
 
 def _imported(name: str) -> Any:

@@ -378,7 +378,7 @@ class Story:
 
     def _collect(self, watcher: Whistleblower) -> int:
         """What was found in tasks that are closed now is paid."""
-        paid = sum(watcher.collect(*place, finding) for place, finding in self._found.items())
+        paid = sum(watcher.collect(*place, finding.index) for place, finding in self._found.items())
         if paid:
             (task_id, _), *_ = self._found
             shares = int(watcher.market.jackpot.read("shares"))

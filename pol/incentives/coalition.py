@@ -28,11 +28,6 @@ def excused(deal: Deal) -> Payout:
     return Payout(holder=deal.verifier_stake)
 
 
-def look_fee(fee: int, looks: int, draws: int) -> int:
-    """What a solver pays the verifier for one second look, of ``looks`` reruns of one of the drawn segments."""
-    return -(-fee * looks // draws)
-
-
 def _unpriced(fee: int, looks: int, draws: int) -> int:
     return 0
 
@@ -55,7 +50,7 @@ class Rules:
     """A verifier's seat lapses and nobody has recorded the round of its duty."""
     caught: frozenset[str] = frozenset({"replay", "entry"})
     """Lies that a watcher's commitment refutes: in a replay; in anything else of an entry."""
-    look_fee: Callable[[int, int, int], int] = look_fee
+    look_fee: Callable[[int, int, int], int] = payouts.look_fee
     verifier_stake: Callable[[Jackpot, int], int] = covers_jackpot
     """The least that terms may ask for, of a jackpot."""
 
@@ -206,9 +201,9 @@ class _Tree:
         """Change of the coalition's money when its verifier's stake is released so."""
         return self.received(paid, seat=True) - self.game.deal.verifier_stake
 
-    def withheld(self, stood: bool, seat: bool) -> Move:
+    def withheld(self, stood: bool, seat: bool, looked: int = 0) -> Move:
         """The solver shows no data to a demand, and the auction begins anew."""
-        deal = self.game.deal
+        deal = replace(self.game.deal, looked=looked)
         paid = self.received(payouts.data_withheld(deal, stood=stood), seat)
         gain = paid - deal.solver_stake - seat * deal.verifier_stake
         return Move("withhold data", gain + self.anew)
@@ -355,10 +350,12 @@ class _Tree:
 
     def _stands(self, proof: str, rejects: bool, seat: bool) -> list[Move]:
         """A verdict that nobody has refuted."""
-        deal, who = self.game.deal, self.coalition
+        who, looked = self.coalition, 0
+        if proof == LOOKS:
+            draws = self.game.stakes.draws
+            looked = draws * self.rules.look_fee(self.game.deal.verifier_fee, self.looks, draws)
+        deal = replace(self.game.deal, looked=looked)
         paid = self.received(payouts.rejected(deal) if rejects else payouts.accepted(deal), seat)
         put = who.submitter * deal.bidding_escrow + who.solver * deal.solver_stake + seat * deal.verifier_stake
-        draws = self.game.stakes.draws
-        looks = draws * self.rules.look_fee(deal.verifier_fee, self.looks, draws) if proof == LOOKS else 0
-        found = [Move("settle", float(paid - put + (seat - who.solver) * looks))]
-        return [*found, self.withheld(stood=True, seat=seat)] if who.solver else found
+        found = [Move("settle", float(paid - put))]
+        return [*found, self.withheld(stood=True, seat=seat, looked=looked)] if who.solver else found

@@ -51,6 +51,9 @@ class Jackpot:
         return -(-reserved * self.watchers * self.rate * 5 // (self.shares * ONE * 4))
 
 
-def watch_commitment(account: bytes, task_id: bytes, seating: int, index: int, replay: bytes, salt: bytes) -> bytes:
-    """What a watcher posts that has found the claim ``index`` wrong and computed the root ``replay``: 32 bytes."""
-    return abi_hash(account, task_id, seating, index, replay, salt)
+def watch_commitment(account: bytes, task_id: bytes, seating: int, index: int, entry: bytes, salt: bytes) -> bytes:
+    """What a watcher posts that has found the claim ``index`` wrong and computed its whole ``entry``: 32 bytes.
+
+    ``entry`` is the hash of the true claim and of the second look at it (docs/spec/market.md, "Identifiers").
+    """
+    return abi_hash(account, task_id, seating, index, entry, salt)

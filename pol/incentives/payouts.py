@@ -59,6 +59,8 @@ class Deal:
     """What a catch is paid, see `jackpot.Jackpot.share`."""
     profiled: bool = True
     """The task has a profile, so its submitter pays a profiler too; not in exact mode."""
+    looked: int = 0
+    """What the solver pays for the second looks of the verdict that stands, see `look_fee`."""
 
     def __post_init__(self) -> None:
         for name, amount in vars(self).items():
@@ -66,11 +68,13 @@ class Deal:
                 raise ProtocolError(f"{name} is not an amount up to 2^112")
         if self.price > self.maximum:
             raise ProtocolError(f"the price exceeds the maximum of {self.maximum}; lower the price")
-        if share_down(self.solver_stake, SUBMITTER_OF_SOLVER_STAKE) < self.verifier_fee:
+        if self.looked >= self.solver_stake > 0:
+            raise ProtocolError("the solver's stake does not cover the second looks; raise the stake")
+        if share_down(self.solver_stake - self.looked, SUBMITTER_OF_SOLVER_STAKE) < self.verifier_fee:
             raise ProtocolError(
                 "the submitter's share of the solver's stake does not cover the verifier's fee; raise the stake"
             )
-        if data_withheld(self, stood=False).fund < self.tax:
+        if data_withheld(self, stood=True).fund < self.tax:
             raise ProtocolError(
                 "what withheld data leave of the solver's stake does not cover the tax; raise the stake"
             )
@@ -121,6 +125,11 @@ def maximum_price(work_units: int, unit_price: int) -> int:
     return -(-work_units * unit_price // WORK)
 
 
+def look_fee(fee: int, looks: int, draws: int) -> int:
+    """What one second look, of ``looks`` reruns, costs the solver; ``fee`` is for the replay of ``draws`` segments."""
+    return -(-fee * looks // draws)
+
+
 def bond_after(bond: int, verifier_stake: int, earlier: int) -> int:
     """What a challenger puts up against a verdict or profile that has seen ``earlier`` challenges.
 
@@ -139,8 +148,8 @@ def accepted(deal: Deal) -> Payout:
     treasury = share_up(deal.price, TREASURY_OF_PRICE)
     return Payout(
         submitter=deal.bidding_escrow - deal.price - treasury - deal.verifier_fee - deal.tax,
-        solver=deal.price + deal.solver_stake,
-        holder=deal.verifier_fee + deal.verifier_stake,
+        solver=deal.price + deal.solver_stake - deal.looked,
+        holder=deal.verifier_fee + deal.looked + deal.verifier_stake,
         fund=deal.tax,
         treasury=treasury,
     )
@@ -148,18 +157,19 @@ def accepted(deal: Deal) -> Payout:
 
 def rejected(deal: Deal) -> Payout:
     """The verdict rejects and stands: releases what is left of the escrow and both stakes; the solver loses its own."""
-    share = share_down(deal.solver_stake, SUBMITTER_OF_SOLVER_STAKE)
+    slashed = deal.solver_stake - deal.looked
+    share = share_down(slashed, SUBMITTER_OF_SOLVER_STAKE)
     return Payout(
         submitter=deal.bidding_escrow - deal.verifier_fee - deal.tax + share,
-        holder=deal.verifier_fee + deal.verifier_stake,
-        fund=deal.tax + deal.solver_stake - share,
+        holder=deal.verifier_fee + deal.looked + deal.verifier_stake,
+        fund=deal.tax + slashed - share,
     )
 
 
 def rejected_though_repeated(deal: Deal) -> Payout:
     """As `rejected`, but every replay ends where the solver did: the fault is the submitter's, which gains nothing."""
     paid = rejected(deal)
-    share = share_down(deal.solver_stake, SUBMITTER_OF_SOLVER_STAKE)
+    share = share_down(deal.solver_stake - deal.looked, SUBMITTER_OF_SOLVER_STAKE)
     return replace(paid, submitter=paid.submitter - share, fund=paid.fund + share)
 
 
@@ -211,14 +221,15 @@ def data_withheld(deal: Deal, *, stood: bool) -> Payout:
 
     ``stood``: a verdict was posted and stood, so its verifier is paid. An auction begins anew with the same escrow.
     """
-    fee = deal.verifier_fee if stood else 0
-    share = share_down(deal.solver_stake, SUBMITTER_OF_SOLVER_STAKE)
-    bounty = share_down(deal.solver_stake, DEMANDER_OF_SOLVER_STAKE)
+    fee, looked = (deal.verifier_fee, deal.looked) if stood else (0, 0)
+    slashed = deal.solver_stake - looked
+    share = share_down(slashed, SUBMITTER_OF_SOLVER_STAKE)
+    bounty = share_down(slashed, DEMANDER_OF_SOLVER_STAKE)
     return Payout(
         submitter=share - fee,
-        holder=fee + deal.verifier_stake,
+        holder=fee + looked + deal.verifier_stake,
         challenger=bounty,
-        fund=deal.solver_stake - share - bounty,
+        fund=slashed - share - bounty,
     )
 
 

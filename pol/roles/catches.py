@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from pol.chain.challenges import ChargeKind
 from pol.chain.verdicts import evidence
 from pol.chain.wallet import Reverted
-from pol.roles.whistleblower import Finding, Whistleblower
+from pol.roles.whistleblower import Whistleblower
 
 
-def caught(role: Whistleblower, task_id: bytes) -> list[tuple[int, Finding]]:
-    """Seatings of a closed task, each with the error that this party committed to and that isn't paid yet.
+def caught(role: Whistleblower, task_id: bytes) -> list[tuple[int, int]]:
+    """Seatings of a closed task, each with the index of the error that this party committed to and that isn't paid yet.
 
     Raises:
-        OperationalError: the node or the store failed.
+        OperationalError: the node failed.
     """
     jackpot, own = role.market.jackpot, role.wallet.address
     until, hidden = jackpot.catch_until(role.market.verdicts.closed_at(task_id)), dict[int, bytes]()
@@ -21,21 +20,21 @@ def caught(role: Whistleblower, task_id: bytes) -> list[tuple[int, Finding]]:
             seating, ticket = int(event["seating"]), int(event["ticket"])
             if any(jackpot.commitment(task_id, seating, own, ticket)):
                 hidden[seating] = bytes(event["commitment"])
-    found = [(seating, _finding(role, task_id, seating, commitment)) for seating, commitment in hidden.items()]
-    return [(seating, finding) for seating, finding in found if finding is not None]
+    found = [(seating, _index(role, task_id, seating, commitment)) for seating, commitment in hidden.items()]
+    return [(seating, index) for seating, index in found if index is not None]
 
 
-def _finding(role: Whistleblower, task_id: bytes, seating: int, commitment: bytes) -> Finding | None:
-    """What a commitment was made to; None if no claim fits it, or if the claim has stood."""
-    verdicts = role.market.verdicts
-    for index, claim in enumerate(verdicts.claims_as_posted(task_id, seating)):
-        finding = Finding(index, claim, ChargeKind.REPLAY, 0)
-        if role.commitment(task_id, seating, finding) == commitment:
-            said = verdicts.placed(task_id, seating, index, as_posted=True)
-            last = verdicts.placed(task_id, role.market.registry.task(task_id).seating, index)
-            try:
-                verdicts.read("refuted", task_id, seating, index, evidence(said, last))
-            except Reverted:
-                return None
-            return finding
+def _index(role: Whistleblower, task_id: bytes, seating: int, commitment: bytes) -> int | None:
+    """Where a commitment opens to what stands there in the end; None if nowhere, or if the entry has stood."""
+    verdicts, last = role.market.verdicts, role.market.registry.task(task_id).seating
+    for index in range(len(verdicts.claims_as_posted(task_id, seating))):
+        stands = verdicts.placed(task_id, last, index)
+        if role.commitment(task_id, seating, index, stands.entries[index]) != commitment:
+            continue
+        said = verdicts.placed(task_id, seating, index, as_posted=True)
+        try:
+            verdicts.read("refuted", task_id, seating, index, evidence(said, stands))
+        except Reverted:
+            return None
+        return index
     return None

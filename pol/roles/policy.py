@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from eth_typing import ChecksumAddress
 
@@ -11,6 +12,16 @@ from pol.chain.registry import Terms
 from pol.errors import ProtocolError
 
 MINUTE, HOUR, DAY = 60, 3600, 24 * 3600
+
+
+@dataclass(frozen=True)
+class TrustedKey:
+    """A key of exact proofs whose setup a party trusts."""
+
+    circuit: str
+    """Name of a circuit of pol, or the folder of one's own: what proofs for the key are of."""
+    digest: bytes
+    """keccak-256 of the verifying key."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +59,8 @@ class Policy:
     """That a solver agrees to, unless the training is exact: a factor on the distances that the profile has seen."""
     max_executions: int = 1024
     """Of segments that a profile takes, all its reruns. Every party makes the reordered programs before it stakes."""
-    trusted_verifiers: frozenset[str] = frozenset()
-    """Addresses of verifiers of exact proofs whose setup this party trusts: whoever can forge one decides disputes."""
+    trusted_verifiers: Mapping[str, TrustedKey] = field(default_factory=dict)
+    """Of exact proofs, by address: whoever can forge one decides disputes."""
 
     def require(self, terms: Terms) -> None:
         """Check terms before staking on them.
@@ -59,7 +70,7 @@ class Policy:
         """
         if not terms.is_exact:
             _require("profileWindow", terms.profile_window, self.min_profile_window, self.max_window)
-        for field, seconds, low, high in (
+        for window, seconds, low, high in (
             ("bidWindow", terms.bid_window, self.min_seat_window, self.max_window),
             ("seatWindow", terms.seat_window, self.min_seat_window, self.max_window),
             ("watchWindow", terms.watch_window, self.min_watch_window, self.max_window),
@@ -68,7 +79,7 @@ class Policy:
             ("verificationWindow", terms.verification_window, self.min_verification_window, self.max_window),
             ("challengeWindow", terms.challenge_window, self.min_challenge_window, self.max_window),
         ):
-            _require(field, seconds, low, high)
+            _require(window, seconds, low, high)
         self.require_clock(terms)
 
     def require_margin(self, terms: Terms) -> None:
@@ -96,17 +107,18 @@ class Policy:
                 f"{self.max_executions}: leave it alone, or give the role another Policy"
             )
 
-    def require_verifier(self, verifier: ChecksumAddress) -> None:
-        """Check whose proofs decide the disputes of a task; the address is zero if none do.
+    def require_verifier(self, verifier: ChecksumAddress) -> TrustedKey:
+        """The key whose proofs decide the disputes of a task.
 
         Raises:
-            ProtocolError: it is a verifier that this policy doesn't name.
+            ProtocolError: it is of a verifier that this policy doesn't name.
         """
-        if int(verifier, 16) != 0 and verifier not in self.trusted_verifiers:
+        if verifier not in self.trusted_verifiers:
             raise ProtocolError(
                 f"proofs for the verifier {verifier} decide disputes of this task, and whoever made its keys may be "
                 "able to forge them: leave it alone, or give the role a Policy that trusts it (--trust-verifier)"
             )
+        return self.trusted_verifiers[verifier]
 
     def require_answer_window(self, window: int) -> None:
         """Check what a deployment leaves to a solver to show what somebody demands, and how long that may delay others.

@@ -8,11 +8,13 @@ import hmac
 from pol.chain.connection import Connection
 from pol.chain.deployment import Deployment
 from pol.chain.fees import FEES, FeePolicy
+from pol.chain.proven_steps import Pin
 from pol.chain.registry import Terms
 from pol.chain.relays import RoundSource
 from pol.chain.signers import LocalSigner, Signer
 from pol.chain.wallet import Wallet
 from pol.errors import OperationalError, ProtocolError
+from pol.roles.pins import require_pin
 from pol.roles.policy import PUBLIC_CHAIN, Policy
 from pol.training import learning_proof
 from pol.training.learning_proof import LearningProof
@@ -23,6 +25,7 @@ from pol.verification.distance import require_distances
 from pol.verification.profile_claim import EXACT
 from pol.verification.profiling import rerun_programs, rerun_programs_root
 from pol.verification.verdict import Three
+from pol.zk.circuits import load as load_circuit
 
 
 def require_terms(task: LoadedTask, terms: Terms) -> None:
@@ -78,6 +81,7 @@ class Role:
         self.store = Store(store_url)
         self.policy = policy
         self._tasks: dict[bytes, LoadedTask] = {}
+        self._pins: set[tuple[bytes, Pin]] = set()
 
     def task(self, task_id: bytes) -> LoadedTask:
         """A task with all its parts, each checked against what the chain says.
@@ -98,10 +102,23 @@ class Role:
         """Check which proofs of steps a task takes (docs/spec/zk.md), before anything is staked on it.
 
         Raises:
-            ProtocolError: those for a verifier that this party's policy doesn't trust.
-            OperationalError: the node failed.
+            ProtocolError: those for a key that this party's policy doesn't trust, or of another step or other data than
+                the task's own.
+            OperationalError: the node or the store failed.
         """
-        self.policy.require_verifier(self.market.proven_steps.pinned(task_id).verifier)
+        pin = self.market.proven_steps.pinned(task_id)
+        if int(pin.verifier, 16) == 0 or (task_id, pin) in self._pins:
+            return
+        trusted = self.policy.require_verifier(pin.verifier)
+        if self.market.proven_steps.key_digest(pin.verifier) != trusted.digest:
+            raise ProtocolError(
+                f"the verifier at {pin.verifier} has another key than {trusted.digest.hex()}, which this party trusts: "
+                "leave the task alone, or name the digest that `pol zk exact verify` prints for a setup that you trust"
+            )
+        task = self.task(task_id)
+        network = load_circuit(trusted.circuit).network
+        require_pin(pin, task.program, task.constants, task.document.steps, network)
+        self._pins.add((task_id, pin))
 
     def proof(self, task_id: bytes) -> LearningProof:
         """The learning proof that the solver committed to.

@@ -92,8 +92,7 @@ class Submitter(Role):
         """What a task with these terms costs. Raises as `quote`."""
         jackpot = self.market.jackpot
         tax = jackpot.tax(terms.jackpot)
-        watchers = self.market.sortition.watchers()
-        require_admitted(terms, jackpot.shares(), watchers, tax, jackpot.commit_window())
+        require_admitted(terms, jackpot.shares(), tax, jackpot.commit_window())
         return Quote(
             price=terms.maximum_price,
             escrow=self.market.settlement.escrow_of(terms),

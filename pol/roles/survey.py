@@ -153,6 +153,7 @@ _TOLD: dict[str, tuple[str, str | None]] = {
     "Demanded": ("data are demanded of the solver", None),
     "Answered": ("answered a demand for data", "answerer"),
     "Expired": ("a demand for data is over", None),
+    "LooksPaid": ("paid {amount} for second looks", "solver"),
     "Withheld": ("lost its stake for withheld data", "solver"),
     "Settled": ("settled: the price is {price}, the verifier's fee {verifierFee}", None),
     "TaskClosed": ("closed", None),

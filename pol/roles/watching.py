@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from pol.chain.challenges import ChargeKind as ChallengeKind
 from pol.chain.registry import Status, Task, Terms
 from pol.errors import OperationalError, ProtocolError
 from pol.roles.attacks import attacks
@@ -115,9 +114,9 @@ def _watch(role: Whistleblower, task_id: bytes, task: Task) -> Decision | None:
     tickets = sorted(set(tickets) - {int(event["ticket"]) for event in committed})
     if not tickets:
         return Rest(task_id, "its tickets are committed to what it has found", until)
-    found = [f for f in role.examined_twice(task_id).findings if f.kind is ChallengeKind.REPLAY]
+    found = role.examined_twice(task_id).findings
     if not found:
-        return Rest(task_id, "its replays end as the verdict says", until)
+        return Rest(task_id, "it has replayed the same as the verdict says", until)
     begin = until - role.market.jackpot.commit_window()
     wrong = f"it has replayed twice that claim {found[0].index} is false, planted or not"
     if role.connection.now() <= begin:
@@ -151,9 +150,9 @@ def _verdict(role: Whistleblower, task_id: bytes, task: Task) -> Decision | None
 
 
 def _catches(role: Whistleblower, task_id: bytes, task: Task) -> Decision | None:
-    for seating, finding in caught(role, task_id):
-        why = f"the error in claim {finding.index} to which it had committed has been shown"
-        return Deed(task_id, "collect", why, Mode.RESOLVE, partial(role.collect, task_id, seating, finding))
+    for seating, index in caught(role, task_id):
+        why = f"the error in claim {index} to which it had committed has been shown"
+        return Deed(task_id, "collect", why, Mode.RESOLVE, partial(role.collect, task_id, seating, index))
     return None
 
 

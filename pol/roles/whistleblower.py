@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from pol.chain.challenges import NO_PROGRAM, ClaimCharge
 from pol.chain.challenges import ChargeKind as ChallengeKind
-from pol.chain.verdicts import evidence
+from pol.chain.verdicts import entry, evidence, look_hash
 from pol.commitments.program import program_header
 from pol.dispute.claim import ReplayClaim, SumClaim
 from pol.dispute.evidence import SegmentTrace
@@ -16,16 +16,16 @@ from pol.dispute.players import Player, ReplayPlayer, SumPlayer
 from pol.dispute.sums import SumEvidence
 from pol.errors import OperationalError, ProtocolError
 from pol.graph.step_program import StepProgram
-from pol.incentives.abi import abi_hash
+from pol.incentives.jackpot import watch_commitment
 from pol.incentives.sortition import Draw, Duty, watch_limit
 from pol.roles.duel import Duel
 from pol.roles.looks import Looks
 from pol.roles.profile_challenger import FLAKY, ProfileChallenger
 from pol.roles.strategy import Strategy
 from pol.training.learning_proof import load_checkpoint
-from pol.verification.second_look import SecondLook
+from pol.verification.second_look import SecondLook, is_due
 from pol.verification.second_look import compare as compare_looks
-from pol.verification.verdict import Claim, verify_segment
+from pol.verification.verdict import Claim, Three, verify_segment
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,8 @@ class Finding:
     """Of a second look."""
     own: bytes = b""
     """The end of this party's replay."""
+    entry: bytes = b""
+    """What should stand there, by this party's replay (`pol.chain.verdicts.entry`)."""
 
     @property
     def is_about_look(self) -> bool:
@@ -93,21 +95,34 @@ class Whistleblower(ProfileChallenger):
             if own is None:
                 unseen.append(claim.segment)
                 continue
-            if own.replay != claim.replay:
-                findings.append(Finding(index, claim, ChallengeKind.REPLAY, 0, own=own.replay))
-                continue
-            for kind, mine, theirs in (
-                (ChallengeKind.DISTANCE, own.distances, claim.distances),
-                (ChallengeKind.REFERENCE, own.references, claim.references),
-            ):
-                wrong = [c for c in range(3) if mine[c] != theirs[c]]
-                findings += [Finding(index, claim, kind, c + 1, own=own.replay) for c in wrong]
-            if index in looks:
-                found = compare_looks(self.looks(task_id).look(self.trace(task_id, claim.segment)), looks[index])
-                findings += [
-                    Finding(index, claim, ChallengeKind(k), c or 0, rerun, own.replay) for k, rerun, c in found
-                ]
+            found = self._compare(task_id, index, claim, own, looks.get(index))
+            if found:
+                entry = self._entry(task_id, own, thresholds)
+                findings += [replace(finding, own=own.replay, entry=entry) for finding in found]
         return Checked(tuple(findings), tuple(unseen))
+
+    def _compare(
+        self, task_id: bytes, index: int, claim: Claim, own: Claim, posted: SecondLook | None
+    ) -> list[Finding]:
+        if own.replay != claim.replay:
+            return [Finding(index, claim, ChallengeKind.REPLAY, 0)]
+        rows = (
+            (ChallengeKind.DISTANCE, own.distances, claim.distances),
+            (ChallengeKind.REFERENCE, own.references, claim.references),
+        )
+        found = [
+            Finding(index, claim, kind, c + 1) for kind, mine, theirs in rows for c in range(3) if mine[c] != theirs[c]
+        ]
+        if posted is None:
+            return found
+        wrong = compare_looks(self.looks(task_id).look(self.trace(task_id, claim.segment)), posted)
+        return found + [Finding(index, claim, ChallengeKind(kind), c or 0, rerun) for kind, rerun, c in wrong]
+
+    def _entry(self, task_id: bytes, own: Claim, thresholds: Three) -> bytes:
+        """The whole truth about a segment: this party's claim, and its second look where one is due."""
+        due = self.market.registry.terms(task_id).looks and is_due(own, thresholds)
+        look = self.looks(task_id).look(self.trace(task_id, own.segment)) if due else None
+        return entry(own, look_hash(look))
 
     def forget(self, task_id: bytes) -> None:
         """Whatever this party has executed for a task: two opinions were not the same."""
@@ -155,13 +170,13 @@ class Whistleblower(ProfileChallenger):
         return [ticket for ticket in range(tickets) if draw.rank(account, ticket) < most]
 
     def watch(self, task_id: bytes) -> list[Finding]:
-        """Look for wrong replays, and commit every drawn ticket to the first, in the last seconds of the watch.
+        """Look for wrong entries, and commit every drawn ticket to the first, in the last seconds of the watch.
 
         Raises:
             Reverted: the watch is over.
         """
         tickets = self.watched(task_id)
-        findings = [finding for finding in self.check(task_id) if finding.kind is ChallengeKind.REPLAY]
+        findings = self.check(task_id)
         if tickets and findings:
             verdict = self.market.verdicts.verdict(task_id)
             self.connection.wait_until(verdict.watch_until - self.market.jackpot.commit_window())
@@ -169,36 +184,35 @@ class Whistleblower(ProfileChallenger):
         return findings
 
     def commit(self, task_id: bytes, finding: Finding, tickets: Sequence[int]) -> None:
-        """Commit drawn tickets to a wrong replay.
+        """Commit drawn tickets to a wrong entry.
 
         Raises:
             Reverted: it isn't the end of the watch.
         """
         seating = self.market.verdicts.verdict(task_id).seating
-        hidden = self.commitment(task_id, seating, finding)
+        hidden = self.commitment(task_id, seating, finding.index, finding.entry)
         for ticket in tickets:
             self.market.jackpot.watch(self.wallet, task_id, ticket, hidden)
 
-    def collect(self, task_id: bytes, seating: int, finding: Finding) -> int:
-        """Have the catches of a finding paid that aren't yet, once the task is closed; how many there were."""
+    def collect(self, task_id: bytes, seating: int, index: int) -> int:
+        """Have the catches of an error that aren't yet paid, once the task is closed; how many there were."""
         verdicts, paid = self.market.verdicts, 0
         last = self.market.registry.task(task_id).seating
-        said = verdicts.placed(task_id, seating, finding.index, as_posted=True)
-        shown = evidence(said, verdicts.placed(task_id, last, finding.index))
+        said = verdicts.placed(task_id, seating, index, as_posted=True)
+        shown = evidence(said, verdicts.placed(task_id, last, index))
         salt, address = self._watch_salt(task_id, seating), self.wallet.address
         committed = self.market.jackpot.events("Watched", taskId=task_id, seating=seating, account=address)
         for ticket in sorted({int(event["ticket"]) for event in committed}):
             if not any(self.market.jackpot.commitment(task_id, seating, address, ticket)):
                 continue
-            self.market.jackpot.claim(self.wallet, task_id, seating, address, ticket, finding.index, salt, shown)
+            self.market.jackpot.claim(self.wallet, task_id, seating, address, ticket, index, salt, shown)
             paid += 1
         return paid
 
-    def commitment(self, task_id: bytes, seating: int, finding: Finding) -> bytes:
-        """What a watcher commits to a wrong replay with: it shows nothing of it."""
-        account, trace = bytes.fromhex(self.wallet.address[2:]), self.trace(task_id, finding.claim.segment)
-        root = trace.state_root(trace.first_step + trace.steps)
-        return abi_hash(account, task_id, seating, finding.index, root, self._watch_salt(task_id, seating))
+    def commitment(self, task_id: bytes, seating: int, index: int, truth: bytes) -> bytes:
+        """What a watcher commits to the true entry of a wrong claim with: it shows nothing of it."""
+        account = bytes.fromhex(self.wallet.address[2:])
+        return watch_commitment(account, task_id, seating, index, truth, self._watch_salt(task_id, seating))
 
     def _watch_salt(self, task_id: bytes, seating: int) -> bytes:
         return self.secret("watch", task_id, seating.to_bytes(4, "big"))

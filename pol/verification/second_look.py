@@ -60,8 +60,8 @@ class SecondLook:
 class LookChallenge(IntEnum):
     """What of a second look is wrong; numbers beside those of a claim's challenges."""
 
-    RERUN = 4
-    DISTANCE = 5
+    RERUN = 5
+    DISTANCE = 6
 
 
 def look_program(program: StepProgram, index: int) -> StepProgram:

@@ -336,7 +336,10 @@ def test_a_learning_rate_scheduler_is_refused(schedule: Callable[[torch.optim.Op
         (lambda m, _: m.fc.weight.register_hook(lambda gradient: gradient * 2), r"fc\.weight has a gradient hook"),
         (lambda m, _: m.fc.bias.register_post_accumulate_grad_hook(lambda p: None), r"fc\.bias has a gradient hook"),
         (lambda m, _: m.fc.weight.data.fill_(float("nan")), r"parameter fc\.weight holds NaN or infinity"),
-        (lambda m, _: m.register_buffer("mask", torch.tensor(float("-inf"))), r"buffer mask holds NaN.*keep it as a plain attribute"),
+        (
+            lambda m, _: m.register_buffer("mask", torch.tensor(float("-inf"))),
+            "buffer mask holds NaN.*keep it as a plain attribute",
+        ),
         (lambda m, _: m.register_module("lazy", nn.LazyLinear(2)), r"parameter lazy\.weight has no shape yet"),
         (lambda m, _: m.register_module("h", nn.Linear(2, 2).half()), r"h\.weight is torch\.float16"),
         (lambda m, _: m.register_module("far", nn.Linear(2, 2, device="meta")), r"far\.weight is .*on meta"),

@@ -169,7 +169,7 @@ def jackpot_vectors() -> dict[str, Any]:
                 "task": "0x" + watch[1].hex(),
                 "seating": watch[2],
                 "index": watch[3],
-                "replay": "0x" + watch[4].hex(),
+                "entry": "0x" + watch[4].hex(),
                 "salt": "0x" + watch[5].hex(),
                 "commitment": "0x" + watch_commitment(*watch).hex(),
             }

@@ -25,6 +25,7 @@ ETHER = 10**18
 CHANCE = Jackpot(watchers=2, shares=4, rate=1 << 30)
 """Of the market of tests/forge/market/MarketBase.sol."""
 MOST = payouts.MAX_AMOUNT
+DRAWS = 2
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,8 @@ class Named:
     bond: int
     jackpot: int
     profiled: bool = True
+    looks: int = 0
+    """Reruns of a second look; of two drawn segments one needs it."""
 
     @property
     def deal(self) -> Deal:
@@ -54,22 +57,26 @@ class Named:
             CHANCE.tax(self.jackpot),
             CHANCE.share(self.jackpot),
             self.profiled,
+            payouts.look_fee(self.verifier_fee, self.looks, DRAWS),
         )
 
 
 NAMED = [
-    Named(10**12, 8 * ETHER * payouts.WORK // 10**12, 7 * ETHER, ETHER, 5 * ETHER, 3 * ETHER, ETHER, 2 * ETHER),
+    Named(10**12, 8 * ETHER * payouts.WORK // 10**12, 7 * ETHER, ETHER, 5 * ETHER, 4 * ETHER, ETHER, 2 * ETHER),
     # The least of everything; then fees and prices of nothing.
-    Named(1, 1, 1, 1, 2, 4, 1, 4),
-    Named(payouts.WORK - 1, 3, 0, 0, 1, 4, 2, 4),
+    Named(1, 1, 1, 1, 2, 8, 1, 4),
+    Named(payouts.WORK - 1, 3, 0, 0, 1, 8, 2, 4),
     # Nothing divides.
-    Named(12_345_677, 348_000_001, 900_001, 99_991, 199_999, 211, 14, 209),
-    Named(12_345_677, 348_000_001, 1_000_300, 99_991, 199_999, 1_601, 101, 1_601),
+    Named(12_345_677, 348_000_001, 900_001, 99_991, 199_999, 421, 27, 209),
+    Named(12_345_677, 348_000_001, 1_000_300, 99_991, 199_999, 3_203, 203, 1_601),
     Named((1 << 32) + 1, (1 << 96) - 1, 1 << 95, (1 << 80) + 1, (1 << 81) + 3, (1 << 79) + 1, (1 << 78) - 1, 1 << 78),
     # The most of everything.
-    Named(1 << 32, MOST, MOST, MOST // 2, MOST, MOST, MOST // 2, MOST),
+    Named(1 << 32, MOST, MOST, MOST // 2, MOST, MOST, MOST // 2, MOST // 2),
+    # Second looks: the stake pays for as many as there can be.
+    Named(12_345_677, 348_000_001, 900_001, 99_991, 1_000_003, 3_203, 203, 1_601, looks=3),
+    Named(12_345_677, 348_000_001, 900_001, 99_991, 499_957, 3_203, 203, 1_601, looks=3),
     # Exact mode.
-    Named(12_345_677, 348_000_001, 900_001, 99_991, 199_999, 1_601, 101, 1_601, profiled=False),
+    Named(12_345_677, 348_000_001, 900_001, 99_991, 199_999, 3_203, 203, 1_601, profiled=False),
 ]
 ROWS: dict[str, Callable[[Deal], Payout]] = {
     "profileConcluded": payouts.profile_concluded,

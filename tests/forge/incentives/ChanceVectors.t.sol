@@ -77,7 +77,7 @@ contract ChanceVectorsTest is ChanceBase {
                     _word(".watches", i, ".task"),
                     _number(".watches", i, ".seating"),
                     _number(".watches", i, ".index"),
-                    _word(".watches", i, ".replay"),
+                    _word(".watches", i, ".entry"),
                     _word(".watches", i, ".salt")
                 )
             );

@@ -161,11 +161,12 @@ contract SeatingDesk is ISeatings, Desk {
     function refuted(bytes32 taskId, uint32 number, uint32 index, bytes calldata evidence)
         external
         view
-        returns (bytes32 replay)
+        returns (bytes32 entry)
     {
         uint32 last = abi.decode(evidence, (uint32));
-        replay = _claims[taskId][last][index].replay;
-        bool same = _said[taskId][number][index] == replay;
+        // Here a root is all that an entry says.
+        entry = _claims[taskId][last][index].replay;
+        bool same = _said[taskId][number][index] == entry;
         if (paths[taskId].closed == 0 || last != paths[taskId].number || same) revert Unordered();
     }
 

@@ -36,7 +36,7 @@ contract AnnouncementsTest is ProfileBase {
         _expectNoReport(copier);
         vm.prank(challenger);
         verdicts.reportLeak(id, secret);
-        vm.assertEq(_gain(challenger), 1.5 ether);
+        vm.assertEq(_gain(challenger), 2 ether);
         vm.assertEq(_gain(copier), 0);
     }
 
@@ -47,7 +47,7 @@ contract AnnouncementsTest is ProfileBase {
         _expectNoConviction(copier, hidden, 2);
         vm.prank(challenger);
         profiles.convict(id, _portions(), hidden, 2);
-        vm.assertEq(_gain(challenger), 1.5 ether);
+        vm.assertEq(_gain(challenger), 2 ether);
         vm.assertEq(_gain(copier), 0);
     }
 
@@ -88,7 +88,7 @@ contract AnnouncementsTest is ProfileBase {
         _expectNoReport(copier);
         vm.prank(challenger);
         verdicts.reportLeak(id, secret);
-        vm.assertEq(_gain(challenger), 1.5 ether);
+        vm.assertEq(_gain(challenger), 2 ether);
     }
 
     /// @dev An announcement says nothing about another task, another rerun, another component or another desk.
@@ -105,7 +105,7 @@ contract AnnouncementsTest is ProfileBase {
         vm.roll(vm.getBlockNumber() + 1);
         _expectNoConviction(copier, hidden, 2);
         _convict(copier, hidden, 2);
-        vm.assertEq(_gain(copier), 1.5 ether);
+        vm.assertEq(_gain(copier), 2 ether);
     }
 
     /// @dev Announced and shown at once, in one transaction or in one block.
@@ -116,7 +116,7 @@ contract AnnouncementsTest is ProfileBase {
         vm.roll(vm.getBlockNumber() + 1);
         vm.prank(challenger);
         verdicts.reportLeak(id, secret);
-        vm.assertEq(_gain(challenger), 1.5 ether);
+        vm.assertEq(_gain(challenger), 2 ether);
     }
 
     function test_nobody_reports_without_an_announcement() public {

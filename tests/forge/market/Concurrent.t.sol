@@ -24,10 +24,10 @@ contract ConcurrentTest is MarketBase {
         Dispute memory d = challenges.dispute(second);
         vm.assertTrue(d.taskId == id && d.challenger == solver && d.seating == 2 && d.index == 0);
         vm.assertTrue(d.ending == Ending.None);
-        vm.assertEq(d.bond, 1.5 ether);
+        vm.assertEq(d.bond, 2 ether);
         vm.assertTrue(first != second && second != third);
-        vm.assertEq(_bondsOf(challenger), 2.5 ether);
-        vm.assertEq(_bondsOf(solver), 1.5 ether);
+        vm.assertEq(_bondsOf(challenger), 3 ether);
+        vm.assertEq(_bondsOf(solver), 2 ether);
     }
 
     function test_a_verdict_waits_for_its_window_and_for_every_dispute() public {
@@ -78,7 +78,7 @@ contract ConcurrentTest is MarketBase {
         _expectStatus(Status.Committed);
         vm.assertEq(registry.task(id).holder, address(0));
         vm.assertEq(_bondsOf(solver), 0);
-        vm.assertEq(_gain(solver), -5 ether + 1.5 ether);
+        vm.assertEq(_gain(solver), -5 ether + 2 ether);
         // Without waiting for the game, or after it, whoever wins there.
         vm.expectEmit(address(challenges));
         emit IChallenges.DisputeMoot(id, 2, first);
@@ -89,8 +89,8 @@ contract ConcurrentTest is MarketBase {
         challenges.settleDispute(third);
         vm.assertEq(_gain(challenger), 0);
         vm.assertEq(_gain(nextVerifier), 0);
-        vm.assertEq(_gain(verifier), -2 ether);
-        vm.assertEq(_rest(), 1.5 ether);
+        vm.assertEq(_gain(verifier), -3 ether);
+        vm.assertEq(_rest(), 2 ether);
     }
 
     function test_a_failed_challenge_ends_nothing_but_itself() public {
@@ -103,10 +103,10 @@ contract ConcurrentTest is MarketBase {
         challenges.settleDispute(first);
         Contested memory c = challenges.contested(id);
         vm.assertTrue(c.open == 1 && c.challenges == 2);
-        vm.assertEq(_gain(verifier), -2 ether + 0.5 ether);
+        vm.assertEq(_gain(verifier), -3 ether + 0.5 ether);
         _end(second, false);
-        vm.assertEq(_gain(solver), -5 ether + 1.5 ether);
-        vm.assertEq(_gain(verifier), -2 ether + 0.5 ether);
+        vm.assertEq(_gain(solver), -5 ether + 2 ether);
+        vm.assertEq(_gain(verifier), -3 ether + 0.5 ether);
     }
 
     function test_a_bond_in_a_dispute_that_counts_stays() public {
@@ -174,7 +174,7 @@ contract ConcurrentTest is MarketBase {
 
     function test_bonds_double_up_to_what_a_challenger_wins() public {
         _toContested(true);
-        uint128[5] memory bonds = [uint128(1 ether), 1.5 ether, 1.5 ether, 1.5 ether, 1.5 ether];
+        uint128[5] memory bonds = [uint128(1 ether), 2 ether, 2 ether, 2 ether, 2 ether];
         for (uint256 i = 0; i < bonds.length; ++i) {
             vm.assertEq(challenges.bondOf(id), bonds[i]);
             _expectRefused(bonds[i] - 1, abi.encodeWithSelector(IChallenges.BondTooHigh.selector, bonds[i]));

@@ -270,10 +270,10 @@ contract DataDemandsTest is DataBase {
         vm.warp(d.deadline + 1);
         _finish(false);
         _expectStatus(Status.Committed);
-        vm.assertEq(_gain(verifier), 1 ether - 3 ether);
+        vm.assertEq(_gain(verifier), 1 ether - 4 ether);
         demands.expire(d);
         _expectNextSolver();
-        vm.assertEq(_gain(verifier), 1 ether - 3 ether);
+        vm.assertEq(_gain(verifier), 1 ether - 4 ether);
     }
 
     /// @dev Nor does it escape its duty.
@@ -283,7 +283,7 @@ contract DataDemandsTest is DataBase {
         vm.warp(verdicts.verdict(id).watchUntil + 5 minutes + 1);
         verdicts.claimUndisclosed(id);
         demands.expire(d);
-        vm.assertEq(_gain(verifier), 1 ether - 3 ether + 0.3125 ether);
+        vm.assertEq(_gain(verifier), 1 ether - 4 ether + 0.3125 ether);
         _expectNextSolver();
     }
 
@@ -416,7 +416,7 @@ contract DataDemandsTest is DataBase {
         vm.warp(d.deadline);
         _answer(solver, d);
         settlement.claimSeatDefault(id);
-        vm.assertEq(_gain(verifier), 1 ether - 3 ether - 2 * BOND);
+        vm.assertEq(_gain(verifier), 1 ether - 4 ether - 2 * BOND);
         _seatVerifier(nextVerifier, false);
         deadline = registry.task(id).deadline;
         _demand(nextVerifier);
@@ -442,7 +442,7 @@ contract DataDemandsTest is DataBase {
         _seat(verifier);
         _pass(_terms().verificationWindow + 1);
         settlement.claimSeatDefault(id);
-        vm.assertEq(_gain(verifier), -3 ether);
+        vm.assertEq(_gain(verifier), -4 ether);
     }
 
     function _lie(uint32 index, bytes32 wrong) private view returns (Claim memory claim) {

@@ -93,7 +93,7 @@ contract DisclosureTest is MarketBase {
             vm.prank(challenger);
             verdicts.claimUndisclosed(id);
             vm.assertEq(_gain(challenger), 0);
-            vm.assertEq(_gain(verifier), -2 ether);
+            vm.assertEq(_gain(verifier), -3 ether);
             _expectStatus(Status.Committed);
             vm.assertEq(verdicts.verdict(id).seating, 0);
             vm.assertEq(seats.seating(id).number, 3);
@@ -119,7 +119,7 @@ contract DisclosureTest is MarketBase {
         _expectRefused(plain, abi.encodeWithSelector(IVerdicts.UnknownClaim.selector, index));
         _pass(5 minutes);
         verdicts.claimUndisclosed(id);
-        vm.assertEq(_gain(verifier), -2 ether);
+        vm.assertEq(_gain(verifier), -3 ether);
     }
 
     function test_an_error_in_another_place_is_none() public {
@@ -256,7 +256,7 @@ contract DisclosureTest is MarketBase {
         _post(claims, logProofs, ForcedErrors.sealedClaim(id, 2, salt, truth));
         _toDisclosure();
         verdicts.disclose(id, Disclosure(secret, salt, truth, 0, _hashes(claims)));
-        (bool accepted, bool repeated) = verdicts.conclude(id);
+        (bool accepted, bool repeated,) = verdicts.conclude(id);
         vm.assertTrue(accepted && repeated);
     }
 
@@ -278,8 +278,8 @@ contract DisclosureTest is MarketBase {
         emit IVerdicts.DutyBroken(id, 2, verifier, challenger);
         vm.prank(challenger);
         verdicts.reportLeak(id, secret);
-        vm.assertEq(_gain(challenger), 1.5 ether);
-        vm.assertEq(_gain(verifier), -2 ether);
+        vm.assertEq(_gain(challenger), 2 ether);
+        vm.assertEq(_gain(verifier), -3 ether);
         _expectStatus(Status.Committed);
         vm.assertEq(registry.task(id).holder, address(0));
         vm.expectRevert(abi.encodeWithSelector(ITaskRegistry.WrongStatus.selector, id, Status.Committed));
@@ -296,7 +296,7 @@ contract DisclosureTest is MarketBase {
         _toWatched(true, true);
         (, uint32 index,) = _duty();
         _reportLeak(challenger);
-        vm.assertEq(_gain(challenger), 1.5 ether);
+        vm.assertEq(_gain(challenger), 2 ether);
         _expectStatus(Status.Watched);
         vm.assertTrue(verdicts.verdict(id).leaked);
         vm.expectRevert(IVerdicts.WrongSecret.selector);
@@ -310,7 +310,7 @@ contract DisclosureTest is MarketBase {
         // Nobody waits for a disclosure that can't come, and the stake is lost once.
         verdicts.claimUndisclosed(id);
         _expectStatus(Status.Committed);
-        vm.assertEq(_gain(verifier), -2 ether);
+        vm.assertEq(_gain(verifier), -3 ether);
         vm.assertEq(seats.seating(id).number, 3);
     }
 
@@ -318,7 +318,7 @@ contract DisclosureTest is MarketBase {
         _toVerifying(false);
         _verdict(verifier, true);
         _reportLeak(challenger);
-        vm.assertEq(_gain(challenger), 1.5 ether);
+        vm.assertEq(_gain(challenger), 2 ether);
         _openWatch();
         _toDisclosure();
         verdicts.claimUndisclosed(id);
@@ -406,6 +406,30 @@ contract DisclosureTest is MarketBase {
         vm.assertEq(_gain(watcher), 0.5 ether);
     }
 
+    /// @dev As a lie in a replay: what stands in the end differs from what was said.
+    function test_a_lie_in_a_sum_is_paid_like_an_error() public {
+        for (uint256 kind = 0; kind < 2; ++kind) {
+            setUp();
+            _toVerifying(false);
+            (Claim[] memory claims, LogProof[] memory logProofs) = _claims(true);
+            if (kind == 0) claims[1].distances[0] += 1;
+            else claims[1].references[1] += 1;
+            Placed memory posted = _placed(claims[1], _hashes(claims));
+            _post(claims, logProofs, "nothing");
+            _openWatch();
+            _watch(watcher, 1, true);
+            _disclose(verifier, true);
+            _challengeAs(challenger, posted, 1);
+            _finish(false);
+            _nextVerdict(true);
+            _settle();
+            (Claim[] memory truth,) = _claims(true);
+            Placed memory stands = _placed(truth[1], _entries(true, false));
+            jackpot.claim(id, 2, watcher, 0, 1, salt, abi.encode(posted, stands));
+            vm.assertEq(_gain(watcher), 0.5 ether);
+        }
+    }
+
     function test_evidence_that_refutes_nothing() public {
         _toWatched(true, true);
         (, uint32 index,) = _duty();
@@ -415,7 +439,7 @@ contract DisclosureTest is MarketBase {
         _disclose(verifier, true);
         _expectNotRefuted(2, index, posted, stands);
         _settle();
-        vm.assertEq(verdicts.refuted(id, 2, index, abi.encode(posted, stands)), claims[index].replay);
+        vm.assertEq(verdicts.refuted(id, 2, index, abi.encode(posted, stands)), stands.entries[index]);
         // What stands, as if it had been said; what was said, as if it stood.
         _expectNotRefuted(2, index, stands, stands);
         _expectNotRefuted(2, index, posted, posted);

@@ -107,7 +107,7 @@ contract ExactModeTest is MarketBase {
         if (row.replay != row.end) claims[1].replay = row.replay;
         (claims[1].distances, claims[1].references) = (row.distances, row.references);
         _post(claims, logProofs);
-        (bool accepted,) = verdicts.conclude(id);
+        (bool accepted,,) = verdicts.conclude(id);
         return accepted;
     }
 
@@ -185,7 +185,7 @@ contract ExactModeTest is MarketBase {
     }
 
     function _expectConclusion(bool accepted, bool repeated) private view {
-        (bool accepts, bool repeats) = verdicts.conclude(id);
+        (bool accepts, bool repeats,) = verdicts.conclude(id);
         vm.assertEq(accepts, accepted);
         vm.assertEq(repeats, repeated);
     }

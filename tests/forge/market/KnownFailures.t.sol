@@ -16,14 +16,14 @@ contract KnownFailuresTest is MarketBase {
         _challenge();
         _finish(false);
         // Its fee for the profile is earned.
-        vm.assertEq(_gain(challenger) + _gain(verifier), 1 ether - 1.5 ether);
+        vm.assertEq(_gain(challenger) + _gain(verifier), 1 ether - 2 ether);
     }
 
     /// @dev The same with a leak, the sooner the better: the friend gets no more than a challenger.
     function test_attack_self_leak_costs_half_of_the_stake() public {
         _toVerifying(true);
         _reportLeak(challenger);
-        vm.assertEq(_gain(challenger) + _gain(verifier), 1 ether - 1.5 ether);
+        vm.assertEq(_gain(challenger) + _gain(verifier), 1 ether - 2 ether);
     }
 
     /// @dev A friend that loses, many times at once: half of every bond is gone.
@@ -35,9 +35,9 @@ contract KnownFailuresTest is MarketBase {
         for (uint256 number = 1; number <= 6; ++number) {
             _end(number, true);
         }
-        int256 bonds = 1 ether + 5 * 1.5 ether;
+        int256 bonds = 1 ether + 5 * 2 ether;
         vm.assertEq(_gain(challenger), -bonds);
-        vm.assertEq(_gain(verifier), -2 ether + bonds / 2);
+        vm.assertEq(_gain(verifier), -3 ether + bonds / 2);
     }
 
     /// @dev Stakes leave with the settlement: never while a dispute could take them.
@@ -50,15 +50,15 @@ contract KnownFailuresTest is MarketBase {
         settlement.settle(id);
         vm.expectRevert(abi.encodeWithSelector(ITaskRegistry.WrongStatus.selector, id, Status.Contested));
         settlement.claimSeatDefault(id);
-        vm.assertEq(vault.locked(address(seats), id, verifier), 3 ether);
+        vm.assertEq(vault.locked(address(seats), id, verifier), 4 ether);
         // Resigning frees no stake of a seat, and the bond of the tickets only later.
         vm.prank(verifier);
         sortition.resign(2);
-        vm.assertEq(vault.locked(address(seats), id, verifier), 3 ether);
-        vm.assertEq(_gain(verifier), -2 ether);
+        vm.assertEq(vault.locked(address(seats), id, verifier), 4 ether);
+        vm.assertEq(_gain(verifier), -3 ether);
         _finish(false);
-        vm.assertEq(_gain(challenger), 1.5 ether);
-        vm.assertEq(_gain(verifier), -2 ether);
+        vm.assertEq(_gain(challenger), 2 ether);
+        vm.assertEq(_gain(verifier), -3 ether);
     }
 
     /// @dev The verifier's friend used to hold the only place for a dispute.
@@ -70,7 +70,7 @@ contract KnownFailuresTest is MarketBase {
         uint256 honest = _challenge(solver);
         _end(honest, false);
         _expectStatus(Status.Committed);
-        vm.assertEq(_gain(solver), -5 ether + 1.5 ether);
+        vm.assertEq(_gain(solver), -5 ether + 2 ether);
     }
 
     /// @dev Baseless challenges raise the bond, but never above what is won, which is known before anybody stakes.
@@ -82,7 +82,7 @@ contract KnownFailuresTest is MarketBase {
         }
         vm.assertEq(challenges.bondOf(id), _terms().verifierStake / 2);
         _end(_challenge(solver), false);
-        vm.assertEq(_gain(solver), -5 ether + 1.5 ether);
+        vm.assertEq(_gain(solver), -5 ether + 2 ether);
     }
 
     /// @dev Somebody raises the bond in the block in which an honest challenger locks it, in the last second.
@@ -139,10 +139,10 @@ contract KnownFailuresTest is MarketBase {
         uint256 second = _challenge(solver);
         _end(first, false);
         _end(second, false);
-        vm.assertEq(_gain(challenger), 1.5 ether);
+        vm.assertEq(_gain(challenger), 2 ether);
         vm.assertEq(_gain(solver), -5 ether);
-        vm.assertEq(_gain(verifier), -2 ether);
-        vm.assertEq(_rest(), 1.5 ether);
+        vm.assertEq(_gain(verifier), -3 ether);
+        vm.assertEq(_rest(), 2 ether);
     }
 
     /// @dev An old dispute ends while the next verifier sits there, without a verdict and with one.
@@ -162,7 +162,7 @@ contract KnownFailuresTest is MarketBase {
         _end(second, false);
         _expectStatus(Status.Contested);
         vm.assertEq(registry.task(id).holder, nextVerifier);
-        vm.assertEq(vault.locked(address(seats), id, nextVerifier), 3 ether);
+        vm.assertEq(vault.locked(address(seats), id, nextVerifier), 4 ether);
     }
 
     /// @dev The game must be able to end every dispute, whatever became of its task, and nothing is paid twice.
@@ -177,7 +177,7 @@ contract KnownFailuresTest is MarketBase {
         vm.assertEq(_gain(challenger), before);
         _end(second, true);
         game.report(second, false);
-        vm.assertEq(_gain(challenger), before + 1.5 ether);
+        vm.assertEq(_gain(challenger), before + 2 ether);
         vm.assertEq(_gain(challenger), 0);
     }
 
@@ -244,7 +244,7 @@ contract KnownFailuresTest is MarketBase {
                 _pass(30 minutes + 1);
                 settlement.claimSeatDefault(id);
             }
-            vm.assertEq(_gain(verifier), -2 ether);
+            vm.assertEq(_gain(verifier), -3 ether);
             _seatVerifier(nextVerifier, false);
             _verdict(nextVerifier, true);
             _openWatch();

@@ -215,7 +215,7 @@ abstract contract MarketBase is Base {
         s.unitPrice = uint128(uint256(8 ether) * (1 << 32) / 1e12);
         s.secondPrice = 0;
         s.solverStake = 5 ether;
-        s.verifierStake = 3 ether;
+        s.verifierStake = 4 ether;
         s.bond = 1 ether;
         s.verifierFee = 1 ether;
         s.jackpot = 2 ether;
@@ -322,7 +322,12 @@ abstract contract MarketBase is Base {
             claims[index].replay = wrong;
         }
         vm.prank(who);
-        verdicts.post(id, claims, logProofs, new Look[](0), sealedClaim);
+        verdicts.post(id, claims, logProofs, _looksAt(claims, accepts), sealedClaim);
+    }
+
+    /// @dev Second looks that a verdict has.
+    function _looksAt(Claim[] memory, bool) internal view virtual returns (Look[] memory) {
+        return new Look[](0);
     }
 
     function _duty() internal view returns (bool forced, uint32 index, bytes32 wrong) {
@@ -408,13 +413,14 @@ abstract contract MarketBase is Base {
         profiles.challengePortion(id, _portions(), 0, opening);
     }
 
-    /// @dev Commits to the true root of a claim, in the last seconds of the watch.
+    /// @dev Commits to the true entry of a claim without a second look, in the last seconds of the watch.
     function _watch(address who, uint32 index, bool accepts) internal {
         (Claim[] memory claims,) = _claims(accepts);
         uint32 number = registry.task(id).seating;
         vm.warp(verdicts.verdict(id).watchUntil);
         vm.prank(who);
-        jackpot.watch(id, 0, keccak256(abi.encode(who, id, number, index, claims[index].replay, salt)));
+        bytes32 entry = _hashes(claims)[index];
+        jackpot.watch(id, 0, keccak256(abi.encode(who, id, number, index, entry, salt)));
     }
 
     /// @dev Shows the planted error and the claim that stands.

@@ -69,9 +69,9 @@ contract MarketHandler is DataBase {
         if (_ids.length == 5) return;
         Terms memory s = _terms();
         s.verifierFee = uint128(bound(amounts, 0, 1 ether));
-        s.verifierStake = uint128(bound(amounts >> 16, 4, 1 ether));
+        s.verifierStake = uint128(bound(amounts >> 16, 8, 1 ether));
         s.bond = uint128(bound(amounts >> 24, (uint256(s.verifierStake) + 15) / 16, s.verifierStake / 2));
-        s.jackpot = uint128(bound(amounts >> 32, 4, s.verifierStake));
+        s.jackpot = uint128(bound(amounts >> 32, 4, s.verifierStake / 2));
         s.unitPrice = uint128(bound(amounts >> 40, 1, s.unitPrice));
         uint128 least = s.verifierFee * 2 + uint128(jackpot.tax(s.jackpot)) * 3;
         s.solverStake = least + uint128(bound(amounts >> 8, 1, 1 ether));

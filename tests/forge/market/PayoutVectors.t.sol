@@ -3,7 +3,8 @@ pragma solidity 0.8.37;
 
 import {ForcedErrors} from "../../../contracts/incentives/ForcedErrors.sol";
 import {DataDemand} from "../../../contracts/market/IDataDemands.sol";
-import {Witness} from "../../../contracts/market/ProfileTypes.sol";
+import {Rerun, Witness} from "../../../contracts/market/ProfileTypes.sol";
+import {Look} from "../../../contracts/market/IVerdicts.sol";
 import {Claim, LogProof, Terms} from "../../../contracts/market/TaskTypes.sol";
 import {MarketBase} from "./MarketBase.sol";
 
@@ -20,6 +21,7 @@ contract PayoutVectorsTest is MarketBase {
         uint128 bond;
         uint128 jackpot;
         bool profiled;
+        uint32 looks;
     }
 
     uint256 private constant PLENTY = 1 << 118;
@@ -71,6 +73,8 @@ contract PayoutVectorsTest is MarketBase {
 
     function test_verdicts_that_are_challenged() public {
         for (uint256 i = 0; _begin(i); ++i) {
+            // What is charged or planted beside a look: SecondLookTest.
+            if (_deal.looks > 0) continue;
             _toDisclosed(true);
             _challenge();
             _mark();
@@ -147,6 +151,8 @@ contract PayoutVectorsTest is MarketBase {
 
     function test_planted_errors() public {
         for (uint256 i = 0; _begin(i); ++i) {
+            // What is charged or planted beside a look: SecondLookTest.
+            if (_deal.looks > 0) continue;
             _toWatchedWith(true, true);
             (, uint32 index,) = _duty();
             _watch(watcher, index, true);
@@ -296,13 +302,15 @@ contract PayoutVectorsTest is MarketBase {
             verifierStake: _field("verifier_stake"),
             bond: _field("bond"),
             jackpot: _field("jackpot"),
-            profiled: _field("profiled") == 1
+            profiled: _field("profiled") == 1,
+            looks: uint32(_field("looks"))
         });
     }
 
     function _terms() internal view override returns (Terms memory s) {
         s = super._terms();
         if (!_deal.profiled) s = _exact(s);
+        if (_deal.looks > 0) (s.looks, s.lookMargin) = (_deal.looks, 2);
         (s.workUnits, s.unitPrice) = (_deal.workUnits, _deal.unitPrice);
         (s.verifierFee, s.jackpot) = (_deal.verifierFee, _deal.jackpot);
         (s.solverStake, s.verifierStake, s.bond) = (_deal.solverStake, _deal.verifierStake, _deal.bond);
@@ -310,10 +318,11 @@ contract PayoutVectorsTest is MarketBase {
 
     /// @dev In exact mode equal roots accept.
     function _claims(bool accepts) internal view override returns (Claim[] memory claims, LogProof[] memory logProofs) {
-        (claims, logProofs) = super._claims(accepts || !_deal.profiled);
+        (claims, logProofs) = super._claims((accepts && _deal.looks == 0) || !_deal.profiled);
         uint256 last = claims.length - 1;
         if (_repeated) {
-            claims[last].references[0] = type(uint256).max;
+            // What no look excuses, unless there is to be one.
+            if (_deal.looks == 0) claims[last].references[0] = type(uint256).max;
             claims[last].replay = claims[last].end;
         }
         if (_deal.profiled) return (claims, logProofs);
@@ -322,6 +331,18 @@ contract PayoutVectorsTest is MarketBase {
             claims[i].distances = [uint256(0), 0, 0];
         }
         if (!accepts && !_repeated) claims[1].replay = "another";
+    }
+
+    /// @dev The last claim is looked at again; reruns that part as far excuse it.
+    function _looksAt(Claim[] memory claims, bool accepts) internal view override returns (Look[] memory looks) {
+        if (_deal.looks == 0) return looks;
+        looks = new Look[](1);
+        looks[0].segment = claims[claims.length - 1].segment;
+        looks[0].reruns = new Rerun[](_deal.looks);
+        uint256 parted = accepts ? 1 : 0;
+        for (uint256 j = 0; j < _deal.looks; ++j) {
+            looks[0].reruns[j] = Rerun(keccak256(abi.encode("look", j)), [parted, parted, 0]);
+        }
     }
 
     function _toBiddingFor() private {

@@ -15,7 +15,7 @@ contract ProfileAttacksTest is ProfileBase {
     function test_attack_self_dispute_costs_half_of_the_stake() public {
         _chargePortion(challenger);
         _finishProfile(false);
-        vm.assertEq(_gain(challenger) + _gain(verifier), -1.5 ether);
+        vm.assertEq(_gain(challenger) + _gain(verifier), -2 ether);
     }
 
     /// @dev The friend loses on purpose, to keep the task from being accepted: half of every bond is gone.
@@ -26,9 +26,9 @@ contract ProfileAttacksTest is ProfileBase {
         for (uint256 number = 1; number <= 4; ++number) {
             _endProfile(number, true);
         }
-        int256 bonds = 1 ether + 3 * 1.5 ether;
+        int256 bonds = 1 ether + 3 * 2 ether;
         vm.assertEq(_gain(challenger), -bonds);
-        vm.assertEq(_gain(verifier), -3 ether + bonds / 2);
+        vm.assertEq(_gain(verifier), -4 ether + bonds / 2);
     }
 
     /// @dev While somebody may still challenge, or has, neither the profiler goes nor the task.
@@ -62,7 +62,7 @@ contract ProfileAttacksTest is ProfileBase {
             _convict(challenger, hidden, 2);
             vm.assertEq(registry.task(id).holder, address(0));
         }
-        vm.assertEq(_gain(challenger), 3 * 1.5 ether);
+        vm.assertEq(_gain(challenger), 3 * 2 ether);
     }
 
     function test_attack_a_verifier_does_not_convict_itself() public {
@@ -105,7 +105,7 @@ contract ProfileAttacksTest is ProfileBase {
         emit IProfiles.ProfileDisputeMoot(id, 1, 1);
         profiles.settleDispute(1);
         vm.assertEq(_gain(solver), 0);
-        vm.assertEq(_gain(challenger), 1.5 ether);
+        vm.assertEq(_gain(challenger), 2 ether);
     }
 
     /// @dev A dispute about the first profile ends while the second verifier has posted its own.

@@ -79,9 +79,9 @@ abstract contract ProfileBase is MarketBase {
         vm.assertEq(registry.task(id).holder, address(0));
         vm.assertEq(profiles.profile(id).verifier, address(0));
         _expectStatus(Status.Profiling);
-        vm.assertEq(_gain(winner), 1.5 ether);
-        vm.assertEq(_gain(verifier), -3 ether);
-        vm.assertEq(_rest(), 1.5 ether);
+        vm.assertEq(_gain(winner), 2 ether);
+        vm.assertEq(_gain(verifier), -4 ether);
+        vm.assertEq(_rest(), 2 ether);
         vm.assertEq(vault.locked(address(profiles), id, winner), 0);
         vm.assertEq(seats.seating(id).number, 2);
     }

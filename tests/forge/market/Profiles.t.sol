@@ -137,7 +137,7 @@ contract ProfilesTest is ProfileBase {
         vm.assertTrue(profiles.profile(id).concluded);
         _expectStatus(Status.Bidding);
         // Fee, and half of two bonds.
-        vm.assertEq(_gain(verifier), 1 ether + 1.25 ether);
+        vm.assertEq(_gain(verifier), 1 ether + 1.5 ether);
         vm.expectRevert(abi.encodeWithSelector(ITaskRegistry.WrongStatus.selector, id, Status.Bidding));
         profiles.conclude(id);
     }
@@ -292,16 +292,16 @@ contract ProfilesTest is ProfileBase {
         vm.prank(challenger);
         profiles.challengePortion(id, portions, 0, Opening(HEADER, PAYLOAD, 1 ether));
         vm.assertEq(_gain(challenger), -1 ether);
-        vm.assertEq(_bond(), 1.5 ether);
+        vm.assertEq(_bond(), 2 ether);
         ProfileDispute memory d = profiles.dispute(1);
         vm.assertTrue(d.taskId == id && d.challenger == challenger && d.profile == 1);
         vm.assertTrue(d.ending == Ending.None);
         vm.assertEq(d.bond, 1 ether);
         vm.prank(solver);
-        vm.expectRevert(abi.encodeWithSelector(IProfiles.BondTooHigh.selector, uint128(1.5 ether)));
-        profiles.challengePortion(id, portions, 0, Opening(HEADER, PAYLOAD, 1.5 ether - 1));
+        vm.expectRevert(abi.encodeWithSelector(IProfiles.BondTooHigh.selector, uint128(2 ether)));
+        profiles.challengePortion(id, portions, 0, Opening(HEADER, PAYLOAD, 2 ether - 1));
         _chargePortion(solver);
-        vm.assertEq(profiles.dispute(2).bond, 1.5 ether);
+        vm.assertEq(profiles.dispute(2).bond, 2 ether);
         vm.assertTrue(profiles.profile(id).challenges == 2 && profiles.profile(id).open == 2);
     }
 
@@ -319,7 +319,7 @@ contract ProfilesTest is ProfileBase {
         vm.expectEmit(address(profiles));
         emit IProfiles.ProfileDisputeSettled(id, 1, 1, true);
         profiles.settleDispute(1);
-        vm.assertEq(_gain(verifier), -3 ether + 0.5 ether);
+        vm.assertEq(_gain(verifier), -4 ether + 0.5 ether);
         vm.assertEq(_gain(challenger), -1 ether);
         vm.assertEq(_rest(), 0.5 ether);
         vm.assertEq(profiles.profile(id).open, 0);
@@ -353,7 +353,7 @@ contract ProfilesTest is ProfileBase {
         emit IProfiles.ProfileUnderstated(id, 1, 0, 2);
         vm.prank(challenger);
         profiles.convict(id, _portions(), hidden, 2);
-        vm.assertEq(_gain(challenger), 1.5 ether);
+        vm.assertEq(_gain(challenger), 2 ether);
         vm.assertEq(registry.task(id).holder, address(0));
         vm.prank(challenger);
         vm.expectRevert(abi.encodeWithSelector(IProfiles.NoProfile.selector, id));

@@ -18,7 +18,7 @@ contract SeatsTest is MarketBase {
     function test_a_seat_is_opened_with_a_round_that_nobody_knows() public {
         uint64 round = toyBeacon.nextRound();
         vm.expectEmit(address(seats));
-        emit ISeats.SeatOpened(id, 1, false, round, uint64(block.timestamp), 3 ether);
+        emit ISeats.SeatOpened(id, 1, false, round, uint64(block.timestamp), 4 ether);
         _submit();
         Seating memory s = seats.seating(id);
         vm.assertTrue(s.number == 1 && !s.verifies && s.round == round && s.until == 0 && s.holder == address(0));
@@ -63,7 +63,7 @@ contract SeatsTest is MarketBase {
             emit ISeats.SeatClaimed(id, 1, better, 0, _rank(better, 0), 0);
             _claim(better, 0);
             vm.assertEq(_gain(worse), 0);
-            vm.assertEq(_gain(better), -3 ether);
+            vm.assertEq(_gain(better), -4 ether);
             uint256 best = _rank(better, 0);
             vm.prank(worse);
             vm.expectRevert(abi.encodeWithSelector(ISeats.Beaten.selector, best));
@@ -76,7 +76,7 @@ contract SeatsTest is MarketBase {
             vm.assertEq(registry.task(id).holder, better);
             vm.assertEq(registry.task(id).seating, 1);
             vm.assertEq(registry.task(id).deadline, vm.getBlockTimestamp() + 30 minutes);
-            vm.assertEq(vault.locked(address(seats), id, better), 3 ether);
+            vm.assertEq(vault.locked(address(seats), id, better), 4 ether);
             vm.assertEq(vault.locked(address(seats), id, worse), 0);
         }
     }
@@ -87,7 +87,7 @@ contract SeatsTest is MarketBase {
         (uint32 better, uint32 worse) = _rank(verifier, 0) < _rank(verifier, 1) ? (0, 1) : (1, 0);
         _claim(verifier, worse);
         _claim(verifier, better);
-        vm.assertEq(_gain(verifier), -3 ether);
+        vm.assertEq(_gain(verifier), -4 ether);
         uint256 best = _rank(verifier, better);
         vm.assertEq(seats.seating(id).rank, best);
         // A tie is with oneself only, and changes nothing.
@@ -144,7 +144,7 @@ contract SeatsTest is MarketBase {
         uint64 round = seats.seating(id).round;
         _pass(5 minutes + 1);
         vm.expectEmit(address(seats));
-        emit ISeats.SeatOpened(id, 1, false, round + 1, uint64(vm.getBlockTimestamp()), 3 ether);
+        emit ISeats.SeatOpened(id, 1, false, round + 1, uint64(vm.getBlockTimestamp()), 4 ether);
         seats.decide(id);
         Seating memory s = seats.seating(id);
         vm.assertTrue(s.round == round + 1 && s.until == 0 && s.seed == 0 && s.number == 1);
@@ -157,8 +157,8 @@ contract SeatsTest is MarketBase {
     function test_a_claim_locks_the_whole_stake() public {
         _open(false);
         vm.startPrank(verifier);
-        vault.withdraw(verifier, vault.free(verifier) - 3 ether + 1);
-        vm.expectRevert(abi.encodeWithSelector(IStakeVault.Short.selector, verifier, 3 ether - 1, 3 ether));
+        vault.withdraw(verifier, vault.free(verifier) - 4 ether + 1);
+        vm.expectRevert(abi.encodeWithSelector(IStakeVault.Short.selector, verifier, 4 ether - 1, 4 ether));
         seats.claim(id, 0, 0);
     }
 
@@ -291,8 +291,8 @@ contract SeatsTest is MarketBase {
         settlement.extend(id);
         vm.prank(challenger);
         settlement.claimSeatDefault(id);
-        vm.assertEq(_gain(verifier), -2 ether);
-        vm.assertEq(_gain(challenger), 0.1875 ether);
+        vm.assertEq(_gain(verifier), -3 ether);
+        vm.assertEq(_gain(challenger), 0.25 ether);
         _expectStatus(Status.Committed);
     }
 
@@ -330,7 +330,7 @@ contract SeatsTest is MarketBase {
         vm.expectEmit(address(seats));
         emit ISeats.SeatLeft(id, 2, verifier, true);
         settlement.claimSeatDefault(id);
-        vm.assertEq(_gain(verifier), -2 ether);
+        vm.assertEq(_gain(verifier), -3 ether);
         vm.assertEq(registry.task(id).deadline, 0);
         vm.expectRevert(abi.encodeWithSelector(ITaskRegistry.WrongStatus.selector, id, Status.Committed));
         settlement.claimSeatDefault(id);
@@ -358,7 +358,7 @@ contract SeatsTest is MarketBase {
         settlement.claimSeatDefault(id);
         vm.warp(deadline + 1);
         settlement.claimSeatDefault(id);
-        vm.assertEq(_gain(verifier), -3 ether);
+        vm.assertEq(_gain(verifier), -4 ether);
         // Its terms may be such that there is no profile.
         vm.assertEq(_gain(submitter), -10.3525 ether);
         _expectStatus(Status.Profiling);

@@ -147,7 +147,7 @@ contract SecondLookTest is MarketBase {
         ClaimCharge memory charge = _contest();
         Rerun[] memory reruns = _look(charge.claim, 1).reruns;
         for (uint32 j = 0; j < LOOKS; ++j) {
-            (charge.kind, charge.component, charge.rerun) = (4, 0, j);
+            (charge.kind, charge.component, charge.rerun) = (5, 0, j);
             Reordered memory reordered = _reordered(RERUNS + j);
             vm.prank(challenger);
             challenges.challengeLook(id, charge, reruns, reordered, _opening());
@@ -165,7 +165,7 @@ contract SecondLookTest is MarketBase {
         Rerun[] memory reruns = _look(charge.claim, 1).reruns;
         Reordered memory none;
         for (uint8 c = 1; c <= 3; ++c) {
-            (charge.kind, charge.component, charge.rerun) = (5, c, 1);
+            (charge.kind, charge.component, charge.rerun) = (6, c, 1);
             vm.prank(challenger);
             challenges.challengeLook(id, charge, reruns, none, _opening());
             StartParams memory p = game.started();
@@ -178,7 +178,7 @@ contract SecondLookTest is MarketBase {
     function test_only_the_program_of_the_rerun_is_its_program() public {
         ClaimCharge memory charge = _contest();
         Rerun[] memory reruns = _look(charge.claim, 1).reruns;
-        (charge.kind, charge.rerun) = (4, 0);
+        (charge.kind, charge.rerun) = (5, 0);
         bytes memory reason = abi.encodeWithSelector(IChallenges.NotInPrograms.selector, uint32(0));
         // Those of the profile, the other one of the look, an invented one.
         for (uint256 i = 0; i < RERUNS + LOOKS; ++i) {
@@ -193,14 +193,15 @@ contract SecondLookTest is MarketBase {
     function test_charges_that_do_not_exist() public {
         ClaimCharge memory charge = _contest();
         Rerun[] memory reruns = _look(charge.claim, 1).reruns;
-        uint8[2][9] memory wrong = [[0, 0], [1, 0], [2, 1], [3, 1], [4, 1], [5, 0], [5, 4], [6, 0], [6, 1]];
+        uint8[2][10] memory wrong =
+            [[0, 0], [1, 0], [2, 1], [3, 1], [4, 0], [5, 1], [6, 0], [6, 4], [7, 0], [7, 1]];
         for (uint256 i = 0; i < wrong.length; ++i) {
             (charge.kind, charge.component) = (wrong[i][0], wrong[i][1]);
             bytes memory reason =
                 abi.encodeWithSelector(IChallenges.InvalidChallenge.selector, wrong[i][0], wrong[i][1]);
             _expectLookRefused(charge, reruns, _reordered(RERUNS), reason);
         }
-        (charge.kind, charge.component) = (4, 0);
+        (charge.kind, charge.component) = (5, 0);
         bytes memory unknown = abi.encodeWithSelector(IChallenges.UnknownClaim.selector, uint32(1));
         charge.rerun = LOOKS;
         _expectLookRefused(charge, reruns, _reordered(RERUNS), unknown);
@@ -215,10 +216,38 @@ contract SecondLookTest is MarketBase {
         ClaimCharge memory charge = _contest();
         Rerun[] memory reruns = _look(charge.claim, 1).reruns;
         (Claim[] memory claims,) = _claims(false);
-        (charge.index, charge.claim, charge.look, charge.kind) = (0, claims[0], 0, 4);
+        (charge.index, charge.claim, charge.look, charge.kind) = (0, claims[0], 0, 5);
         bytes memory unknown = abi.encodeWithSelector(IChallenges.UnknownClaim.selector, uint32(0));
         _expectLookRefused(charge, reruns, _reordered(RERUNS), unknown);
         _expectLookRefused(charge, new Rerun[](0), _reordered(RERUNS), unknown);
+    }
+
+    /// @dev A watcher that has made the reruns itself commits to the entry with the true look.
+    function test_a_lie_in_a_look_is_paid_like_an_error() public {
+        ClaimCharge memory charge = _contestAfter(true);
+        Placed memory posted = Placed(charge.claim, charge.look, charge.entries);
+        _challengeAs(challenger, posted, 1);
+        _finish(false);
+        _seatVerifier(nextVerifier, false);
+        (Claim[] memory claims, LogProof[] memory logProofs) = _claims(false);
+        Look[] memory looks = _looks(claims, 0);
+        vm.prank(nextVerifier);
+        verdicts.post(id, claims, logProofs, looks, "nothing");
+        _openWatch();
+        _disclose(nextVerifier, false);
+        _settle();
+        bytes32 look = keccak256(abi.encode(looks[0].reruns));
+        Placed memory stands = Placed(claims[1], look, _seen(claims, looks[0].reruns));
+        jackpot.claim(id, 2, watcher, 0, 1, salt, abi.encode(posted, stands));
+        vm.assertEq(_gain(watcher), 0.5 ether);
+    }
+
+    /// @dev Of two drawn segments one needed two reruns: their verifier is paid as much again by the solver that has caused it.
+    function test_who_causes_a_look_pays_for_it() public {
+        _contest();
+        _settle();
+        vm.assertEq(_gain(solver), 8 ether - 1 ether);
+        vm.assertEq(_gain(verifier), 2 ether + 1 ether);
     }
 
     /// @dev The claim itself is charged like any other, with its look.
@@ -287,15 +316,29 @@ contract SecondLookTest is MarketBase {
 
     /// @dev A verdict that accepts by its look, and the charge of the claim.
     function _contest() private returns (ClaimCharge memory charge) {
+        return _contestAfter(false);
+    }
+
+    /// @dev With a watcher that says that the look is another.
+    function _contestAfter(bool watched) private returns (ClaimCharge memory charge) {
         _toVerifying(false);
         (Claim[] memory claims, LogProof[] memory logProofs) = _claims(false);
         Look[] memory looks = _looks(claims, 1);
         _post(claims, logProofs, looks);
         _openWatch();
+        if (watched) _commitToLook(claims);
         _disclose(verifier, false);
         (charge.index, charge.claim) = (1, claims[1]);
         charge.look = keccak256(abi.encode(looks[0].reruns));
         charge.entries = _seen(claims, looks[0].reruns);
+    }
+
+    function _commitToLook(Claim[] memory claims) private {
+        bytes32 entry = _seen(claims, _looks(claims, 0)[0].reruns)[1];
+        uint32 number = registry.task(id).seating;
+        vm.warp(verdicts.verdict(id).watchUntil);
+        vm.prank(watcher);
+        jackpot.watch(id, 0, keccak256(abi.encode(watcher, id, number, uint32(1), entry, salt)));
     }
 
     function _post(Claim[] memory claims, LogProof[] memory logProofs, Look[] memory looks) private {

@@ -53,8 +53,8 @@ contract SettlementTableTest is DataBase {
         _finish(false);
         _expectStatus(Status.Committed);
         vm.assertEq(registry.task(id).holder, address(0));
-        _expectGains({toSubmitter: -10.3525 ether, toSolver: -5 ether, toVerifier: -2 ether, toChallenger: 1.5 ether});
-        _expectShares({toTreasury: 0, toFund: 1.5 ether});
+        _expectGains({toSubmitter: -10.3525 ether, toSolver: -5 ether, toVerifier: -3 ether, toChallenger: 2 ether});
+        _expectShares({toTreasury: 0, toFund: 2 ether});
     }
 
     function test_challenger_right_then_the_corrected_verdict_decides() public {
@@ -68,8 +68,8 @@ contract SettlementTableTest is DataBase {
         _settle();
         _expectClosed(Outcome.Rejected);
         vm.assertEq(_gain(nextVerifier), 1 ether);
-        _expectGains({toSubmitter: 0.1875 ether, toSolver: -5 ether, toVerifier: -2 ether, toChallenger: 1.5 ether});
-        _expectShares({toTreasury: 0, toFund: 4.3125 ether});
+        _expectGains({toSubmitter: 0.1875 ether, toSolver: -5 ether, toVerifier: -3 ether, toChallenger: 2 ether});
+        _expectShares({toTreasury: 0, toFund: 4.8125 ether});
     }
 
     function test_challenger_wrong_loses_its_bond() public {
@@ -112,8 +112,8 @@ contract SettlementTableTest is DataBase {
         _pass(20 minutes + 1);
         verdicts.claimUndisclosed(id);
         _expectStatus(Status.Committed);
-        _expectGains({toSubmitter: -10.3525 ether, toSolver: -5 ether, toVerifier: -2 ether, toChallenger: 0});
-        _expectShares({toTreasury: 0, toFund: 3 ether});
+        _expectGains({toSubmitter: -10.3525 ether, toSolver: -5 ether, toVerifier: -3 ether, toChallenger: 0});
+        _expectShares({toTreasury: 0, toFund: 4 ether});
     }
 
     /// @dev No disclosure fits the truth where an error was due, so it ends as if the secret had been withheld.
@@ -132,15 +132,15 @@ contract SettlementTableTest is DataBase {
         _pass(20 minutes + 1);
         verdicts.claimUndisclosed(id);
         _expectStatus(Status.Committed);
-        _expectGains({toSubmitter: -10.3525 ether, toSolver: -5 ether, toVerifier: -2 ether, toChallenger: 0});
-        _expectShares({toTreasury: 0, toFund: 3 ether});
+        _expectGains({toSubmitter: -10.3525 ether, toSolver: -5 ether, toVerifier: -3 ether, toChallenger: 0});
+        _expectShares({toTreasury: 0, toFund: 4 ether});
     }
 
     function test_secret_leaked() public {
         _toWatched(true, true);
         _reportLeak(challenger);
-        _expectGains({toSubmitter: -10.3525 ether, toSolver: -5 ether, toVerifier: -2 ether, toChallenger: 1.5 ether});
-        _expectShares({toTreasury: 0, toFund: 1.5 ether});
+        _expectGains({toSubmitter: -10.3525 ether, toSolver: -5 ether, toVerifier: -3 ether, toChallenger: 2 ether});
+        _expectShares({toTreasury: 0, toFund: 2 ether});
         _pass(15 minutes + 1);
         verdicts.claimUndisclosed(id);
         _expectStatus(Status.Committed);
@@ -151,8 +151,8 @@ contract SettlementTableTest is DataBase {
         _challengeProfile();
         _finishProfile(false);
         _expectStatus(Status.Profiling);
-        _expectGains({toSubmitter: -10.3525 ether, toSolver: 0, toVerifier: -3 ether, toChallenger: 1.5 ether});
-        _expectShares({toTreasury: 0, toFund: 1.5 ether});
+        _expectGains({toSubmitter: -10.3525 ether, toSolver: 0, toVerifier: -4 ether, toChallenger: 2 ether});
+        _expectShares({toTreasury: 0, toFund: 2 ether});
     }
 
     function test_profile_stands() public {
@@ -214,15 +214,15 @@ contract SettlementTableTest is DataBase {
         vm.prank(challenger);
         settlement.claimSeatDefault(id);
         _expectStatus(Status.Committed);
-        _expectGains({toSubmitter: -8.8525 ether, toSolver: -5 ether, toVerifier: -2 ether, toChallenger: 0.1875 ether});
+        _expectGains({toSubmitter: -8.3525 ether, toSolver: -5 ether, toVerifier: -3 ether, toChallenger: 0.25 ether});
         _seatVerifier(nextVerifier, false);
         _verdict(nextVerifier, true);
         _openWatch();
         _disclose(nextVerifier, true);
         _settle();
         vm.assertEq(_gain(nextVerifier), 1 ether);
-        _expectGains({toSubmitter: -8.8525 ether, toSolver: 8 ether, toVerifier: -2 ether, toChallenger: 0.1875 ether});
-        _expectShares({toTreasury: 0.04 ether, toFund: 1.625 ether});
+        _expectGains({toSubmitter: -8.3525 ether, toSolver: 8 ether, toVerifier: -3 ether, toChallenger: 0.25 ether});
+        _expectShares({toTreasury: 0.04 ether, toFund: 2.0625 ether});
     }
 
     function test_cancelled_before_a_profile() public {

@@ -26,9 +26,9 @@ contract SettlingTest is MarketBase {
         vm.prank(account("stranger"));
         challenges.settleDispute(number);
         _expectStatus(Status.Committed);
-        vm.assertEq(_gain(challenger), 1.5 ether);
-        vm.assertEq(_gain(verifier), -2 ether);
-        vm.assertEq(_rest(), 1.5 ether);
+        vm.assertEq(_gain(challenger), 2 ether);
+        vm.assertEq(_gain(verifier), -3 ether);
+        vm.assertEq(_rest(), 2 ether);
     }
 
     function test_a_task_waits_for_a_loss_that_nobody_has_settled() public {
@@ -48,8 +48,8 @@ contract SettlingTest is MarketBase {
         settlement.claimSeatDefault(id);
         vm.assertEq(_gain(challenger), -1 ether);
         challenges.settleDispute(lost);
-        vm.assertEq(_gain(challenger), 1.5 ether);
-        vm.assertEq(_gain(verifier), -2 ether);
+        vm.assertEq(_gain(challenger), 2 ether);
+        vm.assertEq(_gain(verifier), -3 ether);
     }
 
     function test_a_task_waits_for_a_bond_that_nobody_has_settled() public {
@@ -78,8 +78,8 @@ contract SettlingTest is MarketBase {
         vm.assertEq(_gain(nextVerifier), 0);
         _expectStatus(Status.Contested);
         challenges.settleDispute(second);
-        vm.assertEq(_gain(solver), -5 ether + 1.5 ether);
-        vm.assertEq(_gain(verifier), -2 ether);
+        vm.assertEq(_gain(solver), -5 ether + 2 ether);
+        vm.assertEq(_gain(verifier), -3 ether);
     }
 
     /// @dev Who stops playing because the verdict has fallen elsewhere keeps its bond, though the verifier settles first.
@@ -92,9 +92,9 @@ contract SettlingTest is MarketBase {
         vm.prank(verifier);
         challenges.settleDispute(first);
         vm.assertEq(_gain(challenger), 0);
-        vm.assertEq(_gain(verifier), -2 ether);
+        vm.assertEq(_gain(verifier), -3 ether);
         challenges.settleDispute(second);
-        vm.assertEq(_gain(solver), -5 ether + 1.5 ether);
+        vm.assertEq(_gain(solver), -5 ether + 2 ether);
     }
 
     function test_nobody_puts_up_a_bond_against_what_has_fallen() public {
@@ -179,7 +179,7 @@ contract SettlingProfilesTest is ProfileBase {
         profiles.challengePortion(id, portions, 0, Opening(HEADER, PAYLOAD, type(uint128).max));
         vm.stopPrank();
         profiles.settleDispute(1);
-        vm.assertEq(_gain(solver), 1.5 ether);
+        vm.assertEq(_gain(solver), 2 ether);
         vm.assertEq(_gain(challenger), 0);
         vm.assertEq(registry.task(id).holder, address(0));
     }

@@ -105,6 +105,7 @@ contract TermsTest is MarketBase {
 
     function test_a_second_look_has_bounds() public {
         Terms memory s = _terms();
+        s.solverStake = 80 ether;
         (s.looks, s.lookMargin) = (64, (1 << 16) - 1);
         _expectValid(s);
         s.looks = 65;
@@ -115,6 +116,13 @@ contract TermsTest is MarketBase {
         s.looks = 16;
         _expectValid(s);
         (s.draws, s.looks) = (8, 64);
+        _expectValid(s);
+        // Each drawn segment may need one, and what they leave covers as much as before.
+        s.solverStake = 66 ether - 1;
+        _expectInvalid(s, "solverStake");
+        s.solverStake = 64 ether;
+        _expectInvalid(s, "solverStake");
+        s.solverStake = 66 ether;
         _expectValid(s);
         (s.looks, s.lookMargin) = (1, 1 << 16);
         _expectInvalid(s, "lookMargin");
@@ -246,7 +254,7 @@ contract TermsTest is MarketBase {
     /// @dev Or somebody would lie in tasks of its own to catch itself: docs/spec/incentives.md, "The jackpot".
     function test_a_lie_costs_more_than_its_catches_pay() public {
         Terms memory s = _terms();
-        (s.verifierStake, s.bond, s.jackpot) = (1600, 200, 1600);
+        (s.verifierStake, s.bond, s.jackpot) = (3200, 400, 1600);
         _expectValid(s);
         s.jackpot = 1601;
         _expectInvalid(s, "jackpot");

@@ -34,7 +34,7 @@ contract VerdictTest is MarketBase {
         vm.assertFalse(verdicts.holds(id, 2, claims[0], 0, entries));
         vm.assertFalse(verdicts.holds(id, 0, claims[0], "look", entries));
         vm.assertFalse(verdicts.holds(id, 0, claims[0], 0, new bytes32[](0)));
-        (bool accepted, bool repeated) = verdicts.conclude(id);
+        (bool accepted, bool repeated,) = verdicts.conclude(id);
         vm.assertTrue(accepted && repeated);
         _expectStatus(Status.Watched);
         vm.assertEq(registry.task(id).deadline, 0);
