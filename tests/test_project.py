@@ -19,6 +19,12 @@ def run(*command: str | Path, cwd: Path = ROOT, code: int = 0) -> str:
     return done.stdout
 
 
+def test_every_vector_file_is_described() -> None:
+    """fixtures/README.md names what is there, and nothing else."""
+    told = re.findall(r"^\| `vectors/(\w+\.json)` \| .+ \| .+ \|$", (ROOT / "fixtures" / "README.md").read_text(), re.M)
+    assert sorted(told) == sorted(path.name for path in (ROOT / "fixtures" / "vectors").iterdir())
+
+
 def test_style() -> None:
     run(BIN / "ruff", "check")
     run(BIN / "ruff", "format", "--check")

@@ -16,8 +16,6 @@ import {Walk} from "./Walk.sol";
 library Published {
     using Reader for Cursor;
 
-    /// @notice More steps than can be published.
-    error TooManySteps();
     /// @notice What is shown of the claim is neither a node nor a leaf nor a state.
     error UnknownPart(uint256 what);
     /// @notice What is shown does not stand in what was published.
@@ -64,7 +62,6 @@ library Published {
         pure
         returns (bytes32 frame, bytes32 trace, bytes32 claimed)
     {
-        if (params.steps > type(uint32).max) revert TooManySteps();
         uint256 index = rest.number(4);
         bytes32 pre;
         (pre, trace) = _step(params, rest, index);

@@ -53,8 +53,9 @@ library TermsRules {
         _require(s.document != 0, "document");
         _require(s.interval > 0, "interval");
         _require(s.steps > 0 && s.steps % s.interval == 0, "steps");
+        // Addresses in a program count the step in 32 bits (docs/spec/program.md, "Limits"), a claim its segment.
+        _require(s.steps <= type(uint32).max, "steps");
         uint256 segments = s.steps / s.interval;
-        // A claim names its segment in 32 bits.
         _require(segments < type(uint32).max, "steps");
         _require(s.draws > 0 && s.draws <= segments && s.draws <= SegmentDraw.MAX_DRAWS, "draws");
         _checkProfile(s, segments);

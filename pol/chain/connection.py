@@ -13,6 +13,7 @@ from web3 import Web3
 from web3.exceptions import Web3Exception, Web3RPCError
 from web3.types import RPCEndpoint
 
+from pol.chain.answers import Refusal
 from pol.chain.endpoints import Endpoints
 from pol.chain.memory import Memory
 from pol.errors import OperationalError
@@ -122,4 +123,9 @@ def operational(action: str) -> Iterator[None]:
     try:
         yield
     except (requests.RequestException, Web3RPCError, Web3Exception, ConnectionError, TimeoutError) as error:
+        if Refusal.of(str(error)) is Refusal.FUNDS:
+            raise OperationalError(
+                f"can't {action}: the account's money doesn't cover the transaction ({error}). Send it coins for "
+                "gas, and for the value if it sends some"
+            ) from error
         raise OperationalError(f"can't {action}: {error}. Is the node running, and is the URL right?") from error

@@ -68,8 +68,14 @@ class Deployment:
                 desks=Desks(**{field.name: _address(document["desks"][field.name]) for field in fields(Desks)}),
                 **{name: _address(document[name]) for name in ("treasury", "beacon", "one_step", "starts")},
             )
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise ProtocolError(f"not a deployment document: {error}") from error
+        except KeyError as error:
+            raise ProtocolError(
+                f"this is no document of a deployment: no member {error}; name the file that `pol deploy` wrote"
+            ) from error
+        except (ValueError, TypeError, AttributeError) as error:
+            raise ProtocolError(
+                f"this is no document of a deployment ({error}): name the file that `pol deploy` wrote"
+            ) from error
 
     def market(self, connection: Connection) -> Market:
         """The market's contracts.

@@ -13,7 +13,8 @@ from hexbytes import HexBytes
 from web3.exceptions import TransactionNotFound, Web3RPCError
 from web3.types import TxParams, TxReceipt, Wei
 
-from pol.chain.calls import Call, Refusal
+from pol.chain.answers import Refusal
+from pol.chain.calls import Call
 from pol.chain.connection import Connection, operational
 from pol.chain.fees import Budget, FeePolicy, Fees, Patience
 from pol.chain.journal import Attempt, Intent, Journal, State

@@ -203,6 +203,10 @@ class Desks(Scene):
         self.connection.wait_until(verdicts.verdict(task_id).watch_until - COMMIT_WINDOW)
         return posted.watch_fixed_at, self.beacon.seed(posted.watch_round)
 
+    def entry(self, task_id: bytes, index: int, root: bytes, rejects: bool) -> bytes:
+        """Of a claim without a second look."""
+        return entry(self._claim(self._trained[task_id], index, root, rejects), NO_LOOK)
+
     def watch(self, task_id: bytes, found: Found) -> None:
         """In the last seconds of the watch."""
         self.market.jackpot.watch(self._wallets[found.account], task_id, found.ticket, found.posted)
@@ -281,10 +285,12 @@ class Desks(Scene):
     def _claims(self, task_id: bytes, said: Said) -> list[Claim]:
         """As they stand after the disclosure."""
         trained = self._trained[task_id]
-        return [
-            Claim(s, trained.roots[s], trained.roots[s + 1], root, FAR if i in said.rejecting else NEAR, WAY)
-            for i, (s, root) in enumerate(zip(trained.drawn, said.claims, strict=True))
-        ]
+        return [self._claim(trained, i, root, i in said.rejecting) for i, root in enumerate(said.claims)]
+
+    def _claim(self, trained: Trained, index: int, root: bytes, rejects: bool) -> Claim:
+        segment = trained.drawn[index]
+        start, end = trained.roots[segment : segment + 2]
+        return Claim(segment, start, end, root, FAR if rejects else NEAR, WAY)
 
     def _posted(self, task_id: bytes, said: Said) -> list[Claim]:
         """As they are posted: with the error root where one is planted."""

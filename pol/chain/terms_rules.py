@@ -10,6 +10,7 @@ from dataclasses import fields
 
 from pol.chain.registry import Terms
 from pol.errors import ProtocolError
+from pol.graph.step_program import MAX_STEPS
 from pol.incentives.payouts import DEMANDER_OF_SOLVER_STAKE, MAX_AMOUNT, SUBMITTER_OF_SOLVER_STAKE, WHOLE, look_fee
 
 MIN_WINDOW, MAX_WINDOW, MAX_TRAINING_WINDOW = 60, 90 * 24 * 3600, 365 * 24 * 3600
@@ -66,6 +67,8 @@ def _shape(terms: Terms) -> Iterator[str]:
     if terms.interval < 1 or terms.steps < 1 or terms.steps % max(terms.interval, 1):
         yield f"steps is {terms.steps}: a positive multiple of the interval {terms.interval} is needed"
         return
+    if terms.steps > MAX_STEPS:
+        yield f"steps is {terms.steps}: {MAX_STEPS} at most"
     segments = terms.steps // terms.interval
     if segments >= (1 << 32) - 1:
         yield f"steps / interval is {segments}: less than {(1 << 32) - 1} is needed"
@@ -101,7 +104,7 @@ def _amounts(terms: Terms, shares: int, tax: int) -> Iterator[str]:
     if terms.second_price * MIN_PROMISE > terms.maximum_price:
         yield f"second_price is {terms.second_price}: at most {terms.maximum_price // MIN_PROMISE} lets any bid win"
     yield from _between(terms, "bond", -(-terms.verifier_stake // 16), terms.verifier_stake // 2)
-    looked = terms.draws * look_fee(terms.verifier_fee, terms.looks, terms.draws)
+    looked = terms.draws * look_fee(terms.verifier_fee, terms.looks, terms.draws) if terms.draws else 0
     least = looked + max(1, -(-terms.verifier_fee * WHOLE // SUBMITTER_OF_SOLVER_STAKE))
     if terms.solver_stake < least:
         yield (

@@ -32,6 +32,8 @@ def check(path: str, commitment: Path | None, sample: int | None, seed: int | No
             raise click.UsageError("--sample is for learning records; a commitment is checked whole")
         return _against(path, commitment, as_json)
     if not is_run(path):
+        if "://" not in path and not Path(path).exists():
+            raise OperationalError(f"can't read {path}: there is nothing of that name")
         raise click.UsageError(
             f"{path} is no learning record: give a commitment to check it against (pol commit {path} --out FILE)"
         )

@@ -36,6 +36,8 @@ def diff(a: str, b: str, show_all: bool, picture: Path | None, as_json: bool) ->
     from pol.verification.run_comparison import compare_states, first_differences
     from pol.verification.tensor_comparison import aligned, compare_tensors
 
+    # Whoever names checkpoints asks about them, not about what came before or after.
+    whole = all(split_step(text)[1] is None for text in (a, b))
     one, other = _open(a, b)
     one, other, beside = aligned(one, other)
     rows = list(compare_tensors(one, other))
@@ -44,14 +46,16 @@ def diff(a: str, b: str, show_all: bool, picture: Path | None, as_json: bool) ->
         states = compare_states(one.saved, other.saved)
         steps = sorted(set(one.run.steps) & set(other.run.steps))
         since = first_differences(one.run, other.run, steps) if one.run.record.run != other.run.record.run else {}
-    equal = all(row.how == "equal" for row in rows) and (states is None or not states.entries)
+    equal = all(row.how == "equal" for row in rows) and (states is None or not states.entries) and not (whole and since)
     if picture is not None:
         _draw(picture, one, other, rows, steps if since else [])
     if as_json:
-        print(json.dumps(_document(one, other, rows, states, since, beside), indent=2))
+        print(json.dumps(_document(one, other, rows, states, since, beside) | {"equal": equal}, indent=2))
         return FINE if equal else DIFFERS
     terminal = console()
-    terminal.print(_table(rows, since, show_all))
+    table = _table(rows, since, show_all)
+    if table.row_count:
+        terminal.print(table)
     equal_rows = sum(row.how == "equal" for row in rows)
     terminal.print(f"{one.label} and {other.label}: {equal_rows} of {len(rows)} tensors are equal", soft_wrap=True)
     if states is not None and states.changes:
@@ -61,7 +65,7 @@ def diff(a: str, b: str, show_all: bool, picture: Path | None, as_json: bool) ->
     if states is not None and states.entries:
         terminal.print(f"components that differ: {', '.join(states.components)}", soft_wrap=True)
     if since:
-        terminal.print(f"they part at the checkpoint of step {min(since.values())}")
+        terminal.print(_parting(since), soft_wrap=True)
     if beside:
         terminal.print(f"not compared: {beside} tensors of the record that a model's file doesn't hold")
     return FINE if equal else DIFFERS
@@ -79,6 +83,15 @@ def _open(a: str, b: str) -> tuple[Side, Side]:
         step = common_steps(*runs)[-1]
         return recorded_side(runs[0], step, a), recorded_side(runs[1], step, b)
     return open_side(a), open_side(b)
+
+
+def _parting(since: Mapping[str, int]) -> str:
+    """Where two trainings that are equal now, or aren't, were first apart, and in what."""
+    from pol.verification.run_comparison import component_of
+
+    first = min(since.values())
+    parts = sorted({component_of(name) for name, step in since.items() if step == first})
+    return f"they differ first at the checkpoint of step {first}: {', '.join(parts)}"
 
 
 def _draw(file: Path, one: Side, other: Side, rows: Sequence[TensorComparison], steps: Sequence[int]) -> None:
@@ -135,7 +148,7 @@ def _document(
     document: dict[str, Any] = {
         "a": one.label,
         "b": other.label,
-        "equal": all(row.how == "equal" for row in rows) and (states is None or not states.entries),
+        "equal": True,
         "tensors": [_row(row, since) for row in rows],
         "not_compared": beside,
     }

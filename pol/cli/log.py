@@ -50,7 +50,10 @@ def log(
     store = Store(record.removesuffix(learning_record.HEAD))
     found = learning_record.load(store)
     shown = _summary(found)
-    if verify or signer is not None:
+    if verify and signer is None and not found.heads:
+        # Nothing is wrong with a log that nobody has signed; nothing of it was checked either.
+        shown["verified_heads"] = "not checked: the record isn't signed"
+    elif verify or signer is not None:
         shown["verified_heads"] = _verify(found, signer)
     if consistency is not None:
         shown["consistency"] = _consistency(found, *consistency)

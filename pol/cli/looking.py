@@ -1,6 +1,6 @@
 """What the commands that look at files and records share: exit codes, and where they print.
 
-0: fine. 1: differs, or the evidence is bad. 2: could not look, or wrong usage.
+0: fine. 1: differs, or the evidence is bad. 3: could not look. As every verb: docs/guides/commit.md, "Exit codes".
 """
 
 from __future__ import annotations
@@ -11,25 +11,24 @@ import sys
 from collections.abc import Callable
 from typing import IO, ParamSpec, cast
 
-import click
 from rich.console import Console
 
 from pol.errors import OperationalError, UnsupportedError
 
 P = ParamSpec("P")
-FINE, DIFFERS, UNSEEN = 0, 1, 2
+FINE, DIFFERS, UNSEEN = 0, 1, 3
 PIPED_WIDTH = 160
 
 
 def looking(command: Callable[P, int]) -> Callable[P, int]:
-    """A command that ends with 2 if it could not look."""
+    """A command that could not look if it meets what pol doesn't support: nobody has done anything wrong."""
 
     @functools.wraps(command)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> int:
         try:
             return command(*args, **kwargs)
-        except (OperationalError, UnsupportedError) as error:
-            raise click.ClickException(str(error)) from error
+        except UnsupportedError as error:
+            raise OperationalError(str(error)) from error
 
     return wrapped
 

@@ -22,6 +22,7 @@ from pol.graph.step_program import Component
 from pol.training.records.recorded_run import is_run, open_run, open_store
 
 if TYPE_CHECKING:
+    from pol.training.records.recorded_run import RecordedRun
     from pol.verification.engines.engine import Engine
     from pol.verification.examination import Draw, Subject
     from pol.verification.verdict import Three
@@ -143,6 +144,7 @@ def _verify(path: str, digest: str | None, quiet: bool, **options: Any) -> Verif
         if run is None:
             subject = examination.open_subject(store, str(digest), root)
         else:
+            _require_task(run)
             task, proof = task_proof.proof_of(run)
             subject = examination.subject_of(store, task, proof, root)
     except (ProtocolError, OperationalError, UnsupportedError) as error:
@@ -165,6 +167,18 @@ def _verify(path: str, digest: str | None, quiet: bool, **options: Any) -> Verif
             subject, draw.replayed, found.thresholds, _engine(options), advance, options["looks"]
         )
     return replace(found, verdict=verdict, seconds=time.monotonic() - begun)
+
+
+def _require_task(run: RecordedRun) -> None:
+    """A record says nothing wrong by naming no task: who asks for its replay asks for something else than it is."""
+    from pol.training.records import task_proof
+
+    if not task_proof.names_task(run):
+        raise click.UsageError(
+            "this record names no task, so nothing says what its steps compute and they can't be replayed. "
+            "`pol check RECORD` verifies that its checkpoints are those that it names; a record whose training can be "
+            "replayed is made with Recorder(..., task=) (docs/guides/record.md)"
+        )
 
 
 def _thresholds(subject: Subject, digest: str | None) -> Three:

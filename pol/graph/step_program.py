@@ -14,6 +14,8 @@ MAGIC = b"polstep2"
 MAX_SCALE = 23
 MAX_LIST = 2**31
 """Slots, constants or nodes: no tree of the court is higher than 31 (contracts/dispute/Descriptor.sol)."""
+MAX_STEPS = 2**32 - 1
+"""Of a training: addresses count the step in 32 bits (docs/spec/program.md, "Limits")."""
 
 
 class Component(IntEnum):

@@ -136,6 +136,10 @@ def best(game: Game, coalition: Coalition, rules: Rules = RULES, looks: int = 0,
 
     ``looks``: reruns of a second look. ``damage``: counts what honest verifiers work for without pay as gained.
     """
+    if looks:
+        # Terms with second looks ask for a stake that pays for one at each drawn segment.
+        looked = game.stakes.draws * rules.look_fee(game.stakes.verifier_fee, looks, game.stakes.draws)
+        game = replace(game, stakes=replace(game.stakes, solver_stake=game.stakes.solver_stake + looked))
     tree = _Tree(game, coalition, rules, looks, damage)
     duty = solve(("start",), lambda state: tree.moves(state)[:1]).duty
     solution = solve(("start",), replace(tree, anew=max(duty, 0.0)).moves)

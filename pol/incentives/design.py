@@ -397,9 +397,9 @@ def _verifier_stake(needs: Needs, chance: Jackpot, stakes: Stakes, costs: Costs,
         (work - all_ * fee) / all_,
         # Burning a seat for another draw of one's own task.
         needs.coalition * needs.seeds * chance.watchers * share * rate / (1 - rate),
-        # Lying in one's own task to catch oneself; what the contract asks for is for who holds all tickets.
+        # Lying in one's own task to catch oneself, with as many tickets as are seen drawn: the contract's bound.
         needs.coalition * needs.seeds * chance.watchers * share,
-        stakes.jackpot * chance.watchers / chance.shares / more,
+        stakes.jackpot / more,
         # Whoever buys the secret shows it.
         share,
         # What burning a seat costs others.

@@ -127,7 +127,7 @@ def maximum_price(work_units: int, unit_price: int) -> int:
 
 def look_fee(fee: int, looks: int, draws: int) -> int:
     """What one second look, of ``looks`` reruns, costs the solver; ``fee`` is for the replay of ``draws`` segments."""
-    return -(-fee * looks // draws)
+    return -(-fee * looks // draws) if looks else 0
 
 
 def bond_after(bond: int, verifier_stake: int, earlier: int) -> int:

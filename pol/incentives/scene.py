@@ -41,12 +41,13 @@ class Found:
     seating: int
     index: int
     root: bytes
+    entry: bytes
     salt: bytes
     posted: bytes
 
     def opens(self, task_id: bytes) -> bool:
         """Whether the commitment is its own: a copy isn't."""
-        made = watch_commitment(self.account, task_id, self.seating, self.index, self.root, self.salt)
+        made = watch_commitment(self.account, task_id, self.seating, self.index, self.entry, self.salt)
         return made == self.posted
 
 
@@ -91,6 +92,10 @@ class Scene:
     def post(self, task_id: bytes, said: Said) -> tuple[int, bytes]:
         """A verdict; returns when the round of its watchers was fixed, and its seed."""
         return self.second, abi_hash("watch", task_id, said.duty.seating)
+
+    def entry(self, task_id: bytes, index: int, root: bytes, rejects: bool) -> bytes:
+        """What stands for a true claim in its verdict; here a root is all that an entry says."""
+        return root
 
     def watch(self, task_id: bytes, found: Found) -> None:
         """A watcher's commitment."""

@@ -137,7 +137,7 @@ def seat(
     # Who has replayed nothing has no ground to reject.
     said = Said(account, duty, claims, planted, frozenset() if lies else hits)
     seating = Seating(verifier, said)
-    found = _watch(world, task_id, seating, truth, epoch)
+    found = _watch(world, task_id, seating, truth, hits, epoch)
     epoch.seatings += 1
     epoch.lies += lies
     if planted is not None:
@@ -170,7 +170,7 @@ def seat(
 
 
 def _watch(
-    world: World, task_id: bytes, seating: Seating, truth: Sequence[bytes], epoch: Epoch
+    world: World, task_id: bytes, seating: Seating, truth: Sequence[bytes], hits: frozenset[int], epoch: Epoch
 ) -> list[tuple[Party, int]]:
     """Which parties have found which wrong claim by work of their own; commitments are noted."""
     game, said, number = world.game, seating.said, seating.said.duty.seating
@@ -195,13 +195,14 @@ def _watch(
                 found.append((party, index))
         for account, ticket in tickets:
             salt = abi_hash("salt", account, task_id)
-            if index is not None:
-                seen = watch_commitment(account, task_id, number, index, truth[index], salt)
-            elif not (party.kind is Kind.COPYING and seen):
-                continue
             # A copy can't be opened: what it was made of is another's account.
             at = index or 0
-            made = Found(account, ticket, number, at, truth[at], salt, seen)
+            entry = world.scene.entry(task_id, at, truth[at], at in hits)
+            if index is not None:
+                seen = watch_commitment(account, task_id, number, index, entry, salt)
+            elif not (party.kind is Kind.COPYING and seen):
+                continue
+            made = Found(account, ticket, number, at, truth[at], entry, salt, seen)
             world.scene.watch(task_id, made)
             seating.commitments.append((party, made))
         if index is not None or (party.kind is Kind.COPYING and seen):

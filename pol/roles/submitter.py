@@ -8,6 +8,7 @@ from pol.chain.registry import Terms
 from pol.chain.terms_rules import require as require_admitted
 from pol.errors import ProtocolError
 from pol.graph.work import step_work
+from pol.incentives.payouts import look_fee
 from pol.roles.role import Role
 from pol.training import task
 from pol.training.start import GIVEN, Start
@@ -33,7 +34,7 @@ class Offer:
     verifier_share: int = 4
     """The verifier's fee is the maximum price divided by this."""
     stake_factor: int = 2
-    """Stakes are the maximum price times this: more than a cheat could gain."""
+    """Stakes are the maximum price times this, more than a cheat could gain; a solver's, what its looks take too."""
     bond_divisor: int = 2
     """A challenger's bond is the maximum price divided by this."""
     margin: int = MARGIN
@@ -165,6 +166,7 @@ def terms_of(work_of_step: int, offer: Offer) -> Terms:
     exact = offer.margin == 0
     reruns = 0 if exact else offer.rerun_count
     looks = 0 if exact else offer.looks
+    fee = price // offer.verifier_share
     return Terms(
         program=UNPUBLISHED,
         constants=UNPUBLISHED,
@@ -177,10 +179,11 @@ def terms_of(work_of_step: int, offer: Offer) -> Terms:
         work_units=work,
         unit_price=offer.wei_per_work_unit << 32,
         second_price=0,
-        solver_stake=price * offer.stake_factor,
+        # Whoever causes second looks pays for them, and what they leave has to cover the fee.
+        solver_stake=max(price * offer.stake_factor, offer.draws * look_fee(fee, looks, offer.draws) + 2 * fee + 1),
         verifier_stake=price * offer.stake_factor,
         bond=price // offer.bond_divisor,
-        verifier_fee=price // offer.verifier_share,
+        verifier_fee=fee,
         jackpot=price * offer.jackpot_factor,
         rerun_count=reruns,
         profiled=0 if exact else min(offer.profiled, offer.steps // offer.interval),

@@ -16,7 +16,7 @@ from pol.errors import EvidenceError, Fault, ProtocolError
 from pol.graph.aten import AtenGraph
 from pol.graph.lowering import lower
 from pol.graph.names import Names
-from pol.graph.step_program import StepProgram
+from pol.graph.step_program import MAX_STEPS, StepProgram
 from pol.graph.types import DType, TensorType
 from pol.graph.work import step_work
 from pol.training import canonical_json, checkpoint
@@ -82,8 +82,8 @@ class Task:
     def __post_init__(self) -> None:
         if self.interval < 1 or self.steps < self.interval or self.steps % self.interval:
             raise ProtocolError(f"{self.steps} steps aren't a positive multiple of the interval {self.interval}")
-        if self.steps >= 1 << 32:
-            raise ProtocolError(f"{self.steps} steps are more than a task can have (2^32 - 1)")
+        if self.steps > MAX_STEPS:
+            raise ProtocolError(f"{self.steps} steps are more than a task can have ({MAX_STEPS})")
 
     @property
     def segments(self) -> int:

@@ -3,7 +3,8 @@
 import pytest
 from pool import COUNTER, ONCE, count, pool
 
-from pol.chain.calls import Call, Refusal
+from pol.chain.answers import Refusal
+from pol.chain.calls import Call
 from pol.chain.connection import Connection
 from pol.chain.fees import GWEI, Budget, FeePolicy, Fees, Patience
 from pol.chain.journal import MemoryJournal, State

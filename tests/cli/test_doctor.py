@@ -158,5 +158,5 @@ def test_the_command(tmp_path: Path, fault: str, code: int) -> None:
 
 def test_the_command_says_what_it_cannot_run() -> None:
     done = subprocess.run([str(POL), "doctor", "--", "/nowhere/python"], capture_output=True, text=True, check=False)
-    assert done.returncode == 2
+    assert done.returncode == 3
     assert "can't run /nowhere/python" in done.stderr

@@ -1,6 +1,7 @@
 """`pol commit`, `check`, `diff` and `inspect` on learning records."""
 
 import json
+import random
 import shutil
 import subprocess
 import sys
@@ -73,11 +74,31 @@ def test_diff_finds_the_checkpoint_at_which_two_runs_part(runs: Path) -> None:
     assert rows["optimizer/state/state/0/momentum_buffer"]["since_step"] == 8
     assert rows["buffers/1.num_batches_tracked"]["since_step"] is None
     assert rows["parameters/0.weight"]["differing"] > 0
-    assert pol("diff", runs / "a", runs / "b") == Said(1, match="they part at the checkpoint of step 6")
+    assert pol("diff", runs / "a", runs / "b") == Said(1, match="they differ first at the checkpoint of step 6: ")
     assert pol("diff", f"{runs}/a@4", f"{runs}/b@4").code == 0
     assert pol("diff", f"{runs}/a@6", f"{runs}/b@6").code == 1
     assert pol("diff", runs / "a", runs / "a").code == 0
-    assert pol("diff", f"{runs}/a@5", runs / "b") == Said(2, match="no checkpoint of step 5: it has 6 from 0 to 10")
+    assert pol("diff", f"{runs}/a@5", runs / "b") == Said(3, match="no checkpoint of step 5: it has 6 from 0 to 10")
+
+
+def test_runs_that_are_equal_now_and_began_otherwise(tmp_path: Path) -> None:
+    """Equal tensors, nothing to list: the command still says where the runs were apart, in what, and so does its code."""
+    record(tmp_path / "a", lambda step, _: random.seed(step))
+    record(tmp_path / "b", lambda step, _: random.seed(99 if step < 4 else step))
+    said = pol("diff", tmp_path / "a", tmp_path / "b")
+    assert said.code == 1
+    assert "they differ first at the checkpoint of step 2: cursor" in said.out
+    document = json.loads(pol("diff", tmp_path / "a", tmp_path / "b", "--json").out)
+    assert not document["equal"]
+
+
+def test_a_record_without_a_task_is_not_rejected_for_it(runs: Path) -> None:
+    """Nobody has done anything wrong: it is wrong usage to ask for a replay of steps that nothing describes."""
+    said = pol("verify", runs / "a", "--exact")
+    assert said.code == 2
+    assert "Recorder(..., task=)" in said.out
+    assert "pol check" in said.out
+    assert "don't pay" not in said.out
 
 
 def test_the_picture_has_a_column_for_each_checkpoint(runs: Path, tmp_path: Path) -> None:
@@ -133,9 +154,9 @@ def test_check_finds_what_was_changed(copy: Path) -> None:
     assert tensors.name in bad[0]["detail"]
     tensors.unlink()
     found = pol("check", copy, "--json")
-    assert found.code == 2
+    assert found.code == 3
     assert [f["outcome"] for f in json.loads(found.out)["findings"]].count("could not look") == 1
-    assert pol("check", copy) == Said(2, match="not everything could be looked at")
+    assert pol("check", copy) == Said(3, match="not everything could be looked at")
 
 
 def test_check_finds_another_document_and_another_log(copy: Path) -> None:
@@ -182,8 +203,8 @@ def test_inspect_tells_what_a_record_holds(runs: Path, tmp_path: Path) -> None:
     digest = found["checkpoints"][1]["document"]
     assert json.loads(pol("inspect", runs / "a", digest, "--json").out)["step"] == EVERY
     assert "momentum: 0.5" in pol("inspect", runs / "a").out
-    assert pol("inspect", runs / "a", "00" * 32) == Said(2, match="can't read object")
-    assert pol("inspect", tmp_path) == Said(2, match="no learning record; if it is a store of tasks")
+    assert pol("inspect", runs / "a", "00" * 32) == Said(3, match="can't read object")
+    assert pol("inspect", tmp_path) == Said(3, match="no learning record; if it is a store of tasks")
 
 
 def test_control_characters_of_strangers_reach_no_terminal(copy: Path) -> None:

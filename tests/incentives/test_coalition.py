@@ -7,12 +7,13 @@ import pytest
 
 from pol.errors import ProtocolError
 from pol.incentives import payouts
-from pol.incentives.coalition import REVERTED, RULES, Coalition, Rules, best, coalitions, look_fee
+from pol.incentives.coalition import REVERTED, RULES, Coalition, Rules, best, coalitions
 from pol.incentives.coalition_search import MOST_SHARE, SHARES, reverted_found, worst
 from pol.incentives.design import Needs, design
 from pol.incentives.forced_errors import LARGEST_RATE, LEAST_RATE
 from pol.incentives.game import Costs, Game, Stakes, Threat
 from pol.incentives.jackpot import Jackpot
+from pol.incentives.payouts import look_fee
 from pol.incentives.search import Move, solve
 
 UNIT = 10**18

@@ -125,7 +125,7 @@ def test_too_little_at_stake_tempts(name: str, part: int, temptation: str) -> No
 
 
 def test_one_hand_with_nearly_all_tickets_is_tempted() -> None:
-    assert tempted(under(coalition=0.95)) >= {"coalition: reject an honest proof"}
+    assert tempted(under(coalition=0.98)) >= {"coalition: reject an honest proof"}
 
 
 def test_a_beacon_that_can_be_drawn_again_helps_who_cheats() -> None:
@@ -257,10 +257,10 @@ def test_wherever_design_finds_parameters_honesty_is_best(
     assert all(v <= cheap.honest + 1e-9 * training for a, v in cheap.others.items() if a.startswith("fabricate"))
 
 
-def test_a_fund_that_gets_half_of_the_rest_is_drained_by_lies(monkeypatch: pytest.MonkeyPatch) -> None:
-    def halved(deal: Deal) -> Payout:
+def test_a_fund_that_gets_nothing_of_the_rest_is_drained_by_lies(monkeypatch: pytest.MonkeyPatch) -> None:
+    def without(deal: Deal) -> Payout:
         paid = payouts.challenger_right(deal)
-        return replace(paid, fund=paid.fund // 2, treasury=paid.fund - paid.fund // 2)
+        return replace(paid, fund=0, treasury=paid.fund)
 
-    monkeypatch.setattr(griefing, "payouts", SimpleNamespace(**{**vars(payouts), "challenger_right": halved}))
+    monkeypatch.setattr(griefing, "payouts", SimpleNamespace(**{**vars(payouts), "challenger_right": without}))
     assert burn_ratio(GAME) < 10

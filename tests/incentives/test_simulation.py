@@ -81,7 +81,7 @@ def test_the_verifiers_dilemma_comes_without_planted_errors_and_goes_with_them()
 
 
 def test_whistleblowers_come_where_watching_pays_and_leave_where_it_does_not() -> None:
-    with_, without = rational(planted=True), rational(planted=False)
+    with_, without = rational(planted=True), rational(planted=False, tasks=1000)
     assert with_.epochs[-1].enrolled > 0
     assert without.epochs[-1].enrolled == 0
 

@@ -75,7 +75,7 @@ def test_what_a_market_needs_has_a_verb(operator: Operator) -> None:
     digest = submitter.market.registry.terms(task_id).document.hex()
     priced = json.loads(operator.pol("price", digest, *place, "--draws", "1", "--json"))
     paid = town.deployment.market(town.connection).registry.terms(task_id)
-    assert (priced["price"], priced["solver_stake"]) == (paid.maximum_price, paid.solver_stake)
+    assert (priced["price"], priced["verifier_stake"]) == (paid.maximum_price, paid.verifier_stake)
     assert priced["fund_short"] == 0
     assert "clock            6 h" in operator.pol("price", digest, *place, "--draws", "1")
     assert "draws is 3: 1 to 2 is taken" in operator.pol("price", digest, *place, code=1)

@@ -37,7 +37,9 @@ def submitter(town: Town) -> Iterator[Submitter]:
 
 
 def offered() -> Terms:
-    return terms_of(step_work(captured().program), OFFER)
+    terms = terms_of(step_work(captured().program), OFFER)
+    # Enough for the most second looks that terms may ask for.
+    return replace(terms, solver_stake=100 * terms.verifier_fee)
 
 
 def around() -> Iterator[tuple[str, dict[str, int]]]:

@@ -40,7 +40,7 @@ from pol.commitments.log import CheckpointLog
 from pol.commitments.program import program_header
 from pol.errors import Fault, OperationalError, ProtocolError, UnsupportedError
 from pol.roles import availability
-from pol.roles.policy import PUBLIC_CHAIN, TEST_NETWORK
+from pol.roles.policy import PUBLIC_CHAIN, TEST_NETWORK, TrustedKey
 from pol.roles.solver import Solver
 from pol.roles.submitter import Offer, Submitter
 from pol.roles.verifier import Verifier
@@ -151,8 +151,15 @@ def test_proofs_that_this_party_does_not_trust(town: Town, terms: Terms) -> None
     for party in (town.join(Verifier, "v"), town.join(Solver, "t"), town.join(Whistleblower, "w")):
         with pytest.raises(ProtocolError, match=f"proofs for the verifier {verifier} decide disputes"):
             party.require_proofs(task_id)
-        party.policy = replace(party.policy, trusted_verifiers=frozenset({verifier}))
-        party.require_proofs(task_id)
+        key = bytes(submitter.market.proven_steps.key_digest(verifier))
+        other = {verifier: TrustedKey("linear_regression", bytes(32))}
+        party.policy = replace(party.policy, trusted_verifiers=other)
+        with pytest.raises(ProtocolError, match="another key"):
+            party.require_proofs(task_id)
+        # A key that it trusts, of a circuit that computes something else than this task.
+        party.policy = replace(party.policy, trusted_verifiers={verifier: TrustedKey("linear_regression", key)})
+        with pytest.raises(ProtocolError, match="another step than its program"):
+            party.require_proofs(task_id)
     with pytest.raises(ProtocolError, match="--trust-verifier"):
         town.join(Verifier, "v").claim_seat(task_id)
     with pytest.raises(ProtocolError, match="--trust-verifier"):
@@ -461,11 +468,14 @@ def test_a_task_id_is_what_the_specification_says(town: Town) -> None:
     assert keccak256(b"".join(words)) == task_id
 
 
-def test_a_profiler_measures_before_it_stakes(town: Town) -> None:
+def test_a_profiler_measures_before_it_stakes(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
     """From this start there is no threshold, whoever measures: the stake would be lost for want of a profile."""
     task = captured()
     start = [words.copy() for words in task.state]
     start[0].flat[0] = 0x7FC00000  # NaN
+    # Whom this library doesn't keep from it.
+    monkeypatch.setattr("pol.roles.submitter.require_distances", lambda *_: None)
+    monkeypatch.setattr("pol.roles.role.require_distances", lambda *_: None)
     task_id = town.join(Submitter, "s").submit(replace(task, state=start), OFFER)
     verifier = town.join(Verifier, "v")
     before = gain(verifier)

@@ -65,6 +65,7 @@ def test_a_kept_head_and_a_longer_record(tmp_path: Path, pem: Path, pol_log: Pol
     train(str(other), 8)
     assert "different runs" in pol_log(other, "--since", head, code=1)["error"]
     train(str(tmp_path / "unsigned"), 2, None)
-    assert "isn't signed" in pol_log(tmp_path / "unsigned", "--verify", code=1)["error"]
+    assert pol_log(tmp_path / "unsigned", "--verify")["verified_heads"] == "not checked: the record isn't signed"
+    assert "isn't signed" in pol_log(tmp_path / "unsigned", "--signer", public, code=1)["error"]
     assert "can't read" in pol_log(run, "--since", tmp_path / "none", code=3)["error"]
     assert "can't read" in pol_log(tmp_path / "none", code=3)["error"]

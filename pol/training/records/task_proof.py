@@ -21,6 +21,16 @@ KINDS = ("parameters/", "buffers/")
 _HEX = re.compile(r"[0-9a-f]{64}")
 
 
+def names_task(run: RecordedRun) -> bool:
+    """Whether the training of a record is one of a task, so that its steps can be replayed.
+
+    Raises:
+        EvidenceError: the newest checkpoint isn't what the record names.
+        OperationalError: the store failed.
+    """
+    return COMPONENT in run.document(run.checkpoint()).documents
+
+
 def proof_of(run: RecordedRun) -> tuple[LoadedTask, LearningProof]:
     """The task of a record's training and its learning proof, both checked. No tensor of a checkpoint is loaded.
 

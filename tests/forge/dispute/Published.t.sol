@@ -3,6 +3,7 @@ pragma solidity 0.8.37;
 
 import {MerkleBranch} from "../../../contracts/commitments/MerkleBranch.sol";
 import {Payloads} from "../../../contracts/dispute/Payloads.sol";
+import {IStarts} from "../../../contracts/dispute/IStarts.sol";
 import {Level} from "../../../contracts/dispute/Position.sol";
 import {Published} from "../../../contracts/dispute/Published.sol";
 import {Reader} from "../../../contracts/dispute/Reader.sol";
@@ -108,9 +109,9 @@ contract PublishedTest is PublishedGame {
         _beginNode(1, 4);
         bytes memory payload = abi.encodePacked(_shownNode(1, 4), p.opened);
         params.steps = 2 ** 32;
-        _refuseStart(payload, _error(Published.TooManySteps.selector));
+        _refuseStart(payload, _error(IStarts.InvalidStart.selector));
         // One less is counted, and has a branch of 32 siblings.
-        params.steps = 2 ** 32 - 1;
+        (params.firstStep, params.steps) = (0, 2 ** 32 - 1);
         bytes memory longer = abi.encodePacked(payload, new bytes(32 * 32));
         _refuseStart(longer, _error(Published.NotPublished.selector));
     }

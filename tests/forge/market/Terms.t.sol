@@ -57,6 +57,10 @@ contract TermsTest is MarketBase {
         _expectInvalid(s, "steps");
         s.steps = type(uint32).max - 1;
         _expectValid(s);
+        (s.steps, s.interval) = (type(uint32).max, 3);
+        _expectValid(s);
+        (s.steps, s.interval) = (uint64(type(uint32).max) + 1, 4);
+        _expectInvalid(s, "steps");
     }
 
     function test_draws_fit_the_segments_and_the_gas() public {

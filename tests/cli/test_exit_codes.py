@@ -1,0 +1,57 @@
+"""Exit codes mean the same in every verb (docs/guides/commit.md, "Exit codes")."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from pol.cli.main import EXIT_OPERATIONAL, EXIT_PROTOCOL, EXIT_USAGE, _run
+
+DIGEST = "00" * 32
+MISSING: tuple[tuple[str, ...], ...] = (
+    ("check", "{}"),
+    ("commit", "{}"),
+    ("diff", "{}", "{}"),
+    ("inspect", "{}"),
+    ("verify", "{}", DIGEST, "--exact"),
+    ("profile", "{}", DIGEST),
+    ("log", "{}"),
+    ("replay", "{}"),
+    ("serve", "{}"),
+    ("zk", "exact", "verify", "{}"),
+)
+"""Lines that name something that isn't there."""
+PLACE = ("--rpc", "http://127.0.0.1:1", "--store", "nowhere")
+
+
+def code_of(monkeypatch: pytest.MonkeyPatch, *line: str) -> int:
+    monkeypatch.setattr(sys, "argv", ["pol", *line])
+    return _run()
+
+
+@pytest.mark.parametrize("line", MISSING, ids=lambda line: line[0])
+def test_what_is_not_there_could_not_be_looked_at(
+    line: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    nowhere = str(tmp_path / "nowhere")
+    assert code_of(monkeypatch, *(part.format(nowhere) for part in line)) == EXIT_OPERATIONAL, capsys.readouterr()
+    assert len(capsys.readouterr().err.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize("verb", sorted({line[0] for line in MISSING} - {"zk"}))
+def test_wrong_usage(verb: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert code_of(monkeypatch, verb, "--no-such-option") == EXIT_USAGE
+    assert "no such option" in capsys.readouterr().err.lower()
+
+
+def test_a_document_that_is_none_of_a_deployment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "other.json"
+    file.write_text("{}")
+    assert code_of(monkeypatch, "stake", "show", "--deployment", str(file), *PLACE) == EXIT_PROTOCOL
+    told = capsys.readouterr().err
+    assert "no member 'chain_id'" in told
+    assert "`pol deploy` wrote" in told
