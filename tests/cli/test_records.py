@@ -82,12 +82,12 @@ def test_diff_finds_the_checkpoint_at_which_two_runs_part(runs: Path) -> None:
 
 
 def test_runs_that_are_equal_now_and_began_otherwise(tmp_path: Path) -> None:
-    """Equal tensors, nothing to list: the command still says where the runs were apart, in what, and so does its code."""
+    """Equal tensors: the command still says where the runs were apart, in what, and so does its code."""
     record(tmp_path / "a", lambda step, _: random.seed(step))
     record(tmp_path / "b", lambda step, _: random.seed(99 if step < 4 else step))
     said = pol("diff", tmp_path / "a", tmp_path / "b")
     assert said.code == 1
-    assert "they differ first at the checkpoint of step 2: cursor" in said.out
+    assert "they differ first at the checkpoint of step 0: random" in said.out
     document = json.loads(pol("diff", tmp_path / "a", tmp_path / "b", "--json").out)
     assert not document["equal"]
 
