@@ -27,7 +27,8 @@ contract Starts is IStarts {
         if (Descriptor.programOf(header) != params.program) revert WrongProgram();
         if (params.kind == KIND_REPLAY || params.kind == KIND_PUBLISHED) {
             if (params.constants == 0 || params.start == 0 || params.end == 0) revert ZeroHash();
-            if (params.steps == 0 || uint256(params.firstStep) + params.steps > type(uint32).max) revert InvalidStart();
+            if (params.steps == 0 || params.steps > type(uint32).max) revert InvalidStart();
+            if (uint256(params.firstStep) + params.steps > 2 ** 32) revert InvalidStart();
             if (params.kind == KIND_REPLAY) {
                 _replay(p, params, counts, id, payload, width);
             } else {

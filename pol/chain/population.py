@@ -122,7 +122,7 @@ class Desks(Scene):
     def admit(self, name: str, accounts: Sequence[bytes], tasks: int) -> tuple[bytes, ...]:
         """Wallets with money in the vault for all that may be lost in so many tasks."""
         stakes, deal = self.found.stakes, self.found.game.deal
-        needed = (tasks + 2) * 2 * (stakes.verifier_stake + stakes.solver_stake) + 8 * ETHER
+        needed = (tasks + 4) * 2 * (stakes.verifier_stake + stakes.solver_stake) + 8 * ETHER
         if name == SUBMITTER:
             needed = tasks * deal.escrow
         return self._bring(name, len(accounts), needed)

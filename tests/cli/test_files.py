@@ -74,7 +74,7 @@ def test_a_folder_has_the_root_of_the_whole_however_it_is_cut(model: Path, tmp_p
     index.write_text(json.dumps({"weight_map": placed | {"mask": "model-1.safetensors"}}))
     assert pol("commit", folder) == Said(1, match="'mask' is in model-1.safetensors, it is in model-2.safetensors")
     index.write_text(json.dumps({"weight_map": placed | {"mask": "../gone.safetensors"}}))
-    assert pol("commit", folder) == Said(2, match="lacks ../gone.safetensors")
+    assert pol("commit", folder) == Said(3, match="lacks ../gone.safetensors")
     index.write_text('{"weight_map": 3}')
     assert pol("commit", folder) == Said(1, match="no weight_map")
     index.unlink()
@@ -104,7 +104,7 @@ def test_check_names_every_entry_that_is_not_what_was_committed_to(model: Path, 
     data["arrays"][0]["root"] = "00" * 32
     commitment.write_text(json.dumps(data, separators=(",", ":"), sort_keys=True))
     assert pol("check", model, commitment) == Said(1, match="isn't that of its entries")
-    assert pol("check", model, tmp_path / "none.json") == Said(2, match="can't read")
+    assert pol("check", model, tmp_path / "none.json") == Said(3, match="can't read")
     assert pol("check", model) == Said(2, match="no learning record: give a commitment")
     assert pol("check", model, commitment, "--sample", "2") == Said(2, match="checked whole")
 
@@ -135,7 +135,7 @@ def test_diff_draws_a_picture(model: Path, tmp_path: Path) -> None:
     titles = {e.text: e for e in drawn.iter("{http://www.w3.org/2000/svg}title")}
     assert len(titles) == len(WEIGHTS) + 1
     assert any("a.weight" in str(text) and "relative 0.001" in str(text) for text in titles)
-    assert pol("diff", model, other, "--picture", tmp_path / "no" / "map.svg") == Said(2, match="can't write")
+    assert pol("diff", model, other, "--picture", tmp_path / "no" / "map.svg") == Said(3, match="can't write")
 
 
 def test_pickles_are_refused_and_never_loaded(tmp_path: Path) -> None:
@@ -145,14 +145,14 @@ def test_pickles_are_refused_and_never_loaded(tmp_path: Path) -> None:
     torch.save({"w": torch.zeros(2)}, tmp_path / "hidden.dat")
     for name in ("model.pt", "hidden.dat", "."):
         for verb in (("commit",), ("inspect",), ("diff", tmp_path)):
-            assert pol(*verb, tmp_path / name) == Said(2, match="pickled checkpoint")
+            assert pol(*verb, tmp_path / name) == Said(3, match="pickled checkpoint")
 
 
 def test_what_cannot_be_read(tmp_path: Path, model: Path) -> None:
-    assert pol("commit", tmp_path / "none") == Said(2, match="there is no file or folder")
+    assert pol("commit", tmp_path / "none") == Said(3, match="there is no file or folder")
     (tmp_path / "empty").mkdir()
-    assert pol("commit", tmp_path / "empty") == Said(2, match="no safetensors file and no learning record")
-    assert pol("commit", model, "--out", tmp_path / "no" / "x.json") == Said(2, match="can't write")
+    assert pol("commit", tmp_path / "empty") == Said(3, match="no safetensors file and no learning record")
+    assert pol("commit", model, "--out", tmp_path / "no" / "x.json") == Said(3, match="can't write")
     cut = tmp_path / "cut.safetensors"
     cut.write_bytes(model.read_bytes()[:-1])
     assert pol("commit", cut) == Said(1, match="of data")

@@ -95,10 +95,10 @@ def test_what_it_can_t_do(store: Path, tmp_path: Path) -> None:
     for arguments, said in (
         ((store, "nothing"), Said(2, match="neither a digest")),
         ((store, tmp_path / "empty"), Said(1, match="no digest of a task")),
-        ((tmp_path / "nowhere", task), Said(2, match=task)),
+        ((tmp_path / "nowhere", task), Said(3, match=task)),
         ((store, task, "--segments", "13"), Said(1, match="12 segments")),
         ((store, task, "--compile"), Said(2, match="--native")),
-        ((store, task, "--key", tmp_path / "no.pem"), Said(2, match="openssl genpkey")),
+        ((store, task, "--key", tmp_path / "no.pem"), Said(3, match="openssl genpkey")),
     ):
         assert pol("profile", *arguments) == said
 
@@ -118,7 +118,7 @@ def test_a_task_without_a_profile_names_the_tensor(tmp_path: Path) -> None:
     captured = capture(model, functional.cross_entropy, optimizer, digits.dataset(), digits.order(1, 2))
     task = publish(Store(str(tmp_path)), captured, steps=2, interval=2)[0]
     said = pol("profile", tmp_path, task, *OPTIONS)
-    assert said == Said(2, match="Of the parameter state it is 0.bias (")
+    assert said == Said(3, match="Of the parameter state it is 0.bias (")
     assert "bias=False" in said.out
 
 

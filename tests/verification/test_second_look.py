@@ -270,7 +270,7 @@ def test_every_lie_is_found_and_nothing_else() -> None:
         (LookChallenge.DISTANCE, 2, Component.BUFFER),
         (LookChallenge.DISTANCE, 2, Component.OPTIMIZER),
     ]
-    assert (LookChallenge.RERUN, LookChallenge.DISTANCE) == (4, 5)
+    assert (LookChallenge.RERUN, LookChallenge.DISTANCE) == (5, 6)
     for bad in (looked(1, 2), replace(own, segment=4)):
         with pytest.raises(ProtocolError, match="one segment"):
             compare(own, bad)

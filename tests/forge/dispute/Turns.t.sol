@@ -74,7 +74,7 @@ contract TurnsTest is GameTest {
         s.steps = 0;
         _refuseStart(s, IStarts.InvalidStart.selector);
         s = _replay(2);
-        s.firstStep = type(uint32).max - 1;
+        s.firstStep = type(uint32).max;
         _refuseStart(s, IStarts.InvalidStart.selector);
         s = _replay(2);
         s.clock = 0;
@@ -96,7 +96,7 @@ contract TurnsTest is GameTest {
 
     function test_the_last_steps_that_have_numbers_start() public {
         StartParams memory s = _replay(2);
-        s.firstStep = type(uint32).max - 2;
+        s.firstStep = type(uint32).max - 1;
         resolver.start(game, s, _header(), new bytes(64));
         vm.assertEq(game.disputes(), 1);
     }
