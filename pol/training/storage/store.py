@@ -9,6 +9,7 @@ import fsspec
 
 from pol.commitments.keccak import keccak256
 from pol.errors import OperationalError, PolError, ProtocolError
+from pol.training.storage.http_files import PATIENCE, HttpFiles, Patience, TooLongError
 from pol.training.storage.publishing import WHOLE_AT_CLOSE, Pieces, publisher
 
 LIMIT = 1 << 34
@@ -48,12 +49,13 @@ class Store:
     """Objects below one fsspec URL (``file:///srv/pol``, ``memory://task``, ``s3://bucket/prefix``).
 
     A reader never sees half of a file, however a writer ended (`pol.training.storage.publishing`); whatever it gets
-    is hashed before it is used. ``options`` are those of the fsspec filesystem: an endpoint, a token.
+    is hashed before it is used. ``options`` are those of the fsspec filesystem: an endpoint, a token. ``patience`` is
+    for servers of HTTP.
 
     Raises OperationalError if no filesystem serves the URL.
     """
 
-    def __init__(self, url: str, options: Mapping[str, Any] | None = None):
+    def __init__(self, url: str, options: Mapping[str, Any] | None = None, patience: Patience = PATIENCE):
         self.url, self.options = url, dict(options or {})
         with _operational(f"open the store {url}"):
             # A listing that was kept would hide what another process has published since. Not every filesystem takes
@@ -67,13 +69,15 @@ class Store:
                 raise OperationalError(f"can't open the store {url}: {error}: {extra}") from error
             self._publisher = publisher(self._files)
         self._root = str(root).rstrip("/")
+        is_http = url.partition("://")[0] in {"http", "https"}
+        self._http = HttpFiles(self.options, patience) if is_http else None
 
     def put(self, data: bytes | bytearray) -> str:
         """Store ``data`` and return its digest; storing it again changes nothing."""
         digest = keccak256(data).hex()
         final = self._path(digest)
         with _operational(f"write object {digest} to {self.url}"):
-            if self._files.exists(final) and bytes(self._files.cat_file(final)) == data:
+            if self._exists(final) and self._content(final, LIMIT) == data:
                 return digest
             self._publisher.publish(final, [data])
         return digest
@@ -88,12 +92,12 @@ class Store:
         """
         path = self._path(digest)
         with _operational(f"read object {digest} from {self.url}"):
-            size = self._size(path)
-            if size > limit:
+            try:
+                data = self._content(path, limit)
+            except TooLongError as error:
                 # Not read, so not hashed: it may be any file that the store has put there.
-                problem = f"object {digest} in {self.url} has {size} bytes, more than the {limit} expected at most"
-                raise CorruptObjectError(f"{problem}; fetch another copy")
-            data = bytes(self._files.cat_file(path))
+                problem = f"object {digest} in {self.url} has more than the {limit} bytes expected at most"
+                raise CorruptObjectError(f"{problem}; fetch another copy") from error
         actual = keccak256(data).hex()
         if actual != digest:
             raise CorruptObjectError(
@@ -113,7 +117,7 @@ class Store:
         """Whether an object of this name is stored; says nothing about its bytes."""
         path = self._path(digest)
         with _operational(f"look for object {digest} in {self.url}"):
-            return bool(self._files.exists(path))
+            return self._exists(path)
 
     def put_file(self, name: str, pieces: Pieces) -> None:
         """Store a file under the name of its content, piece by piece; one that is there already is not written again.
@@ -123,7 +127,7 @@ class Store:
         """
         path = self._file_path(name)
         with _operational(f"write file {name} to {self.url}"):
-            if not self._files.exists(path):
+            if not self._exists(path):
                 self._publisher.publish(path, pieces)
 
     @contextmanager
@@ -136,7 +140,7 @@ class Store:
         action = f"read file {name} from {self.url}"
         path = self._file_path(name) if "." in name else self._path(name)
         with _operational(action):
-            file = self._files.open(path, "rb")
+            file = self._files.open(path, "rb") if self._http is None else self._http.open(path)
         try:
             with _operational(action):
                 size = self._size(path)
@@ -158,15 +162,15 @@ class Store:
         """
         path = f"{self._root}/{_mutable(name)}"
         with _operational(f"read {name} from {self.url}"):
-            size = self._size(path)
-            if size > limit:
-                raise ProtocolError(f"{name} has {size} bytes, more than the {limit} expected at most")
-            return bytes(self._files.cat_file(path))
+            try:
+                return self._content(path, limit)
+            except TooLongError as error:
+                raise ProtocolError(f"{name} has more than the {limit} bytes expected at most") from error
 
     def holds(self, name: str) -> bool:
         """Whether a file written by `replace` is there."""
         with _operational(f"look for {name} in {self.url}"):
-            return bool(self._files.exists(f"{self._root}/{_mutable(name)}"))
+            return self._exists(f"{self._root}/{_mutable(name)}")
 
     def clean(self) -> int:
         """Remove temporary files of writers that were killed; the number of files.
@@ -177,8 +181,19 @@ class Store:
         with _operational(f"clean {self.url}"):
             return self._publisher.clean(self._root)
 
+    def _exists(self, path: str) -> bool:
+        return bool(self._files.exists(path)) if self._http is None else self._http.exists(path)
+
+    def _content(self, path: str, limit: int) -> bytes:
+        """All bytes of a file. Raises TooLongError for more than ``limit``, of which no more are read."""
+        if self._http is not None:
+            return self._http.read(path, limit)
+        if self._size(path) > limit:
+            raise TooLongError(path)
+        return bytes(self._files.cat_file(path))
+
     def _size(self, path: str) -> int:
-        size = self._files.size(path)
+        size = self._files.size(path) if self._http is None else self._http.size(path)
         if size is None:
             raise OSError("the server doesn't say how long the file is")
         return int(size)
