@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import base64
 import gzip
+import ssl
 import threading
 import tracemalloc
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from ipaddress import IPv4Address
+from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
 
 from pol.commitments.keccak import keccak256
 from pol.errors import OperationalError, ProtocolError
-from pol.training.storage.http_files import Patience
+from pol.training.storage.http_files import HttpFiles, Patience, wait
 from pol.training.storage.store import CorruptObjectError, Store
 
 GOOD = bytes(range(256)) * 9000
@@ -21,6 +31,10 @@ GOOD = bytes(range(256)) * 9000
 QUICK = Patience(connect=2.0, answer=0.3, idle=0.3, rate=1 << 20)
 PIECE = b"x" * (1 << 16)
 BOMB = gzip.compress(bytes(1 << 26))
+
+
+def basic(name: str, password: str) -> str:
+    return "Basic " + base64.b64encode(f"{name}:{password}".encode()).decode()
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -34,7 +48,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_HEAD(self) -> None:
         """A length, true or not."""
-        self.head(len(GOOD) if self.server.manner != "liar" else 10)
+        self.head({"liar": 10, "boaster": 1 << 50, "crumbs": 1 << 30}.get(self.server.manner, len(GOOD)))
 
     def do_GET(self) -> None:
         """As the manner has it."""
@@ -66,7 +80,25 @@ class Handler(BaseHTTPRequestHandler):
         while not self.server.over.is_set():
             self.wfile.write(PIECE)
 
-    get_liar = get_endless
+    get_liar = get_boaster = get_endless
+
+    def get_crumbs(self) -> None:
+        """Of each part one byte, and in time."""
+        self.server.asked += 1
+        self.head(1, 206)
+        self.wfile.write(b"x")
+
+    def get_locked(self) -> None:
+        known = self.headers.get("Authorization") == basic("me", "secret")
+        if (
+            known
+            and "session=7" in self.headers.get("Cookie", "")
+            and self.path.endswith("?token=a")
+            and self.headers.get("X-Own") == "1"
+        ):
+            self.get_honest()
+        else:
+            self.head(0, 401)
 
     def get_bomb(self) -> None:
         self.head(len(BOMB), Content_Encoding="gzip")
@@ -101,6 +133,7 @@ class Handler(BaseHTTPRequestHandler):
 def server() -> Iterator[Any]:
     found: Any = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     found.manner, found.over, found.elsewhere, found.daemon_threads = "honest", threading.Event(), "", True
+    found.asked = 0
     found.handle_error = lambda *_: None
     thread = threading.Thread(target=found.serve_forever, args=(0.05,))
     thread.start()
@@ -169,3 +202,122 @@ def test_nobody_sends_us_to_another_host_or_scheme(server: Any) -> None:
         server.elsewhere = place
         with pytest.raises(OperationalError, match="another host or scheme"):
             store_of(server).get(DIGEST)
+
+
+def test_a_read_without_a_size_believes_no_length(server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    server.manner, store = "boaster", store_of(server)
+    with store.open_file(DIGEST) as file:
+        with pytest.raises(OperationalError, match=rf"{1 << 50} bytes are left.*{1 << 30} are the most.*in parts"):
+            file.read()
+        assert len(file.read(100)) == 100
+    server.manner = "honest"
+    monkeypatch.setattr("pol.training.storage.store.AT_ONCE", len(GOOD) - 5)
+    with store.open_file(DIGEST) as file:
+        with pytest.raises(OperationalError, match="in parts"):
+            file.read()
+        assert file.read(5) + file.read() == GOOD
+
+
+def test_a_file_in_crumbs_is_left(server: Any) -> None:
+    """One byte a request, each in time: the time for the file would have no bound."""
+    server.manner = "crumbs"
+    with store_of(server).open_file(DIGEST) as file, pytest.raises(OperationalError, match="sends 1 of the 1048576"):
+        file.read(1 << 20)
+    assert server.asked == 1
+
+
+def test_slow_parts_add_up(server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server can't begin its time anew with each part."""
+    part = HttpFiles.part
+
+    def slow(files: HttpFiles, url: str, start: int, count: int) -> bytes:
+        clock.append(clock[-1] + 40.0)
+        return part(files, url, start, count)
+
+    clock = [0.0]
+    patience = Patience(answer=60.0, rate=1 << 20)
+    monkeypatch.setattr(HttpFiles, "part", slow)
+    files = HttpFiles(patience=patience)
+    monkeypatch.setattr("pol.training.storage.http_files.time.monotonic", lambda: clock[-1])
+    file = files.open(f"http://127.0.0.1:{server.server_port}/{DIGEST}")
+    file.read(1 << 20)
+    with pytest.raises(OSError, match="bytes a second"):
+        file.read(1 << 20)
+
+
+@pytest.mark.filterwarnings("ignore:(?i).*auth.*:DeprecationWarning")  # aiohttp 4 will take no `auth`
+def test_options_of_requests_are_honored(server: Any) -> None:
+    from aiohttp import BasicAuth
+
+    server.manner, url = "locked", f"http://127.0.0.1:{server.server_port}"
+    options: dict[str, Any] = {
+        "auth": BasicAuth("me", "secret"),
+        "cookies": {"session": "7"},
+        "params": {"token": "a"},
+        "headers": {"X-Own": "1"},
+    }
+    assert Store(url, options, QUICK).get(DIGEST) == GOOD
+    for name in options:
+        with pytest.raises(OperationalError, match="status 401"):
+            Store(url, {k: v for k, v in options.items() if k != name}, QUICK).get(DIGEST)
+
+
+def test_the_option_ssl_is_honored(server: Any, tmp_path: Path) -> None:
+    """A certificate that nobody knows is refused, unless the user says otherwise or gives its authority."""
+    certificate, key = certify(tmp_path)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    url = f"https://127.0.0.1:{server.server_port}"
+    patience = Patience(connect=5.0, answer=5.0, idle=5.0)
+    with pytest.raises(OperationalError, match=r"(?i)certificate"):
+        Store(url, patience=patience).get(DIGEST)
+    for choice in (False, ssl.create_default_context(cafile=str(certificate))):
+        assert Store(url, {"ssl": choice}, patience).get(DIGEST) == GOOD
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"block_size": 5, "nosuch": 1}, "options block_size, nosuch: leave them out; it takes auth"),
+        ({"timeout": 3}, "options timeout.*patience"),
+        ({"client_kwargs": {"timeout": 3}}, "timeout in client_kwargs.*patience"),
+        ({"get_client": None}, "get_client"),
+    ],
+)
+def test_options_that_are_not_honored_are_named(options: dict[str, Any], told: str) -> None:
+    with pytest.raises(OperationalError, match=told):
+        Store("http://127.0.0.1:9", options)
+    assert Store("http://127.0.0.1:9", {"skip_instance_cache": True}).url
+
+
+def test_a_connector_of_the_user_serves_more_than_one_request(server: Any) -> None:
+    from aiohttp import TCPConnector
+
+    async def make() -> TCPConnector:
+        return TCPConnector(limit=1)
+
+    async def close() -> None:
+        await connector.close()
+
+    connector = wait(make)
+    store = Store(f"http://127.0.0.1:{server.server_port}", {"client_kwargs": {"connector": connector}}, QUICK)
+    assert store.get(DIGEST) == store.get(DIGEST) == GOOD
+    wait(close)
+
+
+def certify(folder: Path) -> tuple[Path, Path]:
+    """A certificate for 127.0.0.1, signed by itself, and its key."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder(name, name, key.public_key(), 7, now - timedelta(days=1), now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(IPv4Address("127.0.0.1"))]), False)
+        .add_extension(x509.BasicConstraints(True, None), True)
+        .sign(key, hashes.SHA256())
+    )
+    paths = folder / "certificate.pem", folder / "key.pem"
+    paths[0].write_bytes(certificate.public_bytes(Encoding.PEM))
+    paths[1].write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    return paths

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import fsspec.asyn
 
+from pol.errors import OperationalError
+
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession
 
@@ -24,6 +26,13 @@ BLOCK = 1 << 20
 """Bytes that are asked for at once where parts of a file are read."""
 GONE = {404, 410}
 MOVED = {301, 302, 303, 307, 308}
+OF_REQUESTS = frozenset({"auth", "cookies", "params", "proxy", "proxy_auth", "proxy_headers", "server_hostname", "ssl"})
+"""Options that go on to each request of aiohttp."""
+OF_FSSPEC = frozenset({"listings_expiry_time", "max_paths", "skip_instance_cache", "use_listings_cache"})
+"""Options that fsspec has used up where it made its filesystem."""
+OWN = frozenset({"client_kwargs", "encoded", "headers"})
+BOUNDS = frozenset({"auto_decompress", "loop", "raise_for_status", "timeout"})
+"""What aiohttp's session is told here and by nobody else."""
 
 
 class TooLongError(OSError):
@@ -41,6 +50,8 @@ class Patience:
     """Between two pieces of a body."""
     rate: int = 16 << 10
     """Bytes a second on average: so the time for a whole body has a bound too."""
+    total: float | None = None
+    """For a whole request with its body, where an answer is so short that its time needs no rate."""
 
 
 PATIENCE = Patience()
@@ -50,15 +61,28 @@ class HttpFiles:
     """Files below URLs of one origin.
 
     Args:
-        options: of `fsspec`'s filesystem for HTTP: ``headers``, and ``client_kwargs`` of aiohttp's session.
+        options: of `fsspec`'s filesystem for HTTP: ``headers``, ``encoded``, ``client_kwargs`` of aiohttp's session,
+            and what aiohttp takes with a request (``auth``, ``ssl``, ``proxy`` and so on).
         patience: with the server.
+        redirects: how often it may send us on.
+
+    Raises:
+        OperationalError: an option that isn't honored; one that was dropped could be the one that protects somebody.
     """
 
-    def __init__(self, options: Mapping[str, Any] | None = None, patience: Patience = PATIENCE) -> None:
+    def __init__(
+        self, options: Mapping[str, Any] | None = None, patience: Patience = PATIENCE, redirects: int = REDIRECTS
+    ) -> None:
         given = dict(options or {})
+        _require_known(given)
         self.client = dict(given.get("client_kwargs") or {})
+        if "connector" in self.client:
+            # Each request has a session of its own: none of them may close what the user has made.
+            self.client.setdefault("connector_owner", False)
         self.headers = dict(given.get("headers") or {})
-        self.patience = patience
+        self.requests = {name: given[name] for name in OF_REQUESTS & given.keys()}
+        self.encoded = bool(given.get("encoded"))
+        self.patience, self.redirects = patience, redirects
 
     def exists(self, url: str) -> bool:
         """Whether the server has the file.
@@ -88,18 +112,18 @@ class HttpFiles:
             TooLongError: they are more than ``limit``.
             OSError: the server fails, is too slow, encodes the bytes or sends us elsewhere.
         """
-        return _wait(self._read, url, limit, start, None)
+        return wait(self._read, url, limit, start, None)
 
     def part(self, url: str, start: int, count: int) -> bytes:
         """At most ``count`` bytes of a file from ``start`` on; fewer only at its end. Raises OSError as `read`."""
-        return _wait(self._read, url, count, start, count)
+        return wait(self._read, url, count, start, count)
 
     def open(self, url: str) -> HttpFile:
         """A file whose parts are read. Raises OSError as `size`."""
         return HttpFile(self, url, self.size(url))
 
     def _size(self, url: str) -> int | None:
-        return _wait(self._head, url)
+        return wait(self._head, url)
 
     async def _head(self, url: str) -> int | None:
         async with self._asked("HEAD", url, {}) as answer:
@@ -114,7 +138,7 @@ class HttpFiles:
         asked = {"Range": f"bytes={start}-{'' if count is None else start + count - 1}"} if start or count else {}
         async with self._asked("GET", url, asked) as answer:
             if answer.status in GONE:
-                raise FileNotFoundError(f"{url} isn't there")
+                raise FileNotFoundError(f"{url} isn't there (status {answer.status})")
             if answer.status == 416:
                 return b""
             if answer.status not in {200, 206}:
@@ -129,7 +153,7 @@ class HttpFiles:
             async for piece in answer.content.iter_any():
                 seen += len(piece)
                 if time.monotonic() - began > self.patience.answer + seen / self.patience.rate:
-                    raise OSError(f"{url} comes with less than {self.patience.rate} bytes a second: use another server")
+                    raise _too_slow(url, self.patience)
                 found += piece[max(0, skipped - (seen - len(piece))) :]
                 if count is not None and len(found) >= count:
                     return bytes(found[:count])
@@ -145,7 +169,7 @@ class HttpFiles:
         timeout = ClientTimeout(total=None, sock_connect=self.patience.connect, sock_read=self.patience.idle)
         headers = {**self.headers, **more, "Accept-Encoding": "identity"}
         options = {**self.client, "timeout": timeout, "auto_decompress": False}
-        async with ClientSession(**options) as session:
+        async with asyncio.timeout(self.patience.total), ClientSession(**options) as session:
             answer = await self._answered(session, method, url, headers)
             try:
                 yield answer
@@ -157,11 +181,11 @@ class HttpFiles:
     ) -> ClientResponse:
         from yarl import URL
 
-        here = URL(url)
-        for _ in range(REDIRECTS + 1):
+        here = URL(url, encoded=self.encoded)
+        for _ in range(self.redirects + 1):
             async with asyncio.timeout(self.patience.answer):
-                answer = await session.request(method, here, headers=headers, allow_redirects=False)
-            if answer.status not in MOVED:
+                answer = await session.request(method, here, headers=headers, allow_redirects=False, **self.requests)
+            if answer.status not in MOVED or not self.redirects:
                 return answer
             answer.close()
             there = here.join(URL(answer.headers.get("Location", "")))
@@ -170,24 +194,25 @@ class HttpFiles:
                     f"{here} sends us to {there}, another host or scheme: if you trust that, name it as the store"
                 )
             here = there
-        raise OSError(f"{url} sends us on more than {REDIRECTS} times")
+        raise OSError(f"{url} sends us on more than {self.redirects} times")
 
 
 class HttpFile:
-    """One file, read in parts; as Python's own files."""
+    """One file, read in parts. The bounds on a body hold for the file: a server can't begin anew with each part."""
 
     def __init__(self, files: HttpFiles, url: str, size: int) -> None:
         self.files, self.url, self.size = files, url, size
         self._position, self._begin, self._block = 0, 0, b""
+        self._seconds, self._read = 0.0, 0
 
-    def read(self, size: int = -1, /) -> bytes:
-        """At most ``size`` bytes, fewer only at the end; all that is left if it is negative."""
+    def read(self, size: int, /) -> bytes:
+        """At most ``size`` bytes; fewer only at the end that the server has stated."""
         left = max(0, self.size - self._position)
-        wanted = left if size < 0 else min(size, left)
+        wanted = min(size, left)
         at = self._position - self._begin
         if not 0 <= at <= len(self._block) or at + wanted > len(self._block):
             self._begin, at = self._position, 0
-            self._block = self.files.part(self.url, self._begin, min(left, max(wanted, BLOCK))) if wanted else b""
+            self._block = self._part(min(left, max(wanted, BLOCK))) if wanted else b""
         found = self._block[at : at + wanted]
         self._position += len(found)
         return found
@@ -200,11 +225,52 @@ class HttpFile:
         """Forget what was read."""
         self._block = b""
 
+    def _part(self, count: int) -> bytes:
+        began, patience = time.monotonic(), self.files.patience
+        found = self.files.part(self.url, self._begin, count)
+        self._seconds += time.monotonic() - began
+        self._read += len(found)
+        if len(found) < count:
+            # Taken as it is, one byte a request would be a body without an end.
+            raise OSError(
+                f"{self.url} has {self.size} bytes, says its server, and sends {len(found)} of the {count} from byte "
+                f"{self._begin} on: try again later, or use another server"
+            )
+        if self._seconds > patience.answer + self._read / patience.rate:
+            raise _too_slow(self.url, patience)
+        return found
 
-def _wait(function: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> T:
-    """Run something on the thread of fsspec's loop, whether this one has a loop or not."""
+
+def _require_known(options: Mapping[str, Any]) -> None:
+    taken = OF_REQUESTS | OWN
+    if unknown := sorted(map(str, options.keys() - taken - OF_FSSPEC)):
+        raise OperationalError(
+            f"a store over HTTP doesn't take the options {', '.join(unknown)}: leave them out; it takes "
+            f"{', '.join(sorted(taken))}, and how slow a server may be is said by its patience"
+        )
+    if bounds := sorted(BOUNDS & dict(options.get("client_kwargs") or {}).keys()):
+        raise OperationalError(
+            f"a store over HTTP doesn't take {', '.join(bounds)} in client_kwargs: leave it out; how slow a server may "
+            "be is said by the store's patience"
+        )
+
+
+def _too_slow(url: str, patience: Patience) -> OSError:
+    return OSError(f"{url} comes with less than {patience.rate} bytes a second: use another server")
+
+
+def wait(function: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> T:
+    """Run something on the thread of fsspec's loop, whether this one has a loop or not.
+
+    Raises:
+        OSError: the server is too slow or breaks off; what else ``function`` raises.
+    """
+    from aiohttp import ClientError
+
     try:
         found: T = fsspec.asyn.sync(fsspec.asyn.get_loop(), function, *arguments)
     except TimeoutError as error:
         raise OSError("the server doesn't answer in time: try again later, or use another one") from error
+    except ClientError as error:
+        raise error if isinstance(error, OSError) else OSError(f"{type(error).__name__}: {error}") from error
     return found

@@ -136,7 +136,7 @@ class SealedStore(Store):
         key: X25519PrivateKey | None = None,
         entropy: Callable[[int], bytes] = os.urandom,
     ):
-        super().__init__(store.url, store.options)
+        super().__init__(store.url, store.options, store.patience)
         self._key, self._entropy = key, entropy
         own = [] if key is None else [key.public_key().public_bytes_raw()]
         self._recipients = tuple(dict.fromkeys([*recipients, *own]))

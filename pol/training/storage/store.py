@@ -9,10 +9,17 @@ import fsspec
 
 from pol.commitments.keccak import keccak256
 from pol.errors import OperationalError, PolError, ProtocolError
+from pol.training.storage import whole_files
 from pol.training.storage.http_files import PATIENCE, HttpFiles, Patience, TooLongError
 from pol.training.storage.publishing import WHOLE_AT_CLOSE, Pieces, publisher
 
 LIMIT = 1 << 34
+AT_ONCE = 1 << 30
+"""Bytes that a read without a size gives at most."""
+INNER = frozenset({"fo", "fs", "remote_protocol", "target_protocol"})
+"""Options of fsspec that name a filesystem to stand on."""
+ANY = frozenset({"generic", "reference"})
+"""Protocols that stand on any other without an option."""
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _FILE = re.compile(r"[0-9a-f]{64}\.[a-z]{1,16}")
 _MUTABLE = re.compile(r"[a-z]{1,32}(-[0-9a-f]{64})?\.json")
@@ -31,18 +38,33 @@ class OpenFile:
 
     def __init__(self, file: Any, size: int, action: str):
         self.size = size
-        self._file = file
+        self._file, self._position = file, 0
         self._action = action
 
     def read(self, size: int = -1, /) -> bytes:
-        """At most ``size`` bytes, fewer only at the end; all that is left if it is negative."""
+        """At most ``size`` bytes, fewer only at the end; all that is left if it is negative.
+
+        Raises:
+            OperationalError: the store failed, or more is left than is read without a size: its length is the word of
+                whoever serves it.
+        """
+        if size < 0:
+            size = max(0, self.size - self._position)
+            if size > AT_ONCE:
+                raise OperationalError(
+                    f"can't {self._action} at once: {size} bytes are left, says the store, and {AT_ONCE} are the most "
+                    "without a size; read it in parts, with read(SIZE)"
+                )
         with _operational(self._action):
-            return bytes(self._file.read(size))
+            found = bytes(self._file.read(size))
+            self._position += len(found)
+            return found
 
     def seek(self, position: int) -> None:
         """Go to a position, counted from the start."""
         with _operational(self._action):
             self._file.seek(position)
+            self._position = position
 
 
 class Store:
@@ -50,13 +72,15 @@ class Store:
 
     A reader never sees half of a file, however a writer ended (`pol.training.storage.publishing`); whatever it gets
     is hashed before it is used. ``options`` are those of the fsspec filesystem: an endpoint, a token. ``patience`` is
-    for servers of HTTP.
+    with servers.
 
-    Raises OperationalError if no filesystem serves the URL.
+    Raises OperationalError if no filesystem serves the URL, if one stands on another (``simplecache::http://``), or for
+    an option that a store over HTTP doesn't know.
     """
 
     def __init__(self, url: str, options: Mapping[str, Any] | None = None, patience: Patience = PATIENCE):
-        self.url, self.options = url, dict(options or {})
+        self.url, self.options, self.patience = url, dict(options or {}), patience
+        _require_single(url, self.options)
         with _operational(f"open the store {url}"):
             # A listing that was kept would hide what another process has published since. Not every filesystem takes
             # the option: some hand what they don't know to a library that refuses it.
@@ -77,7 +101,7 @@ class Store:
         digest = keccak256(data).hex()
         final = self._path(digest)
         with _operational(f"write object {digest} to {self.url}"):
-            if self._exists(final) and self._content(final, LIMIT) == data:
+            if self._exists(final) and self._holds(final, data):
                 return digest
             self._publisher.publish(final, [data])
         return digest
@@ -184,13 +208,20 @@ class Store:
     def _exists(self, path: str) -> bool:
         return bool(self._files.exists(path)) if self._http is None else self._http.exists(path)
 
+    def _holds(self, path: str, data: bytes | bytearray) -> bool:
+        try:
+            return self._content(path, len(data)) == data
+        except TooLongError:
+            return False
+
     def _content(self, path: str, limit: int) -> bytes:
         """All bytes of a file. Raises TooLongError for more than ``limit``, of which no more are read."""
         if self._http is not None:
             return self._http.read(path, limit)
-        if self._size(path) > limit:
-            raise TooLongError(path)
-        return bytes(self._files.cat_file(path))
+        size = self._size(path)
+        if size > limit:
+            raise TooLongError(f"{path} has {size} bytes, {limit} are expected at most")
+        return whole_files.read(self._files, path, size, limit, self.patience)
 
     def _size(self, path: str) -> int:
         size = self._files.size(path) if self._http is None else self._http.size(path)
@@ -213,6 +244,15 @@ def _mutable(name: str) -> str:
     if not _MUTABLE.fullmatch(name):
         raise ProtocolError(f"{name!r} isn't the name of a file that can change")
     return name
+
+
+def _require_single(url: str, options: Mapping[str, Any]) -> None:
+    if "::" in url or url.partition("://")[0] in ANY or options.keys() & INNER:
+        # The outer filesystem would read the inner one whole, with no bound of ours.
+        raise OperationalError(
+            f"{url} is one filesystem on another, and what the outer one reads has no bounds: name the inner URL as "
+            "the store, such as https://host/path"
+        )
 
 
 @contextmanager

@@ -1,0 +1,85 @@
+"""Whole files of the filesystems other than HTTP: what they say of a size is checked by what comes.
+
+A size is asked for first, and a server that has lied about it, or a writer in between, is stopped at the limit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import suppress
+from typing import Any
+
+from pol.training.storage.http_files import Patience, TooLongError, wait
+
+PIECE = 1 << 20
+
+
+def read(files: Any, path: str, size: int, limit: int, patience: Patience) -> bytes:
+    """All bytes of a file that is said to have ``size`` of them.
+
+    Raises:
+        TooLongError: they are more than ``limit``; no more than one byte beyond it is kept.
+        OSError: the filesystem fails or is too slow; others of its library.
+    """
+    protocols = {files.protocol} if isinstance(files.protocol, str) else set(files.protocol)
+    taken = Taken(path, limit, patience)
+    if "memory" in protocols:
+        # Its open files share one position; what it holds is in this process and ends.
+        taken.add(files.cat_file(path))
+    elif protocols & {"s3", "s3a"} and files.async_impl:
+        # A block of its open file is whatever its server sends for a range; its stream is taken piece by piece.
+        wait(_stream, files, path, taken)
+    else:
+        with files.open(path, "rb") as file:
+            # Room for one more, so that a file of the size stated needs one read and one that finds the end.
+            while piece := file.read(min(taken.room, max(size + 1 - taken.size, PIECE if taken.size else 0))):
+                taken.add(piece)
+    return taken.content()
+
+
+class Taken:
+    """The pieces of a file that have come. The least rate is that of a store over HTTP."""
+
+    def __init__(self, path: str, limit: int, patience: Patience) -> None:
+        self.size = 0
+        self.patience = patience
+        self._path, self._limit = path, limit
+        self._pieces: list[bytes] = []
+        self._began = time.monotonic()
+
+    @property
+    def room(self) -> int:
+        """Bytes to ask for at most: one beyond the limit shows that there are more."""
+        return self._limit + 1 - self.size
+
+    def add(self, piece: bytes) -> None:
+        """Take a piece. Raises TooLongError beyond the limit, OSError where they come too slowly."""
+        self._pieces.append(bytes(piece))
+        self.size += len(piece)
+        if self.size > self._limit:
+            raise TooLongError(f"{self._path} has more than the {self._limit} bytes expected at most")
+        if time.monotonic() - self._began > self.patience.answer + self.size / self.patience.rate:
+            raise OSError(
+                f"{self._path} comes with less than {self.patience.rate} bytes a second: try again later, or use "
+                "another server"
+            )
+
+    def content(self) -> bytes:
+        """All of them."""
+        return self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
+
+
+async def _stream(files: Any, path: str, taken: Taken) -> None:
+    file = await files.open_async(path, "rb")
+    try:
+        async with asyncio.timeout(taken.patience.answer):
+            piece = await file.read(min(PIECE, taken.room))
+        while piece:
+            taken.add(piece)
+            async with asyncio.timeout(taken.patience.idle):
+                piece = await file.read(min(PIECE, taken.room))
+    finally:
+        # The file of s3fs leaves its connection open, and one that isn't at its end would send for ever.
+        with suppress(AttributeError):
+            file.r.close()
