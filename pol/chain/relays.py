@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import ssl
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import requests
 
 from pol.errors import OperationalError, PolError, ProtocolError
+from pol.training.storage.http_files import HttpFiles, Patience, TooLongError
 from pol.verification.beacon import QUICKNET, Network, Round, verify
 
 TIMEOUT = 10.0
@@ -25,7 +28,7 @@ class Relays:
     Args:
         hosts: base URLs; below each lies ``/CHAIN_HASH/public/ROUND``.
         network: which network's rounds.
-        timeout: seconds that a relay has for its answer to begin, and between two parts of it.
+        timeout: seconds that each relay has for its whole answer, from the connection to the last byte.
     """
 
     def __init__(self, hosts: Sequence[str], network: Network = QUICKNET, timeout: float = TIMEOUT) -> None:
@@ -57,21 +60,35 @@ class Relays:
 
     def _ask(self, host: str, number: int) -> Round:
         url = f"{host}/{self.network.chain_hash.hex()}/public/{number}"
+        patience = Patience(self.timeout, self.timeout, self.timeout, total=self.timeout)
+        # Proxies and authorities are those that the endpoints of nodes are asked with.
+        options: dict[str, Any] = {"client_kwargs": {"trust_env": True}}
         try:
-            with requests.get(url, timeout=self.timeout, allow_redirects=False, stream=True) as response:
-                if response.status_code != 200:
-                    raise OperationalError(f"answers with status {response.status_code}")
-                text = next(response.iter_content(LIMIT + 1), b"")
-        except requests.RequestException as error:
-            raise OperationalError(f"doesn't answer: {error}") from error
-        if len(text) > LIMIT:
-            raise ProtocolError(f"answers with more than {LIMIT} bytes")
+            if host.lower().startswith("https:"):
+                options["ssl"] = _authorities()
+            text = HttpFiles(options, patience, redirects=0).read(url, LIMIT)
+        except TooLongError as error:
+            raise ProtocolError(f"answers with more than {LIMIT} bytes") from error
+        except (OSError, ValueError) as error:
+            raise OperationalError(f"doesn't answer with a round: {error}") from error
         published, randomness = _parse(text)
         if published.number != number:
             raise ProtocolError(f"answers with round {published.number}")
         if verify(self.network, published) != randomness:
             raise ProtocolError("answers with another randomness than its signature's")
         return published
+
+
+def _authorities() -> ssl.SSLContext:
+    """Of certificates: those that `requests` would ask."""
+    place = (
+        os.environ.get("REQUESTS_CA_BUNDLE")
+        or os.environ.get("CURL_CA_BUNDLE")
+        or requests.utils.DEFAULT_CA_BUNDLE_PATH
+    )
+    if os.path.isdir(place):
+        return ssl.create_default_context(capath=place)
+    return ssl.create_default_context(cafile=place)
 
 
 def _parse(text: bytes) -> tuple[Round, bytes]:

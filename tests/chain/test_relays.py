@@ -1,6 +1,9 @@
 """Rounds over HTTP from relays that answer, lie, or are not there."""
 
 import json
+import socket
+import threading
+import time
 
 import pytest
 from drand_rounds import ROUNDS
@@ -80,3 +83,42 @@ def test_what_is_asked_for_has_to_exist() -> None:
 def test_a_round_of_the_far_future_is_said_to_be_due_then() -> None:
     with relay() as url, pytest.raises(OperationalError, match=f"due at second {QUICKNET.time_of(2**60)} since"):
         Relays([url]).round(2**60)
+
+
+@pytest.mark.parametrize("begin", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 600\r\n\r\n"], ids=["headers", "body"])
+def test_a_relay_that_drips_holds_nobody(begin: bytes) -> None:
+    """Each byte comes in time, the whole answer never does; the next relay is asked."""
+    over = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as server, relay() as good:
+
+        def serve() -> None:
+            for _ in range(2):
+                peer, _ = server.accept()
+                with peer:
+                    peer.recv(1 << 16)
+                    try:
+                        peer.sendall(begin or b"HTTP/1.1 200 OK\r\n")
+                        # Without the bound the caller is held for as long as this goes on.
+                        for _ in range(300):
+                            if over.wait(0.05):
+                                return
+                            peer.sendall(b" " if begin else b"x")
+                    except OSError:
+                        continue
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        url = f"http://127.0.0.1:{server.getsockname()[1]}"
+        started = time.monotonic()
+        with pytest.raises(OperationalError, match="in time"):
+            Relays([url], timeout=0.5).round(1000)
+        assert Relays([url, good], timeout=2.0).round(1000).number == 1000
+        assert time.monotonic() - started < 10
+        over.set()
+        thread.join()
+
+
+def test_a_relay_without_an_end_is_left() -> None:
+    long = relay(lambda network, number: (200, b" " * (1 << 22)))
+    with long as url, pytest.raises(OperationalError, match=f"more than {LIMIT} bytes"):
+        Relays([url]).round(1000)
