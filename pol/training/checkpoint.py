@@ -3,6 +3,7 @@
 The container is only transport. What is committed to is the content (docs/spec/commitments.md, "Files").
 """
 
+import json
 from collections.abc import Sequence
 
 import numpy as np
@@ -16,6 +17,8 @@ from pol.graph.types import DType, TensorType
 
 MAX_HEADER = 100_000_000
 """Bytes of JSON before the tensors, as safetensors has it."""
+SPARE = 1 << 20
+"""Bytes that a small file may be too long and is still looked at."""
 _STORAGE: dict[DType, np.dtype[np.float32] | np.dtype[np.int32]] = {
     DType.F32: np.dtype(np.float32),
     DType.I32: np.dtype(np.int32),
@@ -42,6 +45,17 @@ def encode(names: Sequence[str], types: Sequence[TensorType], tensors: Sequence[
         contiguous = words if words.flags.c_contiguous else words.copy(order="C")
         content[name] = contiguous.view(_STORAGE[type_.dtype])
     return bytes(save(content))
+
+
+def limit(names: Sequence[str], types: Sequence[TensorType]) -> int:
+    """Bytes that are read at most where a file of these tensors is expected: twice what it has, and a little.
+
+    A file that is too long by less is evidence: `decode` says what is wrong with it. One that is longer is somebody's
+    attempt on our memory.
+    """
+    # Braces, keys, a dtype and two offsets take fewer than 128 letters a tensor, a dimension 20 with its comma.
+    header = sum(len(json.dumps(name)) + 128 for name in names) + sum(20 * len(type_.shape) for type_ in types)
+    return 2 * (8 + header + sum(4 * type_.numel for type_ in types)) + SPARE
 
 
 def decode(data: bytes, names: Sequence[str], types: Sequence[TensorType]) -> list[Words]:

@@ -143,7 +143,8 @@ def load_checkpoint(store: Store, task: LoadedTask, entry: Checkpoint) -> list[W
         EvidenceError: the file isn't a state of this task's program, or has another root than the proof says.
         OperationalError: the store failed.
     """
-    state = checkpoint.decode(store.get(entry.object), task.names.slots, task.slot_types)
+    names, types = task.names.slots, task.slot_types
+    state = checkpoint.decode(store.get(entry.object, limit=checkpoint.limit(names, types)), names, types)
     actual = state_root(task.slot_types, state)
     if actual != entry.state_root:
         problem = f"checkpoint {entry.index} has the state root {actual.hex()}, its entry says {entry.state_root.hex()}"

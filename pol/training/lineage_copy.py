@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from pol.training import learning_proof
+from pol.graph.names import Names
+from pol.graph.step_program import StepProgram
+from pol.training import canonical_json, checkpoint, initialisation, learning_proof
 from pol.training.initialisation import Initialisation
 from pol.training.records import record as learning_record
 from pol.training.records.record import LearningRecord
+from pol.training.storage import saved_state
 from pol.training.storage.store import Store
-from pol.training.task import Task
+from pol.training.task import DOCUMENT_LIMIT, GRAPH_LIMIT, PROGRAM_LIMIT, Task
 
 
 def copy_record(source: Store, target: Store, record: LearningRecord, index: int) -> str:
@@ -20,12 +23,12 @@ def copy_record(source: Store, target: Store, record: LearningRecord, index: int
         OperationalError: a store failed.
     """
     for place in {0, index}:
-        _copy(source, target, record.checkpoints[place].object)
+        _copy(source, target, record.checkpoints[place].object, saved_state.DOCUMENT_LIMIT)
     start = record.start
     if start["kind"] == "record":
         copy_record(source, target, learning_record.load(source, start["record"]), start["index"])
     elif start["kind"] == "initialisation":
-        _copy(source, target, Initialisation.of_document(start["initialisation"]).program)
+        _copy(source, target, Initialisation.of_document(start["initialisation"]).program, initialisation.PROGRAM_LIMIT)
     elif start["kind"] == "task":
         copy_task(source, target, start["task"])
     return target.put(record.encode())
@@ -38,19 +41,30 @@ def copy_task(source: Store, target: Store, digest: str) -> None:
         ProtocolError: a document isn't one.
         OperationalError: a store failed.
     """
-    task = Task.decode(source.get(digest))
-    for part in (task.program, task.names, task.aten, task.constants, task.initial_state):
-        _copy(source, target, part)
+    _copy_task(source, target, digest)
+
+
+def _copy_task(source: Store, target: Store, digest: str) -> int:
+    """As `copy_task`; the bytes that a file with a state of its program has at most."""
+    task = Task.decode(source.get(digest, limit=DOCUMENT_LIMIT))
+    program = StepProgram.from_bytes(source.get(task.program, limit=PROGRAM_LIMIT))
+    names = Names.from_dict(canonical_json.decode(source.get(task.names, limit=GRAPH_LIMIT), "the names"))
+    state = checkpoint.limit(names.slots, [slot.type for slot in program.slots])
+    _copy(source, target, task.program, PROGRAM_LIMIT)
+    _copy(source, target, task.names, GRAPH_LIMIT)
+    _copy(source, target, task.aten, GRAPH_LIMIT)
+    _copy(source, target, task.constants, checkpoint.limit(names.constants, program.constants))
+    _copy(source, target, task.initial_state, state)
     if task.start.initialisation is not None:
-        _copy(source, target, task.start.initialisation.program)
+        _copy(source, target, task.start.initialisation.program, initialisation.PROGRAM_LIMIT)
     if task.start.proof is not None:
         proof = learning_proof.decode(source, task.start.proof)
-        copy_task(source, target, proof.task)
-        _copy(source, target, proof.checkpoints[-1].object)
-        _copy(source, target, task.start.proof)
-    _copy(source, target, digest)
+        _copy(source, target, proof.checkpoints[-1].object, _copy_task(source, target, proof.task))
+        _copy(source, target, task.start.proof, learning_proof.DOCUMENT_LIMIT)
+    _copy(source, target, digest, DOCUMENT_LIMIT)
+    return state
 
 
-def _copy(source: Store, target: Store, digest: str) -> None:
+def _copy(source: Store, target: Store, digest: str, limit: int) -> None:
     if not target.exists(digest):
-        target.put(source.get(digest))
+        target.put(source.get(digest, limit=limit))

@@ -277,7 +277,8 @@ class Recorder:
             self._staging, self._base_staging = self._base_staging, self._staging
 
     def _publish(self, checkpoint: RecordedCheckpoint) -> None:
-        found = self.store.read(learning_record.HEAD) if self.store.holds(learning_record.HEAD) else None
+        name, limit = learning_record.HEAD, learning_record.DOCUMENT_LIMIT
+        found = self.store.read(name, limit=limit) if self.store.holds(name) else None
         if self._tried is not None and found == self._tried.encode():
             # The store said that it had failed, after it had done what it was asked for.
             self.record = self._tried

@@ -109,7 +109,7 @@ class TaskRecorder:
         """
         if not self._store.holds(name):
             return None
-        kept = LearningProof.decode(self._store.read(name))
+        kept = LearningProof.decode(self._store.read(name, limit=learning_proof.DOCUMENT_LIMIT))
         learning_proof.require_start_of(kept, self._task)
         state = learning_proof.load_checkpoint(self._store, self._task, kept.checkpoints[-1])
         self.checkpoints = list(kept.checkpoints)

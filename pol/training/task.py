@@ -220,11 +220,13 @@ def load(store: Store, digest: str, *, levels: int = MAX_LEVELS) -> LoadedTask:
     _require(program_hash(program) == task.program_hash, "its program hash is wrong")
     _require(step_work(program) == task.work, "its work estimate is wrong")
     _require_order(program, names, task.steps)
-    constants = checkpoint.decode(store.get(task.constants), names.constants, program.constants)
+    limit = checkpoint.limit(names.constants, program.constants)
+    constants = checkpoint.decode(store.get(task.constants, limit=limit), names.constants, program.constants)
     has_data = constants_root(program.constants, constants) == task.constants_root
     _require(has_data, "the root of its constants is wrong", Fault.WRONG_DATA)
     slot_types = [slot.type for slot in program.slots]
-    state = checkpoint.decode(store.get(task.initial_state), names.slots, slot_types)
+    limit = checkpoint.limit(names.slots, slot_types)
+    state = checkpoint.decode(store.get(task.initial_state, limit=limit), names.slots, slot_types)
     has_start = state_root(slot_types, state) == task.initial_state_root
     _require(has_start, "the root of its initial state is wrong", Fault.WRONG_START)
     first = State(names.slots, slot_types, state, _seed(names, constants))

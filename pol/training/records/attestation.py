@@ -16,7 +16,7 @@ from pol.training import canonical_json
 from pol.training.records import dsse
 from pol.training.records.record import LearningRecord
 from pol.training.storage import saved_state
-from pol.training.storage.store import Store
+from pol.training.storage.store import CorruptObjectError, Store
 
 Statement: TypeAlias = dict[str, Any]
 
@@ -52,9 +52,9 @@ def statement(store: Store, record: LearningRecord) -> Statement:
         saved = saved_state.load_document(store, checkpoint.object)
         if (saved.step, saved.root) != (checkpoint.step, checkpoint.root):
             raise ProtocolError(f"the checkpoint of step {checkpoint.step} isn't the one in the log")
-        for name in (checkpoint.object, *saved_state.files(saved)):
+        for name, size in ((checkpoint.object, len(saved.encode())), *saved_state.sizes(saved).items()):
             if name not in subjects:
-                subjects[name] = _sha256(store, name)
+                subjects[name] = _sha256(store, name, size)
         found = next((e.content.hex() for e in saved.entries if e.name == ENVIRONMENT), None)
         if found is not None and (not environments or environments[-1]["root"] != found):
             environments.append({"from_step": checkpoint.step, "root": found})
@@ -104,9 +104,16 @@ def require_matches(found: Statement, store: Store, record: LearningRecord) -> N
         raise ProtocolError("the statement isn't about this record and these files")
 
 
-def _sha256(store: Store, name: str) -> str:
-    digest = hashlib.sha256()
+def _sha256(store: Store, name: str, size: int) -> str:
+    digest, left = hashlib.sha256(), size
     with store.open_file(name) as file:
-        while block := file.read(_BLOCK):
+        # The checkpoint says how long its files are; what a server says would be hashed without an end.
+        while file.size == size and left and (block := file.read(min(_BLOCK, left))):
             digest.update(block)
+            left -= len(block)
+        if file.size != size or left or file.read(1):
+            raise CorruptObjectError(
+                f"file {name} in {store.url} isn't the {size} bytes that its checkpoint gives (the store says "
+                f"{file.size}): fetch another copy"
+            )
     return digest.hexdigest()

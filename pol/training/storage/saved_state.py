@@ -167,6 +167,22 @@ def files(saved: SavedState) -> list[str]:
     return sharded_files.names(saved.data) if form == sharded_files.FORM else [_update(saved).digest("object")]
 
 
+def sizes(saved: SavedState) -> dict[str, int]:
+    """The files of `files` and the bytes that each has, by the document.
+
+    Raises:
+        ProtocolError: they are stored in an unknown form, or not as the document's types say.
+    """
+    form = saved.data.get("form")
+    if form == sharded_files.FORM:
+        return sharded_files.sizes(saved.types, saved.data)
+    if form == FULL:
+        size = tensor_file.size(saved.types)
+    else:
+        size = sum(updates.Part.of_json(item).size for item in _update(saved).items("arrays"))
+    return dict.fromkeys(files(saved), size)
+
+
 def bases(store: Store, saved: SavedState) -> list[SavedState]:
     """The checkpoint and those that it is an update of, newest first; the last one is stored in full.
 

@@ -87,6 +87,15 @@ def names(data: Mapping[str, Any]) -> list[str]:
     return [name for name, _ in _files(data)]
 
 
+def sizes(types: Mapping[str, ArrayType], data: Mapping[str, Any]) -> dict[str, int]:
+    """The names of the files and the bytes that each has.
+
+    Raises:
+        ProtocolError: malformed, or a file with an array that isn't in the checkpoint.
+    """
+    return {name: tensor_file.size(_held(types, name, pieces)) for name, pieces in _files(data)}
+
+
 def read(store: Store, types: Mapping[str, ArrayType], data: Mapping[str, Any]) -> dict[str, Array]:
     """The arrays put together from all files. Their roots are still to be checked.
 
@@ -97,9 +106,8 @@ def read(store: Store, types: Mapping[str, ArrayType], data: Mapping[str, Any]) 
     files = _files(data)
     ranges: dict[str, list[tuple[int, int]]] = {name: [] for name in types}
     for name, pieces in files:
+        _held(types, name, pieces)
         for rows in pieces:
-            if rows.array not in types:
-                raise ProtocolError(f"file {name} holds {rows.array!r}, which isn't in the checkpoint")
             first = rows.first_byte(types[rows.array])
             ranges[rows.array].append((first, first + rows.type_in(types[rows.array]).nbytes))
     for name, found in ranges.items():
@@ -160,6 +168,14 @@ def read_run(store: Store, types: Mapping[str, ArrayType], data: Mapping[str, An
 def _files(data: Mapping[str, Any]) -> list[tuple[str, list[Rows]]]:
     fields = canonical_json.Fields(dict(data), "the data of the checkpoint", ["form", "files"])
     return [_file(item) for item in fields.items("files")]
+
+
+def _held(types: Mapping[str, ArrayType], name: str, pieces: Sequence[Rows]) -> dict[str, ArrayType]:
+    """The types of the arrays in a file."""
+    for rows in pieces:
+        if rows.array not in types:
+            raise ProtocolError(f"file {name} holds {rows.array!r}, which isn't in the checkpoint")
+    return {rows.array: rows.type_in(types[rows.array]) for rows in pieces}
 
 
 def _read_file(store: Store, name: str, held: Mapping[str, ArrayType]) -> dict[str, Array]:
