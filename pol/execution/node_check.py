@@ -86,11 +86,12 @@ class NodeCheck:
         self._terms = terms
         self._threads = threads
         self._native = NativeExecutor(graph)
+        self._lowered: dict[int, tuple[StepProgram, list[int]]] = {}
 
     def first(self, state: Sequence[Words], constants: Sequence[Words], step: int, is_drawn: bool) -> Parting | None:
         """The first operation that parts at this step, or None; numbers that aren't drawn may overflow."""
         for nodes, refs in self._passes():
-            values = self._values(refs, state, constants, step)
+            values = self._values(nodes[0], refs, state, constants, step)
             for node in nodes:
                 parting = self._compared(node, values, is_drawn)
                 if parting is not None:
@@ -117,21 +118,24 @@ class NodeCheck:
             yield nodes, refs
 
     def _values(
-        self, refs: set[Ref], state: Sequence[Words], constants: Sequence[Words], step: int
+        self, begin: int, refs: set[Ref], state: Sequence[Words], constants: Sequence[Words], step: int
     ) -> dict[Ref, Tensor]:
         graph = self._graph
         words: dict[Ref, Words] = {Ref(i): item for i, item in enumerate([*state, *constants])}
         words[Ref(len(graph.inputs) - 1)] = np.array(step, np.uint32)
-        executor, order = self._executor(tuple(sorted(refs, key=lambda ref: (ref.value, ref.output))), constants)
-        _, observed = executor.advance(state, step)
+        order = sorted(refs, key=lambda ref: (ref.value, ref.output))
+        program, places = self._watched(begin, order)
+        _, observed = CpuExecutor(program, constants, self._threads, places).advance(state, step)
         words.update(zip(order, observed, strict=True))
         return {ref: typed(item, graph.type_of(ref)) for ref, item in words.items()}
 
-    def _executor(self, refs: Sequence[Ref], constants: Sequence[Words]) -> tuple[CpuExecutor, Sequence[Ref]]:
-        watched = replace(self._graph, observed=tuple((f"{ref.value}.{ref.output}", ref) for ref in refs))
-        program, names = lower(watched)
-        places = [names.observed[name] for name, _ in watched.observed]
-        return CpuExecutor(program, constants, self._threads, places), refs
+    def _watched(self, begin: int, refs: Sequence[Ref]) -> tuple[StepProgram, list[int]]:
+        """The program that shows these values, and its nodes that do; by the first operation of its run."""
+        if begin not in self._lowered:
+            watched = replace(self._graph, observed=tuple((f"{ref.value}.{ref.output}", ref) for ref in refs))
+            program, names = lower(watched)
+            self._lowered[begin] = program, [names.observed[name] for name, _ in watched.observed]
+        return self._lowered[begin]
 
     def _compared(self, position: int, values: Mapping[Ref, Tensor], is_drawn: bool) -> Parting | None:
         node, own = self._graph.nodes[position], len(self._graph.inputs) + position

@@ -131,12 +131,16 @@ class SelfCheck:
     def _require_operations(
         self, state: Sequence[Words], constants: Sequence[Words], step: int, is_drawn: bool
     ) -> None:
-        found = NodeCheck(self.graph, self._terms, self.threads).first(state, constants, step, is_drawn)
+        found = self._operations.first(state, constants, step, is_drawn)
         if found is not None:
             raise UnsupportedError(
                 f"{found.node.source} -- {found.node.operation} gives {found.canonical:.9g} in the program and "
                 f"{found.native:.9g} in torch, at {found.place} of {found.node.name}. {ADVICE}"
             )
+
+    @cached_property
+    def _operations(self) -> NodeCheck:
+        return NodeCheck(self.graph, self._terms, self.threads)
 
     @cached_property
     def _watched(self) -> AtenGraph:
