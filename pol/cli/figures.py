@@ -163,10 +163,24 @@ def step_figures() -> dict[str, Figure]:
 
 
 def capture_figures() -> dict[str, Figure]:
-    """A GPT-2 of 124 million parameters: capture, program file and memory."""
+    """A GPT-2 of 124 million parameters: capture, program file and memory; drawn programs: is any another training?"""
+    from pol.cli.benchmarks import drawn_programs
     from pol.cli.benchmarks.steps import capture_figures as figures
 
-    return figures()
+    return {**figures(), **drawn_figures(drawn_programs.COUNT)}
+
+
+def drawn_figures(count: int) -> dict[str, Figure]:
+    """Of drawn programs, those that were captured without an error and are another training than the user's."""
+    from pol.cli.benchmarks import drawn_programs
+
+    found = drawn_programs.outcome(count)
+    return {
+        "drawn_programs": Figure(count, "programs"),
+        "drawn_programs_captured": Figure(found.captured, "programs"),
+        "drawn_operations": Figure(len(found.operations), "operations"),
+        "silent_differences": Figure(len(found.silent), "programs"),
+    }
 
 
 def court_figures() -> dict[str, Figure]:

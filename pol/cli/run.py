@@ -55,7 +55,7 @@ STYLES = {
 @place_options
 @signer_options
 @click.option("--mode", type=click.Choice([m.name.lower() for m in Mode]), default="propose", show_default=True)
-@click.option("--data", type=click.Path(path_type=Path), metavar="DIR", help="Its journal and diary; may be deleted.")
+@click.option("--data", type=click.Path(path_type=Path), metavar="DIR", help="Its journal, diary and evidence.")
 @click.option("--relay", "relays", multiple=True, metavar="URL", help="Where rounds of drand come from.")
 @click.option("--poll", type=click.FloatRange(0.01), default=12.0, show_default=True, help="Seconds between two looks.")
 @click.option("--turns", type=click.IntRange(1), metavar="N", help="End after so many; without it, run on.")
@@ -108,10 +108,11 @@ def run(
     signs = signer_of(signer, place.connection.chain_id)
     fees = FeePolicy(cap=fee_cap * GWEI)
     contracts, rounds = place.deployment, place.rounds(relays)
-    role: Role = role_type(place.connection, contracts, signs, place.store_url, policy, rounds, fees)
+    folder = data or Path(click.get_app_dir("pol")) / f"{place.deployment.chain_id}-{signs.address.lower()}"
+    evidence = folder / "evidence"
+    role: Role = role_type(place.connection, contracts, signs, place.store_url, policy, rounds, fees, evidence)
     if isinstance(role, Whistleblower):
         role.strategy = Strategy(least=least_pay, wrong=wrong_share, work_cost=work_cost)
-    folder = data or Path(click.get_app_dir("pol")) / f"{place.deployment.chain_id}-{role.wallet.address.lower()}"
     show = _Lines(as_json)
     diary = Diary(folder / "diary.sqlite", show.trouble)
     role.wallet.keep(kept_journal(place.connection, role.wallet.address, folder, show.trouble), show.trouble)

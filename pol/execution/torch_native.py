@@ -131,7 +131,7 @@ class NativeExecutor:
             for number, (entry, tensor) in enumerate(zip(graph.inputs, given, strict=True)):
                 values[number] = (self._input(entry, tensor),)
             for position, node in enumerate(graph.nodes):
-                values[len(graph.inputs) + position] = self._call(node, values)
+                values[len(graph.inputs) + position] = self.call(node, values)
                 for number in self._last_use.get(position, ()):
                     del values[number]
             # Copies where a slot shows another one or an input, so that no two tensors share memory.
@@ -147,7 +147,8 @@ class NativeExecutor:
             raise ProtocolError(f"{entry.name} is {tensor.dtype}, the graph says {entry.type.dtype}")
         return tensor.detach().to(device=self._device, dtype=wanted)
 
-    def _call(self, node: AtenNode, values: Mapping[int, tuple[Tensor, ...]]) -> tuple[Tensor, ...]:
+    def call(self, node: AtenNode, values: Mapping[int, tuple[Tensor, ...]]) -> tuple[Tensor, ...]:
+        """The results of one operation, with the values that it refers to by number."""
         arguments = [_argument(argument, values) for argument in node.arguments]
         keywords = {name: _argument(argument, values) for name, argument in node.keywords}
         if node.operation in CREATED:

@@ -14,6 +14,9 @@ from pol.roles.role import Role
 from pol.training.learning_proof import load_checkpoint
 from pol.training.task import LoadedTask
 
+PROBES = 4
+"""Entries of the log that are read before a seat is claimed while nothing is drawn yet."""
+
 
 def missing(role: Role, task_id: bytes) -> list[int]:
     """Entries of the log at the ends of the drawn segments whose states this party can't get, or can't read.
@@ -22,13 +25,46 @@ def missing(role: Role, task_id: bytes) -> list[int]:
         Reverted: nothing is drawn yet.
         OperationalError: the node failed, or the task itself isn't to be had.
     """
-    task = role.task(task_id)
     segments = role.market.proofs.drawn_segments(task_id)
-    entries = sorted({entry for segment in segments for entry in (segment, segment + 1)})
+    return _unreadable(role, task_id, sorted({entry for segment in segments for entry in (segment, segment + 1)}))
+
+
+def require_available(role: Role, task_id: bytes) -> None:
+    """Check that what a verdict needs is to be had, before a seat is claimed that can only be left by default.
+
+    The states at the ends of the drawn segments, and before the draw those of PROBES entries that nobody foresees.
+
+    Raises:
+        OperationalError: something isn't.
+        ProtocolError: the task or the learning proof isn't what was committed.
+    """
+    if task_id in role.probed:
+        return
+    try:
+        lost = missing(role, task_id)
+    except Reverted:
+        lost = _unreadable(role, task_id, _probes(role, task_id))
+    if lost:
+        raise OperationalError(
+            f"the states of the entries {lost} of the log can't be read from {role.store.url}: whoever sits without "
+            "them can't post a verdict. This seat is left alone until they are there"
+        )
+    role.probed.add(task_id)
+
+
+def _probes(role: Role, task_id: bytes) -> list[int]:
+    segments = role.task(task_id).document.segments
+    drawn = [role.secret("probe", task_id, number.to_bytes(4, "big")) for number in range(PROBES)]
+    return sorted({int.from_bytes(secret, "big") % (segments + 1) for secret in drawn})
+
+
+def _unreadable(role: Role, task_id: bytes, entries: Sequence[int]) -> list[int]:
+    """Those of the entries whose states this party can't get, or can't read."""
+    task = role.task(task_id)
     try:
         checkpoints = role.proof(task_id).checkpoints
     except (OperationalError, ProtocolError):
-        return entries
+        return list(entries)
     found = []
     for entry in entries:
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+from pathlib import Path
 
 from pol.chain.connection import Connection
 from pol.chain.deployment import Deployment
@@ -18,6 +19,7 @@ from pol.roles.pins import require_pin
 from pol.roles.policy import PUBLIC_CHAIN, Policy
 from pol.training import learning_proof
 from pol.training.learning_proof import LearningProof
+from pol.training.storage.kept_store import KeptStore
 from pol.training.storage.store import Store
 from pol.training.task import LoadedTask
 from pol.training.task import load as load_task
@@ -59,6 +61,8 @@ class Role:
         policy: which terms the party stakes on.
         rounds: where rounds of drand come from, if the deployment draws by it and nobody else submits them.
         fees: what its transactions may cost.
+        evidence: a folder that keeps what the party reads of the store (`pol.training.storage.kept_store`). Without it
+            nothing is kept: whoever stakes names one.
     """
 
     def __init__(
@@ -70,6 +74,7 @@ class Role:
         policy: Policy = PUBLIC_CHAIN,
         rounds: RoundSource | None = None,
         fees: FeePolicy = FEES,
+        evidence: Path | None = None,
     ) -> None:
         self.connection = connection
         self.wallet = Wallet(connection, LocalSigner(key) if isinstance(key, bytes) else key, policy=fees)
@@ -78,10 +83,12 @@ class Role:
         self.market = deployment.market(connection)
         self.beacon = deployment.beacon_on(connection)
         self.rounds = rounds
-        self.store = Store(store_url)
+        self.store = Store(store_url) if evidence is None else KeptStore(store_url, evidence)
         self.policy = policy
         self._tasks: dict[bytes, LoadedTask] = {}
         self._pins: set[tuple[bytes, Pin]] = set()
+        self.probed: set[bytes] = set()
+        """Tasks whose states were there to be had (`pol.roles.availability.require_available`)."""
 
     def task(self, task_id: bytes) -> LoadedTask:
         """A task with all its parts, each checked against what the chain says.

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pol.chain.registry import Status, Task, Terms
 from pol.errors import OperationalError, ProtocolError
 from pol.incentives.sortition import Draw, Duty
+from pol.roles.availability import require_available
 from pol.roles.deeds import Decision, Deed, Mode, Rest
 from pol.roles.duel import due_move
 from pol.roles.strategy import GAME
@@ -94,6 +95,8 @@ def _refusal(role: Verifier, task_id: bytes, task: Task, terms: Terms) -> str:
         role.require_proofs(task_id)
         role.policy.require_answer_window(role.market.demands.window())
         role.task(task_id)
+        if task.status is Status.COMMITTED:
+            require_available(role, task_id)
         role.wallet.require(GAME)
     except (OperationalError, ProtocolError) as error:
         return str(error)

@@ -69,10 +69,10 @@ class Town:
     def _key(name: str) -> bytes:
         return keccak256(name.encode())
 
-    def join(self, kind: type[R], name: str, policy: Policy = PUBLIC_CHAIN) -> R:
+    def join(self, kind: type[R], name: str, policy: Policy = PUBLIC_CHAIN, evidence: Path | None = None) -> R:
         """A party; who is new brings money, and a ticket if it may be drawn for a duty."""
         connection = Connection(self.connection.web3, self.connection.name)
-        role = kind(connection, self.deployment, self._key(name), self.store_url, policy=policy)
+        role = kind(connection, self.deployment, self._key(name), self.store_url, policy=policy, evidence=evidence)
         if not role.wallet.balance():
             fund(connection, role.wallet.address)
             role.deposit(BROUGHT)

@@ -52,17 +52,21 @@ def capture(
     order: Tensor,
     loop: Loop = Loop(),  # noqa: B008  # immutable
     seed: int = 0,
+    check: bool = True,
 ) -> Capture:
     """Capture `optimizer.step()` on `loss(model(*inputs), target)` for the batches `dataset[order[step]]`.
 
     `dataset` holds tensors with one row per example, the target last; `order` is an int64 tensor of shape
     (steps, batch); `loop` says what else happens in a step; `seed` (64 bits) decides the random numbers of the forward
     pass. Model, optimizer and scheduler are not changed. Options of the optimizer (the learning rate, or its course)
-    become part of the program. Raises UnsupportedError, with the user's line, for what has no definition.
+    become part of the program. With `check`, two of the user's own eager steps are run beside the program's
+    (docs/spec/program.md, "Self-check"). Raises UnsupportedError, with the user's line, for what has no definition, and
+    where the program would be another training.
     """
     require_capturable(model, loss, optimizer, dataset, order, loop)
     parameters = dict(model.named_parameters())
-    plan = OptimizerStep(optimizer, parameters, loop.options(optimizer, len(order)))
+    options = loop.options(optimizer, len(order))
+    plan = OptimizerStep(optimizer, parameters, options)
     inputs = StepInputs(
         {name: parameter.detach() for name, parameter in parameters.items()},
         {name: buffer.detach() for name, buffer in model.named_buffers()},
@@ -79,8 +83,9 @@ def capture(
     outputs = recorder.record(traced.graph)
     slots = [entry.name for entry in entries if entry.role is InputRole.STATE]
     next_state, value, gradients = outputs[: len(slots)], outputs[len(slots)], outputs[len(slots) + 1 :]
+    found = {name: g for name, g in zip(traced.updated, gradients, strict=True) if isinstance(g, Ref)}
     recorder.name(
-        {name: g for name, g in zip(traced.updated, gradients, strict=True) if isinstance(g, Ref)},
+        found,
         {name: item for name, item in zip(slots, next_state, strict=True) if isinstance(item, Ref)},
         type(optimizer).__name__,
     )
@@ -90,13 +95,15 @@ def capture(
     require_indices_in_range(aten, named)
     require_integers_fit(aten, named, {name: tensor for name, _, tensor in _state(inputs)})
     program, names = lower(aten)
-    return Capture(
-        aten,
-        program,
-        names,
-        [to_words(entry.name, tensor) for entry, tensor in zip(aten.constants, tensors, strict=True)],
-        [to_words(entry.name, tensor) for entry, (_, _, tensor) in zip(aten.slots, _state(inputs), strict=True)],
-    )
+    constants = [to_words(entry.name, tensor) for entry, tensor in zip(aten.constants, tensors, strict=True)]
+    state = [to_words(entry.name, tensor) for entry, (_, _, tensor) in zip(aten.slots, _state(inputs), strict=True)]
+    if check:
+        from pol.execution.eager_step import EagerStep
+        from pol.execution.self_check import SelfCheck
+
+        own = EagerStep(model, loss, optimizer, loop, options, inputs)
+        SelfCheck(own, aten, found, program, names, state, constants).require_same()
+    return Capture(aten, program, names, constants, state)
 
 
 def to_words(what: str, tensor: Tensor) -> Words:

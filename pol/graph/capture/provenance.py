@@ -101,14 +101,14 @@ def describe(filename: str, line: int) -> str:
     return f"{Path(filename).name}:{line}: {linecache.getline(filename, line).strip()}"
 
 
-def line_of_error(traceback: TracebackType | None) -> str:
-    """The innermost user line inside the capture that an exception passed through, or an empty string."""
+def line_of_error(traceback: TracebackType | None, caller: str = _CAPTURE) -> str:
+    """The innermost user line below the caller's that an exception passed through, or an empty string."""
     found = ""
     inside = False
     while traceback is not None:
         filename = traceback.tb_frame.f_code.co_filename
-        inside = inside or filename.startswith(_CAPTURE)
-        if inside and _is_user_file(filename):
+        inside = inside or filename.startswith(caller)
+        if inside and _is_user_file(filename) and not filename.startswith(caller):
             found = describe(filename, traceback.tb_lineno)
         traceback = traceback.tb_next
     return found

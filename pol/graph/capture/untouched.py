@@ -46,6 +46,7 @@ class _Kept:
 
     name: str
     tensor: Tensor
+    memory: Tensor
     copy: Tensor
     version: int | None
     gradient: Tensor | None
@@ -56,6 +57,14 @@ class _Kept:
         if self.version is None:
             return not torch.equal(self.tensor, self.copy)
         return self.version != self.tensor._version
+
+    def put_back(self) -> None:
+        """Memory and numbers as they were. Batch normalisation and `.data` write without a new version."""
+        if self.tensor.untyped_storage()._cdata != self.memory.untyped_storage()._cdata:
+            self.tensor.data = self.memory
+        if not torch.equal(self.tensor, self.copy):
+            with torch.no_grad():
+                self.tensor.copy_(self.copy)
 
 
 class Snapshot:
@@ -107,9 +116,7 @@ class Snapshot:
         for record in self._records:
             record.restore()
         for kept in self._tensors:
-            if kept.is_changed:
-                with torch.no_grad():
-                    kept.tensor.copy_(kept.copy)
+            kept.put_back()
             if kept.tensor.is_leaf and kept.tensor.grad is not kept.gradient:
                 kept.tensor.grad = kept.gradient
         for _, put_back in self._generators.values():
@@ -128,7 +135,8 @@ class Snapshot:
         """Record one object; returns its parts."""
         if isinstance(item, Tensor):
             version = None if item.is_inference() else item._version
-            self._tensors.append(_Kept(name, item, item.detach().clone(), version, item.grad if item.is_leaf else None))
+            gradient = item.grad if item.is_leaf else None
+            self._tensors.append(_Kept(name, item, item.detach(), item.detach().clone(), version, gradient))
             return ()
         if isinstance(item, np.ndarray):
             copy = item.copy()

@@ -1,0 +1,206 @@
+"""What a capture asks itself before it gives its program away: is this the training that the user wrote?
+
+Two steps on drawn rows of the order, from the first state. Every operation of the program is compared with torch's on
+the same operands (pol.execution.node_check), then loss, gradients and next state with those of the user's own eager
+step, within what rounding explains (pol.execution.rounding_noise). At last once more every operation, on operands that
+are hard on definitions: zeros, ties, the greatest numbers of the data set. docs/spec/program.md, "Self-check".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pol.arithmetic.primitives import Words
+from pol.errors import UnsupportedError
+from pol.execution.cpu import CpuExecutor
+from pol.execution.eager_step import EagerStep
+from pol.execution.hard_operands import hard_operands
+from pol.execution.node_check import NodeCheck, fold_lengths, typed
+from pol.execution.rounding_noise import NoisyExecutor
+from pol.graph.aten import AtenGraph, AtenType, Ref
+from pol.graph.lowering import lower
+from pol.graph.names import Names
+from pol.graph.step_program import StepProgram
+from pol.graph.types import DType
+
+_T = TypeVar("_T")
+ORDER = "order"
+ATTEMPTS = 4
+"""Pairs of steps that have to part one like the other: a jump next to a number parts one pair, an error all."""
+NOISY_RUNS = 4
+ADVICE = (
+    "The captured program isn't the training that your loop runs: write this part with other operations, and please "
+    "report it with this line; check=False captures it nevertheless"
+)
+SAFETY = 8.0
+"""What may part two executions, in units of what the noise has moved."""
+
+
+@dataclass(frozen=True)
+class SelfCheck:
+    """A captured step and the user's own; `gradients` are the values of the graph before clipping."""
+
+    own: EagerStep
+    graph: AtenGraph
+    gradients: Mapping[str, Ref]
+    program: StepProgram
+    names: Names
+    state: Sequence[Words]
+    constants: Sequence[Words]
+    threads: int = 0
+
+    def require_same(self) -> None:
+        """Raises UnsupportedError, with the first line that parts, unless both are the same training."""
+        parting = ""
+        for attempt in range(ATTEMPTS):
+            parting = self._own_step_parts(attempt)
+            if not parting:
+                break
+        else:
+            raise UnsupportedError(f"{parting}. {ADVICE}")
+        for state, constants in hard_operands(self.graph, self.state, self.constants):
+            self._require_operations(state, constants, 0, is_drawn=False)
+
+    def _own_step_parts(self, attempt: int) -> str:
+        constants = self._with_rows(attempt)
+        order = self._order(constants)
+        with self.own.borrowed() as own:
+            for step in range(min(len(order), 2)):
+                tensors = own.state()
+                state = [_words(tensor, slot.type) for tensor, slot in zip(tensors, self.graph.slots, strict=True)]
+                loss, gradients = own.run(torch.from_numpy(order[step].astype(np.int64)), step)
+                if attempt == 0:
+                    self._require_operations(state, constants, step, is_drawn=True)
+                parting = self._parts(state, constants, step, {"loss": loss, **_marked(gradients)}, own.state())
+                if parting:
+                    return parting
+        return ""
+
+    def _parts(
+        self,
+        state: Sequence[Words],
+        constants: Sequence[Words],
+        step: int,
+        values: Mapping[str, Tensor],
+        after: Sequence[Tensor],
+    ) -> str:
+        """What of the user's step differs from the canonical one beyond rounding, or an empty string."""
+        watched = self._watched
+        program, names = self._watched_program
+        places = [names.observed[name] for name, _ in watched.observed]
+        words, observed = CpuExecutor(program, constants, self.threads, places).advance(state, step)
+        real, _ = CpuExecutor(self.program, constants, self.threads).advance(state, step)
+        if any(not np.array_equal(one, other) for one, other in zip(words, real, strict=True)):
+            raise AssertionError("values that are watched don't change a program's bits")
+        refs = [*(ref for _, ref in watched.observed), *watched.next_state]
+        canonical = [typed(item, watched.type_of(ref)) for item, ref in zip([*observed, *words], refs, strict=True)]
+        labels = [*(name for name, _ in watched.observed), *(f"the next {slot.name}" for slot in watched.slots)]
+        own = [*(values.get(name) for name, _ in watched.observed), *after]
+        moved = self._noise(state, constants, step, canonical)
+        for label, ref, one, other, noise in zip(labels, refs, canonical, own, moved, strict=True):
+            parted = 0.0 if other is None else _distance(one, other)
+            allowed = SAFETY * noise + _rounding(one)
+            if parted > allowed:
+                return (
+                    f"{self._line(ref)} -- {label} differs from your own step's by {parted:.3g}, rounding explains "
+                    f"{allowed:.3g}"
+                )
+        return ""
+
+    def _noise(
+        self, state: Sequence[Words], constants: Sequence[Words], step: int, canonical: Sequence[Tensor]
+    ) -> list[float]:
+        """How far each value moves under drawn roundings."""
+        graph = self._watched
+        given = [typed(item, slot.type) for item, slot in zip(state, graph.slots, strict=True)]
+        fixed = [typed(item, entry.type) for item, entry in zip(constants, graph.constants, strict=True)]
+        moved = [0.0] * len(canonical)
+        for seed in range(NOISY_RUNS):
+            after, observed = NoisyExecutor(graph, self._terms, seed).run(given, fixed, step)
+            found = [*(observed[name] for name, _ in graph.observed), *after]
+            moved = [max(m, _distance(a, b)) for m, a, b in zip(moved, canonical, found, strict=True)]
+        return moved
+
+    def _require_operations(
+        self, state: Sequence[Words], constants: Sequence[Words], step: int, is_drawn: bool
+    ) -> None:
+        found = self._operations.first(state, constants, step, is_drawn)
+        if found is not None:
+            raise UnsupportedError(
+                f"{found.node.source} -- {found.node.operation} gives {found.canonical:.9g} in the program and "
+                f"{found.native:.9g} in torch, at {found.place} of {found.node.name}. {ADVICE}"
+            )
+
+    @cached_property
+    def _operations(self) -> NodeCheck:
+        return NodeCheck(self.graph, self._terms, self.threads)
+
+    @cached_property
+    def _watched(self) -> AtenGraph:
+        """The graph with its gradients among what it shows."""
+        return replace(self.graph, observed=(*self.graph.observed, *_marked(self.gradients).items()))
+
+    @cached_property
+    def _watched_program(self) -> tuple[StepProgram, Names]:
+        return lower(self._watched)
+
+    @cached_property
+    def _terms(self) -> Mapping[str, int]:
+        return fold_lengths(self.program, [node.name for node in self.names.nodes])
+
+    def _order(self, constants: Sequence[Words]) -> Words:
+        return constants[self._place_of_order].view(np.int32)
+
+    @cached_property
+    def _place_of_order(self) -> int:
+        return next(place for place, entry in enumerate(self.graph.constants) if entry.name == ORDER)
+
+    def _with_rows(self, attempt: int) -> list[Words]:
+        """The constants with drawn rows of the order in front: the first steps train on them."""
+        order = self.constants[self._place_of_order]
+        drawn = np.random.Generator(np.random.Philox(attempt)).integers(0, len(order), min(len(order), 2))
+        changed = order.copy()
+        changed[: len(drawn)] = order[drawn]
+        return [changed if place == self._place_of_order else item for place, item in enumerate(self.constants)]
+
+    def _line(self, ref: Ref) -> str:
+        """The user's line that a value comes from."""
+        first = len(self.graph.inputs)
+        if ref.value < first:
+            return f"{self.graph.inputs[ref.value].name}, which the program leaves as it is"
+        node = self.graph.nodes[ref.value - first]
+        return f"{node.source} ({node.operation})"
+
+
+def _marked(gradients: Mapping[str, _T]) -> dict[str, _T]:
+    return {f"the gradient of {name}": value for name, value in gradients.items()}
+
+
+def _words(tensor: Tensor, type_: AtenType) -> Words:
+    wide = tensor.detach().contiguous()
+    if type_.words.dtype is DType.F32:
+        return np.array(wide.float().numpy()).view(np.uint32)
+    return np.array(wide.to(torch.int32).numpy()).view(np.uint32)
+
+
+def _distance(one: Tensor, other: Tensor) -> float:
+    """The greatest difference of two tensors' numbers; infinite where only one is a number."""
+    first, second = one.double(), other.double()
+    same = (first == second) | (torch.isnan(first) & torch.isnan(second))
+    parted = torch.where(same, 0.0, (first - second).abs())
+    return float(torch.where(torch.isnan(parted), torch.inf, parted).max())
+
+
+def _rounding(tensor: Tensor) -> float:
+    """The last rounding of the greatest number."""
+    if not tensor.is_floating_point():
+        return 0.0
+    finite = tensor[torch.isfinite(tensor)].double().abs()
+    return float(finite.max()) * (2.0**-7 if tensor.dtype == torch.bfloat16 else 2.0**-22) if finite.numel() else 0.0

@@ -1,0 +1,77 @@
+"""What a party has seen of a store, kept in a folder of its own: a solver's files may vanish once a verdict is posted.
+
+Whatever a party reads is written to its own disk before the read returns, so before anything is signed that may have to
+be proved later: the task, the learning proof, the states at the ends of drawn segments. A replayed state needs no copy,
+it is computed again from them.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from pol.errors import OperationalError, ProtocolError
+from pol.training.storage.store import LIMIT, Store
+
+KEPT_SECONDS = 400 * 24 * 3600
+"""After its last use; no task of the market lasts longer."""
+
+
+class KeptStore(Store):
+    """A store whose objects are kept in ``folder`` as they are read, and read from there first.
+
+    Raises:
+        OperationalError: no filesystem serves the URL, or the folder can't be written.
+    """
+
+    def __init__(self, url: str, folder: Path, options: Mapping[str, Any] | None = None):
+        super().__init__(url, options)
+        self.folder = folder
+        try:
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        except OSError as error:
+            raise OperationalError(f"can't keep evidence in {folder}: {error}; name another folder") from error
+        self._own = Store(f"file://{folder.resolve()}")
+
+    def get(self, digest: str, *, limit: int = LIMIT) -> bytes:
+        """The object, of one's own disk if it is there and whole; else it is on the disk when this returns.
+
+        Raises:
+            ProtocolError: as `Store.get`.
+            OperationalError: the object isn't there, or can't be kept: what can't be kept can't be defended.
+        """
+        if self._own.exists(digest):
+            # A copy that the disk has damaged is fetched and written again.
+            with suppress(ProtocolError, OperationalError):
+                data = self._own.get(digest, limit=limit)
+                self._used(digest)
+                return data
+        data = super().get(digest, limit=limit)
+        self._own.put(data)
+        return data
+
+    def get_public(self, digest: str, *, limit: int = LIMIT) -> bytes:
+        """As `get`."""
+        return self.get(digest, limit=limit)
+
+    def exists(self, digest: str) -> bool:
+        """Whether the object is on one's own disk or in the store."""
+        return self._own.exists(digest) or super().exists(digest)
+
+    def forget(self, seconds: float = KEPT_SECONDS) -> int:
+        """Remove what wasn't used for so long, and what killed writers have left; the number of files."""
+        removed, oldest = self._own.clean(), time.time() - seconds
+        for path in self.folder.glob("??/*"):
+            with suppress(OSError):
+                if path.stat().st_mtime < oldest:
+                    path.unlink()
+                    removed += 1
+        return removed
+
+    def _used(self, digest: str) -> None:
+        with suppress(OSError):
+            os.utime(self.folder / digest[:2] / digest)

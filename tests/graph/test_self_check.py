@@ -1,0 +1,157 @@
+"""Captures that would be another training are refused by the self-check; those of honest steps aren't."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor, nn
+from torch.nn import functional
+
+from pol.cli.benchmarks.drawn_programs import Drawn, drawn, is_another_training
+from pol.errors import UnsupportedError
+from pol.graph.capture import Capture, Loop, capture
+from pol.graph.capture.assignments import Assignments
+from pol.graph.lowering import RULES, program
+from pol.graph.lowering.call import Call
+from pol.graph.lowering.values import Value, flip
+
+ROWS = torch.tensor([[1.0, 2.0, 3.0, 0.3], [0.5, -1.0, 2.5, -0.7], [7.0, 0.1, -0.2, 4.0]]).repeat(4, 1)
+LABELS = torch.tensor([0, 1, 2]).repeat(4)
+ORDER = torch.arange(12).reshape(3, 4)
+
+
+class Net(nn.Module):
+    def __init__(self, change: Callable[[Any, Tensor], Tensor]) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.layer, self.frozen = nn.Linear(4, 3), nn.Linear(4, 4).requires_grad_(False)
+        self.change = change
+
+    def forward(self, x: Tensor) -> Tensor:
+        scores: Tensor = self.layer(self.change(self, x))
+        return scores
+
+
+def captured(change: Callable[[Any, Tensor], Tensor], check: bool = True, loop: Loop | None = None) -> Capture:
+    net = Net(change)
+    optimizer = torch.optim.SGD(net.layer.parameters(), lr=0.1)
+    return capture(net, functional.cross_entropy, optimizer, (ROWS, LABELS), ORDER, loop or Loop(), check=check)
+
+
+@pytest.fixture
+def rules(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, Any], None]:
+    """Puts other rules in place of the table's."""
+    changed: dict[str, Any] = dict(RULES)
+    monkeypatch.setattr(program, "RULES", changed)
+    return changed.__setitem__
+
+
+def quotient(call: Call) -> Value | tuple[Value, ...]:
+    """Floor division as it was: no rounding down at all."""
+    return RULES["aten.div.Tensor"](call)
+
+
+def test_a_quotient_that_is_rounded_otherwise_is_refused(rules: Callable[[str, Any], None]) -> None:
+    rules("aten.floor_divide.default", quotient)
+    with pytest.raises(UnsupportedError, match=r"test_self_check.py:\d+.*floor_divide.*gives .* in the program and"):
+        captured(lambda net, x: x // 0.1)
+
+
+def test_ties_that_are_taken_in_another_order_are_refused(rules: Callable[[str, Any], None]) -> None:
+    """The operands that are hard on definitions hold the ties: the data don't."""
+
+    def other_places(call: Call) -> Value | tuple[Value, ...]:
+        values, _ = RULES["aten.sort.default"](call)  # type: ignore[misc]  # two results
+        ascending = replace(call.node, arguments=(*call.node.arguments[:2], False))
+        _, places = RULES["aten.sort.default"](replace(call, node=ascending))  # type: ignore[misc]  # two results
+        return values, flip(places, [-1])
+
+    rules("aten.sort.default", other_places)
+    with pytest.raises(UnsupportedError, match=r"sort"):
+        captured(lambda net, x: x + x.sort(-1, descending=True).indices)
+
+
+def test_an_assignment_that_the_trace_loses_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A momentum update of frozen weights, as MoCo writes it; the trace sees nothing of it."""
+
+    def momentum(net: Net, x: Tensor) -> Tensor:
+        net.frozen.weight.data = net.frozen.weight.data * 0.9 + net.layer.weight.detach().mean() * 0.1
+        return net.frozen(x)  # type: ignore[no-any-return]  # torch declares Any
+
+    monkeypatch.setattr(Assignments, "_assign", lambda self, tensor, value: None)
+    with pytest.raises(UnsupportedError, match=r"differs from your own step's|another training"):
+        captured(momentum)
+    assert captured(momentum, check=False).program.nodes
+
+
+def test_integers_that_wrap_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pol.graph.capture.assemble.require_integers_fit", lambda *_: None)
+    with pytest.raises(UnsupportedError, match=r"in the program and"):
+        captured(lambda net, x: x + ((x * 9).long() * 1000003 * 1009).remainder(1009).float())
+
+
+def test_a_clip_that_is_another_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The loop around the optimizer is compared too: here gradients are halved in the program alone."""
+    monkeypatch.setattr(Loop, "clipped", lambda self, gradients: {name: g * 0.5 for name, g in gradients.items()})
+    with pytest.raises(UnsupportedError, match="the next layer"):
+        captured(lambda net, x: x, loop=Loop(clip_norm=100.0))
+
+
+def test_the_users_objects_stay_as_they_were() -> None:
+    """Numbers, memory, gradients, optimizer state and generators."""
+    net = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4), nn.Dropout(0.5), nn.Linear(4, 3))
+    optimizer = torch.optim.Adam(net.parameters(), lr=0.1)
+    net[0].weight.grad = torch.ones(4, 4)
+    before = {name: tensor.clone() for name, tensor in net.state_dict().items()}
+    memory = [p.data_ptr() for p in net.parameters()]
+    state, grad = torch.get_rng_state(), net[0].weight.grad
+    capture(net, functional.cross_entropy, optimizer, (ROWS, LABELS), ORDER)
+    assert all(torch.equal(tensor, before[name]) for name, tensor in net.state_dict().items())
+    assert [p.data_ptr() for p in net.parameters()] == memory
+    assert net[0].weight.grad is grad
+    assert not optimizer.state
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_a_step_that_fails_with_numbers_is_named() -> None:
+    """A trace has no numbers, so it doesn't see an assertion about them."""
+
+    def refuses(net: Net, x: Tensor) -> Tensor:
+        torch._assert_async((x < 5).all())
+        return x
+
+    with pytest.raises(UnsupportedError):
+        captured(refuses)
+
+
+CHOICES = st.lists(st.integers(0, 2**16), min_size=16, max_size=16)
+
+
+@settings(max_examples=40, deadline=None, derandomize=True, database=None)
+@given(CHOICES, st.integers(0, 2**16))
+def test_drawn_programs_are_the_users_training_or_are_refused(choices: list[int], seed: int) -> None:
+    """`pol bench capture` draws 2,000 of them."""
+    left = iter(choices)
+    step = drawn(lambda below: next(left) % below, seed)
+    refusal = ""
+    try:
+        found = step.captured()
+    except UnsupportedError as error:
+        refusal = str(error)
+    assert "isn't the training" not in refusal, step
+    assert refusal or not is_another_training(step, found), step
+
+
+def test_the_judge_of_drawn_programs_sees_a_wrong_rule(rules: Callable[[str, Any], None]) -> None:
+    """A test that can fail: without the self-check a wrong rule is a silent difference."""
+    rules("aten.silu.default", RULES["aten.relu.default"])
+    step = Drawn(("linear", "silu"), 0, 0, 0, is_tied=False, seed=0)
+    assert is_another_training(step, step.captured(check=False))
+    with pytest.raises(UnsupportedError, match="silu"):
+        step.captured()

@@ -1,0 +1,174 @@
+"""A solver's files vanish once a verdict is posted, and the process ends: the party sees its task through all the same.
+
+What it has read lies on its own disk. A new process of the same key finds only that folder and the chain.
+"""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from anvil_node import anvil_node
+from arranged import unchanged
+from town import (
+    OFTEN,
+    Town,
+    conclude,
+    disclosed,
+    gain,
+    seated,
+    seated_with_duty,
+    settle,
+    submitted,
+    until_proof,
+    verified,
+)
+
+from pol.chain.challenges import ChargeKind
+from pol.chain.connection import Connection
+from pol.chain.registry import Status, TaskOutcome
+from pol.dispute.hostile import LyingSums
+from pol.dispute.players import SumPlayer
+from pol.dispute.position import Side
+from pol.errors import OperationalError
+from pol.graph.step_program import Component
+from pol.roles.deeds import Rest
+from pol.roles.verifier import Verifier
+from pol.roles.verifying import next_of_verifier
+from pol.roles.whistleblower import Finding, Whistleblower
+from pol.training.storage.kept_store import KeptStore
+from pol.verification.profile_challenge import Charge
+from pol.verification.profile_challenge import ChargeKind as ProfileChargeKind
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
+    with anvil_node() as url:
+        yield Town(tmp_path_factory.mktemp("store"), connection=Connection.to(url), market_rules=OFTEN)
+
+
+@pytest.fixture(scope="module")
+def proven(node: Town) -> bytes:
+    for kind, name in ((Verifier, "v"), (Whistleblower, "w")):
+        node.join(kind, name)
+    return until_proof(node)
+
+
+@pytest.fixture
+def town(node: Town, tmp_path: Path) -> Iterator[Town]:
+    """The chain and the store go back to what they were."""
+    store = Path(node.store_url.removeprefix("file://"))
+    shutil.copytree(store, tmp_path / "copy")
+    with unchanged(node.connection):
+        yield node
+    shutil.rmtree(store)
+    shutil.copytree(tmp_path / "copy", store)
+
+
+def vanish(town: Town) -> None:
+    """Nothing is left of the store."""
+    for folder in Path(town.store_url.removeprefix("file://")).iterdir():
+        shutil.rmtree(folder) if folder.is_dir() else folder.unlink()
+
+
+class Seer(Whistleblower):
+    """Sees a difference in the first leaf of the first slot that isn't there."""
+
+    def player(self, task_id: bytes, finding: Finding) -> SumPlayer:
+        honest = super().player(task_id, finding)
+        assert isinstance(honest, SumPlayer)
+        return SumPlayer(LyingSums(honest.sums, 0, 0, 1))
+
+
+def test_a_verifier_discloses_a_planted_error(proven: bytes, town: Town, tmp_path: Path) -> None:
+    verifier = town.join(Verifier, "v", evidence=tmp_path / "v")
+    seated_with_duty(verifier, proven, forced=True)
+    verifier.verify(proven)
+    vanish(town)
+    with pytest.raises(OperationalError):
+        disclosed(town.join(Verifier, "v"), proven)  # without its folder
+    again = town.join(Verifier, "v", evidence=tmp_path / "v")
+    assert again.disclose(proven)
+    settle(again, proven)
+    assert again.market.registry.task(proven).outcome is TaskOutcome.ACCEPTED
+    assert gain(again, tickets=1) > 0
+
+
+@pytest.mark.parametrize("kind", [ChargeKind.DISTANCE, ChargeKind.REFERENCE])
+def test_a_verifier_defends_an_honest_verdict(proven: bytes, town: Town, tmp_path: Path, kind: ChargeKind) -> None:
+    verifier, seer = town.join(Verifier, "v", evidence=tmp_path / "v"), town.join(Seer, "w", evidence=tmp_path / "w")
+    verified(verifier, proven)
+    assert seer.check(proven) == []
+    (claim,) = verifier.market.verdicts.claims(proven, verifier.market.registry.task(proven).seating)
+    finding = Finding(0, claim, kind, 1)
+    vanish(town)
+    seer = town.join(Seer, "w", evidence=tmp_path / "w")
+    dispute, game = seer.challenge(proven, finding), seer.market.game
+    again = town.join(Verifier, "v", evidence=tmp_path / "v")
+    defence, attack = again.defend(proven), seer.attack(proven, finding, dispute)
+    while game.winner(dispute) is Side.NONE:
+        assert defence.advance() or attack.advance()
+    assert game.winner(dispute) is Side.ASSERTER
+    settle(again, proven)
+    assert again.market.registry.task(proven).outcome is TaskOutcome.ACCEPTED
+
+
+def test_profiler_and_challenger_measure_again(town: Town, tmp_path: Path) -> None:
+    """Both execute the segments of a profile from the task's files alone."""
+    task_id, _ = submitted(town)
+    verifier, watcher = (
+        town.join(Verifier, "v", evidence=tmp_path / "v"),
+        town.join(Whistleblower, "w", evidence=tmp_path / "w"),
+    )
+    seated(verifier, task_id)
+    claim = verifier.profile(task_id).claim
+    assert watcher.check_profile(task_id) == []
+    vanish(town)
+    watcher = town.join(Whistleblower, "w", evidence=tmp_path / "w")
+    assert watcher.check_profile(task_id) == []
+    again = town.join(Verifier, "v", evidence=tmp_path / "v")
+    assert again.measure(task_id).claim == claim
+    charge = Charge(ProfileChargeKind.REFERENCE, 0, Component.PARAMETER)
+    assert again.measurement(task_id).program(charge) == watcher.measurement(task_id).program(charge)
+    conclude(again, task_id)
+    assert again.market.registry.task(task_id).status is Status.BIDDING
+
+
+def test_no_seat_is_claimed_without_the_states(proven: bytes, town: Town, tmp_path: Path) -> None:
+    """Whoever sits without data can only default."""
+    verifier = town.join(Verifier, "v", evidence=tmp_path / "v")
+    verifier.task(proven)
+    checkpoints = verifier.proof(proven).checkpoints
+    for entry in checkpoints[1:]:
+        (Path(town.store_url.removeprefix("file://")) / entry.object[:2] / entry.object).unlink()
+    seating = verifier.market.seats.seating(proven)
+    verifier.beacon.bring(verifier.wallet, seating.round, None)
+    verifier.market.seats.open_claims(verifier.wallet, proven)
+    decision = next_of_verifier(verifier, proven)
+    assert isinstance(decision, Rest), decision
+    assert "can't be read" in decision.why
+
+
+def test_a_damaged_copy_is_fetched_again_and_old_ones_go(tmp_path: Path) -> None:
+    source = tmp_path / "store"
+    source.mkdir()
+    store = KeptStore(f"file://{source}", tmp_path / "own")
+    digest = store.put(b"a state")
+    assert store.get(digest) == b"a state"
+    copy = tmp_path / "own" / digest[:2] / digest
+    copy.write_bytes(b"half a st")
+    assert store.get(digest) == b"a state"
+    assert copy.read_bytes() == b"a state"
+    shutil.rmtree(source)
+    assert store.get(digest) == b"a state"
+    assert store.exists(digest)
+    assert store.forget(seconds=3600) == 0
+    assert store.forget(seconds=-1) == 1
+    with pytest.raises(OperationalError):
+        store.get(digest)
+
+
+def test_a_folder_that_cannot_be_written_is_said_before_anything_is_staked(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OperationalError, match="can't keep evidence in"):
+        KeptStore(f"file://{tmp_path}", tmp_path / "file" / "evidence")
