@@ -5,6 +5,7 @@ import {CheckpointLog} from "../commitments/CheckpointLog.sol";
 import {IStakeVault} from "../incentives/IStakeVault.sol";
 import {IDisputeGame, KIND_DISTANCE, KIND_REFERENCE, KIND_REPLAY, StartParams} from "../interfaces/IDisputeGame.sol";
 import {IDisputeResolver} from "../interfaces/IDisputeResolver.sol";
+import {Announcements} from "./Announcements.sol";
 import {ClaimCharge, Contested, Dispute, IChallenges} from "./IChallenges.sol";
 import {IProvenSteps} from "./IProvenSteps.sol";
 import {Market, MarketDesk} from "./MarketDesk.sol";
@@ -19,7 +20,7 @@ uint8 constant KIND_LOOK_DISTANCE = 6;
 /// @title Challenges
 /// @notice See `IChallenges`.
 /// @dev Bonds are locked under the task's id.
-contract Challenges is IChallenges, IDisputeResolver, MarketDesk {
+contract Challenges is IChallenges, IDisputeResolver, Announcements {
     /// @notice Arbitrates.
     IDisputeGame public game;
 
@@ -212,6 +213,10 @@ contract Challenges is IChallenges, IDisputeResolver, MarketDesk {
         if (v.fell) revert VerdictFell(taskId);
         uint128 bond = bondOf(taskId);
         if (bond > opening.mostBond) revert BondTooHigh(bond);
+        bytes32 version = keccak256(opening.payload);
+        _requireAnnounced(
+            taskId, keccak256(abi.encode(charge.index, charge.kind, charge.component, charge.rerun, version))
+        );
         ++v.challenges;
         ++v.open;
         vault.lock(taskId, params.challenger, bond);

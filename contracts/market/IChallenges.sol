@@ -80,7 +80,8 @@ interface IChallenges {
     /// @notice The verdict has fallen in a dispute that waits for `settleDispute`.
     error VerdictFell(bytes32 taskId);
 
-    /// @notice Disputes one claim of the current verdict; `bondOf(taskId)` is locked.
+    /// @notice Disputes one claim of the current verdict; `bondOf(taskId)` is locked. Announced in an earlier block (`Announcements`), with
+    /// `keccak256(abi.encode(index, kind, component, rerun, keccak256(payload)))` of charge and opening as evidence.
     function challenge(bytes32 taskId, ClaimCharge calldata charge, Opening calldata opening)
         external
         returns (uint256 number);

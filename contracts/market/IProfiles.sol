@@ -100,7 +100,9 @@ interface IProfiles {
         bytes32 digest
     ) external;
 
-    /// @notice Disputes the state after the canonical execution of a segment, from the end of the one before.
+    /// @notice Disputes the state after the canonical execution of a segment, from the end of the one before. As every dispute about a profile it
+    /// is announced in an earlier block (`Announcements`), with `keccak256(abi.encode(charge, index, component, keccak256(payload)))` as evidence,
+    /// where `index` is that of the segment or rerun, and `component` is zero for a state.
     /// @param portions Of the posted profile: one posted meanwhile by somebody else does not bind the challenger.
     /// @param segment Which of them.
     /// @param opening Its header is that of the task's program.

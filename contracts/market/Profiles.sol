@@ -285,6 +285,7 @@ contract Profiles is IProfiles, IDisputeResolver, Announcements {
         params.clock = s.clock;
         uint128 bond = _bondOf(s, p);
         if (bond > opening.mostBond) revert BondTooHigh(bond);
+        _requireAnnounced(taskId, keccak256(abi.encode(charge, index, params.component, keccak256(opening.payload))));
         vault.lock(taskId, params.challenger, bond);
         uint256 number = game.start(params, opening.header, opening.payload);
         _disputes[number] = ProfileDispute(taskId, params.challenger, p.number, Ending.None, bond);

@@ -21,10 +21,22 @@ class Announcements(Binding):
         """The block in which a digest was announced; zero if it wasn't. What it binds can be shown in later ones."""
         return int(self.read("announcedAt", digest))
 
+    def bring(self, wallet: Wallet, task_id: bytes, evidence: bytes) -> None:
+        """Announce what the wallet's party is going to show, unless it has, and return in a later block.
+
+        Raises:
+            Reverted, OperationalError: try again; the first announcement stays.
+        """
+        digest = announcement(wallet.address, task_id, evidence)
+        if not self.announced_at(digest):
+            self.announce(wallet, digest)
+        self.connection.wait_for_block(self.announced_at(digest) + 1)
+
 
 def announcement(party: ChecksumAddress, task_id: bytes, evidence: bytes) -> bytes:
     """The digest by which a party announces what it is going to show.
 
-    ``evidence`` is the hash that the verb says: `verdicts.leak_evidence`, `profiles.conviction_evidence`.
+    ``evidence`` is the hash that the verb says: `verdicts.leak_evidence`, `profiles.conviction_evidence`,
+    `profiles.charge_evidence`, `challenges.charge_evidence`.
     """
     return abi_hash(bytes.fromhex(party[2:]), task_id, evidence)

@@ -6,12 +6,14 @@ from dataclasses import astuple, dataclass
 from enum import IntEnum
 from functools import cached_property
 
+from eth_abi.abi import encode
 from eth_typing import ChecksumAddress
+from eth_utils.crypto import keccak
 from web3.contract.contract import ContractFunction
 from web3.logs import DISCARD
 from web3.types import TxReceipt
 
-from pol.chain.binding import Binding
+from pol.chain.announcements import Announcements
 from pol.chain.connection import Connection
 from pol.chain.registry import Status, TaskRegistry
 from pol.chain.verdicts import Placed
@@ -85,7 +87,7 @@ NO_PROGRAM: tuple[bytes, list[bytes]] = (bytes(32), [])
 """Where no rerun's program has to be proved."""
 
 
-class Challenges(Binding):
+class Challenges(Announcements):
     """One function per verb; those that send take the sender's wallet."""
 
     def __init__(self, connection: Connection, address: ChecksumAddress) -> None:
@@ -97,12 +99,13 @@ class Challenges(Binding):
         """Dispute a claim of the current verdict for the bond of the moment; returns the number of the dispute.
 
         ``payload`` is the challenger's own version of what it disputes: its first move. ``header`` is that of the
-        task's program.
+        task's program. The challenge is announced a block before, so that nobody copies it.
 
         Raises:
             Reverted: the contract refuses the challenge, or the vault holds too little of the wallet's.
         """
         opening = (header, payload, self._most_bond(task_id))
+        self.bring(wallet, task_id, charge_evidence(charge, payload))
         return self._number(wallet, self.function("challenge", task_id, _charge(charge, placed), opening))
 
     def challenge_look(
@@ -123,6 +126,7 @@ class Challenges(Binding):
         """
         reruns = [(rerun.end, rerun.distances) for rerun in look.reruns]
         opening = (header, payload, self._most_bond(task_id))
+        self.bring(wallet, task_id, charge_evidence(charge, payload))
         call = self.function("challengeLook", task_id, _charge(charge, placed), reruns, program, opening)
         return self._number(wallet, call)
 
@@ -204,6 +208,12 @@ class Challenges(Binding):
         receipt = wallet.send(call)
         (event,) = self.contract.events.Challenged().process_receipt(receipt, errors=DISCARD)
         return int(event["args"]["number"])
+
+
+def charge_evidence(charge: ClaimCharge, payload: bytes) -> bytes:
+    """What is announced before a challenge whose opening has this ``payload`` (`announcements.announcement`)."""
+    told = (charge.index, int(charge.kind), charge.component, charge.rerun, keccak(payload))
+    return keccak(encode(["uint32", "uint8", "uint8", "uint32", "bytes32"], told))
 
 
 def _charge(charge: ClaimCharge, placed: Placed) -> tuple[object, ...]:

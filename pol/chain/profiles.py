@@ -143,8 +143,9 @@ class Profiles(Announcements):
     ) -> int:
         """Dispute one part of the posted profile for the bond of the moment; returns the number of the dispute.
 
-        ``payload`` is the challenger's own version: its first move. RERUN and DISTANCE take the ``rerun`` with its
-        proof, RERUN also the ``program`` that the rerun executes, whose header is ``header``.
+        ``payload`` is the challenger's own version: its first move. The challenge is announced a block before, so that
+        nobody copies it. RERUN and DISTANCE take the ``rerun`` with its proof, RERUN also the ``program`` that the
+        rerun executes, whose header is ``header``.
 
         Raises:
             ProtocolError: UNDERSTATED is no dispute (`convict`), or the proofs are missing.
@@ -161,6 +162,7 @@ class Profiles(Announcements):
             call = self.function("challengeReference", task_id, told, charge.index, charge.component, opening)
         else:
             raise ProtocolError(f"{charge.kind.name} is no dispute, or its proofs are missing")
+        self.bring(wallet, task_id, charge_evidence(charge, payload))
         receipt = wallet.send(call)
         (event,) = self.contract.events.ProfileChallenged().process_receipt(receipt, errors=DISCARD)
         return int(event["args"]["dispute"])
@@ -233,6 +235,13 @@ class Profiles(Announcements):
 def conviction_evidence(rerun: Witness, component: Component) -> bytes:
     """What is announced before a rerun convicts (`announcements.announcement`)."""
     return keccak(encode([WITNESS, "uint8"], [_tuple(rerun), int(component)]))
+
+
+def charge_evidence(charge: Charge, payload: bytes) -> bytes:
+    """What is announced before a challenge whose opening has this ``payload`` (`announcements.announcement`)."""
+    component = 0 if charge.kind in {ChargeKind.PORTION, ChargeKind.RERUN} else int(charge.component or 0)
+    told = (int(charge.kind), charge.index, component, keccak(payload))
+    return keccak(encode(["uint8", "uint32", "uint8", "bytes32"], told))
 
 
 def witness_of(claim: ProfileClaim, log: CheckpointLog, index: int) -> Witness:

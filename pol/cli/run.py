@@ -32,6 +32,7 @@ from pol.roles.role import Role
 from pol.roles.running import Running
 from pol.roles.strategy import Strategy
 from pol.roles.whistleblower import Whistleblower
+from pol.training.storage.kept_store import KeptStore
 
 KINDS = {
     "submitter": ("submitter:Submitter", "submitting:next_of_submitter"),
@@ -111,6 +112,8 @@ def run(
     folder = data or Path(click.get_app_dir("pol")) / f"{place.deployment.chain_id}-{signs.address.lower()}"
     evidence = folder / "evidence"
     role: Role = role_type(place.connection, contracts, signs, place.store_url, policy, rounds, fees, evidence)
+    if isinstance(role.store, KeptStore):
+        role.store.forget()
     if isinstance(role, Whistleblower):
         role.strategy = Strategy(least=least_pay, wrong=wrong_share, work_cost=work_cost)
     show = _Lines(as_json)

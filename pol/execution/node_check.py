@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from pol.arithmetic.primitives import Words
-from pol.errors import ProtocolError
+from pol.errors import ProtocolError, UnsupportedError
 from pol.execution.cpu import CpuExecutor
 from pol.execution.torch_native import ALLOWED, DTYPES, NativeExecutor, wanted
 from pol.graph.aten import Argument, AtenGraph, AtenNode, AtenType, Ref, TorchDType, references
@@ -119,7 +119,7 @@ class NodeCheck:
 
     def _values(
         self, begin: int, refs: set[Ref], state: Sequence[Words], constants: Sequence[Words], step: int
-    ) -> dict[Ref, Tensor]:
+    ) -> dict[Ref, Words]:
         graph = self._graph
         words: dict[Ref, Words] = {Ref(i): item for i, item in enumerate([*state, *constants])}
         words[Ref(len(graph.inputs) - 1)] = np.array(step, np.uint32)
@@ -127,7 +127,7 @@ class NodeCheck:
         program, places = self._watched(begin, order)
         _, observed = CpuExecutor(program, constants, self._threads, places).advance(state, step)
         words.update(zip(order, observed, strict=True))
-        return {ref: typed(item, graph.type_of(ref)) for ref, item in words.items()}
+        return words
 
     def _watched(self, begin: int, refs: Sequence[Ref]) -> tuple[StepProgram, list[int]]:
         """The program that shows these values, and its nodes that do; by the first operation of its run."""
@@ -137,14 +137,17 @@ class NodeCheck:
             self._lowered[begin] = program, [names.observed[name] for name, _ in watched.observed]
         return self._lowered[begin]
 
-    def _compared(self, position: int, values: Mapping[Ref, Tensor], is_drawn: bool) -> Parting | None:
+    def _compared(self, position: int, words: Mapping[Ref, Words], is_drawn: bool) -> Parting | None:
         node, own = self._graph.nodes[position], len(self._graph.inputs) + position
+        # Typed for this operation alone: whole numbers take twice the memory in torch, a data set of them too.
+        refs = {*references(_arguments(node)), *(Ref(own, output) for output in range(len(node.outputs)))}
+        values = {ref: typed(words[ref], self._graph.type_of(ref)) for ref in refs}
         operands = _operands(node, values)
         try:
             native = self._native.call(node, operands)
-        except ProtocolError:
+        except ProtocolError as error:
             if is_drawn:
-                raise
+                raise UnsupportedError(f"{node.source} -- torch refuses the operands: {error}") from error
             return None  # Torch refuses numbers that no data of the user's led to.
         truth: Truth | None = None
         for output, result in enumerate(native):

@@ -54,7 +54,6 @@ class SelfCheck:
     names: Names
     state: Sequence[Words]
     constants: Sequence[Words]
-    threads: int = 0
 
     def require_same(self) -> None:
         """Raises UnsupportedError, with the first line that parts, unless both are the same training."""
@@ -95,14 +94,17 @@ class SelfCheck:
         watched = self._watched
         program, names = self._watched_program
         places = [names.observed[name] for name, _ in watched.observed]
-        words, observed = CpuExecutor(program, constants, self.threads, places).advance(state, step)
-        real, _ = CpuExecutor(self.program, constants, self.threads).advance(state, step)
+        words, observed = CpuExecutor(program, constants, torch.get_num_threads(), places).advance(state, step)
+        real, _ = CpuExecutor(self.program, constants, torch.get_num_threads()).advance(state, step)
         if any(not np.array_equal(one, other) for one, other in zip(words, real, strict=True)):
             raise AssertionError("values that are watched don't change a program's bits")
         refs = [*(ref for _, ref in watched.observed), *watched.next_state]
         canonical = [typed(item, watched.type_of(ref)) for item, ref in zip([*observed, *words], refs, strict=True)]
         labels = [*(name for name, _ in watched.observed), *(f"the next {slot.name}" for slot in watched.slots)]
         own = [*(values.get(name) for name, _ in watched.observed), *after]
+        for name, value in values.items():
+            if name not in dict(watched.observed) and bool(value.any()):
+                return f"{name}, which your own step computes, is no part of the program"
         moved = self._noise(state, constants, step, canonical)
         for label, ref, one, other, noise in zip(labels, refs, canonical, own, moved, strict=True):
             parted = 0.0 if other is None else _distance(one, other)
@@ -120,7 +122,9 @@ class SelfCheck:
         """How far each value moves under drawn roundings."""
         graph = self._watched
         given = [typed(item, slot.type) for item, slot in zip(state, graph.slots, strict=True)]
-        fixed = [typed(item, entry.type) for item, entry in zip(constants, graph.constants, strict=True)]
+        data = self.own.inputs.dataset  # Constants begin with it: as torch has it already, it needs no copy.
+        rest = zip(constants[len(data) :], graph.constants[len(data) :], strict=True)
+        fixed = [*data, *(typed(item, entry.type) for item, entry in rest)]
         moved = [0.0] * len(canonical)
         for seed in range(NOISY_RUNS):
             after, observed = NoisyExecutor(graph, self._terms, seed).run(given, fixed, step)
@@ -140,7 +144,7 @@ class SelfCheck:
 
     @cached_property
     def _operations(self) -> NodeCheck:
-        return NodeCheck(self.graph, self._terms, self.threads)
+        return NodeCheck(self.graph, self._terms, torch.get_num_threads())
 
     @cached_property
     def _watched(self) -> AtenGraph:

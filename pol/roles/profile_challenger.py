@@ -115,6 +115,7 @@ class ProfileChallenger(Role):
         header = program_header(program)
         payload = measured.player(charge).open(claim.first(header, self.market.profile_game.bits))
         arguments = (posted.portions, charge, header, payload, witness, proved)
+        self.require_kept()
         return self.market.profiles.challenge(self.wallet, task_id, *arguments)
 
     def attack_profile(self, task_id: bytes, charge: Charge, dispute: int) -> Duel:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pol.chain.announcements import Announcements, announcement
 from pol.chain.profiles import PostedProfile, Witness, conviction_evidence
 from pol.chain.verdicts import leak_evidence
 from pol.errors import ProtocolError
@@ -24,7 +23,7 @@ def report_leak(role: Role, task_id: bytes, secret: bytes) -> None:
     seating = role.market.seats.seating(task_id)
     if seating.commitment != commitment(bytes.fromhex(seating.holder[2:]), task_id, secret):
         raise ProtocolError(f"this isn't the secret of seat {seating.number}: whoever gave it knows nothing")
-    _announce(role, role.market.verdicts, task_id, leak_evidence(secret))
+    role.market.verdicts.bring(role.wallet, task_id, leak_evidence(secret))
     role.market.verdicts.report_leak(role.wallet, task_id, secret)
 
 
@@ -35,13 +34,5 @@ def convict(role: Role, task_id: bytes, posted: PostedProfile, rerun: Witness, c
         Reverted: the posted threshold covers the rerun, it is too late, or somebody has shown it.
         OperationalError: the node failed; do it again, what is announced stays.
     """
-    _announce(role, role.market.profiles, task_id, conviction_evidence(rerun, component))
+    role.market.profiles.bring(role.wallet, task_id, conviction_evidence(rerun, component))
     role.market.profiles.convict(role.wallet, task_id, posted.portions, rerun, component)
-
-
-def _announce(role: Role, desk: Announcements, task_id: bytes, evidence: bytes) -> None:
-    """Return in a later block than that of the announcement."""
-    digest = announcement(role.wallet.address, task_id, evidence)
-    if not desk.announced_at(digest):
-        desk.announce(role.wallet, digest)
-    role.connection.wait_for_block(desk.announced_at(digest) + 1)

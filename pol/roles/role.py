@@ -142,6 +142,15 @@ class Role:
             raise ProtocolError("the published learning proof has another log root than the committed one")
         return proof
 
+    def require_kept(self) -> None:
+        """Check that what this party has read lies on its own disk, before it signs what it may have to prove.
+
+        Raises:
+            OperationalError: the disk fails; nothing new is to be staked.
+        """
+        if isinstance(self.store, KeptStore):
+            self.store.require_kept()
+
     def bring(self, number: int) -> None:
         """Have the seed of a round on chain, whoever should have recorded it.
 

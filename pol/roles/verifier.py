@@ -20,7 +20,7 @@ from pol.execution.cpu import CpuExecutor
 from pol.graph.step_program import Component, StepProgram
 from pol.incentives.forced_errors import Assignment, commitment
 from pol.incentives.sortition import Draw, Duty
-from pol.roles.availability import demand_missing
+from pol.roles.availability import demand_missing, require_available
 from pol.roles.duel import Duel
 from pol.roles.looks import Looks
 from pol.roles.measurement import Measurement
@@ -72,7 +72,10 @@ class Verifier(Role):
         self.require_proofs(task_id)
         self.policy.require_answer_window(self.market.demands.window())
         seating = self.market.seats.seating(task_id)
-        if not seating.verifies:
+        if seating.verifies:
+            require_available(self, task_id)
+            self.require_kept()
+        else:
             # Whoever can't post a profile loses its stake, so what the terms ask for is measured before.
             _ = self._profile(task_id).thresholds
         if not seating.until:
@@ -114,6 +117,7 @@ class Verifier(Role):
             raise ProtocolError("the training of this task is exact: it needs no profile, solvers bid for it at once")
         result = self.measure(task_id)
         self.store.put(result.encode())
+        self.require_kept()
         self.market.profiles.post(self.wallet, task_id, result.claim, result.digest)
         return result
 
@@ -190,6 +194,7 @@ class Verifier(Role):
             index = duty.index(len(claims))
             sealed = duty.sealed(salt, claims[index])
             claims[index] = duty.plant(claims[index])
+        self.require_kept()
         self.market.verdicts.post(self.wallet, task_id, claims, paths, looks, sealed)
 
     def duty(self, task_id: bytes) -> Assignment:

@@ -77,6 +77,11 @@ def _claim(role: Verifier, task_id: bytes, task: Task) -> Decision | None:
     account = bytes.fromhex(role.wallet.address[2:])
     if int(seating.best, 16) and min(draw.rank(account, number) for number in range(tickets)) >= seating.rank:
         return Rest(task_id, "somebody has claimed the seat with a better ticket", seating.until)
+    if task.status is Status.COMMITTED:
+        try:
+            require_available(role, task_id)
+        except (OperationalError, ProtocolError) as error:
+            return Rest(task_id, str(error), seating.until)
     why = (
         f"the fee is {terms.verifier_fee} wei, the stake {terms.verifier_stake} wei, and its ticket is the best so far"
     )
@@ -95,8 +100,6 @@ def _refusal(role: Verifier, task_id: bytes, task: Task, terms: Terms) -> str:
         role.require_proofs(task_id)
         role.policy.require_answer_window(role.market.demands.window())
         role.task(task_id)
-        if task.status is Status.COMMITTED:
-            require_available(role, task_id)
         role.wallet.require(GAME)
     except (OperationalError, ProtocolError) as error:
         return str(error)

@@ -239,6 +239,7 @@ class Whistleblower(ProfileChallenger):
         self._require_same(task_id, finding)
         first = self._claim(task_id, finding, look).first(header, self.market.game.bits)
         payload = self.player(task_id, finding).open(first)
+        self.require_kept()
         if look is None:
             return self.market.challenges.challenge(self.wallet, task_id, finding.charge, placed, header, payload)
         rerun = finding.kind is ChallengeKind.LOOK_RERUN

@@ -38,11 +38,11 @@ class Workload:
     dataset: tuple[Tensor, Tensor]
     order: Tensor
 
-    def captured(self) -> Capture:
-        """The captured step, without the self-check: its steps are measured on their own."""
+    def captured(self, check: bool = False) -> Capture:
+        """The captured step; without the self-check, which is measured on its own."""
         from pol.graph.capture import capture
 
-        return capture(self.model, self.loss, self.optimizer, self.dataset, self.order, check=False)
+        return capture(self.model, self.loss, self.optimizer, self.dataset, self.order, check=check)
 
     def eager_step(self, model: Callable[[Tensor], Tensor] | None = None) -> Callable[[], None]:
         """One step of the loop that everybody writes."""
@@ -163,11 +163,14 @@ def capture_figures() -> dict[str, Figure]:
     """A GPT-2 of 124 million parameters: capture, program file, memory of a replayed step beside an eager one."""
     with tempfile.TemporaryDirectory() as folder:
         seconds, nodes = _child("capture", folder)
+        checked, most = _child("self_check", folder)
         program = Path(folder, "program.bin")
         load, replay = _child("replay", folder)
         _, eager = _child("eager", folder)
         return {
             "gpt2_capture": Figure(seconds, "s"),
+            "gpt2_self_check": Figure(checked, "s", "a capture without it", checked / seconds),
+            "gpt2_self_check_memory": Figure(most, "MiB"),
             "gpt2_nodes": Figure(nodes, "nodes"),
             "gpt2_program": Figure(program.stat().st_size / 1024, "kB"),
             "gpt2_load": Figure(load, "s"),
@@ -202,6 +205,14 @@ def _capture_part(folder: Path) -> tuple[float, float]:
     return seconds, len(captured.program.nodes)
 
 
+def _self_check_part(_folder: Path) -> tuple[float, float]:
+    """Seconds of a capture with its self-check, and the most memory of the process in MiB."""
+    workload = gpt2()
+    began = time.monotonic()
+    workload.captured(check=True)
+    return time.monotonic() - began, _peak_memory()
+
+
 def _replay_part(folder: Path) -> tuple[float, float]:
     from pol.execution.cpu import CpuExecutor
     from pol.graph.step_program import StepProgram
@@ -230,5 +241,5 @@ def _peak_memory() -> float:
 
 
 if __name__ == "__main__":
-    _PARTS = {"capture": _capture_part, "replay": _replay_part, "eager": _eager_part}
+    _PARTS = {"capture": _capture_part, "self_check": _self_check_part, "replay": _replay_part, "eager": _eager_part}
     print(*_PARTS[sys.argv[1]](Path(sys.argv[2])))

@@ -36,13 +36,15 @@ class KeptStore(Store):
         except OSError as error:
             raise OperationalError(f"can't keep evidence in {folder}: {error}; name another folder") from error
         self._own = Store(f"file://{folder.resolve()}")
+        self._unkept: dict[str, str] = {}
 
     def get(self, digest: str, *, limit: int = LIMIT) -> bytes:
-        """The object, of one's own disk if it is there and whole; else it is on the disk when this returns.
+        """The object, from the own disk if it is there and whole; else it is written there before this returns.
+
+        A disk that fails keeps nobody from defending what is at stake already: `require_kept` says so before more is.
 
         Raises:
-            ProtocolError: as `Store.get`.
-            OperationalError: the object isn't there, or can't be kept: what can't be kept can't be defended.
+            ProtocolError, OperationalError: as `Store.get`.
         """
         if self._own.exists(digest):
             # A copy that the disk has damaged is fetched and written again.
@@ -51,12 +53,29 @@ class KeptStore(Store):
                 self._used(digest)
                 return data
         data = super().get(digest, limit=limit)
-        self._own.put(data)
+        try:
+            self._own.put(data)
+            self._unkept.pop(digest, None)
+        except OperationalError as error:
+            self._unkept[digest] = str(error)
         return data
 
     def get_public(self, digest: str, *, limit: int = LIMIT) -> bytes:
         """As `get`."""
         return self.get(digest, limit=limit)
+
+    def require_kept(self) -> None:
+        """Check that all that was read is on the disk. To be called before anything is signed that needs evidence.
+
+        Raises:
+            OperationalError: something isn't, and can't be written now either.
+        """
+        for digest in list(self._unkept):
+            self.get(digest)
+        for digest, why in self._unkept.items():
+            raise OperationalError(
+                f"can't keep the evidence {digest} in {self.folder} ({why}), so nothing new is staked: make room there"
+            )
 
     def exists(self, digest: str) -> bool:
         """Whether the object is on one's own disk or in the store."""

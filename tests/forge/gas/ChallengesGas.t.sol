@@ -15,6 +15,7 @@ contract ChallengesGas is MarketGasBase {
         (charge.claim, charge.entries, charge.kind) = (claims[0], _entries(true, false), 1);
         Opening memory opening = Opening(HEADER, PAYLOAD, type(uint128).max);
         _cheapGames();
+        _announceCharge(challenger, charge);
         _begin(challenger);
         challenges.challenge(id, charge, opening);
     }

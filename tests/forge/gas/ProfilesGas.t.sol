@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {Opening, Portion, Reordered, Witness} from "../../../contracts/market/ProfileTypes.sol";
+import {Charge, Opening, Portion, Reordered, Witness} from "../../../contracts/market/ProfileTypes.sol";
 import {NaiveLog} from "../commitments/NaiveLog.sol";
 import {MarketGasBase} from "./MarketGasBase.sol";
 
@@ -19,6 +19,7 @@ contract ProfilesGas is MarketGasBase {
         _toProfiled();
         _cheapGames();
         (Portion[] memory portions, Opening memory opening) = (_portions(), _opening());
+        _announceProfileCharge(challenger, Charge.Portion, 1, 0);
         _begin(challenger);
         profiles.challengePortion(id, portions, 1, opening);
     }
@@ -30,6 +31,7 @@ contract ProfilesGas is MarketGasBase {
             (_portions(), _witness(WORST), _opening());
         uint256 j = WORST % RERUNS;
         Reordered memory reordered = Reordered(_programs()[j], NaiveLog.inclusionPath(_programs(), j, 0, RERUNS));
+        _announceProfileCharge(challenger, Charge.Rerun, rerun.index, 0);
         _begin(challenger);
         profiles.challengeRerun(id, portions, rerun, reordered, opening);
     }
@@ -39,6 +41,7 @@ contract ProfilesGas is MarketGasBase {
         _cheapGames();
         (Portion[] memory portions, Witness memory rerun, Opening memory opening) =
             (_portions(), _witness(WORST), _opening());
+        _announceProfileCharge(challenger, Charge.Distance, rerun.index, 1);
         _begin(challenger);
         profiles.challengeDistance(id, portions, rerun, 1, opening);
     }
@@ -47,6 +50,7 @@ contract ProfilesGas is MarketGasBase {
         _toProfiled();
         _cheapGames();
         (Portion[] memory portions, Opening memory opening) = (_portions(), _opening());
+        _announceProfileCharge(challenger, Charge.Reference, 1, 1);
         _begin(challenger);
         profiles.challengeReference(id, portions, 1, 1, opening);
     }

@@ -4,8 +4,9 @@ pragma solidity 0.8.37;
 import {Announcements} from "../../../contracts/market/Announcements.sol";
 import {IProfiles} from "../../../contracts/market/IProfiles.sol";
 import {ITaskRegistry} from "../../../contracts/market/ITaskRegistry.sol";
-import {Witness} from "../../../contracts/market/ProfileTypes.sol";
-import {Status} from "../../../contracts/market/TaskTypes.sol";
+import {ClaimCharge} from "../../../contracts/market/IChallenges.sol";
+import {Charge, Opening, Portion, Witness} from "../../../contracts/market/ProfileTypes.sol";
+import {Claim, Status} from "../../../contracts/market/TaskTypes.sol";
 import {ProfileBase} from "./ProfileBase.sol";
 
 /// @notice Reports that somebody wants to copy: whoever has announced first is paid.
@@ -13,8 +14,8 @@ contract AnnouncementsTest is ProfileBase {
     address private copier = account("copier");
 
     function test_the_first_announcement_stays() public {
-        Announcements[2] memory desks = [Announcements(verdicts), profiles];
-        for (uint256 i = 0; i < 2; ++i) {
+        Announcements[3] memory desks = [Announcements(verdicts), profiles, challenges];
+        for (uint256 i = 0; i < 3; ++i) {
             uint256 number = vm.getBlockNumber();
             vm.assertEq(desks[i].announcedAt("digest"), 0);
             vm.expectEmit(address(desks[i]));
@@ -79,6 +80,53 @@ contract AnnouncementsTest is ProfileBase {
         vm.assertEq(_gain(copier), 0);
     }
 
+    /// @dev In the block of the challenge, in front of it: the copier has the opening, but not the block before.
+    function test_attack_copying_a_challenge_in_its_block() public {
+        _toSeated();
+        _toChallenged();
+        ClaimCharge memory charge = _charge();
+        _announceCharge(challenger, charge);
+        challenges.announce(_charged(copier, charge, PAYLOAD));
+        _expectNoChallenge(copier, charge, PAYLOAD);
+        vm.prank(challenger);
+        challenges.challenge(id, charge, _opening());
+        _finish(false);
+        vm.assertEq(_gain(challenger), 2 ether);
+        vm.assertEq(_gain(copier), 0);
+    }
+
+    /// @dev Whoever announces what it could charge, without an opening of its own, has announced nothing.
+    function test_attack_announcing_a_challenge_without_an_execution() public {
+        _toSeated();
+        _toChallenged();
+        ClaimCharge memory charge = _charge();
+        challenges.announce(_charged(copier, charge, "a guess"));
+        challenges.announce(_charged(copier, charge, ""));
+        (charge.kind, charge.component) = (2, 1);
+        challenges.announce(_charged(copier, charge, PAYLOAD));
+        (charge.kind, charge.component, charge.index) = (1, 0, 1);
+        challenges.announce(_charged(copier, charge, PAYLOAD));
+        (charge.index, charge.rerun) = (0, 1);
+        challenges.announce(_charged(copier, charge, PAYLOAD));
+        charge.rerun = 0;
+        vm.roll(vm.getBlockNumber() + 1);
+        _expectNoChallenge(copier, charge, PAYLOAD);
+    }
+
+    function test_attack_copying_a_challenge_of_a_profile_in_its_block() public {
+        Portion[] memory portions = _portions();
+        _announceProfileCharge(challenger, Charge.Portion, 1, 0);
+        bytes32 evidence = keccak256(abi.encode(Charge.Portion, uint32(1), uint8(0), keccak256(PAYLOAD)));
+        bytes32 digest = keccak256(abi.encode(copier, id, evidence));
+        profiles.announce(digest);
+        vm.prank(copier);
+        vm.expectRevert(abi.encodeWithSelector(Announcements.NotAnnounced.selector, digest));
+        profiles.challengePortion(id, portions, 1, _opening());
+        vm.prank(challenger);
+        profiles.challengePortion(id, portions, 1, _opening());
+        vm.assertEq(profiles.dispute(1).challenger, challenger);
+    }
+
     /// @dev A copy of the announcement itself, in front of it or after it, binds who has written it and harms nobody.
     function test_attack_copying_an_announcement() public {
         _toSeated();
@@ -125,6 +173,24 @@ contract AnnouncementsTest is ProfileBase {
         setUp();
         _toSeated();
         _expectNoReport(challenger);
+    }
+
+    function _toChallenged() private {
+        _verdict(verifier, true);
+        _openWatch();
+        _disclose(verifier, true);
+    }
+
+    function _charge() private view returns (ClaimCharge memory charge) {
+        (Claim[] memory claims,) = _claims(true);
+        (charge.claim, charge.entries, charge.kind) = (claims[0], _entries(true, false), 1);
+    }
+
+    function _expectNoChallenge(address who, ClaimCharge memory charge, bytes memory payload) private {
+        bytes32 digest = _charged(who, charge, payload);
+        vm.prank(who);
+        vm.expectRevert(abi.encodeWithSelector(Announcements.NotAnnounced.selector, digest));
+        challenges.challenge(id, charge, Opening(HEADER, payload, type(uint128).max));
     }
 
     function _toSeated() private {

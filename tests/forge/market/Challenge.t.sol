@@ -122,6 +122,7 @@ contract ChallengeTest is MarketBase {
         vm.prank(verifier);
         vm.expectRevert(abi.encodeWithSelector(Desk.NotAllowed.selector, verifier));
         challenges.challenge(id, charge, _opening(type(uint128).max));
+        _announceCharge(solver, charge);
         vm.prank(solver);
         challenges.challenge(id, charge, _opening(type(uint128).max));
         vm.assertEq(challenges.contested(id).open, 1);
@@ -194,6 +195,7 @@ contract ChallengeTest is MarketBase {
     }
 
     function _start(ClaimCharge memory charge) private {
+        _announceCharge(challenger, charge);
         vm.prank(challenger);
         challenges.challenge(id, charge, _opening(type(uint128).max));
     }

@@ -174,13 +174,16 @@ contract ConcurrentTest is MarketBase {
 
     function test_bonds_double_up_to_what_a_challenger_wins() public {
         _toContested(true);
+        _announceCharge(challenger, _charge());
         uint128[5] memory bonds = [uint128(1 ether), 2 ether, 2 ether, 2 ether, 2 ether];
         for (uint256 i = 0; i < bonds.length; ++i) {
             vm.assertEq(challenges.bondOf(id), bonds[i]);
             _expectRefused(bonds[i] - 1, abi.encodeWithSelector(IChallenges.BondTooHigh.selector, bonds[i]));
+            (ClaimCharge memory charge, Opening memory opening) = (_charge(), Opening(HEADER, PAYLOAD, bonds[i]));
+            vm.prank(challenger);
             vm.expectEmit(address(challenges));
             emit IChallenges.Challenged(id, 2, challenger, i + 1, 0, 1, 0, bonds[i]);
-            _challengeFor(challenger, bonds[i]);
+            challenges.challenge(id, charge, opening);
             // Open or lost makes no difference.
             if (i % 2 == 0) _finish(true);
         }
@@ -188,6 +191,7 @@ contract ConcurrentTest is MarketBase {
 
     function test_who_cannot_pay_the_bond_does_not_challenge() public {
         _toContested(true);
+        _announceCharge(challenger, _charge());
         vm.startPrank(challenger);
         vault.withdraw(challenger, vault.free(challenger) - 1 ether + 1);
         vm.stopPrank();
@@ -252,6 +256,7 @@ contract ConcurrentTest is MarketBase {
     function _challengeFor(address who, uint128 most) private {
         ClaimCharge memory charge = _charge();
         Opening memory opening = Opening(HEADER, PAYLOAD, most);
+        _announceCharge(who, charge);
         vm.prank(who);
         challenges.challenge(id, charge, opening);
     }

@@ -94,6 +94,7 @@ contract KnownFailuresTest is MarketBase {
         (charge.claim, charge.entries, charge.kind) = (claims[0], _entries(true, false), 1);
         Opening memory opening = Opening(HEADER, PAYLOAD, _terms().verifierStake / 2);
         _challenge();
+        _announceCharge(solver, charge);
         vm.prank(solver);
         challenges.challenge(id, charge, opening);
         vm.assertEq(challenges.contested(id).open, 2);

@@ -13,7 +13,7 @@ import {ClaimCharge} from "../../../contracts/market/IChallenges.sol";
 import {DataDemands} from "../../../contracts/market/DataDemands.sol";
 import {Disclosure, Look, Placed, Verdict} from "../../../contracts/market/IVerdicts.sol";
 import {Market, MarketDesk} from "../../../contracts/market/MarketDesk.sol";
-import {Opening, Portion, Rerun, Witness} from "../../../contracts/market/ProfileTypes.sol";
+import {Charge, Opening, Portion, Rerun, Witness} from "../../../contracts/market/ProfileTypes.sol";
 import {Profiles} from "../../../contracts/market/Profiles.sol";
 import {ProofRegistry} from "../../../contracts/market/ProofRegistry.sol";
 import {ProvenSteps} from "../../../contracts/market/ProvenSteps.sol";
@@ -373,6 +373,7 @@ abstract contract MarketBase is Base {
         ClaimCharge memory charge;
         (charge.claim, charge.entries, charge.kind) = (claims[0], _entries(accepts, false), 1);
         Opening memory opening = Opening(HEADER, PAYLOAD, type(uint128).max);
+        _announceCharge(who, charge);
         vm.prank(who);
         return challenges.challenge(id, charge, opening);
     }
@@ -403,12 +404,14 @@ abstract contract MarketBase is Base {
         (charge.index, charge.claim, charge.look, charge.entries) = (index, placed.claim, placed.look, placed.entries);
         charge.kind = 1;
         Opening memory opening = Opening(HEADER, PAYLOAD, type(uint128).max);
+        _announceCharge(who, charge);
         vm.prank(who);
         return challenges.challenge(id, charge, opening);
     }
 
     function _challengeProfile() internal {
         Opening memory opening = Opening(HEADER, PAYLOAD, type(uint128).max);
+        _announceProfileCharge(challenger, Charge.Portion, 0, 0);
         vm.prank(challenger);
         profiles.challengePortion(id, _portions(), 0, opening);
     }
@@ -497,6 +500,27 @@ abstract contract MarketBase is Base {
     function _announceConviction(address who, Witness memory rerun, uint8 component) internal {
         profiles.announce(keccak256(abi.encode(who, id, keccak256(abi.encode(rerun, component)))));
         vm.roll(vm.getBlockNumber() + 1);
+    }
+
+    /// @dev In the block before the next call, which opens with `PAYLOAD`.
+    function _announceCharge(address who, ClaimCharge memory charge) internal {
+        challenges.announce(_charged(who, charge, PAYLOAD));
+        vm.roll(vm.getBlockNumber() + 1);
+    }
+
+    /// @dev The same about a profile.
+    function _announceProfileCharge(address who, Charge charge, uint32 index, uint8 component) internal {
+        profiles.announce(
+            keccak256(abi.encode(who, id, keccak256(abi.encode(charge, index, component, keccak256(PAYLOAD)))))
+        );
+        vm.roll(vm.getBlockNumber() + 1);
+    }
+
+    /// @dev What announces a challenge of a claim.
+    function _charged(address who, ClaimCharge memory charge, bytes memory payload) internal view returns (bytes32) {
+        bytes32 evidence =
+            keccak256(abi.encode(charge.index, charge.kind, charge.component, charge.rerun, keccak256(payload)));
+        return keccak256(abi.encode(who, id, evidence));
     }
 
     function _convict(address who, Witness memory rerun, uint8 component) internal {

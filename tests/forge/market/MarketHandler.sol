@@ -6,7 +6,7 @@ import {Contested, Dispute} from "../../../contracts/market/IChallenges.sol";
 import {DataDemand} from "../../../contracts/market/IDataDemands.sol";
 import {Seating} from "../../../contracts/market/ISeats.sol";
 import {Disclosure, Verdict} from "../../../contracts/market/IVerdicts.sol";
-import {Opening, Portion, Profile} from "../../../contracts/market/ProfileTypes.sol";
+import {Charge, Opening, Portion, Profile} from "../../../contracts/market/ProfileTypes.sol";
 import {Ending, Outcome, Status, Task, Terms} from "../../../contracts/market/TaskTypes.sol";
 import {DataBase} from "./DataBase.sol";
 
@@ -325,6 +325,7 @@ contract MarketHandler is DataBase {
     function _doubt(address seated, uint256 choice) private {
         address doubter = _doubter(seated, choice);
         Portion[] memory portions = _portions();
+        _announceProfileCharge(doubter, Charge.Portion, uint32(choice % 2), 0);
         vm.prank(doubter);
         profiles.challengePortion(id, portions, uint32(choice % 2), Opening(HEADER, PAYLOAD, type(uint128).max));
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {Opening, Portion, Reordered, Witness} from "../../../contracts/market/ProfileTypes.sol";
+import {Charge, Opening, Portion, Reordered, Witness} from "../../../contracts/market/ProfileTypes.sol";
 import {StartParams} from "../../../contracts/interfaces/IDisputeGame.sol";
 import {Status} from "../../../contracts/market/TaskTypes.sol";
 import {NaiveLog} from "../commitments/NaiveLog.sol";
@@ -30,6 +30,7 @@ abstract contract ProfileBase is MarketBase {
 
     function _chargePortion(address who) internal returns (uint256) {
         Portion[] memory portions = _portions();
+        _announceProfileCharge(who, Charge.Portion, 1, 0);
         vm.prank(who);
         profiles.challengePortion(id, portions, 1, _opening());
         return profileGame.disputes();
@@ -38,17 +39,20 @@ abstract contract ProfileBase is MarketBase {
     function _chargeRerun(uint32 index) internal {
         Witness memory rerun = _witness(index);
         Reordered memory reordered = _reordered(index % RERUNS);
+        _announceProfileCharge(challenger, Charge.Rerun, rerun.index, 0);
         vm.prank(challenger);
         profiles.challengeRerun(id, _portions(), rerun, reordered, _opening());
     }
 
     function _chargeDistance(uint32 index, uint8 component) internal {
         Witness memory rerun = _witness(index);
+        _announceProfileCharge(challenger, Charge.Distance, rerun.index, component);
         vm.prank(challenger);
         profiles.challengeDistance(id, _portions(), rerun, component, _opening());
     }
 
     function _chargeReference(uint32 segment, uint8 component) internal {
+        _announceProfileCharge(challenger, Charge.Reference, segment, component);
         vm.prank(challenger);
         profiles.challengeReference(id, _portions(), segment, component, _opening());
     }

@@ -171,6 +171,7 @@ contract ProfilesTest is ProfileBase {
         vm.assertTrue(params.x == 0 && params.y == 0 && params.sum == 0);
         vm.assertEq(profileGame.header(), HEADER);
         vm.assertEq(profileGame.payload(), PAYLOAD);
+        _announceProfileCharge(challenger, Charge.Portion, 0, 0);
         vm.prank(challenger);
         profiles.challengePortion(id, _portions(), 0, _opening());
         params = _started();
@@ -179,9 +180,14 @@ contract ProfilesTest is ProfileBase {
 
     function test_a_rerun_is_replayed_with_the_program_of_the_terms() public {
         for (uint32 index = 0; index < 6; ++index) {
+            _announceProfileCharge(challenger, Charge.Rerun, index, 0);
+            (Portion[] memory portions, Witness memory rerun) = (_portions(), _witness(index));
+            Reordered memory reordered = _reordered(index % RERUNS);
+            uint128 bond = _bond();
+            vm.prank(challenger);
             vm.expectEmit(address(profiles));
-            emit IProfiles.ProfileChallenged(id, 1, challenger, index + 1, Charge.Rerun, index, 0, _bond());
-            _chargeRerun(index);
+            emit IProfiles.ProfileChallenged(id, 1, challenger, index + 1, Charge.Rerun, index, 0, bond);
+            profiles.challengeRerun(id, portions, rerun, reordered, _opening());
             StartParams memory params = _started();
             vm.assertTrue(params.kind == 1 && params.program == _programs()[index % 3]);
             vm.assertTrue(params.constants == "constants" && params.clock == 10 minutes);
@@ -289,6 +295,7 @@ contract ProfilesTest is ProfileBase {
         vm.prank(challenger);
         vm.expectRevert(abi.encodeWithSelector(IProfiles.BondTooHigh.selector, uint128(1 ether)));
         profiles.challengePortion(id, portions, 0, Opening(HEADER, PAYLOAD, 1 ether - 1));
+        _announceProfileCharge(challenger, Charge.Portion, 0, 0);
         vm.prank(challenger);
         profiles.challengePortion(id, portions, 0, Opening(HEADER, PAYLOAD, 1 ether));
         vm.assertEq(_gain(challenger), -1 ether);
@@ -307,6 +314,7 @@ contract ProfilesTest is ProfileBase {
 
     function test_who_cannot_pay_the_bond_does_not_challenge() public {
         Portion[] memory portions = _portions();
+        _announceProfileCharge(treasury, Charge.Portion, 0, 0);
         vm.prank(treasury);
         vm.expectRevert(abi.encodeWithSelector(IStakeVault.Short.selector, treasury, 0, 1 ether));
         profiles.challengePortion(id, portions, 0, _opening());

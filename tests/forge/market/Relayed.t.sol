@@ -113,6 +113,8 @@ contract RelayedTest is DataBase, Relaying {
         uint256 before = vault.free(challenger);
         Opening memory opening = Opening(HEADER, PAYLOAD, type(uint128).max);
         bytes memory data = abi.encodeCall(IProfiles.challengePortion, (id, _portions(), 0, opening));
+        _announceProfileCharge(challenger, Charge.Portion, 0, 0);
+        _announceProfileCharge(mallory, Charge.Portion, 0, 0);
         _expectRefused(address(profiles), data, challenger, _short(bond));
         _expectRefusedRelayed(address(profiles), data, VERIFIER, _notAllowed(verifier));
         ERC2771Forwarder.ForwardRequestData memory request = _signed(CHALLENGER, address(profiles), data);
@@ -183,6 +185,8 @@ contract RelayedTest is DataBase, Relaying {
         (charge.claim, charge.entries, charge.kind) = (claims[0], _entries(true, false), 1);
         Opening memory opening = Opening(HEADER, PAYLOAD, type(uint128).max);
         bytes memory data = abi.encodeCall(IChallenges.challenge, (id, charge, opening));
+        _announceCharge(challenger, charge);
+        _announceCharge(mallory, charge);
         uint256 bond = challenges.bondOf(id);
         uint256 before = vault.free(challenger);
         _expectRefused(address(challenges), data, challenger, _short(bond));

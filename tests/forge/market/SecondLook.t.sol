@@ -6,7 +6,7 @@ import {Acceptance} from "../../../contracts/market/Acceptance.sol";
 import {ClaimCharge, IChallenges} from "../../../contracts/market/IChallenges.sol";
 import {ITaskRegistry} from "../../../contracts/market/ITaskRegistry.sol";
 import {Disclosure, IVerdicts, Look, Placed} from "../../../contracts/market/IVerdicts.sol";
-import {Opening, Reordered, Rerun, Witness} from "../../../contracts/market/ProfileTypes.sol";
+import {Charge, Opening, Reordered, Rerun, Witness} from "../../../contracts/market/ProfileTypes.sol";
 import {SecondLook} from "../../../contracts/market/SecondLook.sol";
 import {ForcedErrors} from "../../../contracts/incentives/ForcedErrors.sol";
 import {Claim, LogProof, Terms} from "../../../contracts/market/TaskTypes.sol";
@@ -149,6 +149,7 @@ contract SecondLookTest is MarketBase {
         for (uint32 j = 0; j < LOOKS; ++j) {
             (charge.kind, charge.component, charge.rerun) = (5, 0, j);
             Reordered memory reordered = _reordered(RERUNS + j);
+            _announceCharge(challenger, charge);
             vm.prank(challenger);
             challenges.challengeLook(id, charge, reruns, reordered, _opening());
             StartParams memory p = game.started();
@@ -166,6 +167,7 @@ contract SecondLookTest is MarketBase {
         Reordered memory none;
         for (uint8 c = 1; c <= 3; ++c) {
             (charge.kind, charge.component, charge.rerun) = (6, c, 1);
+            _announceCharge(challenger, charge);
             vm.prank(challenger);
             challenges.challengeLook(id, charge, reruns, none, _opening());
             StartParams memory p = game.started();
@@ -193,8 +195,7 @@ contract SecondLookTest is MarketBase {
     function test_charges_that_do_not_exist() public {
         ClaimCharge memory charge = _contest();
         Rerun[] memory reruns = _look(charge.claim, 1).reruns;
-        uint8[2][10] memory wrong =
-            [[0, 0], [1, 0], [2, 1], [3, 1], [4, 0], [5, 1], [6, 0], [6, 4], [7, 0], [7, 1]];
+        uint8[2][10] memory wrong = [[0, 0], [1, 0], [2, 1], [3, 1], [4, 0], [5, 1], [6, 0], [6, 4], [7, 0], [7, 1]];
         for (uint256 i = 0; i < wrong.length; ++i) {
             (charge.kind, charge.component) = (wrong[i][0], wrong[i][1]);
             bytes memory reason =
@@ -267,6 +268,7 @@ contract SecondLookTest is MarketBase {
     function test_a_rerun_of_the_profile_is_charged_in_the_same_tree() public {
         _toProfiled();
         (Witness memory rerun, Reordered memory reordered) = (_witness(4), _reordered(1));
+        _announceProfileCharge(challenger, Charge.Rerun, rerun.index, 0);
         vm.prank(challenger);
         profiles.challengeRerun(id, _portions(), rerun, reordered, _opening());
         vm.assertEq(profileGame.started().program, _all()[1]);

@@ -91,6 +91,7 @@ contract SettledByProofTest is ProvenBase {
         _disputed(0, true);
         ClaimCharge memory charge = _charge(0);
         (charge.kind, charge.component) = (2, 1);
+        _announceCharge(challenger, charge);
         vm.prank(challenger);
         uint256 number = challenges.challenge(id, charge, Opening(HEADER, PAYLOAD, type(uint128).max));
         vm.expectRevert(abi.encodeWithSelector(IChallenges.InvalidChallenge.selector, uint8(2), uint8(1)));
