@@ -139,6 +139,7 @@ def design(needs: Needs, as_json: bool, plot: Path | None) -> None:
     console.print(tables.table(title, ("parameter", "value"), tables.parameters(found)))
     console.print(tables.table("What more draws would take", tables.DRAWS, tables.draws(found)))
     console.print(tables.table("What everybody can do", tables.CHOICES, tables.choices(found)))
+    console.print(tables.table("What tickets earn", tables.HANDS, tables.tickets(found)))
     console.print(tables.table("What harming others costs", tables.BURNS, tables.burnt(found)))
     console.print(tables.sentences(found), soft_wrap=True, markup=False)
 

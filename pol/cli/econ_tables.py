@@ -13,7 +13,7 @@ from pol.incentives.coalition import REVERTED
 from pol.incentives.coalition_search import Attack, worst
 from pol.incentives.design import Design, Needs, alternatives
 from pol.incentives.forced_errors import ONE
-from pol.incentives.griefing import burn_ratio, burns
+from pol.incentives.griefing import burn_ratio, burns, hostage
 from pol.incentives.simulate import EPOCH, Result
 
 UNIT = 10**18
@@ -21,6 +21,7 @@ MOST_EPOCHS = 20
 CHOICES = ("role", "when", "honesty brings", "best deviation", "brings less by")
 DRAWS = ("draws", "one lie is drawn", "solver's stake", "verifier's", "submitter pays", "")
 SHOWN_DRAWS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
+HANDS = ("drawn tickets in one hand", "each earns a watch", "times a single one")
 BURNS = ("attack", "burns", "costs others", "times")
 EPOCHS = ("tasks to", "seatings", "lies", "that fell", "planted", "found", "fabricated, paid", "watched", "enrolled")
 EARNINGS = ("role", "kind", "parties", "earned by each and task", "shares caught")
@@ -80,9 +81,19 @@ def draws(found: Design) -> list[tuple[str, ...]]:
     ]
 
 
+def tickets(found: Design) -> list[tuple[str, ...]]:
+    """What a drawn ticket earns by how many of them are in one hand, which replays once for all."""
+    alone = found.game.watching(1)
+    hands = sorted({1, 2, 4, found.chance.watchers})
+    return [
+        (str(hand), amount(found.game.watching(hand)), f"{found.game.watching(hand) / alone:.1f}") for hand in hands
+    ]
+
+
 def burnt(found: Design) -> list[tuple[str, ...]]:
     """Every attack that only harms."""
-    return [(b.attack, amount(b.burnt), amount(b.harm), f"{b.ratio:.1f}") for b in burns(found.game)]
+    every = [*burns(found.game), hostage(found)]
+    return [(b.attack, amount(b.burnt), amount(b.harm), f"{b.ratio:.1f}") for b in every]
 
 
 def sentences(found: Design) -> str:
@@ -126,6 +137,8 @@ def design_json(found: Design) -> dict[str, Any]:
             {"attack": b.attack, "burnt": b.burnt, "harm": b.harm, "ratio": b.ratio if b.harm else None}
             for b in burns(found.game)
         ],
+        "fund_hostage": {"burnt": hostage(found).burnt, "harm": hostage(found).harm, "ratio": hostage(found).ratio},
+        "watch_of_tickets": {hand: found.game.watching(hand) for hand in (1, 2, 4, found.chance.watchers)},
         "attacker_burn_ratio": burn_ratio(found.game),
     }
 

@@ -10,7 +10,16 @@ from math import ceil, exp, log
 
 from pol.errors import ProtocolError
 from pol.incentives.forced_errors import LARGEST_RATE, LEAST_RATE, ONE
-from pol.incentives.game import CATCH_TRANSACTIONS, CLAIM_TRANSACTIONS, Costs, Game, Stakes, Threat, temptations
+from pol.incentives.game import (
+    CATCH_TRANSACTIONS,
+    CLAIM_TRANSACTIONS,
+    Costs,
+    Game,
+    Stakes,
+    Threat,
+    over_drawn,
+    temptations,
+)
 from pol.incentives.jackpot import Jackpot
 from pol.incentives.payouts import DEMANDER_OF_SOLVER_STAKE, SUBMITTER_OF_SOLVER_STAKE, WHOLE
 from pol.verification.sampling import MAX_DRAWS, detection_probability
@@ -385,12 +394,17 @@ def _verifier_stake(needs: Needs, chance: Jackpot, stakes: Stakes, costs: Costs,
     work = stakes.draws * costs.segment
     prize = stakes.price + stakes.solver_stake + needs.cheat_gain
     once, shielded, all_ = (_seen(needs, chance, f) for f in (1.0, 0.5, stakes.draws / (stakes.draws + 1)))
+
+    def bought(found: float) -> float:
+        average = (1 - needs.coalition) * chance.watchers * found
+        return over_drawn(average, needs.seeds, lambda drawn: max(fee + prize - drawn * share, 0.0))
+
     delays = costs.seating_delay + costs.dispute_delay
     sent = CLAIM_TRANSACTIONS * needs.transaction
     losses = [
-        # A lie for a bribe, beside the planted error, or everywhere and without work.
-        ((1 - shielded) * prize - shielded * fee) / shielded,
-        ((1 - all_) * prize + work - all_ * fee) / all_,
+        # A lie for a bribe that also buys the drawn watchers: beside the planted error, or everywhere, without work.
+        (bought(0.5) - fee) / shielded,
+        (bought(stakes.draws / (stakes.draws + 1)) + work - fee) / all_,
         (1 - once) / once * prize,
         # One guess beside the planted error, or nothing but guesses.
         (costs.segment - shielded * fee) / shielded,

@@ -7,7 +7,7 @@ watching pays.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import exp, floor, inf
@@ -81,6 +81,20 @@ class Threat:
     """The verifier knows its watchers before its verdict."""
     catches_of_lies: bool = True
     """A commitment that names the truth is paid for a lie as for a planted error, wherever that is decided."""
+
+
+def over_drawn(average: float, seeds: int, worth: Callable[[int], float]) -> float:
+    """The mean of ``worth(k)``, k being drawn watchers: Poisson of this average, the fewest of ``seeds`` draws.
+
+    ``worth`` falls with k and levels off. Tickets are drawn one by one, and where ``worth`` is convex that brings less.
+    """
+    mean, chance, above, k = 0.0, exp(-average), 1.0, 0
+    while above > 1e-15:
+        beyond = max(0.0, above - chance)
+        mean += (above**seeds - beyond**seeds) * worth(k)
+        k, above = k + 1, beyond
+        chance *= average / k
+    return mean
 
 
 def temptations(segments: int, least: int, saved: float) -> list[int]:
@@ -205,6 +219,22 @@ class Game:
         alone = exp(-(1 - self.threat.coalition) * self.chance.watchers * found)
         return float((1 - alone) ** self.threat.seeds)
 
+    def silenced(self, prize: float, found: float = 1.0) -> float:
+        """What a false verdict is worth to whoever may buy the silence of the watchers that are drawn, once they are.
+
+        Of k tickets whose holder has found it each is paid its catch, and the holder what a challenger wins: with less
+        it would rather speak. Where that is more than the verdict brings, the verifier falls to a friend.
+        """
+        chance = self.chance
+        if chance is None or not self.awake:
+            return prize
+        average = (1 - self.threat.coalition) * chance.watchers * found
+
+        def worth(drawn: int) -> float:
+            return max(prize - drawn * self.share - self.reward, float(-self.fall)) if drawn else prize
+
+        return over_drawn(average, self.threat.seeds, worth)
+
     def missed(self) -> Iterator[tuple[int, float]]:
         """For every number of fabricated segments, from 1 on, the probability that the draw hits none of them."""
         n, draws, missed = self.stakes.segments, self.stakes.draws, 1.0
@@ -291,6 +321,10 @@ class Game:
             "lie for a bribe": lie(1, self.bribe(), all_),
             "lie for a bribe, no work": lie(stakes.draws, self.bribe(), 0.0),
         }
+        if watched is None:
+            for name, lies, work in (("", 1, all_), (", no work", stakes.draws, 0.0)):
+                bought = self.silenced(fee + self.bribe(), lies / (lies + planted))
+                others[f"lie and buy the drawn watchers{name}"] = bought - work - sent
         if planted:
             others["the truth"] = -stake - all_ - sent
         else:
@@ -328,6 +362,12 @@ class Game:
             another = 1 - exp(-(1 - self.threat.coalition) * self.chance.watchers)
             others["wait for another's commitment"] = self.rate * another * (prize - costs.segment * (draws + 1) / 2)
         return Choice("watcher", "drawn", watch(draws), others)
+
+    def watching(self, tickets: int) -> float:
+        """What each of so many drawn tickets in one hand earns: they are paid one by one, for one replay of all."""
+        draws, costs, prize = self.stakes.draws, self.costs, self.share - CATCH_TRANSACTIONS * self.costs.transaction
+        replays = costs.segment * (self.rate * (draws + 1) / 2 + (1 - self.rate) * draws)
+        return self.rate * prize - replays / tickets
 
     def challenger(self) -> Iterator[Choice]:
         """Who has found a lie, with a liar that lets a friend win; and who has found nothing."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from math import inf
 
 from pol.incentives import payouts
+from pol.incentives.design import LONGEST_TRAINING, YEAR, Design
 from pol.incentives.game import CLAIM_TRANSACTIONS, Game
 
 
@@ -48,6 +49,16 @@ def burns(game: Game) -> list[Burn]:
         Burn("no verdict, a friend of the submitter", vanished.fund, costs.seating_delay),
         Burn("no training, a friend of the submitter", failed.fund, costs.seating_delay),
     ]
+
+
+def hostage(found: Design) -> Burn:
+    """A task that idles as long as terms admit, so that the fund can promise its jackpot to nobody else.
+
+    Its submitter is its own solver, trains nothing that is worth something, and pays the tax. What it keeps from others
+    is interest on the jackpot.
+    """
+    kept = found.stakes.jackpot * found.needs.capital * LONGEST_TRAINING / YEAR
+    return Burn("the fund's money held by a task that idles for a year", found.game.tax, kept)
 
 
 def burn_ratio(game: Game) -> float:

@@ -37,7 +37,8 @@ def test_the_fewer_watches_until_pay_the_higher_the_rate() -> None:
     assert rates == sorted(rates, reverse=True)
     assert rates[0] == LARGEST_RATE
     assert rates[-1] == LEAST_RATE
-    stakes = [design(changed(paid_within=n, most_stake=1000 * UNIT)).stakes.verifier_stake for n in (8, 48)]
+    # Many draws: what bounds the stake are catches, not what buying the watchers is worth.
+    stakes = [design(changed(paid_within=n)).stakes.verifier_stake for n in (8, 12)]
     assert stakes[0] < stakes[1]
 
 

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
+from math import exp
 from types import SimpleNamespace
 
 import pytest
@@ -11,9 +12,9 @@ from hypothesis import strategies as st
 
 from pol.errors import ProtocolError
 from pol.incentives import griefing, payouts
-from pol.incentives.design import Needs, design
-from pol.incentives.game import Choice, Game, Threat, temptations, without_planted_errors
-from pol.incentives.griefing import burn_ratio, burns
+from pol.incentives.design import Needs, alternatives, design
+from pol.incentives.game import Choice, Game, Threat, over_drawn, temptations, without_planted_errors
+from pol.incentives.griefing import burn_ratio, burns, hostage
 from pol.incentives.payouts import Deal, Payout
 from pol.verification.sampling import detection_probability
 
@@ -122,6 +123,57 @@ def test_too_little_at_stake_tempts(name: str, part: int, temptation: str) -> No
     stakes = replace(FEW_DRAWS.stakes, **{name: getattr(FEW_DRAWS.stakes, name) // part})
     assert tempted(FEW_DRAWS) == set()
     assert temptation in tempted(replace(FEW_DRAWS, stakes=stakes))
+
+
+def test_few_draws_tempt_to_buy_the_drawn_watchers() -> None:
+    """A lie that is worth many catches: what covers being found without bribes doesn't cover it with them."""
+    game = next(d for d in alternatives(replace(NEEDS, most_stake=1000 * UNIT)) if d.stakes.draws == 4).game
+    assert tempted(game) == set()
+    cheap = replace(game, stakes=replace(game.stakes, verifier_stake=120 * UNIT))
+    buying = {"verifier: lie and buy the drawn watchers", "verifier: lie and buy the drawn watchers, no work"}
+    assert tempted(cheap) == buying
+    for choice in cheap.verifier():
+        assert (
+            500 * UNIT
+            < choice.others["lie and buy the drawn watchers"]
+            < choice.others["lie for a bribe"] + cheap.bribe()
+        )
+    # Whoever chooses among seeds takes the one with the fewest watchers.
+    assert replace(cheap, threat=replace(cheap.threat, seeds=2)).silenced(cheap.bribe()) > cheap.silenced(cheap.bribe())
+
+
+def test_silence_is_paid_as_the_loss_is_or_not_at_all() -> None:
+    """By hand, for a draw of at most two: nobody drawn, one paid off, two that cost more than falling."""
+
+    def worth(drawn: int) -> float:
+        return (100.0, 30.0, -50.0)[min(drawn, 2)]
+
+    none, one = exp(-0.5), 0.5 * exp(-0.5)
+    assert over_drawn(0.5, 1, worth) == pytest.approx(100 * none + 30 * one - 50 * (1 - none - one))
+    fewest = (1 - (1 - none) ** 2, (1 - none) ** 2 - (1 - none - one) ** 2, (1 - none - one) ** 2)
+    assert over_drawn(0.5, 2, worth) == pytest.approx(sum(p * worth(k) for k, p in enumerate(fewest)))
+    assert over_drawn(0.0, 1, worth) == 100.0
+    assert over_drawn(40.0, 1, lambda drawn: 1.0) == pytest.approx(1.0)
+
+
+def test_tickets_in_one_hand_share_a_replay() -> None:
+    assert GAME.watching(1) == pytest.approx(GAME.watcher().honest)
+    earned = [GAME.watching(hand) for hand in (1, 2, 7)]
+    assert earned == sorted(set(earned))
+    replays = GAME.watching(10**9) - GAME.watching(1)
+    assert GAME.watching(2) == pytest.approx(GAME.watching(1) + replays / 2)
+
+
+def test_the_fund_is_a_cheap_hostage_where_errors_are_rare() -> None:
+    """What an idle task pays for a year of the jackpot is a part of R of it."""
+    often, rare = (
+        design(NEEDS),
+        design(replace(NEEDS, paid_within=2000, most_stake=10_000 * UNIT, task_value=10_000 * UNIT)),
+    )
+    assert hostage(often).ratio > 1
+    assert hostage(rare).ratio < 0.05
+    for found in (often, rare):
+        assert hostage(found).ratio == pytest.approx(0.625 * found.game.rate / found.needs.capital, rel=1e-6)
 
 
 def test_one_hand_with_nearly_all_tickets_is_tempted() -> None:
