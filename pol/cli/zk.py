@@ -25,6 +25,7 @@ from pol.zk.circuits import Circuit, Visibility, load, names
 from pol.zk.example import example, read_inputs
 from pol.zk.gradient_proof import GradientProof
 from pol.zk.keys import Keys, setup
+from pol.zk.reference_string import TEST_CHAINS
 from pol.zk.verifier_contract import bytecode, compiler
 
 TEST_ONLY = (
@@ -202,6 +203,12 @@ def deployed(
         address, what = deploy_exact(wallet, key.encode()), {"exact": True, "key": key.digest.hex()}
     else:
         keys = _set_up(circuit, str(Visibility.HASHED), ceremony, root, as_json)
+        chain = wallet.connection.chain_id
+        if keys.is_test_only and chain not in TEST_CHAINS:
+            raise ProtocolError(
+                f"these keys are for tests, anybody forges proofs for them, and chain {chain} is no test chain: name a "
+                "ceremony's file with --ceremony"
+            )
         code, size = bytecode(keys, compiler(solc))
         generated, address = deploy_generated(wallet, code)
         what = {"exact": False, "key": keys.summary.verification_key, "generated": generated, "bytes": size}

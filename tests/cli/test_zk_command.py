@@ -9,15 +9,21 @@ from pathlib import Path
 import pytest
 from anvil_node import anvil_node
 from command import Said, pol
+from py_ecc import optimized_bn128 as curve
 from test_deploy import KEY
 
 from pol.chain.connection import Connection
-from pol.chain.step_verifiers import StepVerifier
-from pol.chain.wallet import Reverted
+from pol.chain.signers import LocalSigner
+from pol.chain.step_verifiers import StepVerifier, deploy_generated
+from pol.chain.wallet import Reverted, Wallet
 from pol.zk.circuits import load
 from pol.zk.example import example
-from pol.zk.gradient_proof import GradientProof
+from pol.zk.gradient_proof import GradientProof, Visibility
+from pol.zk.keys import setup
+from pol.zk.reference_string import TEST_CHAINS, TEST_ONLY_SECRET
+from pol.zk.verifier_contract import bytecode, compiler
 
+ROOT = Path(__file__).parents[2]
 NAME = "linear_regression"
 pytest.importorskip("ezkl")
 
@@ -93,6 +99,25 @@ def test_a_generated_verifier_on_a_node(keys: Path, node: str, tmp_path: Path, m
     ):
         with pytest.raises(Reverted):
             verifier.holds(bytes(32), hashes, points)
+
+
+def test_keys_for_tests_stay_on_test_chains(keys: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Anybody forges proofs for them: the command refuses before it sends anything, and the contract whoever sends."""
+    monkeypatch.setenv("DEPLOYER_KEY", KEY)
+    with anvil_node("--chain-id", "11155111") as url:
+        said = pol("zk", "deploy", NAME, "--rpc", url, "--keys", keys, "--key-env", "DEPLOYER_KEY")
+        assert said == Said(1, match="chain 11155111 is no test chain: name a ceremony's file with --ceremony")
+        connection = Connection.to(url)
+        code, _ = bytecode(setup(load(NAME), keys, Visibility.HASHED), compiler())
+        with pytest.raises(Reverted, match="TestOnly"):
+            deploy_generated(Wallet(connection, LocalSigner(bytes.fromhex(KEY.removeprefix("0x")))), code)
+
+
+def test_the_contract_knows_the_string_for_tests() -> None:
+    guard = (ROOT / "contracts" / "zk" / "EzklStepVerifier.sol").read_text()
+    point, _ = curve.normalize(curve.multiply(curve.G2, TEST_ONLY_SECRET))
+    assert f"TEST_ONLY = 0x{int(point.coeffs[1]):064x};" in guard
+    assert all(str(chain) in guard for chain in TEST_CHAINS)
 
 
 def test_an_exact_verifier_on_a_node(keys: Path, node: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -52,6 +52,7 @@ interface Vm {
     function fee(uint256 baseFee) external;
     function getCode(string calldata artifactPath) external view returns (bytes memory);
     function getBlockNumber() external view returns (uint256);
+    function chainId(uint256 id) external;
     function getBlockTimestamp() external view returns (uint256);
     function getRecordedLogs() external returns (Log[] memory);
     function label(address account, string calldata name) external;
