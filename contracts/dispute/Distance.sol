@@ -17,7 +17,8 @@ library Distance {
     uint256 private constant SIGN = 0x80000000;
     uint256 private constant MANTISSA = 0x007fffff;
     uint256 private constant HIDDEN_BIT = 0x00800000;
-    /// @dev Biased exponent of 2^23, from which on (infinities and NaN too) a word of scale 0 has no fixed-point value.
+    /// @dev Biased exponent of 2^23, from which on (infinities and NaN too) a word of scale 0 has no fixed-point value: its distance from any
+    /// other word is infinite.
     uint256 private constant EXPONENT_LIMIT = 150;
     /// @dev A word with biased exponent e is mantissa * 2^(e - 150), and its fixed point of scale 0 mantissa * 2^(e - 110).
     uint256 private constant EXPONENT_UNIT = 110;
@@ -58,7 +59,11 @@ library Distance {
         uint256 xExponent = (x >> 23) & 0xff;
         uint256 yExponent = (y >> 23) & 0xff;
         unchecked {
-            if (xExponent >= EXPONENT_LIMIT - scale || yExponent >= EXPONENT_LIMIT - scale) return INFINITE;
+            if (xExponent >= EXPONENT_LIMIT - scale || yExponent >= EXPONENT_LIMIT - scale) {
+                // What is no NaN is no way from itself, however large: a mask of infinities that no step changes.
+                bool isNumber = xExponent < 0xff || x & MANTISSA == 0;
+                return x == y && isNumber ? 0 : INFINITE;
+            }
             // `trunc(|x| * 2^(40 + scale))`, below 2^63, and below 2^174 before it is cut. Zero and subnormal numbers have no
             // hidden bit, but with or without it they are far below 2^-63.
             uint256 i = (((x & MANTISSA) | HIDDEN_BIT) << xExponent) >> (EXPONENT_UNIT - scale);

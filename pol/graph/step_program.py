@@ -5,10 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 
+import numpy as np
+
+from pol.arithmetic.primitives import Op, Words
+from pol.arithmetic.program import Instruction, ScalarProgram
 from pol.errors import ProtocolError
 from pol.graph.encoding import Reader, u8, u32
-from pol.graph.node import Node, Operand, Source
-from pol.graph.types import TensorType
+from pol.graph.node import Affine, Node, Operand, Source
+from pol.graph.types import DType, TensorType
 
 MAGIC = b"polstep2"
 MAX_SCALE = 23
@@ -63,6 +67,11 @@ class Slot:
         return cls(Component(code), type_, producer, scale)
 
 
+RANGE_BITS = 23
+"""Numbers that change and are 2^23 or more, less the scale of their slot, have no distance."""
+_MOVE = ScalarProgram(1, (), (Instruction(Op.MOV, 0),))
+
+
 @dataclass(frozen=True)
 class StepProgram:
     """Forward, backward and update as a static graph in topological order; at least one slot, constant and node."""
@@ -93,6 +102,27 @@ class StepProgram:
             produced = self.nodes[slot.producer].type
             if produced != slot.type:
                 raise ProtocolError(f"slot {position} is {slot.type}, its producer {slot.producer} gives {produced}")
+
+    def keeps(self, position: int) -> bool:
+        """Whether a slot's next value is always its present one: a mask, a table."""
+        slot = self.slots[position]
+        node = self.nodes[slot.producer]
+        strides = [1]
+        for dimension in reversed(slot.type.shape[1:]):
+            strides.append(strides[-1] * dimension)
+        address = Affine(0, (0, *reversed(strides[: len(slot.type.shape)])))
+        moved = (Operand(Source.STATE, position, slot.type, address),)
+        return (node.operands, node.body, node.fold) == (moved, _MOVE, ())
+
+    def has_distances(self, position: int, words: Words) -> bool:
+        """Whether all words of a slot have a distance from what may follow (docs/spec/verdict.md, "Distance")."""
+        slot = self.slots[position]
+        if slot.type.dtype is not DType.F32:
+            return True
+        numbers = words.view(np.float32)
+        if self.keeps(position):
+            return not np.isnan(numbers).any()
+        return bool((np.abs(numbers) < 2.0 ** (RANGE_BITS - slot.scale)).all())
 
     def to_bytes(self) -> bytes:
         """The content of `program.bin`."""

@@ -29,27 +29,23 @@ def missing(role: Role, task_id: bytes) -> list[int]:
     return _unreadable(role, task_id, sorted({entry for segment in segments for entry in (segment, segment + 1)}))
 
 
-def require_available(role: Role, task_id: bytes) -> None:
-    """Check that what a verdict needs is to be had, before a seat is claimed that can only be left by default.
+def unavailable(role: Role, task_id: bytes) -> list[int]:
+    """Entries whose states a verdict may need and that can't be had: whoever sits without them can only default.
 
-    The states at the ends of the drawn segments, and before the draw those of PROBES entries that nobody foresees.
+    The ends of the drawn segments, and before the draw PROBES entries that nobody foresees.
 
     Raises:
-        OperationalError: something isn't.
-        ProtocolError: the task or the learning proof isn't what was committed.
+        OperationalError: the node failed, or the task itself isn't to be had.
     """
     if task_id in role.probed:
-        return
+        return []
     try:
         lost = missing(role, task_id)
     except Reverted:
         lost = _unreadable(role, task_id, _probes(role, task_id))
-    if lost:
-        raise OperationalError(
-            f"the states of the entries {lost} of the log can't be read from {role.store.url}: whoever sits without "
-            "them can't post a verdict. This seat is left alone until they are there"
-        )
-    role.probed.add(task_id)
+    if not lost:
+        role.probed.add(task_id)
+    return lost
 
 
 def _probes(role: Role, task_id: bytes) -> list[int]:
@@ -67,6 +63,8 @@ def _unreadable(role: Role, task_id: bytes, entries: Sequence[int]) -> list[int]
         return list(entries)
     found = []
     for entry in entries:
+        if not any(checkpoints[entry].state_root):
+            continue  # Zero is no state: it is rejected without a look.
         try:
             load_checkpoint(role.store, task, checkpoints[entry])
         except (OperationalError, ProtocolError):
@@ -84,11 +82,18 @@ def demand_missing(role: Role, task_id: bytes) -> list[DataDemand]:
         OperationalError: the node failed.
     """
     waits = {d.entry for d in _current(role, task_id) if d.demander == role.wallet.address}
-    return [
-        role.market.demands.demand(role.wallet, task_id, entry, *_place(role, task_id, entry))
-        for entry in missing(role, task_id)
-        if entry not in waits
-    ]
+    return [demand(role, task_id, entry) for entry in missing(role, task_id) if entry not in waits]
+
+
+def demand(role: Role, task_id: bytes, entry: int) -> DataDemand:
+    """Demand one leaf of a state, drawn by its bytes: nobody knows it before.
+
+    Raises:
+        Reverted: it is too late, or the vault holds too little of this party's.
+        OperationalError: the node failed.
+    """
+    role.demanded.add(task_id)
+    return role.market.demands.demand(role.wallet, task_id, entry, *_place(role, task_id, entry))
 
 
 def answer(role: Role, task_id: bytes) -> list[DataDemand]:

@@ -88,7 +88,9 @@ class Role:
         self._tasks: dict[bytes, LoadedTask] = {}
         self._pins: set[tuple[bytes, Pin]] = set()
         self.probed: set[bytes] = set()
-        """Tasks whose states were there to be had (`pol.roles.availability.require_available`)."""
+        """Tasks whose states were there to be had (`pol.roles.availability.unavailable`)."""
+        self.demanded: set[bytes] = set()
+        """Tasks of which this process has demanded a state on chain."""
 
     def task(self, task_id: bytes) -> LoadedTask:
         """A task with all its parts, each checked against what the chain says.

@@ -20,7 +20,7 @@ from pol.execution.cpu import CpuExecutor
 from pol.graph.step_program import Component, StepProgram
 from pol.incentives.forced_errors import Assignment, commitment
 from pol.incentives.sortition import Draw, Duty
-from pol.roles.availability import demand_missing, require_available
+from pol.roles.availability import demand_missing
 from pol.roles.duel import Duel
 from pol.roles.looks import Looks
 from pol.roles.measurement import Measurement
@@ -72,10 +72,8 @@ class Verifier(Role):
         self.require_proofs(task_id)
         self.policy.require_answer_window(self.market.demands.window())
         seating = self.market.seats.seating(task_id)
-        if seating.verifies:
-            require_available(self, task_id)
-            self.require_kept()
-        else:
+        self.require_kept()
+        if not seating.verifies:
             # Whoever can't post a profile loses its stake, so what the terms ask for is measured before.
             _ = self._profile(task_id).thresholds
         if not seating.until:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pol.chain.registry import Status, Task, Terms
 from pol.errors import OperationalError, ProtocolError
 from pol.incentives.sortition import Draw, Duty
-from pol.roles.availability import require_available
+from pol.roles.availability import demand, unavailable
 from pol.roles.deeds import Decision, Deed, Mode, Rest
 from pol.roles.duel import due_move
 from pol.roles.strategy import GAME
@@ -78,14 +78,24 @@ def _claim(role: Verifier, task_id: bytes, task: Task) -> Decision | None:
     if int(seating.best, 16) and min(draw.rank(account, number) for number in range(tickets)) >= seating.rank:
         return Rest(task_id, "somebody has claimed the seat with a better ticket", seating.until)
     if task.status is Status.COMMITTED:
-        try:
-            require_available(role, task_id)
-        except (OperationalError, ProtocolError) as error:
-            return Rest(task_id, str(error), seating.until)
+        lost = unavailable(role, task_id)
+        if lost:
+            return _without_states(role, task_id, lost, seating.until)
     why = (
         f"the fee is {terms.verifier_fee} wei, the stake {terms.verifier_stake} wei, and its ticket is the best so far"
     )
     return Deed(task_id, "claim the seat", why, Mode.PROPOSE, lambda: role.claim_seat(task_id), seating.until)
+
+
+def _without_states(role: Verifier, task_id: bytes, lost: list[int], until: int) -> Decision:
+    """Leave the seat alone, and once have the solver show on chain that it has the states, or lose its stake."""
+    why = (
+        f"the states of the entries {lost} of the log can't be read from {role.store.url}, and no verdict without them"
+    )
+    waits = [each for each in role.market.demands.demands(task_id) if each.demander == role.wallet.address]
+    if waits or task_id in role.demanded:
+        return Rest(task_id, f"{why}: the seat is left alone until they are there", until)
+    return Deed(task_id, "demand a state", why, Mode.PROPOSE, lambda: demand(role, task_id, lost[0]), until)
 
 
 def _refusal(role: Verifier, task_id: bytes, task: Task, terms: Terms) -> str:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from pol.arithmetic.primitives import Words
 from pol.errors import EvidenceError, Fault, ProtocolError
-from pol.graph.step_program import Component, StepProgram
+from pol.graph.step_program import RANGE_BITS, Component, StepProgram
 from pol.graph.types import DType, TensorType
 
 INFINITE = (1 << 256) - 1
@@ -19,8 +19,6 @@ UNEQUAL = 1 << 160
 """The distance of two integers that differ; what f32 words add up to stays below it."""
 LEAF_WORDS = 64
 _FRACTION_BITS = 40
-RANGE_BITS = 23
-"""Numbers from 2^23 on (less the scale of their slot) have no distance."""
 BLOCK = 1 << 16
 """Words at a time: sums of 32-bit halves stay below 2^64 for up to 2^32 of them, and temporaries stay in the cache."""
 _LOW = np.uint64(0xFFFFFFFF)
@@ -106,13 +104,14 @@ def require_state(program: StepProgram, state: Sequence[Words]) -> None:
 
 
 def require_distances(program: StepProgram, state: Sequence[Words], names: Sequence[str]) -> None:
-    """Check that every number of a first state has a distance: else no segment of its training could be accepted.
+    """Check that every number of a first state that may change has a distance: else no segment could be accepted.
 
     Raises:
-        ProtocolError: one hasn't; the message names its slot.
+        ProtocolError: one hasn't, or is NaN; the message names its slot.
     """
-    for slot, words, name in zip(program.slots, state, names, strict=True):
-        if slot.type.dtype == DType.F32 and tensor_distance(slot.type.dtype, words, words, slot.scale) == INFINITE:
+    for position, (words, name) in enumerate(zip(state, names, strict=True)):
+        if not program.has_distances(position, words):
+            slot = program.slots[position]
             raise ProtocolError(
                 f"{name} of the first state holds a number that isn't finite or is 2^{RANGE_BITS - slot.scale} or "
                 "more: it has no distance, so no segment of this training could be accepted. Don't stake on it"
@@ -138,18 +137,22 @@ def _require_equal_shapes(x: Words, y: Words) -> None:
 
 
 def differences(x: Words, y: Words, scale: int) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
-    """``|fix(x) - fix(y)|`` per f32 word (0 where it is infinite), and which pairs are infinitely far apart."""
+    """``|fix(x) - fix(y)|`` per f32 word (0 where it is infinite), and which pairs are infinitely far apart.
+
+    What is no NaN is no way from itself, however large.
+    """
     with np.errstate(invalid="ignore"):
         a, b = x.view(np.float32).astype(np.float64), y.view(np.float32).astype(np.float64)
         bound = float(1 << (RANGE_BITS - scale))
         finite = (np.abs(a) < bound) & (np.abs(b) < bound)
+        same = (x == y) & ~np.isnan(a)
     # A binary32 times a power of two is exact in binary64, and below 2^63, so both casts are exact as well.
     unit = float(1 << (_FRACTION_BITS + scale))
     i = np.trunc(np.where(finite, a, 0.0) * unit).astype(np.int64)
     j = np.trunc(np.where(finite, b, 0.0) * unit).astype(np.int64)
     u, v = i.view(np.uint64), j.view(np.uint64)
     # The true difference is below 2^64, so arithmetic modulo 2^64 gives it exactly.
-    return np.where(i >= j, u - v, v - u), ~finite
+    return np.where(i >= j, u - v, v - u), ~(finite | same)
 
 
 def squares(d: NDArray[np.uint64]) -> list[NDArray[np.uint64]]:

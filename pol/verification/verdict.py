@@ -12,12 +12,11 @@ import numpy as np
 from pol.arithmetic.primitives import Words
 from pol.commitments.tensor import state_root
 from pol.errors import EvidenceError, Fault, OperationalError, ProtocolError, UnsupportedError
-from pol.graph.step_program import Component, Slot, StepProgram
-from pol.graph.types import DType
+from pol.graph.step_program import Component, StepProgram
 from pol.training.learning_proof import Checkpoint, LearningProof, load_checkpoint
 from pol.training.storage.store import CorruptObjectError, Store
 from pol.training.task import LoadedTask
-from pol.verification.distance import RANGE_BITS, SATURATION, UNEQUAL, component_distances
+from pol.verification.distance import SATURATION, UNEQUAL, component_distances
 from pol.verification.replay import Executor, Observe, replay_end
 
 if TYPE_CHECKING:
@@ -248,18 +247,18 @@ def verify_entries(
 
 def _without_distance(task: LoadedTask, state: Sequence[Words]) -> dict[str, Reason]:
     """Slots of a state that hold a number without a distance, and what is the matter with the first of its kind."""
-    rows = zip(task.names.slots, task.program.slots, state, strict=True)
-    found = {name: _worst(slot, words) for name, slot, words in rows if slot.type.dtype is DType.F32}
-    return {name: reason for name, reason in found.items() if reason is not None}
+    found = dict[str, Reason]()
+    for position, (name, words) in enumerate(zip(task.names.slots, state, strict=True)):
+        if not task.program.has_distances(position, words):
+            found[name] = _worst(words)
+    return found
 
 
-def _worst(slot: Slot, words: Words) -> Reason | None:
+def _worst(words: Words) -> Reason:
     numbers = words.view(np.float32)
     if np.isnan(numbers).any():
         return Reason.NOT_A_NUMBER
-    if np.isinf(numbers).any():
-        return Reason.INFINITE
-    return Reason.OUT_OF_RANGE if (np.abs(numbers) >= 2.0 ** (RANGE_BITS - slot.scale)).any() else None
+    return Reason.INFINITE if np.isinf(numbers).any() else Reason.OUT_OF_RANGE
 
 
 def gather(

@@ -19,7 +19,7 @@ MAX_LOGROWS = 24
 TEST_ONLY_TAG = b"pol: this reference string is for tests only, its secret is the hash of this sentence"
 TEST_ONLY_SECRET = int.from_bytes(keccak256(TEST_ONLY_TAG)) % R
 TEST_CHAINS = frozenset({1337, 31337, 131277322940537})
-"""Where its verifiers may be deployed: Ganache, Hardhat and Anvil, EthereumTester (contracts/zk/EzklStepVerifier.sol)."""
+"""Where its verifiers may be deployed: test nodes (contracts/zk/EzklStepVerifier.sol)."""
 GENERATOR = pow(7, (R - 1) >> 28, R)
 """Root of unity of order 2**28 that halo2 takes."""
 _CEREMONY_GENERATOR = pow(5, (R - 1) >> 28, R)

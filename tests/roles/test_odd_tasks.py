@@ -16,7 +16,8 @@ from toy_market import fund
 
 from pol.chain.wallet import Reverted
 from pol.errors import EvidenceError, Fault, OperationalError, ProtocolError, UnsupportedError
-from pol.graph.capture import capture
+from pol.execution.cpu import CpuExecutor
+from pol.graph.capture import Capture, capture
 from pol.roles.deeds import Decision, Deed, Mode, Rest
 from pol.roles.process import LONGEST_REST, Process, Result, Taken
 from pol.roles.role import require_terms
@@ -29,6 +30,7 @@ from pol.roles.watching import next_of_whistleblower
 from pol.roles.whistleblower import Whistleblower
 from pol.training import task
 from pol.training.storage.store import Store
+from pol.verification.distance import component_distances, require_distances
 
 TROUBLE: list[Callable[[], Exception]] = [
     lambda: UnsupportedError("a profiled segment has state that isn't finite"),
@@ -114,10 +116,10 @@ def test_what_is_owed_is_tried_in_every_turn(town: Town) -> None:
 
 
 class Masked(nn.Module):
-    def __init__(self, as_buffer: bool) -> None:
+    def __init__(self, as_buffer: bool, least: float = -1e9) -> None:
         super().__init__()
         self.layer = nn.Linear(64, 10)
-        mask = torch.zeros(10).masked_fill(torch.arange(10) > 8, -1e9)
+        mask = torch.zeros(10).masked_fill(torch.arange(10) > 8, least)
         if as_buffer:
             self.register_buffer("mask", mask)
         else:
@@ -128,19 +130,45 @@ class Masked(nn.Module):
         return logits
 
 
-def test_a_mask_of_large_numbers_is_refused_as_state_and_taken_as_a_constant() -> None:
+class Counting(Masked):
+    """Its mask is written in every step."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.mask.mul_(1.5)
+        return super().forward(x)
+
+
+def masked_task(model: nn.Module) -> Capture:
     data = [torch.randn(8, 64), torch.randint(0, 9, (8,))]
-    order = torch.arange(8).reshape(2, 4)
-    for as_buffer in (True, False):
-        model = Masked(as_buffer)
-        optimizer = torch.optim.SGD(model.parameters(), 0.1)
-        if as_buffer:
-            with pytest.raises(
-                UnsupportedError, match=r"buffer mask holds numbers of 8388608 and more.*plain attribute"
-            ):
-                capture(model, nn.CrossEntropyLoss(), optimizer, data, order)
-        else:
-            assert "constant.0" in capture(model, nn.CrossEntropyLoss(), optimizer, data, order).names.constants
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    return capture(model, nn.CrossEntropyLoss(), optimizer, data, torch.arange(8).reshape(2, 4))
+
+
+@pytest.mark.parametrize("least", [-1e9, -float("inf")])
+def test_a_mask_that_stays_has_no_part_in_distances(least: float) -> None:
+    """A buffer of large numbers that no step changes is no way from itself; as a plain attribute it is a constant."""
+    found = masked_task(Masked(True, least))
+    place = found.names.slots.index("mask")
+    assert found.program.keeps(place)
+    assert not any(found.program.keeps(slot) for slot in range(place))
+    require_distances(found.program, found.state, found.names.slots)
+    executor = CpuExecutor(found.program, found.constants)
+    end, _ = executor.advance(found.state, 0)
+    parameter, buffer, _ = component_distances(found.program, end, found.state)
+    assert parameter > 0
+    assert buffer == 0
+    assert "constant.0" in masked_task(Masked(False, least)).names.constants
+
+
+@pytest.mark.parametrize("least", [-1e9, -float("inf"), float("nan")])
+def test_a_buffer_that_changes_has_distances(least: float) -> None:
+    with pytest.raises(UnsupportedError, match=r"mask holds (numbers of 8388608 and more|NaN or infinity)"):
+        masked_task(Counting(True, least))
+
+
+def test_a_mask_of_nan_is_refused() -> None:
+    with pytest.raises(UnsupportedError, match="mask holds NaN or infinity"):
+        masked_task(Masked(True, float("nan")))
 
 
 def test_a_first_state_without_distances_is_refused_by_everybody_before_they_stake(town: Town, tmp_path: Path) -> None:

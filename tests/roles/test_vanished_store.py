@@ -32,7 +32,8 @@ from pol.dispute.players import SumPlayer
 from pol.dispute.position import Side
 from pol.errors import OperationalError
 from pol.graph.step_program import Component
-from pol.roles.deeds import Rest
+from pol.roles.availability import expire
+from pol.roles.deeds import Deed, Rest
 from pol.roles.verifier import Verifier
 from pol.roles.verifying import next_of_verifier
 from pol.roles.whistleblower import Finding, Whistleblower
@@ -134,6 +135,37 @@ def test_profiler_and_challenger_measure_again(town: Town, tmp_path: Path) -> No
     assert again.market.registry.task(task_id).status is Status.BIDDING
 
 
+def test_a_full_disk_keeps_nobody_from_defending_and_stakes_nothing_new(
+    proven: bytes, town: Town, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Evidence that can't be kept: no seat, no verdict, no challenge; what is at stake already goes on."""
+    verifier, seer = town.join(Verifier, "v", evidence=tmp_path / "v"), town.join(Seer, "w", evidence=tmp_path / "w")
+    verified(verifier, proven)
+    (claim,) = verifier.market.verdicts.claims(proven, verifier.market.registry.task(proven).seating)
+    dispute = seer.challenge(proven, Finding(0, claim, ChargeKind.DISTANCE, 1))
+    shutil.rmtree(tmp_path / "v")
+    full = town.join(Verifier, "v", evidence=tmp_path / "v")
+    assert isinstance(full.store, KeptStore)
+
+    def refuse(_data: bytes) -> str:
+        raise OperationalError("No space left on device")
+
+    monkeypatch.setattr(full.store._own, "put", refuse)
+    defence, attack, game = (
+        full.defend(proven),
+        seer.attack(proven, Finding(0, claim, ChargeKind.DISTANCE, 1), dispute),
+        seer.market.game,
+    )
+    while game.winner(dispute) is Side.NONE:
+        assert defence.advance() or attack.advance()
+    assert game.winner(dispute) is Side.ASSERTER
+    with pytest.raises(OperationalError, match=r"nothing new is staked: make room there"):
+        full.post(proven, full.replay(proven))
+    monkeypatch.undo()
+    full.require_kept()
+    assert any((tmp_path / "v").glob("??/*"))
+
+
 def test_no_seat_is_claimed_without_the_states(proven: bytes, town: Town, tmp_path: Path) -> None:
     """Whoever sits without data can only default."""
     verifier = town.join(Verifier, "v", evidence=tmp_path / "v")
@@ -145,8 +177,23 @@ def test_no_seat_is_claimed_without_the_states(proven: bytes, town: Town, tmp_pa
     verifier.beacon.bring(verifier.wallet, seating.round, None)
     verifier.market.seats.open_claims(verifier.wallet, proven)
     decision = next_of_verifier(verifier, proven)
-    assert isinstance(decision, Rest), decision
+    assert isinstance(decision, Deed), decision
+    assert decision.verb == "demand a state"
     assert "can't be read" in decision.why
+    locked = verifier.market.vault.balances(verifier.wallet.address).locked
+    decision.act()
+    # Once: a solver that answers leaf by leaf and keeps the states to itself empties nobody's vault.
+    for party in (verifier, town.join(Verifier, "v", evidence=tmp_path / "v")):
+        decision = next_of_verifier(party, proven)
+        assert isinstance(decision, Rest), decision
+        assert "left alone" in decision.why
+    (demand,) = verifier.market.demands.demands(proven)
+    assert verifier.market.vault.balances(verifier.wallet.address).locked == locked + demand.bond
+    town.connection.wait_until(demand.deadline)
+    before = verifier.market.vault.free(verifier.wallet.address)
+    assert expire(verifier, proven) == [demand]
+    stake = verifier.market.registry.terms(proven).solver_stake
+    assert verifier.market.vault.free(verifier.wallet.address) - before == demand.bond + stake // 16
 
 
 def test_a_damaged_copy_is_fetched_again_and_old_ones_go(tmp_path: Path) -> None:

@@ -61,6 +61,8 @@ def distance(dtype: int, x: int, y: int, scale: int = 0) -> int:
     if dtype == I32:
         return 0 if x == y else 2**160
     a, b = fix(x, scale), fix(y, scale)
+    if x == y and not (x >> 23 & 0xFF == 0xFF and x & 0x7FFFFF):
+        return 0
     return INFINITE if a is None or b is None else (a - b) ** 2
 
 

@@ -20,7 +20,7 @@ from pol.graph.capture.number_ranges import require_integers_fit
 from pol.graph.capture.optimizer_step import OptimizerStep
 from pol.graph.capture.randomness import seed_words
 from pol.graph.capture.record import Recorder, graph_of, tensor_type
-from pol.graph.capture.requirements import require_capturable
+from pol.graph.capture.requirements import require_capturable, require_distances_of_state
 from pol.graph.capture.step import StepInputs
 from pol.graph.capture.trace import trace_step
 from pol.graph.lowering import lower
@@ -97,6 +97,7 @@ def capture(
     program, names = lower(aten)
     constants = [to_words(entry.name, tensor) for entry, tensor in zip(aten.constants, tensors, strict=True)]
     state = [to_words(entry.name, tensor) for entry, (_, _, tensor) in zip(aten.slots, _state(inputs), strict=True)]
+    require_distances_of_state(program, names.slots, state)
     if check:
         from pol.execution.eager_step import EagerStep
         from pol.execution.self_check import SelfCheck

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
@@ -12,8 +13,10 @@ from torch.optim import Optimizer
 from torch.optim import optimizer as optimizer_hooks
 from torch.optim.lr_scheduler import LRScheduler
 
+from pol.arithmetic.primitives import Words
 from pol.errors import UnsupportedError
 from pol.graph.capture.loop import Loop
+from pol.graph.step_program import RANGE_BITS, StepProgram
 
 _WRAPPERS = ("torch._dynamo", "torch.jit", "torch.nn.parallel", "torch.nn.parallel.data_parallel", "torch.distributed")
 _GRADIENT_HOOKS = {
@@ -126,27 +129,31 @@ def _require_data(dataset: object, order: object) -> None:
         raise UnsupportedError(f"the order names rows that the data set of {rows} rows does not have")
 
 
-RANGE = 2.0**23
-"""Numbers of a state are below it (docs/spec/verdict.md, "Distance")."""
-
-
 def _require_numbers(tensors: Mapping[str, Tensor]) -> None:
     for name, tensor in tensors.items():
         if tensor.device.type != "cpu" or tensor.layout != torch.strided:
             raise UnsupportedError(
                 f"{name} is {tensor.layout} on {tensor.device}: capture takes dense tensors on the CPU"
             )
-        if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
-            raise UnsupportedError(f"{name} holds NaN or infinity: no training can begin from that{_mask(name)}")
-        is_state = name.startswith(("parameter", "buffer")) and tensor.is_floating_point() and tensor.numel()
-        if is_state and float(tensor.detach().abs().max()) >= RANGE:
-            raise UnsupportedError(
-                f"{name} holds numbers of {RANGE:.0f} and more: such a state has no distance, so no segment of its "
-                f"training could be accepted{_mask(name)}"
-            )
+        if not tensor.is_floating_point() or name.startswith("buffer"):
+            continue
+        if not bool(torch.isfinite(tensor).all()):
+            raise UnsupportedError(f"{name} holds NaN or infinity: no training can begin from that")
 
 
-def _mask(name: str) -> str:
-    if not name.startswith("buffer"):
-        return ""
-    return "; a mask that stays is no state: keep it as a plain attribute (self.mask = mask) instead of a buffer"
+def require_distances_of_state(program: StepProgram, names: Sequence[str], state: Sequence[Words]) -> None:
+    """Check that every number of the first state that a step may change has a distance (docs/spec/verdict.md).
+
+    Raises:
+        UnsupportedError: one hasn't; a mask of large numbers or infinities that no step writes is none.
+    """
+    for position, (name, words) in enumerate(zip(names, state, strict=True)):
+        if program.has_distances(position, words):
+            continue
+        if not np.isfinite(words.view(np.float32)).all():
+            raise UnsupportedError(f"{name} holds NaN or infinity: no training can begin from that")
+        limit = 1 << (RANGE_BITS - program.slots[position].scale)
+        raise UnsupportedError(
+            f"{name} holds numbers of {limit} and more, and the step changes it: such a state has no distance, so no "
+            "segment of its training could be accepted"
+        )
