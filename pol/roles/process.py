@@ -87,7 +87,7 @@ class Process(Generic[R]):
                 self._rests[task_id] -= 1
                 continue
             try:
-                with self.role.connection.looking():
+                with self.role.connection.looking(), self.role.about(task_id):
                     decision = self._decide(self.role, task_id)
             except OperationalError as error:
                 taken.append(self._taken(Rest(task_id, "it couldn't look at the task"), Result.FAILED, str(error)))
@@ -97,6 +97,7 @@ class Process(Generic[R]):
                 continue
             if isinstance(decision, Rest) and decision.final:
                 self._done.add(task_id)
+                self.role.release(task_id)
             if isinstance(decision, Deed):
                 decisions.append(decision)
             else:
@@ -115,7 +116,8 @@ class Process(Generic[R]):
         if deed.mode > self.mode:
             return self._taken(deed, Result.WITHHELD, f"the process runs in mode {self.mode.name.lower()}")
         try:
-            deed.act()
+            with self.role.about(deed.task_id):
+                deed.act()
         except Reverted as error:
             return self._refused(deed, error)
         except ProtocolError as error:

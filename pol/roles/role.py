@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from pol.chain.connection import Connection
@@ -152,6 +153,17 @@ class Role:
         """
         if isinstance(self.store, KeptStore):
             self.store.require_kept()
+
+    def about(self, task_id: bytes) -> AbstractContextManager[None]:
+        """What is read inside is evidence for this task, and is kept until `release`."""
+        return self.store.about(task_id.hex()) if isinstance(self.store, KeptStore) else nullcontext()
+
+    def release(self, task_id: bytes) -> None:
+        """Forget what was kept for a task that can't ask anything of this party any more."""
+        self.forget(task_id)
+        self._tasks.pop(task_id, None)
+        if isinstance(self.store, KeptStore):
+            self.store.release(task_id.hex())
 
     def bring(self, number: int) -> None:
         """Have the seed of a round on chain, whoever should have recorded it.

@@ -33,7 +33,8 @@ from pol.dispute.position import Side
 from pol.errors import OperationalError
 from pol.graph.step_program import Component
 from pol.roles.availability import expire
-from pol.roles.deeds import Deed, Rest
+from pol.roles.deeds import Deed, Mode, Rest
+from pol.roles.process import Process
 from pol.roles.verifier import Verifier
 from pol.roles.verifying import next_of_verifier
 from pol.roles.whistleblower import Finding, Whistleblower
@@ -213,6 +214,40 @@ def test_a_damaged_copy_is_fetched_again_and_old_ones_go(tmp_path: Path) -> None
     assert store.forget(seconds=-1) == 1
     with pytest.raises(OperationalError):
         store.get(digest)
+
+
+def test_evidence_is_kept_until_its_task_is_closed(tmp_path: Path) -> None:
+    """A party that runs for years holds the states of its open tasks, not of all that it has ever seen."""
+    (tmp_path / "store").mkdir()
+    store = KeptStore(f"file://{tmp_path / 'store'}", tmp_path / "own")
+    both, first, second, none = (store.put(data) for data in (b"data", b"one", b"two", b"of no task"))
+    for task, digest in (("1", first), ("2", second)):
+        with store.about(task):
+            store.get(both)
+            store.get(digest)
+    store.get(none)
+    again = KeptStore(f"file://{tmp_path / 'store'}", tmp_path / "own")
+    assert again.release("1") == 1
+    shutil.rmtree(tmp_path / "store")
+    for kept in (both, second, none):
+        assert again.get(kept)
+    with pytest.raises(OperationalError):
+        again.get(first)
+    assert again.release("2") == 2
+    assert again.release("2") == 0
+    assert again.get(none) == b"of no task"
+
+
+def test_a_process_lets_go_of_what_a_closed_task_took(proven: bytes, town: Town, tmp_path: Path) -> None:
+    verifier = town.join(Verifier, "v", evidence=tmp_path / "v")
+    process = Process(verifier, next_of_verifier, Mode.PROPOSE)
+    verified(verifier, proven)
+    process.turn()
+    assert len(list((tmp_path / "v").glob("??/*"))) > 0
+    settle(verifier, proven)
+    while not any(taken.verb == "wait" and "closed" in taken.why for taken in process.turn()):
+        town.connection.wait_until(town.connection.now() + 3600)
+    assert [path.name for path in (tmp_path / "v").glob("scopes/*")] == []
 
 
 def test_a_folder_that_cannot_be_written_is_said_before_anything_is_staked(tmp_path: Path) -> None:

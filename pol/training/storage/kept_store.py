@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,9 @@ class KeptStore(Store):
             raise OperationalError(f"can't keep evidence in {folder}: {error}; name another folder") from error
         self._own = Store(f"file://{folder.resolve()}")
         self._unkept: dict[str, str] = {}
+        self._scope: str | None = None
+        self._known: dict[str, set[str]] = {}
+        """By scope the objects that were read in it; also in files, one digest a line."""
 
     def get(self, digest: str, *, limit: int = LIMIT) -> bytes:
         """The object, from the own disk if it is there and whole; else it is written there before this returns.
@@ -53,6 +56,7 @@ class KeptStore(Store):
                 self._used(digest)
                 return data
         data = super().get(digest, limit=limit)
+        self._note(digest)
         try:
             self._own.put(data)
             self._unkept.pop(digest, None)
@@ -77,6 +81,29 @@ class KeptStore(Store):
                 f"can't keep the evidence {digest} in {self.folder} ({why}), so nothing new is staked: make room there"
             )
 
+    @contextmanager
+    def about(self, scope: str) -> Iterator[None]:
+        """What is read inside is kept until ``scope`` is released; what is read outside, until nobody has used it."""
+        before, self._scope = self._scope, scope
+        try:
+            yield
+        finally:
+            self._scope = before
+
+    def release(self, scope: str) -> int:
+        """Remove what was read in a scope and in no other one; the number of files."""
+        mine = self._objects(scope)
+        others = {path.name for path in self.folder.glob("scopes/*")} - {scope}
+        kept = set[str]().union(*(self._objects(other) for other in others))
+        removed = 0
+        for digest in mine - kept:
+            with suppress(OSError):
+                (self.folder / digest[:2] / digest).unlink()
+                removed += 1
+        self._known.pop(scope, None)
+        (self.folder / "scopes" / scope).unlink(missing_ok=True)
+        return removed
+
     def exists(self, digest: str) -> bool:
         """Whether the object is on one's own disk or in the store."""
         return self._own.exists(digest) or super().exists(digest)
@@ -94,3 +121,20 @@ class KeptStore(Store):
     def _used(self, digest: str) -> None:
         with suppress(OSError):
             os.utime(self.folder / digest[:2] / digest)
+        self._note(digest)
+
+    def _objects(self, scope: str) -> set[str]:
+        if scope not in self._known:
+            path = self.folder / "scopes" / scope
+            self._known[scope] = set(path.read_text().split()) if path.is_file() else set()
+        return self._known[scope]
+
+    def _note(self, digest: str) -> None:
+        """Remember for whom an object is kept. Where that fails it is kept until nobody has used it."""
+        if self._scope is None or digest in self._objects(self._scope):
+            return
+        with suppress(OSError):
+            (self.folder / "scopes").mkdir(exist_ok=True)
+            with (self.folder / "scopes" / self._scope).open("a") as file:
+                file.write(f"{digest}\n")
+            self._objects(self._scope).add(digest)
