@@ -185,7 +185,8 @@ class ProfileChallenger(Role):
         return numbers
 
     def forget(self, task_id: bytes) -> None:
-        """Whatever this party has executed for a task: two opinions were not the same."""
+        """As `Role.forget`; also where two opinions were not the same."""
+        super().forget(task_id)
         for opinion in range(2):
             self._measured.pop((task_id, opinion), None)
         self._measurements.pop(task_id, None)

@@ -161,9 +161,12 @@ class Role:
     def release(self, task_id: bytes) -> None:
         """Forget what was kept for a task that can't ask anything of this party any more."""
         self.forget(task_id)
-        self._tasks.pop(task_id, None)
         if isinstance(self.store, KeptStore):
             self.store.release(task_id.hex())
+
+    def forget(self, task_id: bytes) -> None:
+        """Drop the task and whatever this party has executed for it."""
+        self._tasks.pop(task_id, None)
 
     def bring(self, number: int) -> None:
         """Have the seed of a round on chain, whoever should have recorded it.

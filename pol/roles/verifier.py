@@ -129,6 +129,14 @@ class Verifier(Role):
             self._profiles[task_id] = profile(task, CpuExecutor, terms.profiled, terms.rerun_count, terms.margin)
         return self._profiles[task_id]
 
+    def forget(self, task_id: bytes) -> None:
+        """As `Role.forget`."""
+        super().forget(task_id)
+        self._profiles.pop(task_id, None)
+        self._measurements.pop(task_id, None)
+        for key in [key for key in self._traces if key[0] == task_id]:
+            del self._traces[key]
+
     def profile_defences(self, task_id: bytes) -> list[Duel]:
         """The defences in all disputes that the posted profile waits for; ask again after every round of moves."""
         measured, duels = self.measurement(task_id), []

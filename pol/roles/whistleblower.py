@@ -125,7 +125,7 @@ class Whistleblower(ProfileChallenger):
         return entry(own, look_hash(look))
 
     def forget(self, task_id: bytes) -> None:
-        """Whatever this party has executed for a task: two opinions were not the same."""
+        """As `Role.forget`; also where two opinions were not the same."""
         super().forget(task_id)
         self._looks.pop(task_id, None)
         for key in [key for key in self._traces if key[0] == task_id]:

@@ -241,13 +241,18 @@ def test_evidence_is_kept_until_its_task_is_closed(tmp_path: Path) -> None:
 def test_a_process_lets_go_of_what_a_closed_task_took(proven: bytes, town: Town, tmp_path: Path) -> None:
     verifier = town.join(Verifier, "v", evidence=tmp_path / "v")
     process = Process(verifier, next_of_verifier, Mode.PROPOSE)
-    verified(verifier, proven)
-    process.turn()
-    assert len(list((tmp_path / "v").glob("??/*"))) > 0
+    seated_with_duty(verifier, proven, forced=False)
+    assert "post the verdict" in [taken.verb for taken in process.turn()]
+    kept = [path.name for path in (tmp_path / "v").glob("??/*")]
+    assert len(kept) > 3
+    disclosed(verifier, proven)
     settle(verifier, proven)
-    while not any(taken.verb == "wait" and "closed" in taken.why for taken in process.turn()):
-        town.connection.wait_until(town.connection.now() + 3600)
-    assert [path.name for path in (tmp_path / "v").glob("scopes/*")] == []
+    jackpot = verifier.market.jackpot
+    town.connection.wait_until(jackpot.catch_until(verifier.market.verdicts.closed_at(proven)))
+    jackpot.sweep(verifier.wallet, proven)
+    assert [(taken.verb, taken.why) for taken in process.turn()] == [("wait", "the task is closed: accepted")]
+    assert list((tmp_path / "v").glob("scopes/*")) == list((tmp_path / "v").glob("??/*")) == []
+    assert process.turn() == []
 
 
 def test_a_folder_that_cannot_be_written_is_said_before_anything_is_staked(tmp_path: Path) -> None:
