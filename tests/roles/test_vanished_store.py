@@ -239,8 +239,8 @@ def test_evidence_is_kept_until_its_task_is_closed(tmp_path: Path) -> None:
 
 
 def test_a_process_lets_go_of_what_a_closed_task_took(proven: bytes, town: Town, tmp_path: Path) -> None:
-    verifier = town.join(Verifier, "v", evidence=tmp_path / "v")
-    process = Process(verifier, next_of_verifier, Mode.PROPOSE)
+    verifier = town.join(Verifier, "v")
+    process = Process(town.join(Verifier, "v", evidence=tmp_path / "v"), next_of_verifier, Mode.PROPOSE)
     seated_with_duty(verifier, proven, forced=False)
     assert "post the verdict" in [taken.verb for taken in process.turn()]
     kept = [path.name for path in (tmp_path / "v").glob("??/*")]
