@@ -15,13 +15,14 @@ import requests
 from web3.providers.base import JSONBaseProvider
 from web3.types import RPCEndpoint, RPCResponse
 
+from pol.chain.deadline import TooLong, body_of, bounded_session, is_timeout, within
+
 LIMIT_EXCEEDED = (-32005, 429)
 """JSON-RPC codes of a node that wants to be asked less (EIP-1474; some gateways repeat the HTTP status)."""
 
 REST_SECONDS = 2.0
 MOST_REST_SECONDS = 120.0
 MOST_BYTES = 256 << 20
-PIECE = 1 << 16
 MOST_NESTED = 64
 """Deepest answer that is parsed: the parser is recursive, and beside a library that has lifted Python's limit (py-evm
 does) a node could end the process by brackets."""
@@ -72,7 +73,7 @@ class Endpoint(JSONBaseProvider):
     def __init__(self, url: str, timeout: float, now: Callable[[], float]) -> None:
         super().__init__()
         self._url, self._timeout, self._now = url, timeout, now
-        self._session = requests.Session()
+        self._session = bounded_session()
         self._lock = threading.Lock()
         self._health = Health(public_name(url))
         self._waits_until = 0.0
@@ -153,24 +154,16 @@ class Endpoint(JSONBaseProvider):
         return cast(RPCResponse, answer)
 
     def _post(self, request: bytes) -> bytes:
-        deadline = self._now() + self._timeout
         headers = {"Content-Type": "application/json"}
         with (
             self._trouble(),
+            within(self._timeout),
             self._session.post(
                 self._url, data=request, headers=headers, timeout=self._timeout, stream=True, allow_redirects=False
             ) as response,
         ):
             self._check_status(response)
-            body = bytearray()
-            for piece in response.iter_content(PIECE):
-                body += piece
-                # The timeout of requests is for each piece: a node that drips would hold us for ever.
-                if self._now() > deadline:
-                    raise Trouble(f"{self.name} didn't finish its answer within {self._timeout:g} s", passing=True)
-                if len(body) > MOST_BYTES:
-                    raise Trouble(f"{self.name} answered with more than {MOST_BYTES} bytes", passing=False)
-            return bytes(body)
+            return body_of(response, MOST_BYTES)
 
     @contextmanager
     def _trouble(self) -> Iterator[None]:
@@ -180,9 +173,15 @@ class Endpoint(JSONBaseProvider):
         except requests.Timeout as error:
             sent = not isinstance(error, requests.ConnectTimeout)
             raise Trouble(f"{self.name} didn't answer within {self._timeout:g} s", passing=True, sent=sent) from None
+        except TooLong:
+            raise Trouble(f"{self.name} answered with more than {MOST_BYTES} bytes", passing=False) from None
         except requests.exceptions.ChunkedEncodingError:
             raise Trouble(f"{self.name} broke off in the middle of an answer", passing=True) from None
         except requests.ConnectionError as error:
+            if is_timeout(error):
+                raise Trouble(
+                    f"{self.name} didn't finish its answer within {self._timeout:g} s", passing=True
+                ) from None
             refused = "Connection refused" in str(error) or "resolve" in str(error)
             what = "can't be reached" if refused else "broke the connection"
             raise Trouble(f"{self.name} {what}", passing=not refused, sent=not refused) from None

@@ -18,6 +18,7 @@ from eth_utils.address import to_checksum_address
 from hexbytes import HexBytes
 from web3.types import TxParams
 
+from pol.chain.deadline import body_of, bounded_session, within
 from pol.chain.signers import hexadecimal_key, read_private
 from pol.commitments.keccak import keccak256
 from pol.errors import OperationalError
@@ -39,6 +40,7 @@ _DOMAIN_TYPES = {
 }
 _SIGNATURE_BYTES = 65
 _SHOWN = 200
+_MOST_BYTES = 1 << 20
 
 
 class LyingSigner(OperationalError):
@@ -151,13 +153,16 @@ class RemoteSigner:
         method = f"{self.api}_{method}"
         request: dict[str, Any] = {"jsonrpc": "2.0", "id": 1, "method": method, "params": list(parameters)}
         try:
-            response = requests.post(self.url, json=request, timeout=self.timeout, allow_redirects=False)
+            with bounded_session() as session, within(self.timeout):
+                options: dict[str, Any] = {"timeout": self.timeout, "allow_redirects": False, "stream": True}
+                response = session.post(self.url, json=request, **options)
+                body = body_of(response, _MOST_BYTES)
         except requests.RequestException as error:
             # Without its text, which has the whole URL.
             trouble = type(error).__name__
             raise OperationalError(f"the signer at {self.place} doesn't answer {method} ({trouble})") from None
         try:
-            answer = response.json()
+            answer = json.loads(body)
         except ValueError:
             answer = None
         if isinstance(answer, dict) and answer.get("error") is not None:

@@ -1,10 +1,13 @@
 """Nodes that fail, lag and lie: what is asked again, what is believed, and what nobody decides on."""
 
+import gzip
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +15,8 @@ import requests
 import toy_market
 from anvil_node import anvil_node
 from bad_nodes import Gateway, Manner, Pass, Raw, gateway, honest
+from certified import certify
+from eth_utils.address import to_checksum_address
 from hypothesis import given
 from hypothesis import strategies as st
 from web3 import Web3
@@ -24,6 +29,7 @@ from pol.chain.endpoints import Endpoints, NoQuorum, StaleHead
 from pol.chain.heads import HeadWatch
 from pol.chain.patience import Patience
 from pol.chain.quorum import agreed, at_least
+from pol.chain.remote_signer import RemoteSigner
 from pol.chain.wallet import Reverted, Wallet
 from pol.errors import OperationalError
 
@@ -154,37 +160,107 @@ def test_a_node_that_ends_and_comes_back(node: str) -> None:
             over(endpoints)
 
 
-def test_an_answer_that_drips(node: str) -> None:
-    """Each byte comes in time, the whole answer never does."""
+HEAD = b"HTTP/1.1 200 OK\r\n"
+DRIPS: dict[str, tuple[bytes, bytes]] = {
+    "a body of a stated length": (HEAD + b"Content-Length: 1000\r\n\r\n", b" "),
+    "a body without a length": (HEAD + b"Connection: close\r\n\r\n", b" "),
+    "a body in chunks": (HEAD + b"Transfer-Encoding: chunked\r\n\r\n", b"1\r\n \r\n"),
+    "the length of a chunk": (HEAD + b"Transfer-Encoding: chunked\r\n\r\n", b"0"),
+    "a header": (HEAD + b"X-Slow: ", b"a"),
+    "headers": (HEAD, b"A: b\r\n"),
+    "the status": (b"HTTP/1.1 200 ", b"O"),
+}
 
-    def drip() -> Iterator[bytes]:
-        while True:
-            time.sleep(0.05)
-            yield b" "
+
+@contextmanager
+def dripping(begin: bytes, more: bytes, secured: ssl.SSLContext | None = None) -> Iterator[str]:
+    """A server whose answer begins so, and goes on with a piece now and then for ever."""
+    over = threading.Event()
+
+    def serve() -> None:
+        peer, _ = server.accept()
+        with suppress(OSError), secured.wrap_socket(peer, server_side=True) if secured else peer as talking:
+            talking.recv(1 << 16)
+            talking.sendall(begin)
+            while not over.wait(0.05):
+                talking.sendall(more)
 
     with socket.create_server(("127.0.0.1", 0)) as server:
-
-        def serve() -> None:
-            peer, _ = server.accept()
-            with peer:
-                peer.recv(1 << 16)
-                try:
-                    peer.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
-                    for byte in drip():
-                        peer.sendall(b"1\r\n" + byte + b"\r\n")
-                except OSError:
-                    return
-
         thread = threading.Thread(target=serve)
         thread.start()
-        endpoints = Endpoints(
-            [f"http://127.0.0.1:{server.getsockname()[1]}"], patience=Patience(attempts=1), timeout=0.4
-        )
-        started = time.time()
-        with pytest.raises(OperationalError, match="didn't finish"):
+        try:
+            yield f"{'https' if secured else 'http'}://127.0.0.1:{server.getsockname()[1]}"
+        finally:
+            over.set()
+            thread.join()
+
+
+@pytest.mark.parametrize("what", DRIPS)
+def test_an_answer_that_drips(what: str) -> None:
+    """Each piece comes in time, the whole answer never does."""
+    with dripping(*DRIPS[what]) as url:
+        endpoints = Endpoints([url], patience=Patience(attempts=1), timeout=0.4)
+        started = time.monotonic()
+        with pytest.raises(OperationalError, match=r"didn't (finish its )?answer within 0\.4 s"):
             over(endpoints)
-        assert time.time() - started < 5
-        thread.join()
+        assert time.monotonic() - started < 3
+
+
+@pytest.mark.parametrize("what", ["a body of a stated length", "a header"])
+def test_a_secured_answer_that_drips(what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    certificate, key = certify(tmp_path)
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(certificate))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    with dripping(*DRIPS[what], context) as url:
+        started = time.monotonic()
+        with pytest.raises(OperationalError, match=r"didn't (finish its )?answer within 0\.4 s"):
+            over(Endpoints([url], patience=Patience(attempts=1), timeout=0.4))
+        assert time.monotonic() - started < 3
+
+
+def test_a_drip_behind_a_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    with dripping(*DRIPS["a header"]) as url:
+        monkeypatch.setenv("http_proxy", url)
+        monkeypatch.setenv("no_proxy", "")
+        started = time.monotonic()
+        with pytest.raises(OperationalError, match=r"didn't answer within 0\.4 s"):
+            over(Endpoints(["http://node.invalid:8545"], patience=Patience(attempts=1), timeout=0.4))
+        assert time.monotonic() - started < 3
+
+
+def test_the_others_of_a_quorum_go_on(gateways: list[Gateway]) -> None:
+    with dripping(*DRIPS["a header"]) as url:
+        endpoints = Endpoints([url, *urls(gateways)[:2]], quorum=2, patience=Patience(attempts=1), timeout=0.4)
+        assert over(endpoints).chain_id == 31337
+
+
+@pytest.mark.parametrize("encoding", [None, "gzip"])
+def test_an_answer_without_an_end(node: str, encoding: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bytes are counted as they come out of their encoding."""
+    monkeypatch.setattr("pol.chain.endpoint.MOST_BYTES", 1 << 20)
+    body = b" " * (64 << 20)
+    raw = Raw(200, gzip.compress(body, 1), {"Content-Encoding": "gzip"}) if encoding else Raw(200, body)
+    told = "answered with more than 1048576 bytes"
+    with gateway(node, lambda *_: raw) as huge, pytest.raises(OperationalError, match=told):
+        over(Endpoints([huge.url], patience=Patience(attempts=1)))
+
+
+def test_nobody_sends_us_to_another_node(gateways: list[Gateway]) -> None:
+    first, second, _ = gateways
+    first.manner = lambda *_: Raw(307, headers={"Location": second.url})
+    with pytest.raises(OperationalError, match=r"refused \(HTTP 307\)"):
+        over(Endpoints([first.url], patience=Patience(attempts=1)))
+    assert not second.calls
+
+
+@pytest.mark.parametrize("what", ["a body of a stated length", "a header"])
+def test_a_signer_that_drips(what: str) -> None:
+    with dripping(*DRIPS[what]) as url:
+        started = time.monotonic()
+        with pytest.raises(OperationalError, match="doesn't answer"):
+            RemoteSigner(url, to_checksum_address("0x" + "11" * 20), timeout=0.4).secret_key(1)
+        assert time.monotonic() - started < 3
 
 
 def test_retry_after(node: str) -> None:
