@@ -12,7 +12,7 @@ from pol.graph.step_program import Component
 from pol.graph.types import MAX_RANK, DType, TensorType
 
 VERSION = 1
-LOWERING_VERSION = 3
+LOWERING_VERSION = 4
 """Which lowering gives the step program of a graph; it goes up when any graph would give another program."""
 MAX_NESTING = 2
 MAX_DIGITS = 20

@@ -180,7 +180,10 @@ DEFINITIONS: Mapping[str, str] = {
     **dict.fromkeys(("argmax.default", "argmin.default"), "the first place of the extreme, or of a NaN"),
     **dict.fromkeys(("any.default", "any.dim", "any.dims"), "OR of x != 0"),
     **dict.fromkeys(("all.default", "all.dim"), "AND of x != 0"),
-    **dict.fromkeys(("var.correction", "var_mean.correction"), "sum(FFMA(c, c, ...)) / (n - correction), c = x - mean"),
+    **dict.fromkeys(
+        ("var.correction", "var_mean.correction"),
+        "sum(FFMA(c, c, ...)) / (n - correction), c = x - (x_0 + sum(x - x_0) / n)",
+    ),
     "std.correction": "FSQRT of the variance",
     "linalg_vector_norm.default": "FSQRT(sum(FFMA(x, x, ...))), sum(|x|), max |x|, min |x|; no other orders",
     "logsumexp.default": "m + log(sum(exp(x - m))), m = max, or 0 where that is infinite",

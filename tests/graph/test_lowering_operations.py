@@ -209,3 +209,17 @@ def test_a_graph_that_lies_about_a_shape_is_refused() -> None:
     lying = AtenNode(node.operation, node.arguments, (), (AtenType("float32", (3, 4)),), "it", "")
     with pytest.raises(ProtocolError, match="the graph says"):
         lower(AtenGraph(graph.inputs, (lying,), graph.next_state, graph.observed))
+
+
+@pytest.mark.parametrize("count", [2, 6, 100, 4099])
+def test_equal_terms_have_a_deviation_of_exactly_zero(count: int) -> None:
+    """Its gradient jumps there: a mean that is rounded would give one of size 1 where torch has 0."""
+    source = torch.randn(8, 1, generator=torch.Generator().manual_seed(count)) * 100
+    value = source.expand(8, count).contiguous()
+    for operation in ("std.correction", "var.correction"):
+        graph, tensors = graph_of(operation, (value, [1]))
+        program, names = lower(graph)
+        zero = [to_words("c", torch.tensor(0.0))]
+        outputs = CpuExecutor(program, zero).run([to_words("s", tensor) for tensor in tensors], 0)
+        (node,) = names.observed.values()
+        assert not outputs[node].any()

@@ -1,8 +1,8 @@
 """Drawn training steps of mixed operations, types and shapes, and whether a capture of them is another training.
 
 The judge knows nothing of the self-check: it runs the user's eager step and the canonical one from the same state and
-compares losses, gradients and next states. How far rounding may part them it learns from eager steps on operands that
-are off by some roundings. A step next to a jump (a floor, a tie that rounding breaks) parts once; a program that is
+compares losses, gradients and next states. How far rounding may part them it learns from eager steps on operands, and
+with results of operations, that are off by some roundings. A step next to a jump (a floor, a tie that rounding breaks) parts once; a program that is
 another training parts again on other rows.
 """
 
@@ -19,6 +19,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves, tree_map_only
 
 from pol.errors import UnsupportedError
 from pol.execution.cpu import CpuExecutor
@@ -35,7 +37,7 @@ Layer = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 
 def _embedded(x: Tensor, n: Tensor, w: Tensor) -> Tensor:
-    return x + functional.embedding(n.remainder(WIDTH), w)
+    return x + functional.embedding(n[:, 0].remainder(WIDTH), w)
 
 
 def _attention(x: Tensor, n: Tensor, w: Tensor) -> Tensor:
@@ -228,12 +230,45 @@ def _parts(step: Drawn, captured: Capture, number: int) -> bool:
     for name, word, slot in zip(captured.names.slots, words, captured.program.slots, strict=True):
         ours[name] = word.view(np.float32 if slot.type.dtype == 1 else np.int32).astype(np.float64)
     near = [_eager(step, number, seed) for seed in range(3)]
+    for seed in range(3):
+        with _Rounded(seed):
+            near.append(_eager(step, number, None))
     for name, value in eager.items():
         spread = max(float(np.abs(other[name] - value).max()) for other in near)
         allowed = 64 * spread + 2.0**-18 * float(np.abs(value).max())
         if not float(np.abs(ours[name] - value).max()) <= allowed:
             return bool(np.isfinite(value).all())
     return False
+
+
+class _Rounded(TorchDispatchMode):
+    """Every float32 number that an operation has rounded is off by a rounding more.
+
+    What is equal but for rounding, as the elements of a row that an operation has filled, has a spread by it. What
+    is only moved, and what has few bits, stays, and so do ties in the data.
+    """
+
+    def __init__(self, seed: int) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]  # torch declares no types
+        self._generator = torch.Generator().manual_seed(seed)
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """The results of an operation, rounded anew."""
+        found = func(*args, **(kwargs or {}))
+        if func.is_view or func._schema.is_mutable or func.namespace != "aten":
+            return found
+        given = [
+            item.flatten() for item in tree_leaves(args) if isinstance(item, Tensor) and item.dtype == torch.float32
+        ]
+        known = torch.cat(given) if given else torch.empty(0)
+        return tree_map_only(Tensor, lambda value: self._nudged(value, known), found)
+
+    def _nudged(self, value: Tensor, known: Tensor) -> Tensor:
+        if value.dtype != torch.float32 or torch.isin(value, known).all():
+            return value
+        has_few_bits = (value * 256).frac().eq(0) & value.abs().lt(2**15)
+        nudge = 2.0**-23 * (2 * torch.rand(value.shape, generator=self._generator) - 1)
+        return torch.where(has_few_bits, value, value * (1 + nudge))
 
 
 def _eager(step: Drawn, number: int, nudge: int | None) -> dict[str, Any]:

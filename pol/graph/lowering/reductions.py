@@ -180,11 +180,37 @@ def mean_along(call: Call, value: Value, axes: Sequence[int], part: str = "mean"
     return scaled(call, reduce(call.emitter, value, axes, FLOAT_SUM, f"{part}.sum"), _count(value, axes), part)
 
 
+def _mean_from_first(call: Call, value: Value, axes: Sequence[int]) -> View:
+    """x_0 + mean(x - x_0), x_0 the first term: equal terms have this mean exactly, and a deviation of exactly 0.
+
+    As torch's running mean has it; the gradient of a deviation jumps there.
+    """
+    if not value.shape or not math.prod(value.shape):
+        return mean_along(call, value, axes)
+    first = value
+    for axis in axes:
+        first = cut(first, axis, 0, 1)
+
+    def formula(b: Builder, accumulator: int, regs: list[int]) -> int:
+        return b.emit(Op.FADD, accumulator, b.emit(Op.FSUB, *regs))
+
+    away = fold_terms(call.emitter, [value, expand(first, value.shape)], axes, FLOAT_SUM, formula, [0, 0], "mean.sum")
+    count = _count(value, axes)
+
+    def mean(b: Builder, regs: list[int]) -> int:
+        return b.emit(Op.FADD, regs[0], b.emit(Op.FDIV, regs[1], b.f32(count)))
+
+    begin = reshape(first, away.shape)
+    if begin is None:
+        raise AssertionError("dimensions of size 1 can be left out")
+    return call.emitter.map(away.shape, DType.F32, [begin, away], mean, "mean")
+
+
 def _variance(call: Call) -> tuple[Value, Value]:
     """sum((x - mean)^2) / max(count - correction, 0), and the mean; the dimensions stay if the call says so."""
     value, axes = call.tensor(0), _axes(call)
     rank = len(value.shape)
-    mean = mean_along(call, value, axes)
+    mean = _mean_from_first(call, value, axes)
     total = squares(call, value, expand(restored(mean, axes, rank), value.shape), axes, "squares")
     given = call.argument(2, "correction")
     correction = 1.0 if given is None else call.number(2, "correction")
