@@ -2,8 +2,8 @@
 
 The judge knows nothing of the self-check: it runs the user's eager step and the canonical one from the same state and
 compares losses, gradients and next states. How far rounding may part them it learns from eager steps on operands, and
-with results of operations, that are off by some roundings. A step next to a jump (a floor, a tie that rounding breaks) parts once; a program that is
-another training parts again on other rows.
+with results of operations, that are off by some roundings. A step next to a jump (a floor, a tie that rounding breaks)
+parts once; a program that is another training parts again on other rows.
 """
 
 from __future__ import annotations
