@@ -98,6 +98,9 @@ def _told(found: Examination, keep: Path | None) -> Iterator[str]:
     verdicts = {
         "exact": f"EXACT: resumed after step {found.resumed_from}, it went on as the uninterrupted run, in every step "
         f"and every component, to step {found.steps}.",
+        "two launches differ in root": "TWO LAUNCHES DIFFER IN ROOT: resumed after step "
+        f"{found.resumed_from}, it went on as the uninterrupted run to step {found.steps}, but launched again it has "
+        "other complete roots in every step: nobody can repeat them.",
         "not deterministic": f"NOT DETERMINISTIC: two uninterrupted runs differ from step {found.step} on.",
         "resume not exact": f"RESUME NOT EXACT: killed after step {found.killed_at} and resumed from step "
         f"{found.resumed_from}, the run differs"

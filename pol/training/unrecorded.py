@@ -29,13 +29,15 @@ from pol.training.state.trainer_state import Stateful, TrainerState
 
 MAX_DEPTH = 4
 MAX_ITEMS = 256
-GENERATOR, MODULE, STATEFUL, ATTRIBUTE, GRADIENTS, VALUE = (
+GENERATOR, MODULE, STATEFUL, ATTRIBUTE, GRADIENTS, VALUE, TENSOR, LOADER = (
     "generator",
     "module",
     "stateful",
     "attribute",
     "gradients",
     "value",
+    "tensor",
+    "loader",
 )
 _LOADER = ("dataset", "sampler", "batch_sampler", "generator")
 _LIBRARIES = tuple(str(Path(sysconfig.get_path(name)).resolve()) for name in ("stdlib", "purelib", "platlib"))
@@ -93,6 +95,10 @@ class _Search:
         self._seen.add(id(value))
         self._kept.append(value)
         own = _own_kind(value)
+        if isinstance(value, DataLoader):
+            self.found.setdefault(label, (LOADER, ""))
+        elif _is_data(value) and kind == VALUE:
+            own = TENSOR
         if own is not None or isinstance(value, Tensor | np.ndarray):
             digest = _digest(value)
             if digest is not None:
@@ -110,6 +116,11 @@ def _own_kind(value: object) -> str | None:
     if not isinstance(value, DataLoader) and isinstance(value, Stateful):
         return STATEFUL
     return None
+
+
+def _is_data(value: object) -> bool:
+    """A tensor that no gradient belongs to: a batch, not the loss."""
+    return isinstance(value, np.ndarray) or (isinstance(value, Tensor) and not value.requires_grad)
 
 
 def _below(value: object) -> Iterator[tuple[str, object]]:

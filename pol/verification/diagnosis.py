@@ -9,9 +9,16 @@ from dataclasses import dataclass
 from pol.verification.run_comparison import StateComparison
 
 GENERATOR, MODULE, STATEFUL, ATTRIBUTE, GRADIENTS = "generator", "module", "stateful", "attribute", "gradients"
+TENSOR, LOADER = "tensor", "loader"
 """Kinds of unrecorded state (`pol.training.unrecorded`); a plain variable has another."""
 
 _SCHEDULED = re.compile(r"optimizer/state/param_groups/\d+/(lr|initial_lr|momentum|betas/\d+|weight_decay)")
+SEEDS = {
+    "python": "import random; random.seed(0)",
+    "numpy": "import numpy; numpy.random.seed(0)",
+    "torch": "torch.manual_seed(0)",
+}
+"""The line that seeds each generator of a process."""
 _HELD = {GENERATOR, MODULE, STATEFUL, ATTRIBUTE}
 _TRAINED = {"parameters", "buffers", "gradients"}
 
@@ -40,7 +47,7 @@ class Facts:
     paths: tensors and values that differ, by component. follows_data: whether the recorder saw any batch. beside:
     unrecorded state that differs at that step. lost: entries that weren't as
     recorded right after the resumption. pending: the checkpoint resumed from lies between backward passes that
-    add up, and holds no gradients.
+    add up, and holds no gradients. loaders: variables of the loop that hold a loader.
     """
 
     difference: StateComparison
@@ -49,6 +56,7 @@ class Facts:
     beside: Sequence[Beside]
     lost: Sequence[str] = ()
     pending: bool = False
+    loaders: Sequence[str] = ()
 
     @property
     def components(self) -> set[str]:
@@ -118,10 +126,7 @@ def _resumption(facts: Facts) -> Iterator[Advice]:
         yield _environment(facts)
     yield from _unrestored(facts.lost)
     if not facts.follows_data:
-        yield Advice(
-            "the recorder doesn't see the data: after a resumption the epoch begins anew",
-            "loop over recorder.batches(loader) instead of loader",
-        )
+        yield _unseen_data(facts)
     elif _has(facts, "cursor", "cursor/seen"):
         yield Advice(
             "the batches after the resumption are others",
@@ -154,6 +159,43 @@ def _resumption(facts: Facts) -> Iterator[Advice]:
             f"the model differs while data and generators are the same: the step depends on something unrecorded{hint}",
             "make it a buffer of the model, or an object with state_dict given as parts={'name': object}",
         )
+
+
+def _unseen_data(facts: Facts) -> Advice:
+    """Of a loop whose batches don't go through the recorder."""
+    if facts.loaders:
+        loader = re.split(r"[. (]", facts.loaders[0])[0]
+        return Advice(
+            f"the recorder doesn't see the data of {facts.loaders[0]}: after a resumption the epoch begins anew",
+            f"loop over recorder.batches({loader}) instead of {loader}",
+        )
+    kept = [item.name for item in facts.beside if item.kind == TENSOR]
+    if kept:
+        return Advice(
+            f"the batches are drawn by hand, and {_some(kept)} are in hand when a step is over: a checkpoint doesn't "
+            "have them, and a resumption draws others",
+            "draw the batch at the beginning of each step, after recorder.resume(), or give the batch that is drawn "
+            "ahead as parts={'ahead': object} (docs/guides/record.md, \"Batches drawn by hand\")",
+        )
+    return Advice(
+        "the recorder doesn't see the data: the loop draws it by hand, from something that isn't recorded",
+        "draw it after recorder.resume() from the generators of torch, numpy and python, or from generators that are "
+        "given as generators={'data': generator}",
+    )
+
+
+def explain_unseeded(entries: Sequence[str]) -> Advice:
+    """What to do about generators that two launches begin in other states, though nothing draws from them.
+
+    entries: names of a complete state, below ``random/``.
+    """
+    sources = list(dict.fromkeys(entry.split("/")[1] for entry in entries))
+    lines = [SEEDS.get(source, "seed each generator that is given to the recorder") for source in sources]
+    return Advice(
+        f"the generators {', '.join(sources)} begin in another state in every launch. Nothing draws from them, but "
+        "they are part of the complete state, so all complete roots differ from those of the next launch",
+        f"add at the top of the program: {'; '.join(lines)}",
+    )
 
 
 def _unrestored(lost: Sequence[str]) -> Iterator[Advice]:

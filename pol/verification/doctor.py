@@ -20,16 +20,20 @@ from pol.training.rehearsal import Rehearsal
 from pol.training.state import readable
 from pol.verification.diagnosis import (
     GRADIENTS,
+    LOADER,
     Advice,
     Beside,
     Facts,
     explain_different_runs,
     explain_lost,
     explain_resumption,
+    explain_unseeded,
 )
 from pol.verification.run_comparison import StateComparison, compare_states
 
 EXACT, NOT_DETERMINISTIC, NOT_EXACT = "exact", "not deterministic", "resume not exact"
+OTHER_ROOTS = "two launches differ in root"
+"""A resumption is exact, but another launch of the program has other complete roots."""
 MIN_STEPS = 6
 
 
@@ -81,7 +85,8 @@ def examine(run: Runner, folder: Path, steps: int, tell: Callable[[str], None] =
     tell("2 of 4: the same again")
     again = _uninterrupted(run, folder / "again", steps)
     unused = _never_drawn(whole.recorded, again.recorded)
-    notes = [f"{name}: not seeded, and nothing drew from it" for name in sorted(unused) if name.startswith("random/")]
+    unseeded = sorted(name for name in unused if name.startswith("random/"))
+    notes = list[str]()
     if (found := _first_difference(whole.recorded, again.recorded, unused, -1)) is not None:
         advice = explain_different_runs(_facts(whole, again, found, unused))
         return Examination(NOT_DETERMINISTIC, steps, None, None, found.step, found, tuple(advice), tuple(notes))
@@ -101,7 +106,12 @@ def examine(run: Runner, folder: Path, steps: int, tell: Callable[[str], None] =
         advice = explain_resumption(_facts(whole, resumed, found, unused, steady, begin))
         return Examination(NOT_EXACT, steps, begin, kill, found.step, found, tuple(advice), tuple(notes))
     lost = explain_lost(_beside_differing(whole, resumed, steps, steady), resumed.lost)
-    return Examination(NOT_EXACT if lost else EXACT, steps, begin, kill, None, None, tuple(lost), tuple(notes))
+    if lost:
+        return Examination(NOT_EXACT, steps, begin, kill, None, None, tuple(lost), tuple(notes))
+    if unseeded:
+        advice = [explain_unseeded(unseeded)]
+        return Examination(OTHER_ROOTS, steps, begin, kill, None, None, tuple(advice), tuple(notes))
+    return Examination(EXACT, steps, begin, kill, None, None, (), tuple(notes))
 
 
 def _uninterrupted(run: Runner, folder: Path, steps: int) -> _Run:
@@ -250,5 +260,6 @@ def _facts(
         follows_data=_follows_data(_cursor(a.recorded, a.recorded.steps[-1])),
         beside=_beside_differing(a, b, found.step, steady),
         lost=b.lost,
+        loaders=[item.name for item in a.beside.get(found.step, {}).values() if item.kind == LOADER],
         pending=held_back and any(item.kind == GRADIENTS for item in a.beside.get(begin, {}).values()),
     )

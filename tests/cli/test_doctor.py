@@ -16,9 +16,10 @@ import pytest
 
 from pol.errors import OperationalError, ProtocolError
 from pol.training.rehearsal import Rehearsal
-from pol.verification.doctor import EXACT, NOT_DETERMINISTIC, NOT_EXACT, Ended, Examination, examine
+from pol.verification.doctor import EXACT, NOT_DETERMINISTIC, NOT_EXACT, OTHER_ROOTS, Ended, Examination, examine
 
 TRAINER = Path(__file__).parent / "trainer.py"
+BY_HAND = TRAINER.with_name("trainer_by_hand.py")
 POL = Path(sys.executable).parent / "pol"
 PROCESSES = multiprocessing.get_context("forkserver")
 PROCESSES.set_forkserver_preload(["torch._dynamo", "torch.utils.data", "pol.training.recorder"])
@@ -51,7 +52,31 @@ def test_a_right_trainer_is_exact(tmp_path: Path) -> None:
     assert found.resumed_from is not None
     assert found.killed_at is not None
     assert found.resumed_from < found.killed_at < found.steps == 12
-    assert any("random/python" in note for note in found.notes)
+
+
+def test_a_launch_with_other_roots_is_a_verdict_of_its_own(tmp_path: Path) -> None:
+    """Seeded by torch alone: nothing draws from the other generators, and they are in every complete root."""
+    found = examined(tmp_path, str(TRAINER), "torch alone")
+    assert (found.verdict, found.step) == (OTHER_ROOTS, None), said(found)
+    assert "add at the top of the program: import random; random.seed(0)" in said(found)
+    assert "torch.manual_seed" not in said(found)
+
+
+def test_a_batch_that_is_drawn_ahead_is_named(tmp_path: Path) -> None:
+    found = examined(tmp_path, str(BY_HAND), "ahead")
+    assert found.verdict == NOT_EXACT
+    assert "x (main in trainer_by_hand.py), y (main in trainer_by_hand.py) are in hand when a step is over" in said(
+        found
+    )
+    assert "recorder.batches" not in said(found)
+    assert "loader" not in said(found)
+
+
+@pytest.mark.parametrize("manner", ["each step", "as a part"])
+def test_batches_drawn_by_hand_resume_exactly(tmp_path: Path, manner: str) -> None:
+    """What the guide advises."""
+    found = examined(tmp_path, str(BY_HAND), manner)
+    assert (found.verdict, found.advice) == (EXACT, ()), said(found)
 
 
 # A fault takes four processes. One of each kind of evidence is looked for in every run, the others in the slow suite.
@@ -66,7 +91,7 @@ def test_a_right_trainer_is_exact(tmp_path: Path) -> None:
             ["generator noise (main in trainer.py)", "generators={'noise'"],
             marks=pytest.mark.slow,
         ),
-        ("loader", {"random"}, ["doesn't see the data", "recorder.batches(loader)"]),
+        ("loader", {"random"}, ["doesn't see the data of loader (main in trainer.py)", "recorder.batches(loader)"]),
         pytest.param("attribute", {"parameters"}, ["attribute calls of the model", "buffer"], marks=pytest.mark.slow),
         ("gradients", {"parameters"}, ["gradients that add up", "gradients=True"]),
         pytest.param(

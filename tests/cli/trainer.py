@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import copy
+import random
 import sys
 import time
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset, TensorDataset
@@ -24,6 +26,7 @@ FAULTS = (
     "gradients",
     "part",
     "unseeded",
+    "torch alone",
     "data",
 )
 
@@ -75,6 +78,9 @@ class Gain:
 
 def main(fault: str) -> None:
     torch.manual_seed(time.time_ns() if fault == "unseeded" else 0)
+    if fault != "torch alone":
+        random.seed(0)
+        np.random.seed(0)
     model = Model(fault)
     teacher, average = copy.deepcopy(model), copy.deepcopy(model)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
