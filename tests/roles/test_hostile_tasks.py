@@ -1,0 +1,68 @@
+"""Odd and hostile tasks, all at once before all roles: no process ends, and nobody stakes on what it can't judge."""
+
+from __future__ import annotations
+
+import pytest
+from odd_tasks import TASKS, Desk
+from town import Town
+
+from pol.roles.deeds import Mode
+from pol.roles.process import Process, Result, Taken
+from pol.roles.solver import Solver
+from pol.roles.solving import next_of_solver
+from pol.roles.submitting import next_of_submitter
+from pol.roles.verifier import Verifier
+from pol.roles.verifying import next_of_verifier
+from pol.roles.watching import next_of_whistleblower
+from pol.roles.whistleblower import Whistleblower
+
+TURNS = 2
+STAKES = {"claim the seat", "bid", "challenge", "challenge the profile"}
+Seen = dict[str, tuple[bytes | None, list[Taken]]]
+
+
+@pytest.fixture(scope="module")
+def seen(tmp_path_factory: pytest.TempPathFactory) -> Seen:
+    """What came of each task, after all roles have had their turns."""
+    town = Town(tmp_path_factory.mktemp("odd"))
+    desk, found = Desk(town), Seen()
+    roles = (
+        (town.join(Verifier, "v", evidence=tmp_path_factory.mktemp("v")), next_of_verifier),
+        (town.join(Solver, "t"), next_of_solver),
+        (town.join(Whistleblower, "w", evidence=tmp_path_factory.mktemp("w")), next_of_whistleblower),
+        (desk.submitter, next_of_submitter),
+    )
+    for name, odd in TASKS.items():
+        try:
+            found[name] = desk.submit(odd.make(desk)), []
+        except odd.refused:
+            found[name] = None, []
+    told: list[Taken] = []
+    processes = [Process(role, decide, Mode.PROPOSE, told.append) for role, decide in roles]  # type: ignore[arg-type]
+    for _ in range(TURNS):
+        for process in processes:
+            process.turn()
+        town.connection.wait_until(town.connection.now() + 600)
+    for taken in told:
+        for task_id, of_task in found.values():
+            if task_id == taken.task_id:
+                of_task.append(taken)
+    return found
+
+
+def test_there_are_enough_of_them() -> None:
+    assert len(TASKS) >= 40
+    assert sum(odd.judgeable for odd in TASKS.values()) >= 10
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_an_odd_task(seen: Seen, name: str) -> None:
+    task_id, told = seen[name]
+    if task_id is None:
+        assert TASKS[name].refused
+        return
+    assert len(told) >= 3, "every role has looked at it"
+    staked = [taken for taken in told if taken.verb in STAKES and taken.result is Result.DONE]
+    assert bool(staked) == TASKS[name].judgeable, told
+    faults = [taken for taken in told if "a fault of pol" in taken.detail]
+    assert not faults, faults
