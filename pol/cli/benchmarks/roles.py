@@ -103,7 +103,7 @@ class Killed:
 
 
 def kills(place: Arena, least: int, random: Random, on_dispute: Callable[[Killed], None] = lambda _: None) -> Killed:
-    """Disputes until the honest side has been killed ``least`` times, attackers and defenders in turn."""
+    """Disputes and trainings until the honest side has been killed ``least`` times: of each kind one at least."""
     with Nursery() as nursery:
         return _kills(place, least, nursery, random, on_dispute)
 
@@ -116,17 +116,20 @@ def _kills(place: Arena, least: int, nursery: Nursery, random: Random, on_disput
     for share, holder, play in ((least * 2 // 5, liar, _attacked), (least * 4 // 5, verifier, _defended)):
         with unchanged(place.connection):
             task_id = place.challengeable(small(), OFFER, holder)
-            while found.kills < share:
+            while True:
                 with unchanged(place.connection):
                     play(place, task_id, found, nursery, random)
                 found.disputes += 1
                 on_dispute(found)
-    while found.kills < least:
+                if found.kills >= share:
+                    break
+    while True:
         with unchanged(place.connection):
             _trained(place, found, nursery, random)
         found.trainings += 1
         on_dispute(found)
-    return found
+        if found.kills >= least:
+            return found
 
 
 def again(liar: LyingVerifier, task_id: bytes) -> LyingVerifier:
