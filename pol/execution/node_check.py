@@ -7,7 +7,7 @@ and floats within the error that one operation makes. So the first operation tha
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -212,12 +212,23 @@ def typed(words: Words, type_: AtenType) -> Tensor:
     return torch.from_numpy(words.view(np.int32)).to(DTYPES[type_.dtype])
 
 
-def fold_lengths(program: StepProgram, names: Sequence[str]) -> dict[str, int]:
-    """The most terms that a fold of an operation has, by the operation's name and those of its parts."""
-    found: dict[str, int] = {}
+def fold_lengths(program: StepProgram, names: Sequence[str], operations: Collection[str]) -> dict[str, int]:
+    """The most terms that an operation adds up, by its name; the lanes and pieces of a long sum count together."""
+    terms: dict[str, int] = {}
     for node, name in zip(program.nodes, names, strict=True):
-        for key in (name, name.rpartition(".")[0]):
-            found[key] = max(found.get(key, 1), node.terms)
+        stem, _, part = name.rpartition(".")
+        if part == "lanes":
+            terms[stem] = node.terms * node.type.shape[0]
+        elif part == "pieces":
+            terms[stem] = terms.get(stem, 1) * node.terms
+        else:
+            terms[name] = max(terms.get(name, 1), node.terms)
+    found: dict[str, int] = {}
+    for name, count in terms.items():
+        owner = name
+        while owner and owner not in operations:
+            owner = owner.rpartition(".")[0]
+        found[owner] = max(found.get(owner, 1), count)
     return found
 
 

@@ -157,7 +157,8 @@ class SelfCheck:
 
     @cached_property
     def _terms(self) -> Mapping[str, int]:
-        return fold_lengths(self.program, [node.name for node in self.names.nodes])
+        operations = {node.name for node in self.graph.nodes}
+        return fold_lengths(self.program, [node.name for node in self.names.nodes], operations)
 
     def _order(self, constants: Sequence[Words]) -> Words:
         return constants[self._place_of_order].view(np.int32)

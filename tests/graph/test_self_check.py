@@ -10,11 +10,13 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from samples import graph_of
 from torch import Tensor, nn
 from torch.nn import functional
 
 from pol.cli.benchmarks.drawn_programs import Drawn, drawn, is_another_training
 from pol.errors import UnsupportedError
+from pol.execution.node_check import fold_lengths
 from pol.graph.capture import Capture, Loop, capture
 from pol.graph.capture.assignments import Assignments
 from pol.graph.lowering import RULES, program
@@ -167,3 +169,21 @@ def test_the_judge_of_drawn_programs_sees_a_wrong_rule(rules: Callable[[str, Any
     assert is_another_training(step, step.captured(check=False))
     with pytest.raises(UnsupportedError, match="silu"):
         step.captured()
+
+
+def test_a_long_sum_counts_all_of_its_terms() -> None:
+    """Also where an operation has several, in lanes and in pieces: a GPT-2 was refused for a bound of 64 of 1,024."""
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(6, 64), nn.LayerNorm(64), nn.Linear(64, 3))
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    data = (torch.randn(4096, 6), torch.randint(0, 3, (4096,)))
+    found = capture(model, functional.cross_entropy, optimizer, data, torch.arange(4096).reshape(2, 2048), check=False)
+    names, operations = [node.name for node in found.names.nodes], {node.name for node in found.aten.nodes}
+    terms = fold_lengths(found.program, names, operations)
+    assert [terms[f"{name}.grad"] for name in ("0.weight", "0.bias", "1.weight", "2.weight", "2.bias")] == [2048] * 5
+    assert terms["forward.native_layer_norm_1"] == 64
+    assert set(terms) <= operations | {""}
+    graph, _ = graph_of("sum.default", (torch.zeros(100_000),))
+    long, parts = program.lower(graph)
+    counted = fold_lengths(long, [node.name for node in parts.nodes], {node.name for node in graph.nodes})
+    assert 100_000 <= max(counted.values()) < 101_000
