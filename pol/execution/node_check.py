@@ -7,8 +7,10 @@ and floats within the error that one operation makes. So the first operation tha
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -59,6 +61,8 @@ UNSTABLE = frozenset(
 )
 """Sums that cancel inside of the operation: the error is one of the operands and of 1, not of the result."""
 _SINGLE, _BFLOAT = 2.0**-23, 2.0**-7
+LARGE, REPEATED = 1 << 16, 2
+"""Operations with a result of so many words are compared at so many places: the blocks of a deep network are alike."""
 _ULPS = 4
 _SAFETY = 16
 _DRAWS = 4
@@ -98,12 +102,24 @@ class NodeCheck:
                     return parting
         return None
 
+    @cached_property
+    def _compared_at(self) -> list[int]:
+        """All operations but those of a large result that were met before with the same arguments and types."""
+        graph, met, found = self._graph, Counter[str](), list[int]()
+        for position, node in enumerate(graph.nodes):
+            kind = repr((node.operation, _typed_as(_arguments(node), graph), node.outputs))
+            met[kind] += 1
+            if met[kind] <= REPEATED or sum(type_.words.numel for type_ in node.outputs) < LARGE:
+                found.append(position)
+        return found
+
     def _passes(self) -> Iterator[tuple[list[int], set[Ref]]]:
         graph, first = self._graph, len(self._graph.inputs)
         nodes: list[int] = []
         refs: set[Ref] = set()
         size = 0
-        for position, node in enumerate(graph.nodes):
+        for position in self._compared_at:
+            node = graph.nodes[position]
             needed = {ref for ref in references(_arguments(node)) if ref.value >= first}
             needed |= {Ref(first + position, output) for output in range(len(node.outputs))}
             more = sum(graph.type_of(ref).words.numel for ref in needed - refs)
@@ -230,6 +246,15 @@ def fold_lengths(program: StepProgram, names: Sequence[str], operations: Collect
             owner = owner.rpartition(".")[0]
         found[owner] = max(found.get(owner, 1), count)
     return found
+
+
+def _typed_as(argument: object, graph: AtenGraph) -> object:
+    """An argument with the types of values in place of them."""
+    if isinstance(argument, Ref):
+        return graph.type_of(argument)
+    if isinstance(argument, tuple | list):
+        return [_typed_as(item, graph) for item in argument]
+    return argument
 
 
 def _arguments(node: AtenNode) -> tuple[Argument, ...]:
