@@ -19,6 +19,7 @@ from torch import Tensor
 from pol.arithmetic.primitives import Words
 from pol.errors import ProtocolError, UnsupportedError
 from pol.execution.cpu import CpuExecutor
+from pol.execution.drawn_errors import DrawnErrors
 from pol.execution.torch_native import ALLOWED, DTYPES, NativeExecutor, wanted
 from pol.graph.aten import Argument, AtenGraph, AtenNode, AtenType, Ref, TorchDType, references
 from pol.graph.lowering import lower
@@ -60,6 +61,16 @@ UNSTABLE = frozenset(
     ("aten.gelu.default", "aten.gelu_backward.default", "aten.silu_backward.default", "aten._log_softmax.default")
 )
 """Sums that cancel inside of the operation: the error is one of the operands and of 1, not of the result."""
+LOG_SOFTMAX_BACKWARD = "aten._log_softmax_backward_data.default"
+"""g - exp(y) sum(g): where a probability is next to 1, the terms cancel, and their roundings stay."""
+SUMS = frozenset(
+    f"aten.{name}"
+    for name in (
+        "mm.default", "bmm.default", "addmm.default", "convolution.default", "convolution_backward.default",
+        "sum.default", "sum.dim_IntList", "cumsum.default", "embedding_dense_backward.default", "scatter_add.default",
+    )
+)  # fmt: skip
+"""Sums of operands, or of products of two of them: on squares they give the sum of the squares of their terms."""
 _SINGLE, _BFLOAT = 2.0**-23, 2.0**-7
 LARGE, REPEATED = 1 << 16, 2
 """Operations with a result of so many words are compared at so many places: the blocks of a deep network are alike."""
@@ -148,7 +159,10 @@ class NodeCheck:
     def _watched(self, begin: int, refs: Sequence[Ref]) -> tuple[StepProgram, list[int]]:
         """The program that shows these values, and its nodes that do; by the first operation of its run."""
         if begin not in self._lowered:
-            watched = replace(self._graph, observed=tuple((f"{ref.value}.{ref.output}", ref) for ref in refs))
+            shown = tuple((f"{ref.value}.{ref.output}", ref) for ref in refs)
+            # The state stays as it is, so that only these values are computed.
+            kept = tuple(Ref(slot) for slot in range(len(self._graph.slots)))
+            watched = replace(self._graph, observed=shown, next_state=kept)
             program, names = lower(watched)
             self._lowered[begin] = program, [names.observed[name] for name, _ in watched.observed]
         return self._lowered[begin]
@@ -165,13 +179,15 @@ class NodeCheck:
             if is_drawn:
                 raise UnsupportedError(f"{node.source} -- torch refuses the operands: {error}") from error
             return None  # Torch refuses numbers that no data of the user's led to.
-        truth: Truth | None = None
+        bound: RoundingBound | None = None
         for output, result in enumerate(native):
             canonical = values[Ref(own, output)]
+            if torch.equal(canonical, result):
+                continue
             suspects = _suspects(node, canonical, result)
             if bool(suspects.any()) and result.is_floating_point() and node.operation not in MOVES | STEPS:
-                truth = truth or Truth(node, values, self._terms.get(node.name, 1))
-                suspects &= truth.is_beyond(output, canonical, result, is_drawn)
+                bound = bound or RoundingBound(node, values, self._terms.get(node.name, 1))
+                suspects &= bound.is_beyond(output, canonical, result, is_drawn)
             if not is_drawn:
                 suspects &= _is_number(node, values, result)
             if bool(suspects.any()):
@@ -180,45 +196,69 @@ class NodeCheck:
         return None
 
 
-class Truth:
-    """What an operation gives in binary64, and how far a relative change of its operands moves that."""
+class RoundingBound:
+    """How far a relative change of the operands moves what an operation gives in binary64."""
 
     def __init__(self, node: AtenNode, values: Mapping[Ref, Tensor], terms: int) -> None:
         self._terms = math.sqrt(terms)
         refs = list(references(_arguments(node)))
         wide = {ref: values[ref].double() if values[ref].is_floating_point() else values[ref] for ref in refs}
-        self._reach = sum((wide[ref].abs() for ref in refs), torch.ones(())) if node.operation in UNSTABLE else None
-        self._exact = _in_binary64(node, wide)
-        self._slope: list[Tensor] | None = None
-        if self._exact is None:
-            return
-        generator = torch.Generator().manual_seed(0)
-        for _ in range(_DRAWS):
-            moved = _in_binary64(node, {ref: _nudged(tensor, generator) for ref, tensor in wide.items()})
-            if moved is None:
-                raise AssertionError("an operation that took binary64 takes it again")
-            slopes = [(there - here).abs() / _NUDGE for there, here in zip(moved, self._exact, strict=True)]
-            known = self._slope or slopes
-            self._slope = [torch.maximum(one, other) for one, other in zip(known, slopes, strict=True)]
+        self._reach = _reach(node, [wide[ref] for ref in refs])
+        self._slope = _slope_of_sums(node, wide) if node.operation in SUMS and not node.keywords else None
+        self._slope = self._slope or _drawn_slope(node, wide)
 
     def is_beyond(self, output: int, canonical: Tensor, native: Tensor, is_drawn: bool) -> Tensor:
         """Where two results are further apart than rounding explains."""
         one, other = canonical.double(), native.double()
         unit = _BFLOAT if native.dtype == torch.bfloat16 else _SINGLE
         size = torch.maximum(one.abs(), other.abs())
-        if self._exact is None or self._slope is None:
+        if self._slope is None:
             finite = other[torch.isfinite(other)]
             scale = finite.abs().max() if finite.numel() else torch.zeros((), dtype=torch.float64)
             return torch.isfinite(other) & ~((one - other).abs() <= _SAFETY * self._terms * unit * scale)
-        exact, slope = self._exact[output], self._slope[output]
-        bound = _SAFETY * (unit * size + _SINGLE * self._terms * (slope + exact.abs()))
+        slope = self._slope[output]
+        allowed = _SAFETY * (unit * size + _SINGLE * self._terms * (slope + torch.minimum(one.abs(), other.abs())))
         if self._reach is not None:
-            bound = bound + _SAFETY * unit * self._reach
-        far = ~((one - other).abs() <= bound)
+            allowed = allowed + _SAFETY * unit * self._reach
+        far = ~((one - other).abs() <= allowed)
         # Where the exact result is no number, torch contradicts itself between machines; one finite result is wrong.
         mixed = torch.isfinite(one) != torch.isfinite(other)
         small = torch.where(torch.isfinite(one), one.abs(), other.abs()) < 1e37
-        return torch.where(torch.isfinite(exact) & torch.isfinite(slope), far, mixed & small & is_drawn)
+        return torch.where(torch.isfinite(slope), far, mixed & small & is_drawn)
+
+
+def _reach(node: AtenNode, operands: Sequence[Tensor]) -> Tensor | None:
+    """The size of the terms that cancel inside of an operation; None if nothing does."""
+    if node.operation == LOG_SOFTMAX_BACKWARD:
+        gradient, result = operands
+        dim = node.arguments[2]
+        assert isinstance(dim, int)
+        return gradient.abs() + result.exp() * gradient.sum(dim, keepdim=True).abs()
+    return sum((operand.abs() for operand in operands), torch.ones(())) if node.operation in UNSTABLE else None
+
+
+def _slope_of_sums(node: AtenNode, operands: Mapping[Ref, Tensor]) -> list[Tensor] | None:
+    """How far errors of the products move their sum: the root of the sum of their squares, as errors are drawn."""
+    squares = {ref: value.square() if value.is_floating_point() else value for ref, value in operands.items()}
+    sums = _in_binary64(node, squares)
+    return sums and [total.sqrt_() for total in sums]
+
+
+def _drawn_slope(node: AtenNode, operands: Mapping[Ref, Tensor]) -> list[Tensor] | None:
+    """How far drawn errors of the operands move the results; None if torch has no binary64 here."""
+    exact = _in_binary64(node, operands)
+    if exact is None:
+        return None
+    slopes = [torch.zeros_like(value) for value in exact]
+    errors = DrawnErrors(0, torch.float64)
+    for _ in range(_DRAWS):
+        drawn = {ref: errors.applied(v, _NUDGE) if v.is_floating_point() else v for ref, v in operands.items()}
+        moved = _in_binary64(node, drawn)
+        if moved is None:
+            raise AssertionError("an operation that took binary64 takes it again")
+        for slope, there, here in zip(slopes, moved, exact, strict=True):
+            torch.maximum(slope, (there - here).abs_().div_(_NUDGE), out=slope)
+    return slopes
 
 
 def typed(words: Words, type_: AtenType) -> Tensor:
@@ -287,13 +327,6 @@ def _suspects(node: AtenNode, canonical: Tensor, native: Tensor) -> Tensor:
         # Torch's vectorized fmod gives NaN for quotients beyond about 2^100.
         near = near | (torch.isnan(native) & torch.isfinite(canonical))
     return ~(equal | near)
-
-
-def _nudged(tensor: Tensor, generator: torch.Generator) -> Tensor:
-    if not tensor.is_floating_point():
-        return tensor
-    draws = torch.rand(tensor.shape, generator=generator, dtype=tensor.dtype)
-    return tensor * (1.0 + _NUDGE * (2.0 * draws - 1.0))
 
 
 def _in_binary64(node: AtenNode, operands: Mapping[Ref, Tensor]) -> list[Tensor] | None:

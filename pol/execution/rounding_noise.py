@@ -13,6 +13,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
+from pol.execution.drawn_errors import DrawnErrors
 from pol.execution.node_check import MOVES
 from pol.execution.torch_native import NativeExecutor
 from pol.graph.aten import AtenGraph, AtenNode, references
@@ -31,7 +32,7 @@ class NoisyExecutor(NativeExecutor):
     def __init__(self, graph: AtenGraph, terms: Mapping[str, int], seed: int) -> None:
         super().__init__(graph)
         self._terms = terms
-        self._generator = torch.Generator().manual_seed(seed)
+        self._errors = DrawnErrors(seed, torch.float32)
 
     def call(self, node: AtenNode, values: Mapping[int, tuple[Tensor, ...]]) -> tuple[Tensor, ...]:
         """The results with operands that are slightly off."""
@@ -49,5 +50,4 @@ class NoisyExecutor(NativeExecutor):
             return tensor
         if tensor.dtype == torch.bfloat16:
             size = max(size, BFLOAT_UNIT)
-        draws = torch.empty(tensor.shape).uniform_(-size, size, generator=self._generator)
-        return (tensor.float() * (1.0 + draws)).to(tensor.dtype)
+        return self._errors.applied(tensor, size)

@@ -8,7 +8,8 @@ are hard on definitions: zeros, ties, the greatest numbers of the data set. docs
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeVar
@@ -32,6 +33,8 @@ from pol.graph.types import DType
 
 _T = TypeVar("_T")
 ORDER = "order"
+BLOCK = 1 << 16
+"""Numbers that are compared at a time: they fit the cache, and large tensors take no copies in binary64."""
 ATTEMPTS = 4
 """Pairs of steps that have to part one like the other: a jump next to a number parts one pair, an error all."""
 NOISY_RUNS = 4
@@ -72,8 +75,7 @@ class SelfCheck:
         order = self._order(constants)
         with self.own.borrowed() as own:
             for step in range(min(len(order), 2)):
-                tensors = own.state()
-                state = [_words(tensor, slot.type) for tensor, slot in zip(tensors, self.graph.slots, strict=True)]
+                state = [_words(now, slot.type) for now, slot in zip(own.state(), self.graph.slots, strict=True)]
                 loss, gradients = own.run(torch.from_numpy(order[step].astype(np.int64)), step)
                 if attempt == 0:
                     self._require_operations(state, constants, step, is_drawn=True)
@@ -95,9 +97,7 @@ class SelfCheck:
         program, names = self._watched_program
         places = [names.observed[name] for name, _ in watched.observed]
         words, observed = CpuExecutor(program, constants, torch.get_num_threads(), places).advance(state, step)
-        real, _ = CpuExecutor(self.program, constants, torch.get_num_threads()).advance(state, step)
-        if any(not np.array_equal(one, other) for one, other in zip(words, real, strict=True)):
-            raise AssertionError("values that are watched don't change a program's bits")
+        self._require_unwatched(words, state, constants, step)
         refs = [*(ref for _, ref in watched.observed), *watched.next_state]
         canonical = [typed(item, watched.type_of(ref)) for item, ref in zip([*observed, *words], refs, strict=True)]
         labels = [*(name for name, _ in watched.observed), *(f"the next {slot.name}" for slot in watched.slots)]
@@ -105,32 +105,47 @@ class SelfCheck:
         for name, value in values.items():
             if name not in dict(watched.observed) and bool(value.any()):
                 return f"{name}, which your own step computes, is no part of the program"
-        moved = self._noise(state, constants, step, canonical)
-        for label, ref, one, other, noise in zip(labels, refs, canonical, own, moved, strict=True):
-            parted = 0.0 if other is None else _distance(one, other)
-            allowed = SAFETY * noise + _rounding(one)
-            if parted > allowed:
-                return (
-                    f"{self._line(ref)} -- {label} differs from your own step's by {parted:.3g}, rounding explains "
-                    f"{allowed:.3g}"
-                )
-        return ""
+        return self._beyond_noise(state, constants, step, list(zip(labels, refs, canonical, own, strict=True)))
 
-    def _noise(
-        self, state: Sequence[Words], constants: Sequence[Words], step: int, canonical: Sequence[Tensor]
-    ) -> list[float]:
-        """How far each value moves under drawn roundings."""
+    def _beyond_noise(
+        self,
+        state: Sequence[Words],
+        constants: Sequence[Words],
+        step: int,
+        compared: Sequence[tuple[str, Ref, Tensor, Tensor | None]],
+    ) -> str:
+        """The first value that parts by more than drawn roundings move it, or an empty string.
+
+        Roundings are drawn until they explain everything, at most NOISY_RUNS times.
+        """
         graph = self._watched
         given = [typed(item, slot.type) for item, slot in zip(state, graph.slots, strict=True)]
         data = self.own.inputs.dataset  # Constants begin with it: as torch has it already, it needs no copy.
         rest = zip(constants[len(data) :], graph.constants[len(data) :], strict=True)
         fixed = [*data, *(typed(item, entry.type) for item, entry in rest)]
-        moved = [0.0] * len(canonical)
+        parted = [0.0 if own is None else _distance(canonical, own) for _, _, canonical, own in compared]
+        last = [_rounding(canonical) for _, _, canonical, _ in compared]
+        moved = [0.0] * len(compared)
         for seed in range(NOISY_RUNS):
             after, observed = NoisyExecutor(graph, self._terms, seed).run(given, fixed, step)
             found = [*(observed[name] for name, _ in graph.observed), *after]
-            moved = [max(m, _distance(a, b)) for m, a, b in zip(moved, canonical, found, strict=True)]
-        return moved
+            moved = [max(m, _distance(c, f)) for m, (_, _, c, _), f in zip(moved, compared, found, strict=True)]
+            allowed = [SAFETY * noise + rounding for noise, rounding in zip(moved, last, strict=True)]
+            beyond = [place for place, most in enumerate(allowed) if parted[place] > most]
+            if not beyond:
+                return ""
+        label, ref, _, _ = compared[beyond[0]]
+        return (
+            f"{self._line(ref)} -- {label} differs from your own step's by {parted[beyond[0]]:.3g}, rounding explains "
+            f"{allowed[beyond[0]]:.3g}"
+        )
+
+    def _require_unwatched(
+        self, watched: Sequence[Words], state: Sequence[Words], constants: Sequence[Words], step: int
+    ) -> None:
+        words, _ = CpuExecutor(self.program, constants, torch.get_num_threads()).advance(state, step)
+        if any(not np.array_equal(one, other) for one, other in zip(watched, words, strict=True)):
+            raise AssertionError("values that are watched don't change a program's bits")
 
     def _require_operations(
         self, state: Sequence[Words], constants: Sequence[Words], step: int, is_drawn: bool
@@ -189,23 +204,46 @@ def _marked(gradients: Mapping[str, _T]) -> dict[str, _T]:
 
 
 def _words(tensor: Tensor, type_: AtenType) -> Words:
-    wide = tensor.detach().contiguous()
-    if type_.words.dtype is DType.F32:
-        return np.array(wide.float().numpy()).view(np.uint32)
-    return np.array(wide.to(torch.int32).numpy()).view(np.uint32)
+    """The words of a tensor that nobody changes meanwhile: binary32 is not copied."""
+    own = tensor.detach().contiguous()
+    return own.to(torch.float32 if type_.words.dtype is DType.F32 else torch.int32).numpy().view(np.uint32)
 
 
 def _distance(one: Tensor, other: Tensor) -> float:
     """The greatest difference of two tensors' numbers; infinite where only one is a number."""
+    if torch.equal(one, other):
+        return 0.0
+    pairs = zip(_blocks(one), _blocks(other), strict=True)
+    return max(_distance_of_block(first, second) for first, second in pairs)
+
+
+def _blocks(tensor: Tensor) -> Iterator[Tensor]:
+    flat = tensor.reshape(-1)
+    return (flat[begin : begin + BLOCK] for begin in range(0, len(flat), BLOCK))
+
+
+def _distance_of_block(one: Tensor, other: Tensor) -> float:
+    if one.dtype == torch.float32 == other.dtype:
+        parted = float((one - other).abs_().max())
+        if math.isfinite(parted):
+            return parted
     first, second = one.double(), other.double()
     same = (first == second) | (torch.isnan(first) & torch.isnan(second))
-    parted = torch.where(same, 0.0, (first - second).abs())
-    return float(torch.where(torch.isnan(parted), torch.inf, parted).max())
+    apart = torch.where(same, 0.0, (first - second).abs_())
+    return float(torch.where(torch.isnan(apart), torch.inf, apart).max())
 
 
 def _rounding(tensor: Tensor) -> float:
     """The last rounding of the greatest number."""
     if not tensor.is_floating_point():
         return 0.0
-    finite = tensor[torch.isfinite(tensor)].double().abs()
-    return float(finite.max()) * (2.0**-7 if tensor.dtype == torch.bfloat16 else 2.0**-22) if finite.numel() else 0.0
+    unit = 2.0**-7 if tensor.dtype == torch.bfloat16 else 2.0**-22
+    return unit * max(_greatest_of_block(block) for block in _blocks(tensor))
+
+
+def _greatest_of_block(numbers: Tensor) -> float:
+    greatest = float(numbers.abs().max())
+    if math.isfinite(greatest):
+        return greatest
+    finite = numbers[torch.isfinite(numbers)]
+    return float(finite.abs().max()) if finite.numel() else 0.0

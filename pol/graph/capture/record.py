@@ -38,6 +38,16 @@ PLACEMENT = frozenset({"device", "layout", "pin_memory", "memory_format", "non_b
 """Arguments that say where a tensor lies, never what it is."""
 
 
+BATCH_NORMS = frozenset(
+    f"aten.{name}"
+    for name in (
+        "_native_batch_norm_legit_functional.default", "_native_batch_norm_legit.no_stats",
+        "native_batch_norm_backward.default",
+    )
+)  # fmt: skip
+"""Their first result has the type of the batch, the others that of the statistics."""
+
+
 class Recorder:
     """Writes down one traced graph."""
 
@@ -132,6 +142,8 @@ class Recorder:
             raise undefined(source_line, operation)
         self._places[node] = [position for position, item in enumerate(results) if item is not None]
         outputs = tuple(tensor_type(f"{source_line} -- the result of {operation}", tensor) for tensor in tensors)
+        if operation in BATCH_NORMS:
+            outputs = _with_statistics(outputs, node)
         keywords = {key: value for key, value in node.kwargs.items() if key not in PLACEMENT}
         pairs = tuple(sorted((key, self._argument(value)) for key, value in keywords.items()))
         self.nodes.append(AtenNode(operation, arguments, pairs, outputs, "", source_line))
@@ -189,6 +201,15 @@ def data_dependent(line: str, cause: str) -> UnsupportedError:
         f"{line} -- the course of the program depends on the values of tensors ({cause}). A step program is static: "
         "replace .item(), `if tensor:` and boolean indexing by torch.where or a product with a mask"
     )
+
+
+def _with_statistics(outputs: tuple[AtenType, ...], node: FxNode) -> tuple[AtenType, ...]:
+    """Statistics of a bfloat16 batch are binary32 where weights or running ones are; a trace says otherwise."""
+    given = [item.meta["val"].dtype for item in node.args if isinstance(item, FxNode)]
+    if torch.float32 not in given:
+        return outputs
+    result, *statistics = outputs
+    return (result, *(AtenType("float32", type_.shape) for type_ in statistics))
 
 
 def _is_static(tensor: Tensor) -> bool:

@@ -1,0 +1,118 @@
+"""What rounding explains between torch's result of an operation and the program's: enough, and no more."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from samples import graph_of
+from torch import Tensor, nn
+from torch.nn import functional
+
+from pol.execution.drawn_errors import COUNT, DrawnErrors
+from pol.execution.node_check import RoundingBound
+from pol.execution.torch_native import ALLOWED
+from pol.graph.aten import Ref
+from pol.graph.capture import Loop, capture
+
+TERMS = 300
+
+
+def drawn(*shape: int) -> Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(sum(shape)))
+
+
+CALLS = {
+    "mm.default": (drawn(5, TERMS), drawn(TERMS, 7)),
+    "bmm.default": (drawn(2, 5, TERMS), drawn(2, TERMS, 7)),
+    "addmm.default": (drawn(7), drawn(5, TERMS), drawn(TERMS, 7)),
+    "sum.dim_IntList": (drawn(5, TERMS), [1]),
+    "cumsum.default": (drawn(5, TERMS), 1),
+    "_softmax.default": (drawn(5, TERMS), 1, False),
+    "_log_softmax_backward_data.default": (
+        drawn(5, 4) / 1024, drawn(5, 4).mul(30).log_softmax(1), 1, torch.float32,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_an_order_of_terms_is_explained_and_an_error_is_not(name: str) -> None:
+    graph, tensors = graph_of(name, CALLS[name])
+    (node,) = graph.nodes
+    values = {Ref(number): tensor for number, tensor in enumerate(tensors)}
+    operation = ALLOWED[f"aten.{name}"]
+    result = operation(*CALLS[name])
+    double = [item.double() if isinstance(item, Tensor) else item for item in CALLS[name]]
+    double = [torch.float64 if item == torch.float32 else item for item in double]
+    bound = RoundingBound(node, values, TERMS)
+    assert not bound.is_beyond(0, operation(*double).float(), result, is_drawn=True).any()
+    size = float(result.abs().max())
+    wrong = result.clone()
+    wrong.view(-1)[3] += 2.0**-9 * size
+    assert bound.is_beyond(0, wrong, result, is_drawn=True).nonzero().tolist() == [
+        [int(i) for i in torch.unravel_index(torch.tensor(3), result.shape)]
+    ]
+
+
+def test_drawn_errors_are_small_differ_by_place_and_repeat() -> None:
+    tensor = torch.ones(3, COUNT - 1000)
+    found = DrawnErrors(1, torch.float32).applied(tensor, 2.0**-10) - 1
+    assert 2.0**-11 < float(found.abs().max()) <= 2.0**-10 + 2.0**-23
+    assert not torch.equal(found[0], found[1])
+    assert torch.equal(tensor, torch.ones_like(tensor))
+    assert torch.equal(found, DrawnErrors(1, torch.float32).applied(tensor, 2.0**-10) - 1)
+    few = DrawnErrors(2, torch.float32).applied(torch.ones(2, 2).T, 2.0**-10)
+    assert few.unique().numel() == 4
+
+
+class Scaled(nn.Linear):
+    """A classifier that is sure of its answers."""
+
+    def __init__(self, scale: float) -> None:
+        super().__init__(16, 10)
+        with torch.no_grad():
+            self.weight.mul_(scale)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_confident_classifier_is_captured(seed: int) -> None:
+    """Probabilities next to 1: two of these six were refused for one rounding of them."""
+    torch.manual_seed(seed)
+    model = Scaled(20.0)
+    rows = torch.randn(512, 16)
+    labels = model(rows).argmax(1)
+    order = torch.randint(0, len(rows), (10, 128))
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+    assert capture(model, functional.cross_entropy, optimizer, (rows, labels), order).program.nodes
+
+
+class Images(nn.Module):
+    """A convolution and a batch norm over images of 2 x 2."""
+
+    def __init__(self, norm: nn.Module) -> None:
+        super().__init__()
+        self.conv, self.norm, self.head = nn.Conv2d(1, 4, 3, padding=1), norm, nn.Linear(16, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        images = self.conv(x.view(-1, 1, 2, 2))
+        scores: Tensor = self.head(torch.relu(self.norm(images)).flatten(1))
+        return scores
+
+
+BATCH_NORMS = {
+    "rows": lambda: nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 3)),
+    "images": lambda: Images(nn.BatchNorm2d(4)),
+    "untracked": lambda: Images(nn.BatchNorm2d(4, track_running_stats=False)),
+    "no weights": lambda: Images(nn.BatchNorm2d(4, affine=False)),
+    "neither": lambda: Images(nn.BatchNorm2d(4, affine=False, track_running_stats=False)),
+}
+
+
+@pytest.mark.parametrize("name", BATCH_NORMS)
+def test_mixed_precision_with_a_batch_norm_is_captured(name: str) -> None:
+    """Its statistics are binary32 as in torch; a trace calls them bfloat16."""
+    torch.manual_seed(0)
+    model = BATCH_NORMS[name]()
+    rows, labels = torch.randn(12, 4), torch.arange(12) % 3
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    order, loop = torch.arange(12).reshape(2, 6), Loop(precision="bf16-mixed")
+    assert capture(model, functional.cross_entropy, optimizer, (rows, labels), order, loop).program.nodes
