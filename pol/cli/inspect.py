@@ -114,7 +114,7 @@ def _record(record: LearningRecord, run: RecordedRun | None) -> dict[str, Any]:
         "run": record.run.hex(),
         "start": dict(record.start),
         "interval": record.interval,
-        "log_root": record.log.root().hex() if record.checkpoints else "",
+        "log_root": record.log_root.hex() if record.checkpoints else "",
         "signer": "" if record.signer is None else record.signer.hex(),
         "signed_heads": [head.size for head in record.heads],
         "checkpoints": [{"step": c.step, "root": c.root.hex(), "document": c.object} for c in record.checkpoints],

@@ -75,7 +75,7 @@ def _summary(record: LearningRecord) -> dict[str, Any]:
         "interval": record.interval,
         "steps": checkpoints[-1].step if checkpoints else 0,
         "size": len(checkpoints),
-        "root": record.log.root().hex() if checkpoints else "",
+        "root": record.log_root.hex() if checkpoints else "",
         "signer": "" if record.signer is None else record.signer.hex(),
         "heads": len(record.heads),
     }
