@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import click
 from rich.table import Table
@@ -35,8 +34,7 @@ def commit(path: str, out: Path | None, as_json: bool) -> int:
         except OSError as error:
             raise OperationalError(f"can't write {out}: {error}") from error
     if as_json:
-        document: dict[str, Any] = json.loads(commitment.encode())
-        print(json.dumps(document | {"left_out": list(left_out)}, indent=2))
+        print(json.dumps(commitment.document() | {"left_out": list(left_out)}, indent=2))
         return FINE
     terminal = console()
     terminal.print(_table(entries))

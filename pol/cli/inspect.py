@@ -157,11 +157,11 @@ def _components(entries: tuple[Entry, ...], documents: Mapping[str, bytes]) -> d
 
 
 def _task(task: Task) -> dict[str, Any]:
-    return {**json.loads(task.encode()), "segments": task.segments}
+    return {**canonical_json.parse(task.encode(), "the task"), "segments": task.segments}
 
 
 def _proof(proof: LearningProof) -> dict[str, Any]:
-    return dict(json.loads(proof.encode()))
+    return dict(canonical_json.parse(proof.encode(), "the proof"))
 
 
 def _begins_like_json(file: Path) -> bool:

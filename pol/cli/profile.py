@@ -104,7 +104,7 @@ def profile(
         document |= {"native": opened.put(seen.encode()), "warnings": seen.warnings}
     code = DIFFERS if posted is not None and posted != found else FINE
     if as_json:
-        print(json.dumps(document | {"profile": json.loads(found.encode())}, indent=2))
+        print(json.dumps(document | {"profile": canonical_json.parse(found.encode(), "the profile")}, indent=2))
         return code
     _show(terminal, found, seen, document)
     if posted is not None:

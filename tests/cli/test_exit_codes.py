@@ -55,3 +55,25 @@ def test_a_document_that_is_none_of_a_deployment(
     told = capsys.readouterr().err
     assert "no member 'chain_id'" in told
     assert "`pol deploy` wrote" in told
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        ("zk", "verify", "{}"),
+        ("zk", "exact", "verify", "{}"),
+        ("report", "--deployment", "{}", "--rpc", "http://127.0.0.1:1", "--out", "x.html"),
+        ("inspect", "{}"),
+    ],
+    ids=lambda line: line[0],
+)
+def test_brackets_of_a_stranger_end_no_process(
+    line: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The parser recurses in C, and the EVM in Python lifts the bound that would stop it."""
+    file = tmp_path / "deep.json"
+    file.write_text('{"a":' * 200_000 + "0" + "}" * 200_000)
+    assert code_of(monkeypatch, *(part.format(file) for part in line)) == EXIT_PROTOCOL
+    told = capsys.readouterr().err
+    assert "nested deeper than 64" in told
+    assert len(told.strip().splitlines()) == 1
