@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
@@ -59,6 +60,8 @@ def describe(path: str, digest: str | None = None) -> dict[str, Any]:
         OperationalError: it can't be read.
     """
     if digest is not None:
+        if not re.fullmatch(r"[0-9a-f]{64}", digest):
+            raise click.UsageError(f"{digest!r} isn't a digest: 64 lower-case hexadecimal digits")
         return _document(open_store(path).get(digest, limit=DOCUMENT_LIMIT), None)
     place, step = split_step(path)
     if is_run(place):

@@ -13,6 +13,7 @@ import torch
 from safetensors.torch import save_file
 
 from pol.cli.main import EXIT_OPERATIONAL, EXIT_PROTOCOL, EXIT_UNREAD, EXIT_USAGE, _run
+from pol.training import Recorder
 
 DIGEST = "00" * 32
 MISSING: tuple[tuple[str, ...], ...] = (
@@ -29,6 +30,30 @@ MISSING: tuple[tuple[str, ...], ...] = (
 )
 """Lines that name something that isn't there."""
 PLACE = ("--rpc", "http://127.0.0.1:1", "--store", "nowhere")
+
+
+NEEDS = ("--task-value", "25", "--verify-cost", "1", "--cheat-gain", "2")
+DESIGN = ("econ", "design", *NEEDS)
+WRONG = (
+    (("log", "{run}", "--consistency", "-1", "2"), "sizes are from 1 to 2"),
+    (("log", "{run}", "--consistency", "2", "1"), "the smaller one first"),
+    (("log", "{run}", "--consistency", "2", "999"), "sizes are from 1 to 2"),
+    (("log", "{run}", "--signer", "zz"), "64 hexadecimal digits"),
+    (("log", "{run}", "--in-toto", "x", "--key", "{empty}"), "holds no private key"),
+    (("profile", "{run}", DIGEST, "--key", "{empty}"), "holds no private key"),
+    (("inspect", "{run}", "abc"), "64 lower-case hexadecimal digits"),
+    (("beacon", "--round", "1" + "0" * 26), "18446744073709551615"),
+    (("beacon", "--after", "1" + "0" * 30), "there is no round"),
+    (("beacon", "--round", "5", "--signature", "zz"), "hexadecimal"),
+    ((*DESIGN, "--coalition", "1"), "coalition has to be from 0 to 0.95"),
+    ((*DESIGN, "--verify-cost", "0"), "verify_cost has to be above zero"),
+    ((*DESIGN, "--detection", "1"), "detection has to be from 0 to 0.9999999"),
+    ((*DESIGN, "--confidence", "1"), "at most 0.9999999"),
+    ((*DESIGN, "--capital", "nan"), "capital has to be a number"),
+    ((*DESIGN, "--slowest", "inf"), "slowest has to be a number"),
+    (("econ", "simulate", *NEEDS, "--verifiers", "honest=0"), "is nobody"),
+)
+"""Lines that ask for what can't be, and what is said."""
 
 
 def code_of(monkeypatch: pytest.MonkeyPatch, *line: str) -> int:
@@ -49,6 +74,31 @@ def test_what_is_not_there_could_not_be_looked_at(
 def test_wrong_usage(verb: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     assert code_of(monkeypatch, verb, "--no-such-option") == EXIT_USAGE
     assert "no such option" in capsys.readouterr().err.lower()
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("recorded")
+    with Recorder(f"file://{folder}/run", torch.nn.Linear(1, 1), every=1, asynchronous=False) as recorder:
+        recorder.resume()
+        recorder.step()
+    (folder / "empty").touch()
+    return folder
+
+
+@pytest.mark.parametrize(("line", "told"), WRONG, ids=lambda value: value[0] if isinstance(value, tuple) else None)
+def test_what_cannot_be_meant_is_wrong_usage(
+    line: tuple[str, ...],
+    told: str,
+    recorded: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    asked = (part.format(run=recorded / "run", empty=recorded / "empty") for part in line)
+    assert code_of(monkeypatch, *asked) == EXIT_USAGE
+    said = capsys.readouterr().err
+    assert told in said
+    assert len(said.strip().splitlines()) == 1
 
 
 def test_a_document_that_is_none_of_a_deployment(
