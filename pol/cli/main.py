@@ -6,7 +6,6 @@ import contextlib
 import errno
 import json
 import os
-import select
 import signal
 import sys
 import threading
@@ -33,8 +32,9 @@ def main() -> None:
         code = _run()
     except KeyboardInterrupt:
         code = _fail("interrupted; nothing was left half-written", EXIT_INTERRUPTED)
-    except SystemExit:  # of rich, where nobody reads what it prints
-        code = EXIT_UNREAD
+    except SystemExit as ended:
+        # Of click with 0, after it has completed a line of a shell; of click and rich else, where nobody reads on.
+        code = EXIT_UNREAD if ended.code else 0
     try:
         sys.stdout.flush()
     except OSError as error:
@@ -91,7 +91,7 @@ def _run() -> int:
     except Exception as error:  # the last resort: say whose fault it is, and keep the evidence
         if _is_interrupt(error):
             raise KeyboardInterrupt from error
-        if isinstance(error, OSError) and (error.errno in NO_ROOM or _nobody_reads()):
+        if isinstance(error, OSError) and error.errno in NO_ROOM:
             return _unwritten(error)
         extra = missing_extra(error)
         if extra is not None:
@@ -100,13 +100,6 @@ def _run() -> int:
 
         traceback.print_exc()
         return _fail(f"this is a bug of pol, please report it with the lines above: {error!r}", EXIT_BUG)
-
-
-def _nobody_reads() -> bool:
-    """Whether the output is a pipe whose other end is closed."""
-    poll = select.poll()
-    poll.register(sys.stdout, 0)
-    return bool(poll.poll(0))
 
 
 def _unwritten(error: OSError) -> int:
