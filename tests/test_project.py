@@ -69,6 +69,32 @@ def test_test_modules_have_names_of_their_own() -> None:
     assert sorted(names) == sorted(set(names))
 
 
+OWN_JSON = {
+    "pol/training/canonical_json.py": "the bounded reader itself",
+    "pol/graph/measurements.py": "pol's own documentation; the layer is below the reader's",
+    "pol/chain/artifacts.py": "files of the package",
+    "pol/verification/native_reruns.py": "lines of a process that pol has started",
+    "pol/verification/native_worker.py": "the job that pol gave its process",
+    "pol/verification/doctor.py": "what the recorder wrote beside the user's own program",
+    "pol/zk/native.py": "the answer of a process that pol has started",
+    "pol/zk/worker.py": "the request of the process that started it, and what EZKL wrote for it",
+    "pol/zk/prover.py": "what EZKL wrote into a folder of this process",
+    "pol/zk/verifier_contract.py": "the compiler's output",
+    "pol/cli/figures.py": "the output of pol's own demo",
+}
+
+
+def test_json_of_strangers_is_read_in_one_place() -> None:
+    """`canonical_json.parse` bounds the depth: the parser recurses in C, and brackets alone would end the process."""
+    reads = re.compile(r"(?<!\w)json\.loads?\b|from json import|JSONDecoder|\.json\(\)")
+    found = {
+        str(path.relative_to(ROOT))
+        for path in ROOT.glob("pol/**/*.py")
+        if "benchmarks" not in path.parts and reads.search(path.read_text())
+    }
+    assert found == set(OWN_JSON)
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(1500)
 def test_contracts_for_chains_that_count_leading_zeros() -> None:

@@ -18,6 +18,7 @@ from pol.chain.market import Desks, Market
 from pol.chain.rules import BeaconKind, Settings
 from pol.chain.wallet import Wallet
 from pol.errors import OperationalError, ProtocolError
+from pol.training import canonical_json
 
 
 @dataclass(frozen=True)
@@ -59,8 +60,8 @@ class Deployment:
         Raises:
             ProtocolError: it is something else.
         """
+        document = canonical_json.parse(text.encode(), "the document of a deployment")
         try:
-            document = json.loads(text)
             return cls(
                 chain_id=int(document["chain_id"]),
                 block=int(document["block"]),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import ssl
 from collections.abc import Callable, Sequence
@@ -11,6 +10,7 @@ from typing import Any
 import requests
 
 from pol.errors import OperationalError, PolError, ProtocolError
+from pol.training import canonical_json
 from pol.training.storage.http_files import HttpFiles, Patience, TooLongError
 from pol.verification.beacon import QUICKNET, Network, Round, verify
 
@@ -93,11 +93,11 @@ def _authorities() -> ssl.SSLContext:
 
 def _parse(text: bytes) -> tuple[Round, bytes]:
     try:
-        entry: Any = json.loads(text)
+        entry: Any = canonical_json.parse(text, "answers with something else than a round: it")
         number = entry["round"]
         parts = [bytes.fromhex(entry[name]) for name in ("signature", "randomness")]
         previous = bytes.fromhex(entry.get("previous_signature", ""))
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise ProtocolError(f"answers with something else than a round: {error!r}") from error
     if type(number) is not int:
         raise ProtocolError(f"answers with {number!r} for the number of a round")

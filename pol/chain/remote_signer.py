@@ -21,7 +21,8 @@ from web3.types import TxParams
 from pol.chain.deadline import body_of, bounded_session, within
 from pol.chain.signers import hexadecimal_key, read_private
 from pol.commitments.keccak import keccak256
-from pol.errors import OperationalError
+from pol.errors import OperationalError, ProtocolError
+from pol.training import canonical_json
 
 TIMEOUT = 30.0
 """Seconds that a signer has for an answer. A person who confirms in Clef needs more."""
@@ -162,8 +163,8 @@ class RemoteSigner:
             trouble = type(error).__name__
             raise OperationalError(f"the signer at {self.place} doesn't answer {method} ({trouble})") from None
         try:
-            answer = json.loads(body)
-        except ValueError:
+            answer = canonical_json.parse(body, "the answer")
+        except ProtocolError:
             answer = None
         if isinstance(answer, dict) and answer.get("error") is not None:
             refusal = answer["error"].get("message") if isinstance(answer["error"], dict) else answer["error"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import getpass
-import json
 import os
 import stat
 import sys
@@ -16,6 +15,7 @@ from web3.types import TxParams
 
 from pol.chain.networks import NETWORKS, is_test_net
 from pol.errors import OperationalError, ProtocolError
+from pol.training import canonical_json
 
 _KEY_BYTES = 32
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
@@ -95,9 +95,9 @@ def from_keystore(path: Path, passphrase: str) -> LocalSigner:
     # Errors have no cause and no context on show: those of parsers carry the file, those of ciphers the passphrase.
     try:
         # Old files write Crypto.
-        keystore = {name.lower(): value for name, value in json.loads(content).items()}
+        keystore = {name.lower(): value for name, value in canonical_json.parse(content, "it").items()}
         is_keystore = keystore["version"] == 3 and {"kdf", "ciphertext", "mac"} <= keystore["crypto"].keys()
-    except (ValueError, TypeError, LookupError, AttributeError):
+    except (ProtocolError, TypeError, LookupError, AttributeError):
         is_keystore = False
     if not is_keystore:
         raise ProtocolError(f"{path} isn't a keystore file of version 3: geth, clef, cast or eth_account write one")

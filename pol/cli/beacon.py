@@ -8,8 +8,7 @@ from typing import Any
 
 import click
 
-from pol.errors import ProtocolError
-from pol.verification.beacon import NETWORKS, Network, Round, verify
+from pol.verification.beacon import LAST_ROUND, NETWORKS, Network, Round, verify
 
 
 class _Time(click.ParamType[int]):
@@ -31,16 +30,32 @@ class _Time(click.ParamType[int]):
         return int(time.timestamp())
 
 
+class _Hex(click.ParamType[bytes]):
+    """Bytes in hexadecimal."""
+
+    name = "hex"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> bytes:
+        try:
+            return value if isinstance(value, bytes) else bytes.fromhex(value)
+        except ValueError:
+            self.fail(f"{value!r}: a signature is hexadecimal", param, ctx)
+
+
 @click.command()
 @click.option("--network", type=click.Choice(sorted(NETWORKS)), default="quicknet", show_default=True)
 @click.option(
     "--after", type=_Time(), metavar="TIME", help="When the claim was made: nothing that its maker can choose."
 )
 @click.option("--delay", type=click.IntRange(0), default=60, show_default=True, help="Seconds from it to the round.")
-@click.option("--round", "number", type=click.IntRange(1), metavar="N", help="This round instead of the claim's.")
+@click.option(
+    "--round", "number", type=click.IntRange(1, LAST_ROUND), metavar="N", help="This round instead of the claim's."
+)
 @click.option("--relay", "relays", multiple=True, metavar="URL", help="Where to fetch the round; several are tried.")
-@click.option("--signature", metavar="HEX", help="The round's signature, if no relay is asked.")
-@click.option("--previous", default="", metavar="HEX", help="The signature before, which the default network signs.")
+@click.option("--signature", type=_Hex(), metavar="HEX", help="The round's signature, if no relay is asked.")
+@click.option(
+    "--previous", type=_Hex(), default="", metavar="HEX", help="The signature before, which the default network signs."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def beacon(
     network: str,
@@ -48,8 +63,8 @@ def beacon(
     delay: int,
     number: int | None,
     relays: tuple[str, ...],
-    signature: str | None,
-    previous: str,
+    signature: bytes | None,
+    previous: bytes,
     as_json: bool,
 ) -> None:
     """Say which round of drand binds a claim, when it is due, and its seed: what `pol verify --seed` takes.
@@ -64,6 +79,8 @@ def beacon(
     found = number if after is None else chosen.round_after(after, delay)
     if found is None:
         raise click.UsageError("there is neither a claim nor a round")
+    if found > LAST_ROUND:
+        raise click.UsageError(f"there is no round {found}: name an earlier time, or seconds instead of milliseconds")
     shown: dict[str, Any] = {"network": network, "chain_hash": chosen.chain_hash.hex(), "round": found}
     shown["due"] = chosen.time_of(found)
     if relays:
@@ -71,7 +88,7 @@ def beacon(
 
         shown |= _seed(chosen, Relays(relays, chosen).round(found))
     elif signature is not None:
-        shown |= _seed(chosen, Round(found, _hex(signature), _hex(previous)))
+        shown |= _seed(chosen, Round(found, signature, previous))
     if as_json:
         print(json.dumps(shown, indent=2))
         return
@@ -81,13 +98,6 @@ def beacon(
 
 def _seed(network: Network, published: Round) -> dict[str, str]:
     return {"signature": published.signature.hex(), "seed": verify(network, published).hex()}
-
-
-def _hex(text: str) -> bytes:
-    try:
-        return bytes.fromhex(text)
-    except ValueError as error:
-        raise ProtocolError(f"a signature is hexadecimal: {error}") from error
 
 
 def _time(seconds: int) -> str:

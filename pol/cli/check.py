@@ -9,11 +9,11 @@ import click
 from rich.table import Table
 
 from pol.cli.commit import entries_of
-from pol.cli.looking import DIFFERS, FINE, UNSEEN, console, looking
+from pol.cli.looking import DIFFERS, FINE, SHOWN_ROWS, UNSEEN, console, looking
 from pol.errors import OperationalError, ProtocolError
-from pol.training.records.recorded_run import is_run, open_store
+from pol.training.records.recorded_run import is_run, open_store, split_step
 from pol.training.storage.commitment import DOCUMENT_LIMIT, Commitment, compare
-from pol.verification.record_check import Outcome, check_record
+from pol.verification.record_check import Finding, Outcome, check_record
 
 
 @click.command()
@@ -24,20 +24,28 @@ from pol.verification.record_check import Outcome, check_record
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @looking
 def check(path: str, commitment: Path | None, sample: int | None, seed: int | None, as_json: bool) -> int:
-    """Check PATH against COMMITMENT (from `pol commit --out`), or a learning record against what it says itself."""
+    """Check PATH against COMMITMENT (from `pol commit --out`), or a learning record against what it says itself.
+
+    RECORD@STEP looks at one checkpoint of a record.
+    """
     if seed is not None and sample is None:
         raise click.UsageError("--seed draws a sample: say how many checkpoints with --sample")
     if commitment is not None:
         if sample is not None:
             raise click.UsageError("--sample is for learning records; a commitment is checked whole")
         return _against(path, commitment, as_json)
-    if not is_run(path):
-        if "://" not in path and not Path(path).exists():
+    place, step = split_step(path)
+    if not is_run(place):
+        if "://" not in place and not Path(place).exists():
             raise OperationalError(f"can't read {path}: there is nothing of that name")
         raise click.UsageError(
             f"{path} is no learning record: give a commitment to check it against (pol commit {path} --out FILE)"
         )
-    return _record(path, sample, seed or 0, as_json)
+    if step is None:
+        return _record(check_record(open_store(place), sample, seed or 0), as_json)
+    if sample is not None:
+        raise click.UsageError(f"{path} is one checkpoint: leave out --sample, or the step")
+    return _record(check_record(open_store(place), step=step), as_json)
 
 
 def _against(path: str, file: Path, as_json: bool) -> int:
@@ -63,14 +71,15 @@ def _against(path: str, file: Path, as_json: bool) -> int:
     if not mismatches:
         terminal.print(f"equal: all {len(found.entries)} entries, complete root {found.root.hex()}", soft_wrap=True)
         return FINE
-    for mismatch in mismatches:
+    for mismatch in mismatches[:SHOWN_ROWS]:
         terminal.print(f"{mismatch.how:<13} {mismatch.name}", soft_wrap=True)
+    if len(mismatches) > SHOWN_ROWS:
+        terminal.print(f"and {len(mismatches) - SHOWN_ROWS} more: --json has all")
     terminal.print(f"{len(mismatches)} of {len(committed.entries)} committed entries aren't what was committed to")
     return DIFFERS
 
 
-def _record(path: str, sample: int | None, seed: int, as_json: bool) -> int:
-    findings = check_record(open_store(path), sample, seed)
+def _record(findings: list[Finding], as_json: bool) -> int:
     outcomes = {finding.outcome for finding in findings}
     code = DIFFERS if Outcome.BAD in outcomes else UNSEEN if Outcome.UNSEEN in outcomes else FINE
     if as_json:

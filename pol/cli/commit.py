@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import click
 from rich.table import Table
 
-from pol.cli.looking import FINE, console, looking, shown_bytes
+from pol.cli.looking import FINE, SHOWN_ROWS, console, looking, shown_bytes
 from pol.commitments.complete_state import Entry
 from pol.errors import OperationalError
 from pol.training.records.recorded_run import is_run, open_run, split_step
@@ -20,9 +19,10 @@ from pol.training.storage.tensor_folder import open_tensors
 @click.command()
 @click.argument("path")
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write the commitment.")
+@click.option("--all", "show_all", is_flag=True, help=f"Show more than the first {SHOWN_ROWS} entries.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @looking
-def commit(path: str, out: Path | None, as_json: bool) -> int:
+def commit(path: str, out: Path | None, show_all: bool, as_json: bool) -> int:
     """Commit to PATH: a safetensors file, a folder of them, or a learning record (PATH@STEP: one of its checkpoints).
 
     Files are hashed from a memory map, whatever their size. Pickled checkpoints are refused: nothing is ever unpickled.
@@ -35,11 +35,13 @@ def commit(path: str, out: Path | None, as_json: bool) -> int:
         except OSError as error:
             raise OperationalError(f"can't write {out}: {error}") from error
     if as_json:
-        document: dict[str, Any] = json.loads(commitment.encode())
-        print(json.dumps(document | {"left_out": list(left_out)}, indent=2))
+        print(json.dumps(commitment.document() | {"left_out": list(left_out)}, indent=2))
         return FINE
     terminal = console()
-    terminal.print(_table(entries))
+    shown = entries if show_all else entries[:SHOWN_ROWS]
+    terminal.print(_table(shown))
+    if len(shown) < len(entries):
+        terminal.print(f"and {len(entries) - len(shown)} more entries: --all shows every one, --json has all")
     terminal.print(f"complete root  {commitment.root.hex()}", soft_wrap=True)
     if left_out:
         terminal.print(f"not part of it: {', '.join(left_out)}", soft_wrap=True)

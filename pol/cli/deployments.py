@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from pol.chain.parameters import document_of, settings_of
 from pol.chain.plan import Missing, Plan
 from pol.chain.rules import BeaconKind, Settings
 from pol.errors import OperationalError, ProtocolError
+from pol.training import canonical_json
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,7 @@ def keep(target: Target, plan: Plan, missing: Missing, since: int | None = None)
 def document(plan: Plan, block: int) -> dict[str, Any]:
     """What a deployment's file says: addresses, what they follow from, interfaces; no event is older than ``block``."""
     made = Deployment.of(plan.contracts, plan.settings, plan.connection.chain_id, block)
-    addresses: dict[str, Any] = json.loads(made.to_json())
+    addresses: dict[str, Any] = canonical_json.parse(made.to_json().encode(), "the deployment")
     return addresses | {
         "deployer": plan.deployer,
         "salt": "0x" + plan.salt.hex(),
@@ -91,11 +93,16 @@ def document(plan: Plan, block: int) -> dict[str, Any]:
             step.address: {
                 "contract": step.contract,
                 "abi": interface_hash(step.contract),
-                "arguments": json.loads(json.dumps(step.arguments, default=lambda value: HexBytes(value).to_0x_hex())),
+                "arguments": _plain(step.arguments),
             }
             for step in plan.creations
         },
     }
+
+
+def _plain(arguments: Sequence[Any]) -> Any:
+    text = json.dumps(arguments, default=lambda value: HexBytes(value).to_0x_hex())
+    return canonical_json.parse(text.encode(), "the arguments")
 
 
 def _commit() -> str | None:
@@ -117,8 +124,8 @@ def _commit() -> str | None:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        document = json.loads(path.read_text())
-    except (OSError, ValueError) as error:
+        document = canonical_json.parse(path.read_bytes(), str(path))
+    except OSError as error:
         raise OperationalError(f"can't read the deployment {path}: {error}") from error
     if not isinstance(document, dict) or not {"deployer", "salt", "parameters", "block"} <= document.keys():
         raise ProtocolError(f"{path} isn't a document of pol deploy")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.table import Table
 
-from pol.cli.looking import DIFFERS, FINE, console, looking
+from pol.cli.looking import DIFFERS, FINE, SHOWN_ROWS, console, looking
 from pol.training.records.recorded_run import split_step
 
 if TYPE_CHECKING:
@@ -23,12 +23,12 @@ CHANGES_SHOWN = 40
 
 @click.command()
 @click.argument("a")
-@click.argument("b")
-@click.option("--all", "show_all", is_flag=True, help="Show equal tensors too.")
+@click.argument("b", required=False)
+@click.option("--all", "show_all", is_flag=True, help=f"Show equal tensors too, and more than {SHOWN_ROWS}.")
 @click.option("--picture", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Draw a map as SVG.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @looking
-def diff(a: str, b: str, show_all: bool, picture: Path | None, as_json: bool) -> int:
+def diff(a: str, b: str | None, show_all: bool, picture: Path | None, as_json: bool) -> int:
     """Compare A and B: each a safetensors file, a folder of them, or a learning record (RECORD@STEP: a checkpoint).
 
     Of two records: at the newest step that both have, and since which checkpoint each part differs.
@@ -36,6 +36,8 @@ def diff(a: str, b: str, show_all: bool, picture: Path | None, as_json: bool) ->
     from pol.verification.run_comparison import compare_states, first_differences
     from pol.verification.tensor_comparison import aligned, compare_tensors
 
+    if b is None:
+        raise click.UsageError(f"two are compared: name what {a} is held against (pol diff {a} OTHER)")
     # Whoever names checkpoints asks about them, not about what came before or after.
     whole = all(split_step(text)[1] is None for text in (a, b))
     one, other = _open(a, b)
@@ -53,9 +55,12 @@ def diff(a: str, b: str, show_all: bool, picture: Path | None, as_json: bool) ->
         print(json.dumps(_document(one, other, rows, states, since, beside) | {"equal": equal}, indent=2))
         return FINE if equal else DIFFERS
     terminal = console()
-    table = _table(rows, since, show_all)
-    if table.row_count:
-        terminal.print(table)
+    told = rows if show_all else [row for row in rows if row.how != "equal" or row.name in since]
+    shown = told if show_all else told[:SHOWN_ROWS]
+    if shown:
+        terminal.print(_table(shown, since))
+    if len(shown) < len(told):
+        terminal.print(f"and {len(told) - len(shown)} more tensors: --all shows every one, --json has all")
     equal_rows = sum(row.how == "equal" for row in rows)
     terminal.print(f"{one.label} and {other.label}: {equal_rows} of {len(rows)} tensors are equal", soft_wrap=True)
     if states is not None and states.changes:
@@ -108,14 +113,12 @@ def _draw(file: Path, one: Side, other: Side, rows: Sequence[TensorComparison], 
     write_heat_map(file, title, columns)
 
 
-def _table(rows: Sequence[TensorComparison], since: Mapping[str, int], show_all: bool) -> Table:
+def _table(rows: Sequence[TensorComparison], since: Mapping[str, int]) -> Table:
     table = Table("tensor", "", "L2", "relative", "Linf", "differing", "largest at")
     table.columns[0].overflow = "fold"
     if since:
         table.add_column("since step")
     for row in rows:
-        if row.how == "equal" and not show_all and row.name not in since:
-            continue
         cells = [row.name, row.how, "", "", "", "", ""]
         if (far := row.distance) is not None and far.position is not None and far.values is not None:
             cells[2:6] = [f"{far.l2:.3g}", f"{far.relative:.3g}", f"{far.linf:.3g}", f"{far.differing}/{far.elements}"]

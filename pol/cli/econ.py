@@ -13,8 +13,9 @@ import click
 from rich.console import Console
 
 from pol.cli import econ_tables as tables
-from pol.errors import OperationalError
+from pol.errors import OperationalError, ProtocolError
 from pol.incentives.agents import SOLVERS, VERIFIERS, Kind
+from pol.incentives.amounts import UNIT, amount
 from pol.incentives.coalition_search import SHARES
 from pol.incentives.design import Design, Needs
 from pol.incentives.design import design as find_design
@@ -32,12 +33,12 @@ class _Amount(click.ParamType[int]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         try:
-            amount = Fraction(str(value)) * tables.UNIT
+            exact = Fraction(str(value)) * UNIT
         except (ValueError, ZeroDivisionError):
             self.fail(f"{value!r} is no amount; write 12 or 0.25", param, ctx)
-        if amount < 0 or amount.denominator != 1:
+        if exact < 0 or exact.denominator != 1:
             self.fail(f"{value} has to be 0 or more, with up to 18 places", param, ctx)
-        return int(amount)
+        return int(exact)
 
 
 class _Counts(click.ParamType[dict[Kind, int]]):
@@ -57,6 +58,8 @@ class _Counts(click.ParamType[dict[Kind, int]]):
             if kind not in self.kinds or not count.isdecimal():
                 self.fail(f"{part!r}: write KIND=NUMBER, with a kind of {', '.join(self.kinds)}", param, ctx)
             counts[Kind(kind)] = counts.get(Kind(kind), 0) + int(count)
+        if not any(counts.values()):
+            self.fail(f"{value!r} is nobody: name one party at least, as in honest=1", param, ctx)
         return counts
 
 
@@ -106,7 +109,12 @@ def _with_needs(command: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(command)
     def wrapped(**options: Any) -> None:
         needs = {name: options.pop(name) for name in Needs.__dataclass_fields__ if name in options}
-        command(Needs(**needs), **options)
+        try:
+            asked = Needs(**needs)
+        except ProtocolError as error:
+            # What makes no sense for any market. That no design exists is an answer, and no wrong usage.
+            raise click.UsageError(str(error)) from error
+        command(asked, **options)
 
     for option in reversed(OPTIONS):
         wrapped = option(wrapped)
@@ -224,7 +232,7 @@ def coalition(needs: Needs, shares: tuple[float, ...], as_json: bool, plot: Path
         return
     console = Console(highlight=False)
     head = ("of all tickets", *found[0][1])
-    rows = [(f"{share:.0%}", *(tables.amount(a.found.excess) for a in row.values())) for share, row in found]
+    rows = [(f"{share:.0%}", *(amount(a.found.excess) for a in row.values())) for share, row in found]
     console.print(tables.table("What a coalition gains at most", head, rows))
     for name, attack in found[-1][1].items():
         if attack.found.excess > 0:

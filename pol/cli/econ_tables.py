@@ -9,6 +9,7 @@ from typing import Any
 from rich.table import Table
 
 from pol.incentives.agents import Party
+from pol.incentives.amounts import amount
 from pol.incentives.coalition import REVERTED
 from pol.incentives.coalition_search import Attack, worst
 from pol.incentives.design import Design, Needs, alternatives
@@ -16,7 +17,6 @@ from pol.incentives.forced_errors import ONE
 from pol.incentives.griefing import burn_ratio, burns, hostage
 from pol.incentives.simulate import EPOCH, Result
 
-UNIT = 10**18
 MOST_EPOCHS = 20
 CHOICES = ("role", "when", "honesty brings", "best deviation", "brings less by")
 DRAWS = ("draws", "one lie is drawn", "solver's stake", "verifier's", "submitter pays", "")
@@ -182,11 +182,6 @@ def simulation_json(result: Result) -> dict[str, Any]:
             for role, kind, group in _groups(result)
         ],
     }
-
-
-def amount(value: float) -> str:
-    """In units of the asset, with as many places as it deserves."""
-    return f"{value / UNIT:.4g}" if abs(value) < 1000 * UNIT else f"{value / UNIT:,.0f}"
 
 
 def seconds(value: int) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import re
 from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.tree import Tree as RichTree
 
-from pol.cli.looking import FINE, console, looking, shown_bytes
+from pol.cli.looking import FINE, SHOWN_ROWS, console, looking, shown_bytes
 from pol.commitments.complete_state import Entry
 from pol.errors import OperationalError, ProtocolError
 from pol.training import canonical_json
@@ -22,7 +24,7 @@ from pol.training.records.record import LearningRecord
 from pol.training.records.recorded_run import RecordedRun, is_run, open_run, open_store, split_step
 from pol.training.state import readable
 from pol.training.storage.commitment import Commitment
-from pol.training.storage.tensor_folder import open_tensors
+from pol.training.storage.tensor_folder import ENDING, open_tensors
 from pol.training.task import Task
 
 DOCUMENT_LIMIT = 1 << 28
@@ -59,17 +61,19 @@ def describe(path: str, digest: str | None = None) -> dict[str, Any]:
         OperationalError: it can't be read.
     """
     if digest is not None:
-        return _document(open_store(path).get(digest, limit=DOCUMENT_LIMIT), None)
+        if not re.fullmatch(r"[0-9a-f]{64}", digest):
+            raise click.UsageError(f"{digest!r} isn't a digest: 64 lower-case hexadecimal digits")
+        return _document(open_store(path).get(digest, limit=DOCUMENT_LIMIT), f"the object {digest}")
     place, step = split_step(path)
     if is_run(place):
         run = open_run(place)
         return _record(run.record, run) if step is None else _checkpoint(run, step)
     file = Path(path)
-    if file.is_file() and file.suffix != ".safetensors" and _begins_like_json(file):
+    if file.is_file() and file.suffix != ENDING and _is_json(file):
         try:
             if file.stat().st_size > DOCUMENT_LIMIT:
                 raise ProtocolError(f"{file} has more than {DOCUMENT_LIMIT} bytes: no document of pol has")
-            return _document(file.read_bytes(), None)
+            return _document(file.read_bytes(), str(file))
         except OSError as error:
             raise OperationalError(f"can't read {file}: {error}") from error
     try:
@@ -86,11 +90,11 @@ def describe(path: str, digest: str | None = None) -> dict[str, Any]:
     }
 
 
-def _document(data: bytes, run: RecordedRun | None) -> dict[str, Any]:
-    document = canonical_json.parse(data, "the document")
+def _document(data: bytes, what: str) -> dict[str, Any]:
+    document = canonical_json.parse(data, what)
     kind = document.get("kind") if isinstance(document, dict) else None
     if kind == "pol/learning-record":
-        return _record(LearningRecord.decode(data), run)
+        return _record(LearningRecord.decode(data), None)
     if kind == "pol/checkpoint":
         from pol.training.storage.saved_state import SavedState
 
@@ -103,8 +107,8 @@ def _document(data: bytes, run: RecordedRun | None) -> dict[str, Any]:
         commitment = Commitment.decode(data)
         return {"kind": kind, "root": commitment.root.hex(), "components": _components(commitment.entries, {})}
     raise ProtocolError(
-        "this is no document that pol writes: expected a learning record, checkpoint, task, learning "
-        "proof or commitment"
+        f"{what} is no document that pol writes: expected a learning record, checkpoint, task, learning proof or "
+        "commitment"
     )
 
 
@@ -114,7 +118,7 @@ def _record(record: LearningRecord, run: RecordedRun | None) -> dict[str, Any]:
         "run": record.run.hex(),
         "start": dict(record.start),
         "interval": record.interval,
-        "log_root": record.log.root().hex() if record.checkpoints else "",
+        "log_root": record.log_root.hex() if record.checkpoints else "",
         "signer": "" if record.signer is None else record.signer.hex(),
         "signed_heads": [head.size for head in record.heads],
         "checkpoints": [{"step": c.step, "root": c.root.hex(), "document": c.object} for c in record.checkpoints],
@@ -157,17 +161,18 @@ def _components(entries: tuple[Entry, ...], documents: Mapping[str, bytes]) -> d
 
 
 def _task(task: Task) -> dict[str, Any]:
-    return {**json.loads(task.encode()), "segments": task.segments}
+    return {**canonical_json.parse(task.encode(), "the task"), "segments": task.segments}
 
 
 def _proof(proof: LearningProof) -> dict[str, Any]:
-    return dict(json.loads(proof.encode()))
+    return dict(canonical_json.parse(proof.encode(), "the proof"))
 
 
-def _begins_like_json(file: Path) -> bool:
+def _is_json(file: Path) -> bool:
+    """Whether it calls itself a document, or begins like one."""
     try:
         with file.open("rb") as opened:
-            return opened.read(1) == b"{"
+            return file.suffix == ".json" or opened.read(1) in (b"{", b"[")
     except OSError as error:
         raise OperationalError(f"can't read {file}: {error}") from error
 
@@ -203,11 +208,13 @@ def _show(terminal: Console, name: str, value: Any) -> None:
 
 
 def _grow(tree: RichTree, value: Mapping[str, Any]) -> None:
-    for name, below in value.items():
+    for name, below in itertools.islice(value.items(), SHOWN_ROWS):
         if isinstance(below, dict):
             _grow(tree.add(_plain(str(name))), below)
         else:
             tree.add(_plain(f"{name}: {_short(str(below))}"))
+    if len(value) > SHOWN_ROWS:
+        tree.add(_plain(f"and {len(value) - SHOWN_ROWS} more: --json has all"))
 
 
 def _plain(text: str) -> Any:

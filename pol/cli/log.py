@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import click
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from rich.console import Console
 
+from pol.cli.signing_key import signing_key
 from pol.commitments.log import verify_consistency
 from pol.errors import OperationalError, ProtocolError
 from pol.training.records import attestation, signing
@@ -27,7 +29,13 @@ from pol.training.storage.store import Store
 @click.option("--keep", type=click.Path(path_type=Path), metavar="FILE", help="Keep the newest signed head.")
 @click.option("--since", type=click.Path(path_type=Path), metavar="FILE", help="Check against a head that was kept.")
 @click.option("--in-toto", "attested", type=click.Path(path_type=Path), metavar="FILE", help="Write an attestation.")
-@click.option("--key", type=click.Path(path_type=Path), metavar="PEM", help="Ed25519 key that signs the attestation.")
+@click.option(
+    "--key",
+    type=click.Path(path_type=Path),
+    metavar="PEM",
+    callback=signing_key,
+    help="Ed25519 key that signs the attestation.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def log(
     record: str,
@@ -37,16 +45,17 @@ def log(
     keep: Path | None,
     since: Path | None,
     attested: Path | None,
-    key: Path | None,
+    key: Ed25519PrivateKey | None,
     as_json: bool,
 ) -> None:
     """Show the log of the learning record in a store (a folder or a URL), and check that nothing in it was rewritten.
 
     Whoever has kept one signed head (--keep) sees with --since whether the record still begins with it.
     """
+    if signer is not None and not re.fullmatch(r"[0-9a-fA-F]{64}", signer):
+        raise click.UsageError(f"--signer {signer}: a public key is 64 hexadecimal digits")
     if (attested is None) != (key is None):
         raise click.UsageError("an attestation needs both --in-toto FILE and --key PEM")
-    loaded = None if key is None else signing.load_key(key)
     store = Store(record.removesuffix(learning_record.HEAD))
     found = learning_record.load(store)
     shown = _summary(found)
@@ -63,7 +72,7 @@ def log(
         _write(keep, signing.newest_head(found).encode())
         shown["kept"] = str(keep)
     if attested is not None:
-        shown["in_toto"] = _attest(attested, store, found, loaded)
+        shown["in_toto"] = _attest(attested, store, found, key)
     _print(shown, as_json)
 
 
@@ -75,7 +84,7 @@ def _summary(record: LearningRecord) -> dict[str, Any]:
         "interval": record.interval,
         "steps": checkpoints[-1].step if checkpoints else 0,
         "size": len(checkpoints),
-        "root": record.log.root().hex() if checkpoints else "",
+        "root": record.log_root.hex() if checkpoints else "",
         "signer": "" if record.signer is None else record.signer.hex(),
         "heads": len(record.heads),
     }
@@ -90,6 +99,10 @@ def _verify(record: LearningRecord, signer: str | None) -> int:
 
 def _consistency(record: LearningRecord, old: int, new: int) -> dict[str, Any]:
     log_ = record.log
+    if not 1 <= old <= new <= len(log_):
+        raise click.UsageError(
+            f"--consistency {old} {new}: sizes are from 1 to {len(log_)} here, the smaller one first"
+        )
     path = log_.consistency(old, new)
     verify_consistency(log_.root(old), old, log_.root(new), new, path)
     roots = {"old_root": log_.root(old).hex(), "new_root": log_.root(new).hex()}

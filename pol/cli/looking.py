@@ -18,6 +18,8 @@ from pol.errors import OperationalError, UnsupportedError
 P = ParamSpec("P")
 FINE, DIFFERS, UNSEEN = 0, 1, 3
 PIPED_WIDTH = 160
+SHOWN_ROWS = 1000
+"""Of a table, unless all are asked for: laying one row out takes longer than hashing a small tensor."""
 
 
 def looking(command: Callable[P, int]) -> Callable[P, int]:

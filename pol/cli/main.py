@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import json
+import os
 import signal
 import sys
 import threading
@@ -10,20 +13,32 @@ from types import FrameType
 
 AGAIN_SECONDS = 0.5
 """After which an interrupt that somebody has swallowed is repeated."""
-EXIT_PROTOCOL, EXIT_USAGE, EXIT_OPERATIONAL, EXIT_BUG, EXIT_INTERRUPTED = 1, 2, 3, 70, 130
+EXIT_PROTOCOL, EXIT_USAGE, EXIT_OPERATIONAL, EXIT_BUG, EXIT_INTERRUPTED, EXIT_UNREAD = 1, 2, 3, 70, 130, 141
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+"""What a disk says that takes nothing more. Whatever was being written, it is no bug."""
 
 
 def main() -> None:
     """Run one command.
 
-    Exit codes: 1 bad evidence, 2 bad usage, 3 something couldn't be looked at, 70 a bug of pol, 130 interrupted.
+    Exit codes: 1 bad evidence, 2 bad usage, 3 something couldn't be looked at, 70 a bug of pol, 130 interrupted,
+    141 nobody reads the output any more.
     """
+    if sys.stdout is None:  # closed by who started pol
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115  # until the process ends
     before = {number: signal.signal(number, _interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         # Imported here, so that an interrupt during the seconds that this takes is met as well.
         code = _run()
     except KeyboardInterrupt:
         code = _fail("interrupted; nothing was left half-written", EXIT_INTERRUPTED)
+    except SystemExit as ended:
+        # Of click with 0, after it has completed a line of a shell; of click and rich else, where nobody reads on.
+        code = EXIT_UNREAD if ended.code else 0
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        code = _unwritten(error)
     for number, handler in before.items():
         signal.signal(number, handler)
     sys.exit(code)
@@ -76,6 +91,8 @@ def _run() -> int:
     except Exception as error:  # the last resort: say whose fault it is, and keep the evidence
         if _is_interrupt(error):
             raise KeyboardInterrupt from error
+        if isinstance(error, OSError) and error.errno in NO_ROOM:
+            return _unwritten(error)
         extra = missing_extra(error)
         if extra is not None:
             return _fail(extra, EXIT_OPERATIONAL)
@@ -85,12 +102,29 @@ def _run() -> int:
         return _fail(f"this is a bug of pol, please report it with the lines above: {error!r}", EXIT_BUG)
 
 
+def _unwritten(error: OSError) -> int:
+    """The output can't be written: what is still in its buffer isn't tried again when the interpreter ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if isinstance(error, BrokenPipeError):
+        return EXIT_UNREAD
+    _say(f"can't write the output: {error.strerror}; make room, or write elsewhere")
+    return EXIT_OPERATIONAL
+
+
 def _fail(message: str, code: int) -> int:
-    if "--json" in sys.argv:
-        print(json.dumps({"error": message}))
-    else:
-        print(f"pol: {message}", file=sys.stderr)
+    if "--json" not in sys.argv:
+        _say(message)
+        return code
+    try:
+        print(json.dumps({"error": message}), flush=True)
+    except OSError as error:
+        return _unwritten(error)
     return code
+
+
+def _say(message: str) -> None:
+    with contextlib.suppress(OSError):  # the exit code tells all that can be told
+        print(f"pol: {message}", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -10,17 +10,19 @@ from pathlib import Path
 from typing import Any
 
 import click
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from rich.console import Console
 from rich.progress import Progress
 
 from pol.arithmetic.primitives import Words
 from pol.cli import profile_picture
 from pol.cli.looking import DIFFERS, FINE, console, looking
+from pol.cli.signing_key import signing_key
 from pol.errors import ProtocolError, UnsupportedError
 from pol.execution.cpu import CpuExecutor
 from pol.graph.step_program import Component, StepProgram
 from pol.training import canonical_json
-from pol.training.records.signing import load_key, public_bytes
+from pol.training.records.signing import public_bytes
 from pol.training.storage.store import Store
 from pol.training.task import LoadedTask
 from pol.training.task import load as load_task
@@ -46,7 +48,9 @@ _NAMED = 3
 @click.option("--reruns", type=click.IntRange(0), default=RERUNS, show_default=True, help="Reruns of each segment.")
 @click.option("--segments", type=click.IntRange(0), metavar="M", help=f"Profile the first M segments.  [{PROFILED}]")
 @click.option("--margin", type=click.IntRange(0), default=MARGIN, show_default=True, help="0: exact mode.")
-@click.option("--key", type=click.Path(path_type=Path), help="PEM file of an Ed25519 key: sign the profile.")
+@click.option(
+    "--key", type=click.Path(path_type=Path), callback=signing_key, help="PEM file of an Ed25519 key: sign the profile."
+)
 @click.option("--against", metavar="DIGEST", help="Measure on the terms of this profile, and say what is false in it.")
 @click.option("--native", is_flag=True, help="Let torch execute the segments too, in the settings that there are here.")
 @click.option("--compile", "compiled", is_flag=True, help="With --native: torch.compile as well; takes a minute.")
@@ -59,7 +63,7 @@ def profile(
     reruns: int,
     segments: int | None,
     margin: int,
-    key: Path | None,
+    key: Ed25519PrivateKey | None,
     against: str | None,
     native: bool,
     compiled: bool,
@@ -81,7 +85,6 @@ def profile(
         count, reruns = 0, 0
     else:
         count = min(PROFILED, loaded.document.segments) if segments is None else segments
-    signing = load_key(key) if key is not None else None
     terminal = console()
 
     def executor(program: StepProgram, constants: Sequence[Words]) -> CpuExecutor:
@@ -96,15 +99,15 @@ def profile(
     document["reruns"] = rerun_programs_root(found.programs).hex()
     if posted is not None:
         document |= {"against": against, "equal": posted == found, "charges": [_charge_json(c) for c in charges]}
-    if signing is not None:
-        envelope = opened.put(profile_signature.sign(found, signing))
-        document |= {"envelope": envelope, "signer": public_bytes(signing).hex()}
+    if key is not None:
+        envelope = opened.put(profile_signature.sign(found, key))
+        document |= {"envelope": envelope, "signer": public_bytes(key).hex()}
     seen = _native(loaded, executor, found, compiled) if native and found.claim.portions else None
     if seen is not None:
         document |= {"native": opened.put(seen.encode()), "warnings": seen.warnings}
     code = DIFFERS if posted is not None and posted != found else FINE
     if as_json:
-        print(json.dumps(document | {"profile": json.loads(found.encode())}, indent=2))
+        print(json.dumps(document | {"profile": canonical_json.parse(found.encode(), "the profile")}, indent=2))
         return code
     _show(terminal, found, seen, document)
     if posted is not None:

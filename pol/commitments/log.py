@@ -5,8 +5,10 @@ The only user of pymerkle. Paths are the RFC's audit paths: lists of 32-byte has
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from pymerkle import InmemoryTree
 
@@ -80,6 +82,32 @@ class CheckpointLog:
         if not 0 < size <= len(self._entries):
             raise ProtocolError(f"the log has {len(self._entries)} entries: there is no tree over {size}")
         return size
+
+
+@dataclass(frozen=True)
+class LogEdge:
+    """The roots of a log's complete subtrees, largest first: all that its root and those of later logs need."""
+
+    size: int = 0
+    subtrees: tuple[bytes, ...] = ()
+
+    def append(self, entry: bytes) -> LogEdge:
+        """That of the log with one entry more; about two hashes, however long the log is."""
+        _check_hashes(entry)
+        subtrees, node, rest = list(self.subtrees), hashlib.sha256(b"\x00" + entry).digest(), self.size
+        while rest & 1:
+            node, rest = _inner(subtrees.pop(), node), rest >> 1
+        return LogEdge(self.size + 1, (*subtrees, node))
+
+    def root(self) -> bytes:
+        """The root of the log.
+
+        Raises:
+            ProtocolError: the log is empty.
+        """
+        if not self.subtrees:
+            raise ProtocolError("the log has 0 entries: there is no tree over 0")
+        return functools.reduce(lambda right, left: _inner(left, right), reversed(self.subtrees))
 
 
 def verify_inclusion(root: bytes, size: int, index: int, entry: bytes, path: Sequence[bytes]) -> None:

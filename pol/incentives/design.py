@@ -6,9 +6,10 @@ Closed forms of the conditions of the game. `game.Game.choices` enumerates the d
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil, exp, log
+from math import ceil, exp, isfinite, log
 
 from pol.errors import ProtocolError
+from pol.incentives.amounts import amount
 from pol.incentives.forced_errors import LARGEST_RATE, LEAST_RATE, ONE
 from pol.incentives.game import (
     CATCH_TRANSACTIONS,
@@ -88,6 +89,9 @@ class Needs:
     exact: bool = False
 
     def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if isinstance(value, float) and not isfinite(value):
+                raise ProtocolError(f"{name} has to be a number, not {value}")
         for name in ("task_value", "verify_cost", "segments", "train_seconds", "commit_window", "paid_within"):
             if getattr(self, name) < 1:
                 raise ProtocolError(f"{name} has to be above zero")
@@ -97,11 +101,11 @@ class Needs:
         bounds = (("cheat_fraction", 0.0, 1.0), ("confidence", 0.5, 0.9999999), ("margin", 0.001, 10.0))
         for name, least, most in bounds:
             if not least < getattr(self, name) <= most:
-                raise ProtocolError(f"{name} has to be above {least:g} and at most {most:g}")
+                raise ProtocolError(f"{name} has to be above {least} and at most {most}")
         fractions = (("coalition", 0.95), ("false_reject", 0.5), ("detection", 0.9999999), ("saved_by_one_lie", 1.0))
         for name, most in fractions:
             if not 0 <= getattr(self, name) <= most:
-                raise ProtocolError(f"{name} has to be from 0 to {most:g}")
+                raise ProtocolError(f"{name} has to be from 0 to {most}")
         if self.slowest < 1 or self.fastest < 1:
             raise ProtocolError("slowest and fastest are factors of 1 or more")
         if not 1 <= self.most_draws <= MAX_DRAWS:
@@ -211,13 +215,14 @@ def design(needs: Needs) -> Design:
     if not designs:
         raise ProtocolError(
             f"no number of draws up to {needs.most_draws} of {needs.segments} segments makes cheating a loss with a "
-            f"stake of {most}: it takes {stakes}; allow a higher stake, or fewer and longer segments"
+            f"stake of {amount(most)}: it takes {amount(stakes)}; allow a higher stake, or fewer and longer segments"
         )
     best = min(designs, key=lambda d: d.pays)
     if best.pays > needs.task_value:
         raise ProtocolError(
-            f"the task is worth {needs.task_value} and costs {best.pays}: {best.stakes.price} for the training, "
-            f"{best.overhead - best.game.tax} for profiler, verifier and treasury, {best.game.tax} for watchers; "
+            f"the task is worth {amount(needs.task_value)} and costs {amount(best.pays)}: {amount(best.stakes.price)} "
+            f"for the training, {amount(best.overhead - best.game.tax)} for profiler, verifier and treasury, "
+            f"{amount(best.game.tax)} for watchers; "
             "it isn't worth training by strangers: accept a higher stake, less confidence, a smaller coalition or "
             "cheaper replays"
         )

@@ -30,7 +30,7 @@ from pol.commitments.complete_state import CompleteState, Entry, complete_root, 
 from pol.commitments.keccak import keccak256
 from pol.errors import OperationalError, ProtocolError, UnsupportedError
 from pol.training.recorder import PROGRESS, Recorder
-from pol.training.records.record import HEAD, LearningRecord, RecordedCheckpoint
+from pol.training.records.record import HEAD, RecordedCheckpoint
 from pol.training.state import components as state_components
 from pol.training.state import tensors
 from pol.training.state.random_state import RandomSources
@@ -174,8 +174,19 @@ class DistributedRecorder(Recorder):
             saved = SavedState(steps, tuple(entries), state.documents, sharded_files.describe(root, files))
             self._publish(RecordedCheckpoint(steps, root, self.store.put(saved.encode())))
 
+        known = self.record
         self._together(publish if self._rank == 0 else lambda: None)
-        self.record = LearningRecord.decode(self._gather(self.record.encode())[0])
+        if not known.checkpoints:
+            self.record = self._gather(self.record)[0]  # its name and its start as well
+            return
+        news = self.record.checkpoints[len(known.checkpoints) :], self.record.heads[len(known.heads) :]
+        checkpoints, heads = self._gather(news)[0]
+        signer = self._gather(self.record.signer)[0]
+        for checkpoint in checkpoints:
+            known = known.extended(checkpoint)
+        for head in heads:
+            known = known.with_head(signer, head)
+        self.record = known
 
     def _told(self, state: CompleteState) -> list[_Told]:
         """What all processes tell about this state."""

@@ -43,10 +43,11 @@ def decode(data: bytes, what: str) -> Document:
 
 
 def parse(data: bytes, what: str, *, unique: bool = False) -> Any:
-    """What ``data`` says in any encoding of JSON; ``unique``: only if it is UTF-8 and no object has a key twice.
+    """What ``data`` says, in UTF-8 and in any form of JSON; ``unique``: only if no object has a key twice.
 
     Depth and members are counted before the parser sees the bytes: it recurses in C and makes an object of each member,
     and a stranger's document must not be able to crash a process or take its memory. Time is linear in the bytes.
+    Python's own bound of recursion is no help: importing the EVM in Python lifts it beyond what the stack holds.
 
     Raises:
         ProtocolError: not JSON, nested deeper than `MAX_DEPTH`, more than `MAX_MEMBERS` members, or a key twice.
@@ -66,7 +67,8 @@ def parse(data: bytes, what: str, *, unique: bool = False) -> Any:
             problem = f"{what} has more members than any document here: {MAX_MEMBERS} at most"
             raise EvidenceError(Fault.MALFORMED, problem)
     try:
-        return json.loads(data.decode(), object_pairs_hook=_distinct) if unique else json.loads(data)
+        # Not the bytes, of which the parser would guess another encoding, with brackets where none were counted.
+        return json.loads(data.decode(), object_pairs_hook=_distinct if unique else None)
     except ValueError as error:
         raise EvidenceError(Fault.MALFORMED, f"{what} isn't valid JSON: {error}") from error
 

@@ -288,7 +288,7 @@ class Recorder:
             raise ProtocolError(
                 f"another process records into {self.store.url}: stop one of the two, or give each a store of its own"
             )
-        record = dataclasses.replace(self.record, checkpoints=(*self.record.checkpoints, checkpoint))
+        record = self.record.extended(checkpoint)
         if self._key is not None:
             record = signing.sign(record, self._key)
         self._tried = record

@@ -59,11 +59,13 @@ class Subject:
 Check: TypeAlias = Callable[[Subject], Iterator[Finding]]
 
 
-def check_record(store: Store, sample: int | None = None, seed: int = 0) -> list[Finding]:
-    """All findings about a store's newest record; ``sample`` checkpoints are drawn by ``seed``, or all are looked at.
+def check_record(store: Store, sample: int | None = None, seed: int = 0, *, step: int | None = None) -> list[Finding]:
+    """All findings about a store's newest record.
+
+    ``sample`` checkpoints are drawn by ``seed``, or the one of ``step`` is looked at, or all are.
 
     Raises:
-        OperationalError: there is no record, or it can't be read.
+        OperationalError: there is no record, it can't be read, or it has no checkpoint of the step.
     """
     data = store.read(HEAD, limit=DOCUMENT_LIMIT)
     try:
@@ -73,7 +75,9 @@ def check_record(store: Store, sample: int | None = None, seed: int = 0) -> list
     found = record.checkpoints
     if not found:
         return [Finding("record", HEAD, Outcome.BAD, "it names no checkpoint")]
-    if sample is not None and sample < len(found):
+    if step is not None:
+        found = (RecordedRun(store, record).checkpoint(step),)
+    elif sample is not None and sample < len(found):
         found = tuple(sorted(random.Random(seed).sample(found, sample), key=lambda c: c.step))
     subject = Subject(store, record, found)
     return list(itertools.chain.from_iterable(check(subject) for check in CHECKS))
@@ -83,7 +87,7 @@ def check_log(subject: Subject) -> Iterator[Finding]:
     """Decoding has compared the log's root and the order of steps; what is left is the copy under its digest."""
     record = subject.record
     steps = [checkpoint.step for checkpoint in record.checkpoints]
-    yield Finding("log root", f"{len(steps)} checkpoints", Outcome.GOOD, record.log.root().hex())
+    yield Finding("log root", f"{len(steps)} checkpoints", Outcome.GOOD, record.log_root.hex())
     yield Finding("order of steps", f"{steps[0]} to {steps[-1]}", Outcome.GOOD, f"every {record.interval}")
     digest = keccak256(record.encode()).hex()
     yield _look("record under its digest", digest, lambda: _require_stored(subject.store, digest))
@@ -104,7 +108,7 @@ def check_checkpoints(subject: Subject) -> Iterator[Finding]:
         yield _look("checkpoint", f"step {checkpoint.step}", partial(_require_checkpoint, subject.run, checkpoint))
     left = len(subject.record.checkpoints) - len(subject.drawn)
     if left:
-        yield Finding("checkpoint", f"{left} others", Outcome.SKIPPED, "not drawn by --sample")
+        yield Finding("checkpoint", f"{left} others", Outcome.SKIPPED, "neither drawn nor named")
 
 
 def check_start(subject: Subject) -> Iterator[Finding]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -13,6 +12,7 @@ import rfc8785
 import pol
 from pol.commitments.keccak import keccak256
 from pol.errors import OperationalError, ProtocolError
+from pol.training import canonical_json
 from pol.zk.network import Network
 
 NETWORK, CIRCUIT, MANIFEST, STEP = "network.json", "circuit.json", "manifest.json", "step.py"
@@ -97,12 +97,10 @@ def load(name: str | Path) -> Circuit:
     """
     place = Path(name) if isinstance(name, Path) or "/" in name else folder() / name
     try:
-        raw = json.loads((place / CIRCUIT).read_bytes())
+        raw = canonical_json.parse((place / CIRCUIT).read_bytes(), str(place / CIRCUIT))
         network = Network.from_json((place / NETWORK).read_bytes())
     except FileNotFoundError as error:
         raise OperationalError(f"there is no circuit {name}; pol has {', '.join(names())}") from error
-    except ValueError as error:
-        raise ProtocolError(f"{place / CIRCUIT} is no JSON: {error}") from error
     try:
         logrows = {Visibility(key): int(value) for key, value in raw["logrows"].items()}
         return Circuit(place.name, network, logrows, int(raw["base"]), int(raw["digits"]), raw.get("examples", {}))

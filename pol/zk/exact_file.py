@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import rfc8785
 
 from pol.errors import ProtocolError
+from pol.training import canonical_json
 from pol.zk import groth16
 from pol.zk.bn254 import R
 from pol.zk.exact_prover import ExactStep
@@ -68,8 +68,8 @@ class ExactProofs:
     @classmethod
     def from_json(cls, data: bytes) -> ExactProofs:
         """The proofs in a file. Raises ProtocolError for anything that `to_json` would not write."""
+        raw = canonical_json.parse(data, "not exact proofs of steps: the file")
         try:
-            raw = json.loads(data)
             found = cls(
                 raw["circuit"],
                 VerifyingKey.decode(bytes.fromhex(raw["key"])),
@@ -77,7 +77,7 @@ class ExactProofs:
                 tuple(_step(step) for step in raw["steps"]),
             )
             same = found.to_json() == data
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise ProtocolError(f"not exact proofs of steps: {error!r}") from error
         if not same:
             raise ProtocolError("not exact proofs of steps: the JSON isn't canonical, or has other fields")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 
 from pol.errors import OperationalError, ProtocolError
+from pol.training import canonical_json
 from pol.zk.circuits import Circuit
 from pol.zk.fixed_point import Integers, integers, quantise
 from pol.zk.network import Node
@@ -31,11 +31,9 @@ def read_inputs(circuit: Circuit, path: Path, skip: int = 0) -> list[Integers]:
     step is given to the next one without rounding. Raises ProtocolError if one is missing or has another size.
     """
     try:
-        raw = json.loads(path.read_bytes())
+        raw = canonical_json.parse(path.read_bytes(), str(path))
     except OSError as error:
         raise OperationalError(f"can't read {path}: {error}") from error
-    except ValueError as error:
-        raise ProtocolError(f"{path} is no JSON: {error}") from error
     if not isinstance(raw, dict):
         raise ProtocolError(f"{path} is an object with a list of numbers for each input")
     network = circuit.network

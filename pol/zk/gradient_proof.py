@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 
 import rfc8785
@@ -10,6 +9,7 @@ from eth_abi.abi import encode
 
 from pol.commitments.keccak import keccak256
 from pol.errors import ProtocolError
+from pol.training import canonical_json
 from pol.zk.bn254 import R
 from pol.zk.circuits import Visibility
 
@@ -95,8 +95,8 @@ class GradientProof:
     @classmethod
     def from_json(cls, data: bytes) -> GradientProof:
         """The proof in a file. Raises ProtocolError for anything that `to_json` would not write."""
+        raw = canonical_json.parse(data, "not a proof of a gradient step: it")
         try:
-            raw = json.loads(data)
             proof = cls(
                 raw["circuit"],
                 raw["keys"],
@@ -106,7 +106,7 @@ class GradientProof:
                 bytes.fromhex(raw["proof"]),
             )
             same = proof.to_json() == data
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise ProtocolError(f"not a proof of a gradient step: {error!r}") from error
         if not same:
             raise ProtocolError("not a proof of a gradient step: its JSON isn't canonical, or has other fields")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -14,6 +13,7 @@ import rfc8785
 
 from pol.commitments.keccak import keccak256
 from pol.errors import OperationalError, ProtocolError
+from pol.training import canonical_json
 from pol.zk import native, reference_string
 from pol.zk.circuits import Circuit, Visibility
 
@@ -61,8 +61,8 @@ class Keys:
     def summary(self) -> Summary:
         """Raises OperationalError if the keys aren't set up."""
         try:
-            return Summary(**json.loads((self.folder / "summary.json").read_bytes()))
-        except (OSError, ValueError, TypeError) as error:
+            return Summary(**canonical_json.parse((self.folder / "summary.json").read_bytes(), "the summary"))
+        except (OSError, ProtocolError, TypeError) as error:
             raise OperationalError(f"the keys of {self.circuit.name} aren't set up: pol zk setup") from error
 
     @property
@@ -115,7 +115,7 @@ def setup(
                 legs=circuit.digits,
                 logrows=logrows,
             )
-    settings = json.loads((keys.folder / "settings.json").read_bytes())
+    settings = canonical_json.parse((keys.folder / "settings.json").read_bytes(), "the settings")
     _require_same_rule(circuit, settings)
     progress("circuit", 0, 1)
     with _made(keys, "circuit.ezkl") as parts:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from pol.training import canonical_json
 from pol.zk import prover
 from pol.zk.circuits import MANIFEST, Circuit, folder, load, names
 from pol.zk.example import example
@@ -21,7 +22,7 @@ def manifest(summary: Summary, costs: dict[str, float]) -> str:
 
 def recorded(circuit: Circuit) -> Summary:
     """What the manifest of one of pol's circuits says of its keys."""
-    raw = json.loads((folder() / circuit.name / MANIFEST).read_bytes())
+    raw = canonical_json.parse((folder() / circuit.name / MANIFEST).read_bytes(), MANIFEST)
     del raw["costs"]
     return Summary(**raw)
 

@@ -5,7 +5,6 @@ docs/spec/zk.md, "Network".
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ import rfc8785
 
 from pol.commitments.keccak import keccak256
 from pol.errors import ProtocolError
+from pol.training import canonical_json
 
 VERSION = 1
 MAX_SCALE = 28
@@ -152,8 +152,8 @@ class Network:
     @classmethod
     def from_json(cls, data: bytes) -> Network:
         """The network in a file. Raises ProtocolError for anything that `to_json` would not write."""
+        raw = canonical_json.parse(data, "not a network: it")
         try:
-            raw = json.loads(data)
             nodes = tuple(_read_node(entry) for entry in raw["nodes"])
             network = cls(raw["scale"], tuple(raw["inputs"]), nodes)
         except (ValueError, KeyError, TypeError, AttributeError) as error:

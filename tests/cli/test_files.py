@@ -11,6 +11,7 @@ from command import Said, pol
 from safetensors.numpy import save_file
 from safetensors.torch import save_file as save_torch
 
+from pol.cli.looking import SHOWN_ROWS
 from pol.commitments.array import Array, ArrayType, ElementType, array_root
 from pol.commitments.complete_state import complete_root, compute_entries
 from pol.training.storage import tensor_folder
@@ -207,3 +208,34 @@ print(len(open_tensors(Path(sys.argv[1])).entries()), getrusage(RUSAGE_SELF).ru_
     count, grown = map(int, done.stdout.split())
     assert count == tensors
     assert grown < 128 * 1024  # kB; the file has 524,288
+
+
+def test_tables_end_where_nobody_reads_on(tmp_path: Path) -> None:
+    """Laying out the rows of 10^5 tensors took ten times as long as hashing them."""
+    count = SHOWN_ROWS + 200
+    for name, value in (("a", 0.0), ("b", 1.0)):
+        save_file({f"t{i}": np.full(1, value, np.float32) for i in range(count)}, tmp_path / f"{name}.safetensors")
+    a, b, committed = tmp_path / "a.safetensors", tmp_path / "b.safetensors", tmp_path / "c.json"
+    cut = pol("commit", a, "--out", committed)
+    assert cut == Said(0, match="and 200 more entries: --all shows every one")
+    assert SHOWN_ROWS < len(cut.out.splitlines()) < SHOWN_ROWS + 20
+    whole = pol("commit", a, "--all")
+    assert len(whole.out.splitlines()) > count
+    assert "more entries" not in whole.out
+    found = pol("diff", a, b)
+    assert found == Said(1, match="and 200 more tensors: --all shows every one")
+    assert found == Said(1, match=f"0 of {count} tensors are equal")
+    assert "more tensors" not in pol("diff", a, b, "--all").out
+    assert pol("diff", a, a) == Said(0, match=f"{count} of {count} tensors are equal")
+    assert pol("check", b, committed) == Said(1, match="and 200 more: --json has all")
+    assert pol("inspect", a) == Said(0, match="and 200 more: --json has all")
+
+
+def test_what_is_none_of_all_is_called_what_it_is(tmp_path: Path) -> None:
+    assert pol("inspect", "/dev/null") == Said(3, match="/dev/null is neither a file nor a folder")
+    assert pol("commit", "/dev/null") == Said(3, match="/dev/null is neither a file nor a folder")
+    array, text = tmp_path / "array.json", tmp_path / "text.json"
+    array.write_text("[1]")
+    text.write_text("hello")
+    assert pol("inspect", array) == Said(1, match="array.json is no document that pol writes")
+    assert pol("inspect", text) == Said(1, match="text.json isn't valid JSON")

@@ -233,3 +233,18 @@ def test_inspect_knows_tasks_and_learning_proofs() -> None:
     assert (proof["kind"], proof["task"]) == ("pol/learning-proof", training.task.digest)
     assert len(proof["checkpoints"]) == task["segments"] + 1
     assert f"{len(proof['checkpoints'])} checkpoints" in pol("inspect", url, training.digest).out
+
+
+def test_a_checkpoint_is_checked_alone(runs: Path) -> None:
+    found = pol("check", f"{runs}/a@{EVERY}", "--json")
+    assert found == Said(0)
+    findings = json.loads(found.out)["findings"]
+    looked = [f["about"] for f in findings if (f["check"], f["outcome"]) == ("checkpoint", "good")]
+    assert looked == [f"step {EVERY}"]
+    assert pol("check", f"{runs}/a@5") == Said(3, match="has no checkpoint of step 5")
+    assert pol("check", f"{runs}/a@{EVERY}", "--sample", "1") == Said(2, match="is one checkpoint")
+    assert pol("check", f"{runs}/none@4") == Said(3, match="nothing of that name")
+
+
+def test_two_are_compared(runs: Path) -> None:
+    assert pol("diff", runs / "a") == Said(2, match="two are compared")

@@ -10,7 +10,7 @@ from pymerkle import InmemoryTree
 from pymerkle import verify_consistency as pymerkle_consistency
 from pymerkle import verify_inclusion as pymerkle_inclusion
 
-from pol.commitments.log import CheckpointLog, verify_consistency, verify_inclusion
+from pol.commitments.log import CheckpointLog, LogEdge, verify_consistency, verify_inclusion
 from pol.errors import ProtocolError
 
 ENTRIES = [random.Random(i).randbytes(32) for i in range(70)]
@@ -77,6 +77,17 @@ def test_published_roots() -> None:
     leaves = [bytes.fromhex(text) for text in inputs]
     assert tree_hash(leaves[:1]).hex() == "6e340b9cffb37a989ca544e6bb780a2c78901d3fb33738768511a30617afa01d"
     assert tree_hash(leaves).hex() == "5dc9da79a70659a9ad559cb701ded9a2ab9d823aad2f4960cfe370eff4604328"
+
+
+def test_a_log_that_grows_has_the_roots_of_the_whole_one() -> None:
+    edge = LogEdge()
+    with pytest.raises(ProtocolError, match="0 entries"):
+        edge.root()
+    for size, entry in enumerate(ENTRIES, 1):
+        edge = edge.append(entry)
+        assert (edge.size, edge.root()) == (size, CheckpointLog(ENTRIES[:size]).root())
+    with pytest.raises(ProtocolError, match="32 bytes"):
+        edge.append(b"short")
 
 
 def test_agrees_with_pymerkle() -> None:

@@ -67,6 +67,13 @@ def test_members_are_counted_before_they_take_memory() -> None:
     assert parse(b'{"a":"' + b":" * (MAX_MEMBERS + 1) + b'"}', "it")["a"][0] == ":"
 
 
+def test_brackets_in_another_encoding_are_counted_or_refused() -> None:
+    """The parser would guess UTF-16; there the byte of a quote stands within another character."""
+    hidden = '["\u2200",' + "[" * 200 + "]" * 200 + "]"
+    with pytest.raises(ProtocolError, match="isn't valid JSON"):
+        parse(hidden.encode("utf-16-le"), "it")
+
+
 def test_depth_is_refused_before_the_parser_recurses() -> None:
     """Some libraries raise the recursion limit so far that the C parser would run off its stack."""
     limit = sys.getrecursionlimit()

@@ -59,7 +59,7 @@ def test_a_kept_head_and_a_longer_record(tmp_path: Path, pem: Path, pol_log: Pol
     attestation.require_matches(attestation.verify(file.read_bytes(), [KEY.public_key()]), store, record)
     wrong = OTHER_KEY.public_key().public_bytes_raw().hex()
     assert "is signed by" in pol_log(run, "--signer", wrong, code=1)["error"]
-    assert "does not extend" in pol_log(run, "--consistency", 5, 2, code=1)["error"]
+    assert "the smaller one first" in pol_log(run, "--consistency", 5, 2, code=2)["error"]
     assert "--key PEM" in pol_log(run, "--in-toto", file, code=2)["error"]
     other = tmp_path / "other"
     train(str(other), 8)

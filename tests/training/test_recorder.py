@@ -1,14 +1,18 @@
 """The recorder in a plain loop: every component is in the root, and resumption is exact wherever the run was cut."""
 
+import itertools
+import sys
 from pathlib import Path
 
 import pytest
 import torch
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from pol.errors import OperationalError, ProtocolError
 from pol.training import Recorder
+from pol.training.records import record as learning_record
 from pol.training.records.record import LearningRecord
 from pol.training.storage.store import Store
 
@@ -128,3 +132,22 @@ def test_closing_again_records_the_end_that_could_not_be_stored(
             recorder.close()
     monkeypatch.setattr(Store, "put_file", real)
     assert [checkpoint.step for checkpoint in recorder.close().checkpoints] == [0, 1]
+
+
+@pytest.mark.parametrize("key", [None, Ed25519PrivateKey.from_private_bytes(bytes(32))], ids=["unsigned", "signed"])
+def test_a_checkpoint_costs_the_same_however_many_came_before(tmp_path: Path, key: Ed25519PrivateKey | None) -> None:
+    """Calls that the recorder makes: hashes, entries that are serialised, loops over what was recorded before."""
+    model = nn.Linear(2, 1)
+    recorder = Recorder(f"file://{tmp_path}", model, every=1, asynchronous=False, key=key)
+    recorder.resume()
+    calls: list[int] = []
+    for _ in range(130):
+        count = itertools.count()
+        sys.setprofile(lambda *_, count=count: next(count))
+        try:
+            recorder.step()
+        finally:
+            sys.setprofile(None)
+        calls.append(next(count))
+    assert max(calls[120:]) < 1.05 * min(calls[10:20])
+    assert learning_record.load(recorder.store) == recorder.record

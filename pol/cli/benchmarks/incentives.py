@@ -11,6 +11,7 @@ from pol.cli.figures import Figure
 from pol.errors import ProtocolError
 from pol.incentives.abi import abi_hash
 from pol.incentives.agents import Kind
+from pol.incentives.amounts import UNIT
 from pol.incentives.auction import AuctionTerms, Bid
 from pol.incentives.bidding import bids, shills
 from pol.incentives.coalition import REVERTED
@@ -23,7 +24,6 @@ from pol.incentives.jackpot import Jackpot
 from pol.incentives.simulate import Setting, simulate
 from pol.incentives.sortition import Draw, Duty, Weights
 
-UNIT = 10**18
 DRAWN = 100_000
 IDENTITIES = 32
 AUCTIONS = 1_000

@@ -64,7 +64,7 @@ def statement(store: Store, record: LearningRecord) -> Statement:
         "predicateType": PREDICATE_TYPE,
         "predicate": {
             "run": record.run.hex(),
-            "log": {"size": len(record.checkpoints), "root": record.log.root().hex()},
+            "log": {"size": len(record.checkpoints), "root": record.log_root.hex()},
             "start": dict(record.start),
             "interval": record.interval,
             "steps": record.checkpoints[-1].step,

@@ -6,12 +6,13 @@ one of this log.
 
 from __future__ import annotations
 
-import itertools
+import dataclasses
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pol.commitments.log import CheckpointLog
+from pol.commitments.log import CheckpointLog, LogEdge
 from pol.errors import ProtocolError
 from pol.training import canonical_json
 from pol.training.storage.store import Store
@@ -30,6 +31,10 @@ class RecordedCheckpoint:
     root: bytes
     object: str
 
+    def encode(self) -> bytes:
+        """What the document says of it."""
+        return canonical_json.encode({"step": self.step, "root": self.root.hex(), "object": self.object})
+
 
 @dataclass(frozen=True)
 class SignedHead:
@@ -38,10 +43,18 @@ class SignedHead:
     size: int
     signature: bytes
 
+    def encode(self) -> bytes:
+        """What the document says of it."""
+        return canonical_json.encode({"size": self.size, "signature": self.signature.hex()})
+
 
 @dataclass(frozen=True)
 class LearningRecord:
-    """The document. ``run`` names the training, ``start`` says what checkpoint 0 is, ``signer`` is an Ed25519 key."""
+    """The document. ``run`` names the training, ``start`` says what checkpoint 0 is, ``signer`` is an Ed25519 key.
+
+    A longer one made by `extended` and `with_head` takes over what this one has serialised and hashed: a training
+    publishes its record with every checkpoint.
+    """
 
     run: bytes
     start: Mapping[str, Any]
@@ -52,13 +65,15 @@ class LearningRecord:
 
     def __post_init__(self) -> None:
         steps = [checkpoint.step for checkpoint in self.checkpoints]
-        if any(later <= earlier for earlier, later in itertools.pairwise(steps)):
+        # Without a loop in Python: this runs whenever a record gets longer.
+        if steps != sorted(set(steps)):
             raise ProtocolError("the steps of the recorded checkpoints don't increase")
         if len(self.run) != 32 or (self.signer is not None and len(self.signer) != 32):
             raise ProtocolError("a run's name and a signer's key have 32 bytes")
-        if any(not 1 <= head.size <= len(steps) for head in self.heads):
+        sizes = [head.size for head in self.heads]
+        if sizes and not (min(sizes) >= 1 and max(sizes) <= len(steps)):
             raise ProtocolError(f"a signed head is of more than the {len(steps)} checkpoints of the log")
-        if any(later.size <= earlier.size for earlier, later in itertools.pairwise(self.heads)):
+        if sizes != sorted(set(sizes)):
             raise ProtocolError("the sizes of the signed heads don't increase")
         if (self.signer is None) != (not self.heads):
             raise ProtocolError("a record has a signer if and only if it has signed heads")
@@ -68,22 +83,65 @@ class LearningRecord:
         """The checkpoint log over the complete roots."""
         return CheckpointLog([checkpoint.root for checkpoint in self.checkpoints])
 
+    @property
+    def log_root(self) -> bytes:
+        """The root of the checkpoint log.
+
+        Raises:
+            ProtocolError: there are no checkpoints.
+        """
+        return self._edge.root()
+
+    def extended(self, checkpoint: RecordedCheckpoint) -> LearningRecord:
+        """This record with one checkpoint more.
+
+        Raises:
+            ProtocolError: its step isn't later than the last one.
+        """
+        longer = dataclasses.replace(self, checkpoints=(*self.checkpoints, checkpoint))
+        entries, edge = _joined(self._entries, checkpoint.encode()), self._edge.append(checkpoint.root)
+        vars(longer).update(_entries=entries, _head_entries=self._head_entries, _edge=edge)
+        return longer
+
+    def with_head(self, signer: bytes | None, head: SignedHead) -> LearningRecord:
+        """This record with one signed head more.
+
+        Raises:
+            ProtocolError: it isn't of a longer log than the last one, or of more checkpoints than there are.
+        """
+        longer = dataclasses.replace(self, signer=signer, heads=(*self.heads, head))
+        heads = _joined(self._head_entries, head.encode())
+        vars(longer).update(_entries=self._entries, _head_entries=heads, _edge=self._edge)
+        return longer
+
     def encode(self) -> bytes:
         """The canonical bytes of the document."""
-        return canonical_json.encode(
+        rest = canonical_json.encode(
             {
                 "kind": "pol/learning-record",
                 "version": VERSION,
                 "run": self.run.hex(),
                 "start": dict(self.start),
                 "interval": self.interval,
-                "checkpoints": [{"step": c.step, "root": c.root.hex(), "object": c.object} for c in self.checkpoints],
                 "log_size": len(self.checkpoints),
-                "log_root": self.log.root().hex() if self.checkpoints else "",
+                "log_root": self.log_root.hex() if self.checkpoints else "",
                 "signer": "" if self.signer is None else self.signer.hex(),
-                "heads": [{"size": head.size, "signature": head.signature.hex()} for head in self.heads],
             }
         )
+        # Members stand in the order of their names: those two before all others.
+        return b'{"checkpoints":[%b],"heads":[%b],%b' % (self._entries, self._head_entries, rest[1:])
+
+    @functools.cached_property
+    def _entries(self) -> bytes:
+        return b",".join(checkpoint.encode() for checkpoint in self.checkpoints)
+
+    @functools.cached_property
+    def _head_entries(self) -> bytes:
+        return b",".join(head.encode() for head in self.heads)
+
+    @functools.cached_property
+    def _edge(self) -> LogEdge:
+        return functools.reduce(LogEdge.append, (checkpoint.root for checkpoint in self.checkpoints), LogEdge())
 
     @classmethod
     def decode(cls, data: bytes) -> LearningRecord:
@@ -145,6 +203,10 @@ def publish(store: Store, record: LearningRecord) -> str:
     digest = store.put_public(data)
     store.replace(HEAD, data)
     return digest
+
+
+def _joined(entries: bytes, entry: bytes) -> bytes:
+    return b"%b,%b" % (entries, entry) if entries else entry
 
 
 def _checkpoint(item: object) -> RecordedCheckpoint:

@@ -113,10 +113,11 @@ def sign(record: LearningRecord, key: Ed25519PrivateKey) -> LearningRecord:
         ProtocolError: the record is signed by another key.
     """
     require_signer(record, key)
-    unsigned = _head(record, len(record.checkpoints), record.log.root(), public_bytes(key), b"")
+    unsigned = _head(record, len(record.checkpoints), record.log_root, public_bytes(key), b"")
     head = SignedHead(unsigned.size, key.sign(unsigned.message))
-    heads = (*(h for h in record.heads if h.size < head.size), head)
-    return dataclasses.replace(record, signer=unsigned.signer, heads=heads)
+    if record.heads and record.heads[-1].size == head.size:
+        return dataclasses.replace(record, heads=(*record.heads[:-1], head))
+    return record.with_head(unsigned.signer, head)
 
 
 def require_signer(record: LearningRecord, key: Ed25519PrivateKey | None) -> None:
@@ -143,7 +144,7 @@ def newest_head(record: LearningRecord) -> LogHead:
         raise ProtocolError(
             f"the newest signed head is of {last.size} checkpoints, the record has {len(record.checkpoints)}"
         )
-    head = _head(record, last.size, record.log.root(), record.signer, last.signature)
+    head = _head(record, last.size, record.log_root, record.signer, last.signature)
     head.verify()
     return head
 

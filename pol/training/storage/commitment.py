@@ -34,19 +34,21 @@ class Commitment:
 
     def encode(self) -> bytes:
         """The canonical bytes of the document."""
-        return canonical_json.encode(
-            {
-                "kind": KIND,
-                "version": VERSION,
-                "root": self.root.hex(),
-                "arrays": [
-                    {"name": e.name, "dtype": e.type.element.name, "shape": list(e.type.shape), "root": e.content.hex()}
-                    for e in self.entries
-                    if e.type is not None
-                ],
-                "documents": [{"name": e.name, "root": e.content.hex()} for e in self.entries if e.type is None],
-            }
-        )
+        return canonical_json.encode(self.document())
+
+    def document(self) -> canonical_json.Document:
+        """The document, in plain values."""
+        return {
+            "kind": KIND,
+            "version": VERSION,
+            "root": self.root.hex(),
+            "arrays": [
+                {"name": e.name, "dtype": e.type.element.name, "shape": list(e.type.shape), "root": e.content.hex()}
+                for e in self.entries
+                if e.type is not None
+            ],
+            "documents": [{"name": e.name, "root": e.content.hex()} for e in self.entries if e.type is None],
+        }
 
     @classmethod
     def decode(cls, data: bytes) -> Commitment:

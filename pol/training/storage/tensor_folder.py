@@ -81,6 +81,8 @@ def open_tensors(path: Path) -> Tensors:
     if path.is_dir():
         return _open_folder(path)
     if not path.is_file():
+        if path.exists():
+            raise OperationalError(f"{path} is neither a file nor a folder")
         raise OperationalError(f"there is no file or folder {path}")
     _refuse_pickle(path)
     return Tensors([SafetensorsFile(path)])
