@@ -90,8 +90,8 @@ class Snapshot:
         """
         for name in self._changes(first_run):
             raise UnsupportedError(
-                f"attribute {name} changes during the step. Only parameters and buffers are the state of a training: "
-                "make it a buffer with register_buffer, or use a local variable"
+                f"attribute {name} changes during the step. Only parameters and buffers of the model are the state of "
+                f"a training: {way_out(name)}, or use a local variable"
             )
         now = _generators()
         for name, (state, _) in self._generators.items():
@@ -127,7 +127,7 @@ class Snapshot:
             now = record.read()
             for name in [*record.parts, *(name for name in now if name not in record.parts)]:
                 old, new = record.parts.get(name, _ABSENT), now.get(name, _ABSENT)
-                if not _is_same(old, new) and not (first_run and _is_plain(new)):
+                if not is_same(old, new) and not (first_run and _is_plain(new)):
                     yield name
         yield from (kept.name for kept in self._tensors if kept.is_changed)
 
@@ -208,6 +208,15 @@ def untouched(roots: Mapping[str, object]) -> Iterator[Snapshot]:
         snapshot.restore()
 
 
+def way_out(name: str) -> str:
+    """What to do about state in a place that is no state of a training."""
+    if name.startswith("optimizer"):
+        return "keep it as a tensor in the optimizer's state of a parameter, self.state[p]"
+    if name.startswith("model"):
+        return "make it a buffer with register_buffer"
+    return "move it into the model, as a buffer (register_buffer)"
+
+
 def _generators() -> dict[str, tuple[object, Callable[[], None]]]:
     """By name: a comparable state, and how to put it back."""
     python, legacy, native = random.getstate(), np.random.get_state(legacy=True), torch.get_rng_state()
@@ -218,7 +227,8 @@ def _generators() -> dict[str, tuple[object, Callable[[], None]]]:
     }
 
 
-def _is_same(old: object, new: object) -> bool:
+def is_same(old: object, new: object) -> bool:
+    """Whether two readings of one place are the same object, or equal values that can't change."""
     return old is new or (_is_plain(old) and type(old) is type(new) and repr(old) == repr(new))
 
 
