@@ -15,6 +15,7 @@ from torch.optim import Optimizer
 from pol.errors import UnsupportedError
 from pol.graph.capture.own_step import READS, no_rule
 from pol.graph.capture.provenance import PHASE, SOURCE
+from pol.graph.capture.randomness import IN_BACKWARD
 from pol.graph.capture.record import data_dependent
 from pol.graph.capture.untouched import Snapshot, way_out
 from pol.graph.lowering import advice
@@ -50,6 +51,8 @@ def require_pure(graph: GraphModule, snapshot: Snapshot, state: Mapping[str, Ten
                 raise no_rule(optimizer, READS)
             raise data_dependent(_line(node), operation)
         if torch.Tag.nondeterministic_seeded in node.target.tags and not operation.startswith(ATTENTION):
+            if _phase(node) == "backward":
+                raise UnsupportedError(f"{_line(node)} -- {operation} {IN_BACKWARD}")
             raise advice.random(_line(node), operation)
         for argument, is_written in _aliased(node):
             if argument not in outside:
