@@ -14,7 +14,7 @@ from torch.optim import Optimizer
 import pol.execution.torch_random  # noqa: F401  # gives the draws their numbers
 from pol.errors import PolError, UnsupportedError
 from pol.execution.torch_order import StableOrder
-from pol.graph.capture.loop import Loop
+from pol.graph.capture.loop import Loop, scheduled_options
 from pol.graph.capture.optimizers import Options
 from pol.graph.capture.provenance import line_of_error
 from pol.graph.capture.randomness import CounterRandomness
@@ -56,6 +56,8 @@ class Borrowed:
     def __init__(self, step: EagerStep, parameters: Mapping[str, nn.Parameter]) -> None:
         self._step = step
         self._parameters = parameters
+        # Only these: what the optimizer's own step writes into its groups has to be there in the next one.
+        self._scheduled = scheduled_options(step.optimizer, step.options)
         self._averages = {name: average.clone() for name, average in step.inputs.averages.items()}
 
     def run(self, rows: Tensor, number: int) -> tuple[Tensor, dict[str, Tensor]]:
@@ -115,8 +117,10 @@ class Borrowed:
             nn.utils.clip_grad_value_(members, loop.clip_value)
         elif loop.clip_norm is not None and members:
             nn.utils.clip_grad_norm_(members, loop.clip_norm)
-        for group, options in zip(step.optimizer.param_groups, step.options[number], strict=True):
-            group.update(options)
+        for group, options, keys in zip(
+            step.optimizer.param_groups, step.options[number], self._scheduled, strict=True
+        ):
+            group.update({key: options[key] for key in keys})
         # The class's own step: a scheduler wraps that of the object, to count.
         type(step.optimizer).step(step.optimizer)
         for name, average in self._averages.items():

@@ -14,6 +14,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.nn.utils import prune
 from torch.optim.lr_scheduler import CosineAnnealingLR, LambdaLR, OneCycleLR, StepLR
 
 from pol.errors import UnsupportedError
@@ -153,8 +154,8 @@ STATE: list[tuple[Change, str]] = [
     (array, r"attribute model\.array changes"),
     (decay, r"attribute model\.settings\.rate changes"),
     (grow, r"attribute model\.extra changes"),
-    (iterate, "another one each time"),
-    (draw, "another one each time"),
+    (iterate, r"attribute model\.numbers changes"),
+    (draw, r"attribute model\.generator changes"),
     (past, r"model\.weights\[0\]\.sum\(\) -- .*fc\.weight is used past its module"),
     (replace, r"replaces one of its parameters|attribute model\.fc\.weight changes"),
     (lambda model, output: output * random.random(), "draws random numbers from Python's random"),
@@ -434,3 +435,73 @@ def test_tokens_are_checked_against_the_table() -> None:
     attempt(Model(), loss=picked)
     with pytest.raises(UnsupportedError, match=r"gather.*data\.1 holds 5"):
         attempt(Model(), loss=picked, dataset=(INPUTS, LABELS + 1))
+
+
+def old(register: Callable[[nn.Module], Any]) -> nn.Module:
+    layer = nn.Linear(6, CLASSES)
+    register(layer)
+    return nn.Sequential(layer)
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: old(nn.utils.weight_norm), r"model\.0: Linear.*WeightNorm.*parametrizations\.weight_norm"),
+        (lambda: old(nn.utils.spectral_norm), r"model\.0: Linear.*SpectralNorm.*parametrizations\.spectral_norm"),
+        (
+            lambda: old(lambda layer: prune.l1_unstructured(layer, "weight", 0.5)),
+            r"model\.0: Linear.*L1Unstructured.*register_parametrization.*prune\.remove",
+        ),
+        (
+            lambda: nn.Sequential(nn.Linear(6, CLASSES), nn.BatchNorm1d(CLASSES, momentum=None)),
+            r"model\.1: BatchNorm1d has momentum=None.*give it a momentum",
+        ),
+    ],
+)
+def test_layers_that_cannot_be_followed_are_named(make: Callable[[], nn.Module], message: str) -> None:
+    with pytest.raises(UnsupportedError, match=message):
+        attempt(make())
+
+
+def test_a_bounded_embedding_is_refused_with_advice_of_its_own() -> None:
+    table = nn.Embedding(11, CLASSES, max_norm=1.0)
+    with pytest.raises(UnsupportedError, match=r"model: Embedding -- .*embedding_renorm.*leave out max_norm"):
+        attempt(table, dataset=(torch.arange(ROWS) % 11, LABELS), loss=functional.cross_entropy)
+
+
+class Centred(nn.Module):
+    """A loss with a buffer of its own."""
+
+    center: Tensor
+
+    def __init__(self, in_place: bool) -> None:
+        super().__init__()
+        self.register_buffer("center", torch.zeros(CLASSES))
+        self.in_place = in_place
+
+    def forward(self, output: Tensor, target: Tensor) -> Tensor:
+        if self.in_place:
+            self.center.mul_(0.9).add_(output.detach().mean(0))
+        else:
+            self.center = self.center * 0.9 + output.detach().mean(0)
+        return functional.cross_entropy(output - self.center, target)
+
+
+@pytest.mark.parametrize("in_place", [True, False])
+def test_a_buffer_of_the_loss_belongs_into_the_model(in_place: bool) -> None:
+    with pytest.raises(UnsupportedError, match=r"loss\.center.*move it into the model"):
+        attempt(nn.Linear(6, CLASSES), loss=Centred(in_place))
+
+
+def test_an_error_of_the_own_step_names_the_users_line() -> None:
+    class Mixed(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(6, CLASSES).bfloat16()
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.layer(x).float()  # here
+
+    with pytest.raises(UnsupportedError, match=r"test_capture_refusals\.py:\d+: .*# here -- .*same dtype"):
+        attempt(Mixed())

@@ -89,3 +89,13 @@ def test_a_counter_is_bounded_by_the_number_of_steps() -> None:
         captured(torch.zeros_like, lambda count: count + 2**30, steps=20)
     with pytest.raises(UnsupportedError, match=r"count holds integers that may leave 32 bits within 20 steps"):
         captured(torch.zeros_like, lambda count: count * 3, steps=20)
+
+
+def test_a_clamp_to_the_greatest_float_that_fits_is_captured() -> None:
+    captured(lambda x: ((x * 1e9).clamp(-2147483648.0, 2147483520.0).long() % 97).float())
+    captured(lambda x: ((x * 1e9).clamp(max=2147483520.0).long() % 97).float())
+
+
+def test_a_bound_that_rounds_to_more_than_fits_is_refused() -> None:
+    with pytest.raises(UnsupportedError, match=r"numbers of .* to 2\.14748e\+09 become 64-bit integers"):
+        captured(lambda x: ((x * 1e9).clamp(0.0, 2147483647.0).long() % 97).float())

@@ -15,6 +15,8 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
+from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_leaves
 
 from pol.errors import UnsupportedError
 from pol.graph.capture.optimizers import Options
@@ -97,7 +99,8 @@ class Loop:
         if scheduler is None:
             return [_options(optimizer)] * steps
         if not isinstance(scheduler, LRScheduler):
-            factors = [float(scheduler(step)) for step in range(steps)]
+            with _Unread(optimizer):
+                factors = [float(scheduler(step)) for step in range(steps)]
             groups = _options(optimizer)
             return [[{**group, "lr": group["lr"] * factor} for group in groups] for factor in factors]
         if isinstance(scheduler, ReduceLROnPlateau):
@@ -105,6 +108,42 @@ class Loop:
         if scheduler.optimizer is not optimizer:
             raise UnsupportedError("the scheduler belongs to another optimizer than the one that is captured")
         return _simulated(optimizer, scheduler, steps)
+
+
+class _Unread(TorchFunctionMode):
+    """While active, nothing may be done with the tensors of a training: a schedule runs before there is one."""
+
+    def __init__(self, optimizer: Optimizer) -> None:
+        super().__init__()
+        members = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+        kept = [value for state in optimizer.state.values() for value in state.values() if isinstance(value, Tensor)]
+        gradients = [parameter.grad for parameter in members if parameter.grad is not None]
+        self._memory = {tensor.untyped_storage()._cdata for tensor in (*members, *kept, *gradients)}
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Sequence[type],
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """Run the function if it takes other tensors, or asks for a shape."""
+        found = [item for item in tree_leaves((args, kwargs)) if isinstance(item, Tensor)]
+        if func not in _SHAPES:
+            with torch._C.DisableTorchFunction():
+                memory = {tensor.untyped_storage()._cdata for tensor in found}
+            if memory & self._memory:
+                raise UnsupportedError(
+                    "the schedule reads a parameter, its gradient or its optimizer state. A schedule is run before the "
+                    "training, so it may depend on the number of the step only: use a fixed schedule"
+                )
+        return func(*args, **(kwargs or {}))
+
+
+_SHAPES = {
+    *(getattr(Tensor, name).__get__ for name in ("shape", "ndim", "dtype", "device", "requires_grad")),
+    *(Tensor.size, Tensor.numel, Tensor.dim, Tensor.__len__, Tensor.is_floating_point),
+}
 
 
 def _simulated(optimizer: Optimizer, scheduler: LRScheduler, steps: int) -> Sequence[Sequence[Options]]:
@@ -118,7 +157,7 @@ def _simulated(optimizer: Optimizer, scheduler: LRScheduler, steps: int) -> Sequ
             f"{type(scheduler).__name__} cannot be copied ({error}): give a function from the step to a factor"
         ) from error
     found = []
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), _Unread(optimizer):
         # Without optimizer steps in between, every scheduler warns about its first step.
         warnings.simplefilter("ignore")
         for _ in range(steps):
@@ -130,6 +169,19 @@ def _simulated(optimizer: Optimizer, scheduler: LRScheduler, steps: int) -> Sequ
                     f"{type(scheduler).__name__}.step() needs arguments that only a training has: use a fixed schedule"
                 ) from error
     return found
+
+
+def scheduled_options(optimizer: Optimizer, options: Sequence[Sequence[Options]]) -> Sequence[Sequence[str]]:
+    """Of each parameter group the options that are not at every step what the optimizer has now."""
+    found: list[dict[str, None]] = [{} for _ in optimizer.param_groups]
+    now = _options(optimizer)
+    last = now
+    for groups in options:
+        if groups is not last:
+            for keys, group, current in zip(found, groups, now, strict=True):
+                keys.update({key: None for key, value in group.items() if key not in current or current[key] != value})
+        last = groups
+    return [list(keys) for keys in found]
 
 
 def _options(optimizer: Optimizer) -> Sequence[Options]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from math import exp, isfinite, log, prod
 from typing import TypeAlias
 
+import torch
 from torch import Tensor
 
 from pol.errors import UnsupportedError
@@ -259,9 +260,27 @@ def _power(walk: _Walk, node: AtenNode) -> Range | None:
 
 
 def _clamp(walk: _Walk, node: AtenNode) -> Range:
+    return _clamped(walk, node, _argument(node, 1, "min"), _argument(node, 2, "max"))
+
+
+def _clamp_one(least: bool) -> Rule:
+    def rule(walk: _Walk, node: AtenNode) -> Range:
+        bound = node.arguments[1]
+        return _clamped(walk, node, bound if least else None, None if least else bound)
+
+    return rule
+
+
+def _clamped(walk: _Walk, node: AtenNode, least: Argument, most: Argument) -> Range:
+    """Numbers of the operand or a bound, which are numbers of the result's type: nothing else is rounded."""
     operand = walk.of(node.arguments[0])
-    least, most = _argument(node, 1, "min"), _argument(node, 2, "max")
-    return _within(operand, walk.of(least) if least is not None else ANY, walk.of(most) if most is not None else ANY)
+    found = _within(operand, walk.of(least) if least is not None else ANY, walk.of(most) if most is not None else ANY)
+    dtype = node.outputs[0].dtype
+    if dtype not in {"float32", "bfloat16"}:
+        return found
+    ends = [float(max(ANY.low, min(end, ANY.high))) for end in found.corners]
+    low, high = torch.tensor(ends, dtype=getattr(torch, dtype)).tolist()
+    return Range(max(low, ANY.low), min(high, ANY.high))
 
 
 def _within(operand: Range, least: Range, most: Range) -> Range:
@@ -424,10 +443,10 @@ _RULES: dict[str, Rule] = {
         ("relu.default", _monotone(lambda x: max(x, 0))),
         ("clamp.default", _clamp),
         ("clamp.Tensor", _clamp),
-        ("clamp_min.default", lambda walk, node: _within(_first(walk, node), walk.of(node.arguments[1]), ANY)),
-        ("clamp_min.Tensor", lambda walk, node: _within(_first(walk, node), walk.of(node.arguments[1]), ANY)),
-        ("clamp_max.default", lambda walk, node: _within(_first(walk, node), ANY, walk.of(node.arguments[1]))),
-        ("clamp_max.Tensor", lambda walk, node: _within(_first(walk, node), ANY, walk.of(node.arguments[1]))),
+        ("clamp_min.default", _clamp_one(least=True)),
+        ("clamp_min.Tensor", _clamp_one(least=True)),
+        ("clamp_max.default", _clamp_one(least=False)),
+        ("clamp_max.Tensor", _clamp_one(least=False)),
         ("sum.default", _sum),
         ("sum.dim_IntList", _sum),
         ("cumsum.default", _cumsum),
@@ -498,7 +517,12 @@ _RULES: dict[str, Rule] = {
     "pol.uniform.default": _drawn,
     "pol.normal.default": _normal,
 }
-_EXACT = {f"aten.{name}" for name in (*_KEEPS, *_MIXES, *_ROWS, "copy.default", "relu.default", "neg.default")} - {
+_CLAMPS = (
+    "clamp.default", "clamp.Tensor", "clamp_min.default", "clamp_min.Tensor", "clamp_max.default", "clamp_max.Tensor"
+)  # fmt: skip
+_EXACT = {
+    f"aten.{name}" for name in (*_KEEPS, *_MIXES, *_ROWS, *_CLAMPS, "copy.default", "relu.default", "neg.default")
+} - {
     "aten.mean.default",
     "aten.mean.dim",
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -43,7 +44,12 @@ class OptimizerStep:
         self._rule = RULES.get(type(optimizer))
         self._names = {id(parameter): name for name, parameter in parameters.items()}
         self._options = options[0]
+        self._fixed = [
+            _Fixed(optimizer, group, keys) for group, keys in zip(options[0], _changing(options), strict=True)
+        ]
         self._known: dict[tuple[int, int], Mapping[str, float | str]] = {}
+        if self._rule is not None:
+            self._require_same_state(self._rule, options)
         found = dict(self._members(options))
         self._members_by_name = {name: found[name] for name in parameters if name in found}
         self.initial = {name: member.state for name, member in self._members_by_name.items()}
@@ -74,7 +80,7 @@ class OptimizerStep:
         for name, gradient in gradients.items():
             parameter, state, member = parameters[name].detach(), states[name], self._members_by_name[name]
             value, next_state = self._rule.update(
-                self._options[member.group],
+                self._fixed[member.group],
                 parameter.float(),
                 gradient.float(),
                 {key: tensor.float() for key, tensor in state.items()},
@@ -106,6 +112,19 @@ class OptimizerStep:
             self._known[index, taken] = self._numbers(self._rule, [groups[index] for groups in options], taken)
         return _Member(index, state, self._known[index, taken])
 
+    def _require_same_state(self, rule: OptimizerRule, options: Sequence[Sequence[Options]]) -> None:
+        """A schedule that turns momentum on or off on the way would need state that comes and goes."""
+        sample = torch.zeros(1, 1)
+        for index, changing in enumerate(_changing(options)):
+            keys = set(rule.initial(options[0][index], sample)) if changing else set()
+            for groups in options if changing else ():
+                if set(rule.initial(groups[index], sample)) != keys:
+                    raise UnsupportedError(
+                        f"the schedule changes {', '.join(changing)} of {type(self._optimizer).__name__} so that its "
+                        "state is not the same in every step (as momentum that is zero in some steps, but not in "
+                        "all): capture the parts of the training as tasks of their own"
+                    )
+
     def _numbers(self, rule: OptimizerRule, options: Sequence[Options], taken: int) -> Mapping[str, float | str]:
         steps = [rule.numbers(entry, taken + step) for step, entry in enumerate(options, 1)]
         return {key: self._number(key, np.array([float(numbers[key]) for numbers in steps])) for key in steps[0]}
@@ -127,14 +146,46 @@ class OptimizerStep:
 
     def _varying(self, options: Sequence[Sequence[Options]]) -> Iterator[Mapping[str, float | str]]:
         """Of each group the options that a schedule changes."""
-        for index in range(len(options[0])):
+        for index, changed in enumerate(_changing(options)):
             course = [groups[index] for groups in options]
-            changed = [key for key, value in course[0].items() if any(group[key] != value for group in course)]
             if not all(isinstance(course[0][key], int | float) for key in changed):
                 raise UnsupportedError(
                     f"the schedule changes {changed} of {type(self._optimizer).__name__}, which has no rule"
                 )
             yield {key: self._number(key, np.array([float(group[key]) for group in course])) for key in changed}
+
+
+class _Fixed(Mapping[str, Any]):
+    """Options for all steps. Raises UnsupportedError where a rule reads one that a schedule changes."""
+
+    def __init__(self, optimizer: Optimizer, options: Options, changing: Sequence[str]) -> None:
+        self._optimizer = optimizer
+        self._options = options
+        self._changing = changing
+
+    def __getitem__(self, key: str) -> Any:
+        if key in self._changing:
+            raise UnsupportedError(
+                f"the schedule changes {key!r} of {type(self._optimizer).__name__}, which decides what every step "
+                "computes: only numbers such as the learning rate may change on the way. Leave it as it is, or capture "
+                "the parts of the training as tasks of their own"
+            )
+        return self._options[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._options)
+
+    def __len__(self) -> int:
+        return len(self._options)
+
+
+def _changing(options: Sequence[Sequence[Options]]) -> list[list[str]]:
+    """Of each group the options that are not the same in all steps."""
+    distinct = [groups for groups, before in zip(options[1:], options, strict=False) if groups is not before]
+    return [
+        [key for key, value in first.items() if any(groups[index][key] != value for groups in distinct)]
+        for index, first in enumerate(options[0])
+    ]
 
 
 def _entry(number: float | str, entries: Mapping[str, Tensor]) -> Number:

@@ -23,6 +23,7 @@ ROLE = "pol.name"
 
 _TORCH = str(Path(torch.__file__).parent) + os.sep
 _CAPTURE = str(Path(__file__).parent) + os.sep
+_EXECUTION = str(Path(__file__).parents[2] / "execution") + os.sep
 _MODES = {__file__, _CAPTURE + "assignments.py"}
 """Modes that run between the user's line and torch."""
 
@@ -115,4 +116,4 @@ def line_of_error(traceback: TracebackType | None, caller: str = _CAPTURE) -> st
 
 
 def _is_user_file(filename: str) -> bool:
-    return not filename.startswith((_TORCH, _CAPTURE, "<")) and f"{os.sep}contextlib.py" not in filename
+    return not filename.startswith((_TORCH, _CAPTURE, _EXECUTION, "<")) and f"{os.sep}contextlib.py" not in filename

@@ -13,10 +13,11 @@ from torch.fx import GraphModule, Node
 from torch.optim import Optimizer
 
 from pol.errors import UnsupportedError
-from pol.graph.capture.own_step import no_rule
+from pol.graph.capture.own_step import READS, no_rule
 from pol.graph.capture.provenance import PHASE, SOURCE
+from pol.graph.capture.randomness import IN_BACKWARD
 from pol.graph.capture.record import data_dependent
-from pol.graph.capture.untouched import Snapshot
+from pol.graph.capture.untouched import Snapshot, way_out
 from pol.graph.lowering import advice
 
 ATTENTION = "aten._scaled_dot_product"
@@ -46,19 +47,23 @@ def require_pure(graph: GraphModule, snapshot: Snapshot, state: Mapping[str, Ten
             continue
         operation = str(node.target)
         if operation == "aten._local_scalar_dense.default" and node.users:
-            if (node.meta.get("custom") or {}).get(PHASE) == "update":
-                raise no_rule(optimizer, "its step reads the numbers of a tensor")
+            if _phase(node) == "update":
+                raise no_rule(optimizer, READS)
             raise data_dependent(_line(node), operation)
         if torch.Tag.nondeterministic_seeded in node.target.tags and not operation.startswith(ATTENTION):
+            if _phase(node) == "backward":
+                raise UnsupportedError(f"{_line(node)} -- {operation} {IN_BACKWARD}")
             raise advice.random(_line(node), operation)
         for argument, is_written in _aliased(node):
             if argument not in outside:
                 continue
             if is_written:
                 name = snapshot.name_of(outside[argument])
+                if name.startswith("optimizer") or _phase(node) == "update":
+                    raise no_rule(optimizer, f"its step changes {name or 'a tensor'}, which is no state of a parameter")
                 raise UnsupportedError(
                     f"{_line(node)} -- {operation} writes into {name or 'a tensor outside of the model'}, which is "
-                    "neither a parameter nor a buffer: make it a buffer with register_buffer"
+                    f"neither a parameter nor a buffer of the model: {way_out(name)}"
                 )
             outside[node] = outside[argument]
 
@@ -94,6 +99,10 @@ def _aliased(node: Node) -> Iterator[tuple[Node, bool]]:
         for parameter, argument in zip(target._schema.arguments, node.args, strict=False):
             if parameter.alias_info is not None and isinstance(argument, Node):
                 yield argument, parameter.alias_info.is_write
+
+
+def _phase(node: Node) -> str:
+    return str((node.meta.get("custom") or {}).get(PHASE, ""))
 
 
 def _line(node: Node) -> str:

@@ -34,6 +34,10 @@ _PARAMETERS = {
     "bernoulli": "float p",
     "integers": "int low, int high",
 }
+IN_BACKWARD = (
+    "draws random numbers in the backward pass, where they would not be those of the forward pass: leave out "
+    "torch.utils.checkpoint, or set p=0 inside of it"
+)
 
 
 def _shaped(name: str) -> Callable[..., Tensor]:
@@ -99,10 +103,7 @@ class CounterRandomness(TorchDispatchMode):
         if rule is None:
             raise _refusal(f"{func} draws random numbers in a way that has no definition: {advice.RANDOM}")
         if torch._C._current_graph_task_id() != -1:
-            raise _refusal(
-                f"{func} draws random numbers in the backward pass, where they would not be those of the forward pass: "
-                "leave out torch.utils.checkpoint, or set p=0 inside of it"
-            )
+            raise _refusal(f"{func} {IN_BACKWARD}")
         return rule(self, given)
 
     def draw(self, name: str, shape: Sequence[int], device: Any, *parameters: float) -> Tensor:

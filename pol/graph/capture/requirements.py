@@ -8,7 +8,11 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.parameter import is_lazy
+from torch.nn.utils.prune import BasePruningMethod
+from torch.nn.utils.spectral_norm import SpectralNorm
+from torch.nn.utils.weight_norm import WeightNorm
 from torch.optim import Optimizer
 from torch.optim import optimizer as optimizer_hooks
 from torch.optim.lr_scheduler import LRScheduler
@@ -19,6 +23,14 @@ from pol.graph.capture.loop import Loop
 from pol.graph.step_program import RANGE_BITS, StepProgram
 
 _WRAPPERS = ("torch._dynamo", "torch.jit", "torch.nn.parallel", "torch.nn.parallel.data_parallel", "torch.distributed")
+_OLD_HOOKS: Mapping[type, str] = {
+    SpectralNorm: "use torch.nn.utils.parametrizations.spectral_norm",
+    WeightNorm: "use torch.nn.utils.parametrizations.weight_norm",
+    BasePruningMethod: (
+        "register the product with a mask by torch.nn.utils.parametrize.register_parametrization, or make the pruning "
+        "permanent with torch.nn.utils.prune.remove"
+    ),
+}
 _GRADIENT_HOOKS = {
     "_backward_hooks": "register_hook",
     "_post_accumulate_grad_hooks": "register_post_accumulate_grad_hook",
@@ -69,6 +81,7 @@ def _require_model(model: object, loss: object) -> None:
                 f"{what} is wrapped ({kind.__name__}): capture the plain module that was given to torch.compile, "
                 "torch.jit or DataParallel"
             )
+        _require_traceable_layer(what, module)
     if not callable(loss):
         raise UnsupportedError(f"the loss is a {type(loss).__name__}: it has to be a function of output and target")
     if hasattr(loss, "_torchdynamo_orig_callable"):
@@ -80,6 +93,21 @@ def _require_model(model: object, loss: object) -> None:
             raise UnsupportedError(
                 f"parameter {name} is {parameter.dtype}: only float32 and bfloat16 are defined, use model.float()"
             )
+
+
+def _require_traceable_layer(what: str, module: nn.Module) -> None:
+    for hook in module._forward_pre_hooks.values():
+        for kind, instead in _OLD_HOOKS.items():
+            if isinstance(hook, kind):
+                raise UnsupportedError(
+                    f"{what}: {type(module).__name__} has a hook of torch.nn.utils ({type(hook).__name__}), which sets "
+                    f"an attribute anew in every step: {instead}"
+                )
+    if isinstance(module, _BatchNorm) and module.momentum is None and module.track_running_stats and module.training:
+        raise UnsupportedError(
+            f"{what}: {type(module).__name__} has momentum=None, so its averages depend on the number of batches that "
+            "it reads from a buffer: give it a momentum, such as 0.1"
+        )
 
 
 def _require_optimizer(optimizer: object, loop: Loop) -> None:

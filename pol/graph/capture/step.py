@@ -19,6 +19,7 @@ from pol.graph.capture.optimizers import State
 from pol.graph.capture.provenance import PHASE, ROLE, SOURCE, LineRecorder
 from pol.graph.capture.randomness import CounterRandomness
 
+_REPLACED = "the model replaces one of its parameters during the step; only the optimizer may"
 _LOSSES = {torch.float32, torch.bfloat16}
 
 
@@ -57,9 +58,9 @@ class _ModelAndLoss(nn.Module):
         self.model = model
         self.loss = loss
 
-    def forward(self, inputs: Sequence[Tensor], target: Tensor) -> Any:
-        """What the loss function gives."""
-        return self.loss(self.model(*inputs), target)
+    def forward(self, work: Callable[[], Any]) -> Any:
+        """Work under the parameters and buffers that stand in."""
+        return work()
 
 
 class TrainingStep:
@@ -146,15 +147,7 @@ class TrainingStep:
         total: Tensor | None = None
         gradients: dict[str, Tensor] = {}
         for batch in batches:
-            with fx_traceback.annotate({PHASE: "forward"}):
-                with randomness:
-                    value = self._forward(leaves, buffers, batch)
-                if len(batches) > 1:
-                    with fx_traceback.annotate({SOURCE: f"loss / {len(batches)} micro-batches"}):
-                        value = value / len(batches)
-            setup_stacktrace_preservation_hooks_from_tensors([value])
-            with fx_traceback.annotate({PHASE: "backward"}):
-                found = torch.autograd.grad(value, [leaves[name] for name in updated], allow_unused=True)
+            value, found = self._micro_batch(leaves, buffers, updated, batch, len(batches), randomness)
             # torch's annotation leaves out that `allow_unused` gives None.
             pairs: list[tuple[str, Tensor | None]] = list(zip(updated, found, strict=True))
             with fx_traceback.annotate({PHASE: "backward"}), torch.no_grad():
@@ -167,18 +160,44 @@ class TrainingStep:
             raise AssertionError("a step has a batch")
         return total, gradients
 
-    def _forward(self, leaves: dict[str, Tensor], buffers: dict[str, Tensor], batch: list[Tensor]) -> Tensor:
-        # functional_call writes buffers that the model has assigned to back into this dictionary.
+    def _micro_batch(
+        self,
+        leaves: dict[str, Tensor],
+        buffers: dict[str, Tensor],
+        updated: list[str],
+        batch: list[Tensor],
+        parts: int,
+        randomness: CounterRandomness,
+    ) -> tuple[Tensor, Sequence[Tensor | None]]:
+        """The loss of a micro-batch and its gradients; buffers change."""
+
+        def work() -> tuple[Tensor, Sequence[Tensor | None]]:
+            with fx_traceback.annotate({PHASE: "forward"}):
+                with randomness:
+                    value = self._forward(batch)
+                if parts > 1:
+                    with fx_traceback.annotate({SOURCE: f"loss / {parts} micro-batches"}):
+                        value = value / parts
+            setup_stacktrace_preservation_hooks_from_tensors([value])
+            with fx_traceback.annotate({PHASE: "backward"}):
+                return value, torch.autograd.grad(value, [leaves[name] for name in updated], allow_unused=True)
+
+        # functional_call writes buffers that the model has assigned to back into this dictionary. The backward pass is
+        # inside as well: checkpointing runs modules again there, on the parameters that stand in.
         current = {f"model.{name}": tensor for name, tensor in (*buffers.items(), *leaves.items())}
-        with self.lines, self.lines.modules(self._module), self._loop.forward_precision():
-            value: object = torch.func.functional_call(self._module, current, (batch[:-1], batch[-1]))
+        found: tuple[Tensor, Sequence[Tensor | None]] = torch.func.functional_call(self._module, current, (work,))
         if any(current[f"model.{name}"] is not leaf for name, leaf in leaves.items()):
-            raise UnsupportedError("the model replaces one of its parameters during the step; only the optimizer may")
+            raise UnsupportedError(_REPLACED)
+        buffers.update({name: current[f"model.{name}"] for name in buffers})
+        return found
+
+    def _forward(self, batch: list[Tensor]) -> Tensor:
+        with self.lines, self.lines.modules(self._module), self._loop.forward_precision():
+            value: object = self._module.loss(self._module.model(*batch[:-1]), batch[-1])
         if not isinstance(value, Tensor) or value.numel() != 1 or value.dtype not in _LOSSES:
             raise UnsupportedError("the loss function must return one float32 number; use reduction='mean' or .sum()")
         if not value.requires_grad:
             raise UnsupportedError("the loss does not depend on any parameter that the optimizer updates")
-        buffers.update({name: current[f"model.{name}"] for name in buffers})
         return value.reshape(())
 
     def _batches(self, dataset: Sequence[Tensor], order: Tensor, number: Tensor) -> list[list[Tensor]]:

@@ -23,6 +23,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from pol.errors import UnsupportedError
+from pol.graph.capture import user_code
 
 _PLAIN = (bool, int, float, complex, str, bytes, Enum, torch.dtype, torch.device, types.NoneType)
 _TABLES = ("_parameters", "_buffers", "_modules")
@@ -37,7 +38,7 @@ class _Record:
 
     parts: Mapping[str, Any]
     read: Callable[[], Mapping[str, Any]]
-    restore: Callable[[], None]
+    restore: Callable[[], object]
 
 
 @dataclass(frozen=True)
@@ -90,8 +91,8 @@ class Snapshot:
         """
         for name in self._changes(first_run):
             raise UnsupportedError(
-                f"attribute {name} changes during the step. Only parameters and buffers are the state of a training: "
-                "make it a buffer with register_buffer, or use a local variable"
+                f"attribute {name} changes during the step. Only parameters and buffers of the model are the state of "
+                f"a training: {way_out(name)}, or use a local variable"
             )
         now = _generators()
         for name, (state, _) in self._generators.items():
@@ -127,7 +128,7 @@ class Snapshot:
             now = record.read()
             for name in [*record.parts, *(name for name in now if name not in record.parts)]:
                 old, new = record.parts.get(name, _ABSENT), now.get(name, _ABSENT)
-                if not _is_same(old, new) and not (first_run and _is_plain(new)):
+                if not is_same(old, new) and not (first_run and _is_plain(new)):
                     yield name
         yield from (kept.name for kept in self._tensors if kept.is_changed)
 
@@ -151,11 +152,23 @@ class Snapshot:
         if isinstance(item, tuple):
             return _numbered(name, item).items()
         if isinstance(item, types.FunctionType):
-            return self._closure(name, item)
+            return [*self._closure(name, item), *self._function(name, item)]
         if isinstance(item, types.MethodType):
             return ((name, item.__self__), (name, item.__func__))
         if isinstance(item, functools.partial):
             return ((name, item.func), (name, item.args), (name, item.keywords))
+        if isinstance(item, type):
+            return self._class(item) if item in user_code.classes(item) else ()
+        behind, place = user_code.wrapped(item), user_code.position(item)
+        if behind or place is not None:
+            if place is not None:
+                read, go_back = place
+                self._add(lambda: {name: read()}, go_back)
+            return [(name, function) for function in behind]
+        found = [(kind.__name__, kind) for kind in user_code.classes(item)]
+        return [*found, *self._slots(name, item), *self._attributes(name, item)]
+
+    def _attributes(self, name: str, item: object) -> Iterable[tuple[str, object]]:
         if not _has_attributes(item):
             return ()
         caches = [cache for kind, names in _CACHES.items() if isinstance(item, kind) for cache in names]
@@ -194,7 +207,56 @@ class Snapshot:
         self._add(lambda: {key: cell.cell_contents for key, cell in cells if _is_filled(cell)}, restore)
         return filled.items()
 
-    def _add(self, read: Callable[[], Mapping[str, Any]], restore: Callable[[], None]) -> None:
+    def _function(self, name: str, function: types.FunctionType) -> Iterable[tuple[str, object]]:
+        """What a function of the user's reaches besides its closure: globals, defaults, attributes of its own."""
+        if not user_code.is_user_file(function.__code__.co_filename):
+            return []
+        places = user_code.named_globals(function)
+
+        def read() -> dict[str, Any]:
+            values = {f"global {key}": space.get(entry, _ABSENT) for key, (space, entry) in places.items()}
+            # A module may be imported on the way.
+            return {key: value for key, value in values.items() if not isinstance(value, types.ModuleType)}
+
+        found = read()
+
+        def restore() -> None:
+            for key, (space, entry) in places.items():
+                before = found.get(f"global {key}", _ABSENT)
+                if before is _ABSENT and not isinstance(space.get(entry), types.ModuleType):
+                    space.pop(entry, None)
+                elif before is not _ABSENT and space.get(entry) is not before:
+                    space[entry] = before
+
+        self._add(read, restore)
+        defaults = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
+        return [
+            *((key, value) for key, value in found.items() if user_code.is_followed(value)),
+            *_numbered(f"{name}: default ", defaults).items(),
+            *self._dictionary(vars(function), lambda key: f"{name}.{key}"),
+        ]
+
+    def _class(self, kind: type) -> Iterable[tuple[str, object]]:
+        before = user_code.members(kind)
+
+        def read() -> dict[str, Any]:
+            return {f"{kind.__name__}.{key}": value for key, value in user_code.members(kind).items()}
+
+        self._add(read, lambda: user_code.put_members_back(kind, before))
+        return [pair for pair in read().items() if user_code.is_followed(pair[1])]
+
+    def _slots(self, name: str, item: object) -> Iterable[tuple[str, object]]:
+        before = user_code.slots(item)
+        if not before:
+            return []
+
+        def read() -> dict[str, Any]:
+            return {f"{name}.{key}": value for key, value in user_code.slots(item).items()}
+
+        self._add(read, lambda: user_code.put_slots_back(item, before))
+        return list(read().items())
+
+    def _add(self, read: Callable[[], Mapping[str, Any]], restore: Callable[[], object]) -> None:
         self._records.append(_Record(read(), read, restore))
 
 
@@ -208,6 +270,15 @@ def untouched(roots: Mapping[str, object]) -> Iterator[Snapshot]:
         snapshot.restore()
 
 
+def way_out(name: str) -> str:
+    """What to do about state in a place that is no state of a training."""
+    if name.startswith("optimizer"):
+        return "keep it as a tensor in the optimizer's state of a parameter, self.state[p]"
+    if name.startswith("model"):
+        return "make it a buffer with register_buffer"
+    return "move it into the model, as a buffer (register_buffer)"
+
+
 def _generators() -> dict[str, tuple[object, Callable[[], None]]]:
     """By name: a comparable state, and how to put it back."""
     python, legacy, native = random.getstate(), np.random.get_state(legacy=True), torch.get_rng_state()
@@ -218,7 +289,8 @@ def _generators() -> dict[str, tuple[object, Callable[[], None]]]:
     }
 
 
-def _is_same(old: object, new: object) -> bool:
+def is_same(old: object, new: object) -> bool:
+    """Whether two readings of one place are the same object, or equal values that can't change."""
     return old is new or (_is_plain(old) and type(old) is type(new) and repr(old) == repr(new))
 
 

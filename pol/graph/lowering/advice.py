@@ -23,6 +23,10 @@ RANDOM = (
 )
 _ADVICE = (
     (
+        ("embedding_renorm",),
+        "leave out max_norm, which changes the table during the forward pass, and bound the rows that were looked up",
+    ),
+    (
         ("fractional_max_pool", "adaptive_max_pool", "max_unpool", "lp_pool"),
         "use max_pool2d or adaptive_avg_pool2d: other pooling is not defined",
     ),

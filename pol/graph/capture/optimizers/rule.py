@@ -42,7 +42,8 @@ class OptimizerRule(Protocol):
     ) -> tuple[Tensor, State]:
         """The next parameter and state, all in float32; nothing may be written in place.
 
-        Of `options` only what is no number may be used (`nesterov`), for numbers are those of the first step.
+        Of `options` only what is no number may be used (`nesterov`): numbers are those of the first step. Reading one
+        that a schedule changes raises UnsupportedError.
         """
         ...
 
