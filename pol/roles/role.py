@@ -154,6 +154,18 @@ class Role:
         if isinstance(self.store, KeptStore):
             self.store.require_kept()
 
+    def keep(self) -> None:
+        """As `require_kept` for who sits already: what the disk doesn't take is told, and held in memory.
+
+        A seat that does nothing loses its stake for certain; without evidence it loses only if somebody disputes.
+        """
+        if isinstance(self.store, KeptStore):
+            self.store.keep()
+
+    def unkept(self) -> str:
+        """What of the task at hand isn't on this party's disk, and why; empty if all is."""
+        return self.store.unkept() if isinstance(self.store, KeptStore) else ""
+
     def about(self, task_id: bytes) -> AbstractContextManager[None]:
         """What is read inside is evidence for this task, and is kept until `release`."""
         return self.store.about(task_id.hex()) if isinstance(self.store, KeptStore) else nullcontext()
