@@ -13,7 +13,7 @@ from typing import Generic, TypeVar
 from pol.chain.wallet import Reverted
 from pol.errors import OperationalError, PolError, ProtocolError
 from pol.roles.deeds import Decision, Deed, Mode, Rest
-from pol.roles.finality import is_settled
+from pol.roles.finality import settled
 from pol.roles.role import Role
 from pol.roles.stakes import at_stake
 from pol.training.storage.store import CorruptObjectError
@@ -97,9 +97,10 @@ class Process(Generic[R]):
         decisions: list[Deed] = []
         taken: list[Taken] = []
         listed = list(self.tasks())
-        for task_id in self._due.keys() - set(listed):
-            del self._due[task_id]
-        resting = self._resting()
+        for known in (self._due, self._troubles, self._rests):
+            for task_id in set(known) - set(listed):
+                known.pop(task_id)
+        resting, ended = self._resting(), list[bytes]()
         for task_id in listed:
             if task_id in resting:
                 continue
@@ -115,7 +116,8 @@ class Process(Generic[R]):
             self._troubles.pop(task_id, None)
             taken.append(self._taken(decision, Result.WAITED))
             if decision.final:
-                self._end(task_id)
+                ended.append(task_id)
+        self._end(ended)
         for deed in sorted(decisions, key=_urgency):
             taken.append(self._do(deed))
         return taken
@@ -147,14 +149,15 @@ class Process(Generic[R]):
         self._troubles.pop(deed.task_id, None)
         return self._taken(deed, Result.DONE, unkept)
 
-    def _end(self, task_id: bytes) -> None:
-        """Let go of a task: for good only when no replaced block can bring it back."""
-        self.role.forget(task_id)
+    def _end(self, task_ids: list[bytes]) -> None:
+        """Let go of tasks that are over: for good only when no replaced block can bring them back."""
+        for task_id in task_ids:
+            self.role.forget(task_id)
         try:
-            settled = is_settled(self.role, task_id)
+            stays = settled(self.role, task_ids)
         except OperationalError:
             return
-        if settled:
+        for task_id in stays:
             self._done.add(task_id)
             self.role.release(task_id)
 
@@ -187,7 +190,7 @@ class Process(Generic[R]):
             if at_stake(self.role, task_id):
                 return
             came = self._progress()[task_id]
-        except OperationalError:
+        except PolError:
             return
         times, now = self._troubles.get(task_id, 0) + 1, self._clock()
         known = max(self.poll, self._due.get(task_id, now + longest) - now)
@@ -210,7 +213,7 @@ class Process(Generic[R]):
         until = None if isinstance(decision, Deed) else decision.until
         now = self.role.connection.now()
         made = Taken(now, decision.task_id, verb, decision.why, result, detail, until)
-        if isinstance(decision, Deed) and result not in {Result.DONE, Result.WITHHELD}:
+        if isinstance(decision, Deed) and decision.mode < Mode.PROPOSE and result not in {Result.DONE, Result.WITHHELD}:
             self._due[decision.task_id] = self._clock()
         elif until is not None and until > now:
             self._due[decision.task_id] = self._clock() + until + 1 - now

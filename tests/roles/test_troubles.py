@@ -19,7 +19,7 @@ from pol.chain.registry import Status
 from pol.cli.benchmarks.arena import ordered
 from pol.errors import OperationalError, ProtocolError
 from pol.roles.deeds import Decision, Mode, Rest
-from pol.roles.finality import is_settled
+from pol.roles.finality import settled
 from pol.roles.process import LONGEST_REST, LONGEST_WAIT, Process, Result, Taken
 from pol.roles.running import LONGEST_BACKOFF, Running
 from pol.roles.solver import Solver
@@ -128,9 +128,9 @@ def test_a_node_that_does_not_say_what_is_final(town: Town, monkeypatch: pytest.
     submitter = town.join(Submitter, "s")
     task_id, _ = submitted(town)
     monkeypatch.setattr(Connection, "finalized", lambda self: None)
-    assert not is_settled(submitter, task_id)
+    assert settled(submitter, [task_id]) == set()
     town.connection.wait_until(town.connection.now() + 25 * 3600)
-    assert is_settled(submitter, task_id)
+    assert settled(submitter, [task_id]) == {task_id}
 
 
 # --- rests ------------------------------------------------------------------------------------------------------------
