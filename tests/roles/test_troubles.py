@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import shutil
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from anvil_node import anvil_node
 from arranged import unchanged
 from odd_tasks import Desk
-from town import OFTEN, Town, awarded, seated, seated_with_duty, submitted, until_proof
+from town import OFTEN, Town, awarded, captured, seated, seated_with_duty, submitted, until_proof
 
 from pol.chain.connection import Connection
 from pol.chain.registry import Status
@@ -20,6 +21,7 @@ from pol.cli.benchmarks.arena import ordered
 from pol.errors import OperationalError, ProtocolError
 from pol.roles.deeds import Decision, Mode, Rest
 from pol.roles.finality import settled
+from pol.roles.policy import PUBLIC_CHAIN
 from pol.roles.process import LONGEST_REST, LONGEST_WAIT, Process, Result, Taken
 from pol.roles.running import LONGEST_BACKOFF, Running
 from pol.roles.solver import Solver
@@ -32,6 +34,7 @@ from pol.roles.watching import next_of_whistleblower
 from pol.roles.whistleblower import Whistleblower
 from pol.training.storage.kept_store import KeptStore
 from pol.training.storage.store import CorruptObjectError
+from pol.training.task import Task, held_bytes
 
 POLL = 12.0
 
@@ -333,3 +336,24 @@ def test_a_disk_that_a_hostile_task_fills_keeps_nobody_from_its_verdict(
     assert (posted.verb, posted.result) == ("post the verdict", Result.DONE)
     assert "No space left on device" in posted.detail
     assert verifier.market.registry.task(proven).status is Status.WATCHED
+
+
+# --- memory -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_task_that_is_too_large_is_refused_before_it_is_read(proven: bytes, town: Town, tmp_path: Path) -> None:
+    small = replace(PUBLIC_CHAIN, max_task_bytes=1000)
+    verifier = town.join(Verifier, "v", policy=small, evidence=tmp_path / "v")
+    with pytest.raises(ProtocolError, match=r"\d+ bytes, and 1000 are admitted: leave it alone"):
+        verifier.task(proven)
+    document = Task.decode(verifier.store.get(verifier.market.registry.terms(proven).document.hex()))
+    assert not list((tmp_path / "v").glob(f"??/{document.constants}"))
+
+
+def test_tasks_in_memory_have_a_bound(town: Town) -> None:
+    first, second, third = (submitted(town)[0] for _ in range(3))
+    size = held_bytes(captured().program)
+    solver = town.join(Solver, "t", policy=replace(PUBLIC_CHAIN, max_task_bytes=size))
+    for task_id in (first, second, first, third):
+        solver.task(task_id)
+    assert list(solver._tasks) == [first, third]
