@@ -10,7 +10,7 @@ from typing import Any
 import requests
 from eth_typing import BlockNumber, ChecksumAddress
 from web3 import Web3
-from web3.exceptions import Web3Exception, Web3RPCError
+from web3.exceptions import BlockNotFound, Web3Exception, Web3RPCError
 from web3.types import RPCEndpoint
 
 from pol.chain.answers import Refusal
@@ -83,6 +83,14 @@ class Connection:
         """Time of a block, in seconds since 1970."""
         with operational(f"read block {block} of {self.name}"):
             return int(self.web3.eth.get_block(BlockNumber(block))["timestamp"])
+
+    def finalized(self) -> int | None:
+        """Number of the last block that can't be replaced any more; None if the node knows of none."""
+        with operational(f"read the finalized block of {self.name}"):
+            try:
+                return int(self.web3.eth.get_block("finalized")["number"])
+            except (BlockNotFound, Web3RPCError):
+                return None
 
     def balance(self, address: ChecksumAddress) -> int:
         """Balance in wei."""

@@ -140,7 +140,7 @@ def run(
         gauges.vitals.failing(running.failures + 1, message)
         show.trouble(message)
 
-    running = Running(Process(role, decide, Mode[mode.upper()], note), poll, trouble, sleep)
+    running = Running(Process(role, decide, Mode[mode.upper()], note, poll), poll, trouble, sleep)
     try:
         with serving(gauges.vitals, metrics) as url:
             show.start(kind, role, mode, folder, url)

@@ -32,7 +32,7 @@ class Vitals:
         about = Gauge("pol_process", "1: this process runs", ["role", "chain"], registry=self.registry)
         about.labels(kind, str(connection.chain_id)).set(1)
         self._last = self._gauge("pol_last_look_timestamp_seconds", "When it last could look at the chain")
-        self._failing = self._gauge("pol_failures_in_a_row", "Turns in a row in which something couldn't be looked at")
+        self._failing = self._gauge("pol_failures_in_a_row", "Turns in a row in which the chain couldn't be looked at")
         self._block = self._gauge("pol_head_block", "The last block that it has seen")
         self._age = self._gauge("pol_head_age_seconds", "How old that block was when it was looked at")
         self._nodes = {

@@ -59,6 +59,8 @@ class Policy:
     """That a solver agrees to, unless the training is exact: a factor on the distances that the profile has seen."""
     max_executions: int = 1024
     """Of segments that a profile takes, all its reruns. Every party makes the reordered programs before it stakes."""
+    max_task_bytes: int = 8 << 30
+    """Of a task's data and first state: whoever looks at it holds them in memory, those of two such tasks at most."""
     trusted_verifiers: Mapping[str, TrustedKey] = field(default_factory=dict)
     """Of exact proofs, by address: whoever can forge one decides disputes."""
 

@@ -22,7 +22,7 @@ from pol.training import learning_proof
 from pol.training.learning_proof import LearningProof
 from pol.training.storage.kept_store import KeptStore
 from pol.training.storage.store import Store
-from pol.training.task import LoadedTask
+from pol.training.task import LoadedTask, held_bytes
 from pol.training.task import load as load_task
 from pol.verification.distance import require_distances
 from pol.verification.profile_claim import EXACT
@@ -97,16 +97,21 @@ class Role:
         """A task with all its parts, each checked against what the chain says.
 
         Raises:
-            ProtocolError: the published task isn't the one that the terms name, or too much work to check.
+            ProtocolError: the published task isn't the one that the terms name, too large, or too much work to check.
             OperationalError: the node or the store failed.
         """
-        if task_id not in self._tasks:
+        most = self.policy.max_task_bytes
+        task = self._tasks.pop(task_id, None)
+        if task is None:
             terms = self.market.registry.terms(task_id)
             self.policy.require_reruns(terms)
-            task = load_task(self.store, terms.document.hex())
+            task = load_task(self.store, terms.document.hex(), most=most)
             require_terms(task, terms)
-            self._tasks[task_id] = task
-        return self._tasks[task_id]
+        self._tasks[task_id] = task
+        # Those that were asked for last stay; the others are read again.
+        while len(self._tasks) > 1 and sum(held_bytes(each.program) for each in self._tasks.values()) > 2 * most:
+            del self._tasks[next(iter(self._tasks))]
+        return task
 
     def require_proofs(self, task_id: bytes) -> None:
         """Check which proofs of steps a task takes (docs/spec/zk.md), before anything is staked on it.
@@ -153,6 +158,18 @@ class Role:
         """
         if isinstance(self.store, KeptStore):
             self.store.require_kept()
+
+    def keep(self) -> None:
+        """As `require_kept` for who sits already: what the disk doesn't take is told, and held in memory.
+
+        A seat that does nothing loses its stake for certain; without evidence it loses only if somebody disputes.
+        """
+        if isinstance(self.store, KeptStore):
+            self.store.keep()
+
+    def unkept(self) -> str:
+        """What of the task at hand isn't on this party's disk, and why; empty if all is."""
+        return self.store.unkept() if isinstance(self.store, KeptStore) else ""
 
     def about(self, task_id: bytes) -> AbstractContextManager[None]:
         """What is read inside is evidence for this task, and is kept until `release`."""

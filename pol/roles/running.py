@@ -38,7 +38,7 @@ class Running:
         self.process, self.poll = process, poll
         self._tell, self._sleep, self._chance, self._clock = tell, sleep, chance, clock
         self.failures = 0
-        """Turns in a row in which something couldn't be looked at."""
+        """Turns in a row in which the chain couldn't be looked at."""
         self.last_turn: float | None = None
         """When the last turn ended that could look at the chain, by ``clock``."""
 
@@ -52,10 +52,8 @@ class Running:
         except OperationalError as error:
             self._tell(str(error))
             return self._failed()
-        self.last_turn = self._clock()
-        if any(made.result is Result.FAILED for made in taken):
-            return self._failed()
-        self.failures = 0
+        # What fails about one task is put off by the process: others don't wait for it.
+        self.last_turn, self.failures = self._clock(), 0
         return self._pause(taken)
 
     def run(self) -> None:
@@ -66,10 +64,13 @@ class Running:
     def _pause(self, taken: Sequence[Taken]) -> float:
         if any(made.result is Result.DONE for made in taken):
             return 0
-        return self.poll
+        return min([self.poll, *(left for left in self.process.left() if left > 0)])
 
     def _failed(self) -> float:
-        """Longer with every failure, with a jitter: processes that lost the same node don't come back together."""
+        """Longer with every failure, with a jitter: processes that lost the same node don't come back together.
+
+        No longer than until something is due that is known of, and no longer than the poll if it is due already.
+        """
         self.failures += 1
         backoff = min(self.poll * 2.0 ** min(self.failures, 30), LONGEST_BACKOFF)
-        return max(self.poll, backoff * (1 + self._chance()) / 2)
+        return max(self.poll, min([backoff * (1 + self._chance()) / 2, *self.process.left()]))

@@ -115,7 +115,7 @@ class Verifier(Role):
             raise ProtocolError("the training of this task is exact: it needs no profile, solvers bid for it at once")
         result = self.measure(task_id)
         self.store.put(result.encode())
-        self.require_kept()
+        self.keep()
         self.market.profiles.post(self.wallet, task_id, result.claim, result.digest)
         return result
 
@@ -200,7 +200,7 @@ class Verifier(Role):
             index = duty.index(len(claims))
             sealed = duty.sealed(salt, claims[index])
             claims[index] = duty.plant(claims[index])
-        self.require_kept()
+        self.keep()
         self.market.verdicts.post(self.wallet, task_id, claims, paths, looks, sealed)
 
     def duty(self, task_id: bytes) -> Assignment:

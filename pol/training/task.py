@@ -195,15 +195,15 @@ def publish(
     return store.put(document), task
 
 
-def load(store: Store, digest: str, *, levels: int = MAX_LEVELS) -> LoadedTask:
+def load(store: Store, digest: str, *, levels: int = MAX_LEVELS, most: int | None = None) -> LoadedTask:
     """The task whose document has this digest, with everything that it says recomputed.
 
     The ATen graph is lowered again and must give the published program, byte for byte: native training and canonical
     replay can't be different computations. If it goes on from another training, the task of that one is loaded too, and
-    so on down to the first; ``levels`` bounds how many.
+    so on down to the first; ``levels`` bounds how many, and ``most`` the bytes of data and state of each.
 
     Raises:
-        ProtocolError: something in it is wrong.
+        ProtocolError: something in it is wrong, or it is larger than ``most``.
         OperationalError: an object is missing or can't be read.
     """
     if levels < 1:
@@ -220,6 +220,11 @@ def load(store: Store, digest: str, *, levels: int = MAX_LEVELS) -> LoadedTask:
     _require(program_hash(program) == task.program_hash, "its program hash is wrong")
     _require(step_work(program) == task.work, "its work estimate is wrong")
     _require_order(program, names, task.steps)
+    if most is not None and held_bytes(program) > most:
+        raise ProtocolError(
+            f"data and first state of task {digest} are {held_bytes(program)} bytes, and {most} are admitted: leave it "
+            "alone, or give the role another Policy"
+        )
     limit = checkpoint.limit(names.constants, program.constants)
     constants = checkpoint.decode(store.get(task.constants, limit=limit), names.constants, program.constants)
     has_data = constants_root(program.constants, constants) == task.constants_root
@@ -230,8 +235,13 @@ def load(store: Store, digest: str, *, levels: int = MAX_LEVELS) -> LoadedTask:
     has_start = state_root(slot_types, state) == task.initial_state_root
     _require(has_start, "the root of its initial state is wrong", Fault.WRONG_START)
     first = State(names.slots, slot_types, state, _seed(names, constants))
-    lineage = require(store, digest, task.start, first, lambda base: load(store, base, levels=levels - 1))
+    lineage = require(store, digest, task.start, first, lambda base: load(store, base, levels=levels - 1, most=most))
     return LoadedTask(digest, task, program, names, aten, constants, state, lineage)
+
+
+def held_bytes(program: StepProgram) -> int:
+    """What the data and the first state of a program take in memory."""
+    return 4 * sum(type_.numel for type_ in (*program.constants, *(slot.type for slot in program.slots)))
 
 
 def order_root(program: StepProgram, names: Names, constants: list[Words]) -> bytes:

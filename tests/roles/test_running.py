@@ -122,6 +122,9 @@ def test_a_node_that_is_gone_is_waited_for_longer_each_time() -> None:
         def turn(self) -> list[Taken]:
             raise OperationalError("no node")
 
+        def left(self) -> list[float]:
+            return []
+
     told: list[str] = []
     running = Running(Gone(), 12, told.append, lambda seconds: False, chance=lambda: 1.0)  # type: ignore[arg-type]
     assert [running.turn() for _ in range(7)] == [24, 48, 96, 192, *[LONGEST_BACKOFF] * 3]

@@ -27,6 +27,8 @@ from town import (
 from pol.chain.challenges import ChargeKind
 from pol.chain.connection import Connection
 from pol.chain.registry import Status, TaskOutcome
+from pol.chain.wallet import Reverted
+from pol.cli.benchmarks.arena import ordered
 from pol.dispute.hostile import LyingSums
 from pol.dispute.players import SumPlayer
 from pol.dispute.position import Side
@@ -137,9 +139,13 @@ def test_profiler_and_challenger_measure_again(town: Town, tmp_path: Path) -> No
 
 
 def test_a_full_disk_keeps_nobody_from_defending_and_stakes_nothing_new(
-    proven: bytes, town: Town, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    proven: bytes,
+    town: Town,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Evidence that can't be kept: no seat, no verdict, no challenge; what is at stake already goes on."""
+    """Evidence that can't be kept: no seat, no challenge; what is at stake already goes on, a verdict too."""
     verifier, seer = town.join(Verifier, "v", evidence=tmp_path / "v"), town.join(Seer, "w", evidence=tmp_path / "w")
     verified(verifier, proven)
     (claim,) = verifier.market.verdicts.claims(proven, verifier.market.registry.task(proven).seating)
@@ -161,7 +167,11 @@ def test_a_full_disk_keeps_nobody_from_defending_and_stakes_nothing_new(
         assert defence.advance() or attack.advance()
     assert game.winner(dispute) is Side.ASSERTER
     with pytest.raises(OperationalError, match=r"nothing new is staked: make room there"):
+        full.require_kept()
+    # It is this verdict's time that is over, not its disk that keeps it from posting.
+    with pytest.raises(Reverted, match="WrongStatus"):
         full.post(proven, full.replay(proven))
+    assert "No space left on device" in caplog.text
     monkeypatch.undo()
     full.require_kept()
     assert any((tmp_path / "v").glob("??/*"))
@@ -250,6 +260,9 @@ def test_a_process_lets_go_of_what_a_closed_task_took(proven: bytes, town: Town,
     jackpot = verifier.market.jackpot
     town.connection.wait_until(jackpot.catch_until(verifier.market.verdicts.closed_at(proven)))
     jackpot.sweep(verifier.wallet, proven)
+    process.turn()
+    assert len(list((tmp_path / "v").glob("??/*"))) > 3  # the last blocks may be replaced yet
+    ordered(town.connection, "anvil_mine", hex(100))
     assert [(taken.verb, taken.why) for taken in process.turn()] == [("wait", "the task is closed: accepted")]
     assert list((tmp_path / "v").glob("scopes/*")) == list((tmp_path / "v").glob("??/*")) == []
     assert process.turn() == []

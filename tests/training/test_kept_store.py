@@ -1,0 +1,137 @@
+"""Evidence on a disk that is full: told, about the task that it concerns, and never lost for another one."""
+
+import errno
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pol.errors import OperationalError
+from pol.training.storage import kept_store
+from pol.training.storage.kept_store import KeptStore
+
+SMALL, LARGE = b"a state of the honest task", bytes(2000)
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    (tmp_path / "store").mkdir()
+    return tmp_path / "store"
+
+
+@pytest.fixture
+def store(source: Path, tmp_path: Path) -> KeptStore:
+    return KeptStore(f"file://{source}", tmp_path / "own")
+
+
+def limited(store: KeptStore) -> Callable[[bytes], str]:
+    """The disk has room for what is small alone."""
+    put = store._own.put
+
+    def small(data: bytes) -> str:
+        if len(data) > 1000:
+            raise OperationalError("No space left on device")
+        return put(data)
+
+    return small
+
+
+def test_what_cannot_be_kept_of_a_task_is_no_other_tasks_trouble(
+    store: KeptStore, source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small, large = store.put(SMALL), store.put(LARGE)
+    with monkeypatch.context() as full:
+        full.setattr(store._own, "put", limited(store))
+        with store.about("hostile"):
+            store.get(large)
+            with pytest.raises(OperationalError, match=r"No space left.*nothing new is staked: make room there"):
+                store.require_kept()
+        with store.about("honest"):
+            store.get(small)
+            store.require_kept()
+            assert not store.unkept()
+    # Its owner takes it away: it is in memory yet.
+    shutil.rmtree(source)
+    with store.about("hostile"):
+        store.require_kept()
+        assert store.get(large) == LARGE
+    assert not store._held
+
+
+@pytest.mark.parametrize("vanished", [False, True])
+def test_who_sits_goes_on_and_is_told(
+    store: KeptStore, source: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, vanished: bool
+) -> None:
+    large = store.put(LARGE)
+    monkeypatch.setattr(store._own, "put", limited(store))
+    with store.about("own"):
+        store.get(large)
+        if vanished:
+            shutil.rmtree(source)
+        store.keep()
+        assert "No space left on device" in caplog.text
+        assert "No space left on device" in store.unkept()
+        assert store.get(large) == LARGE
+
+
+def test_what_is_lost_of_a_task_goes_with_it(store: KeptStore, source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memory has a bound too: the largest objects go first."""
+    small, large = store.put(SMALL), store.put(LARGE)
+    monkeypatch.setattr(kept_store, "HELD", 100)
+
+    def refuse(_data: bytes) -> str:
+        raise OperationalError("No space left on device")
+
+    with monkeypatch.context() as full:
+        full.setattr(store._own, "put", refuse)
+        with store.about("1"):
+            assert (store.get(small), store.get(large)) == (SMALL, LARGE)
+    assert list(store._held) == [small]
+    shutil.rmtree(source)
+    with store.about("1"):
+        with pytest.raises(OperationalError, match=large):
+            store.require_kept()
+        store.get(small)
+    store.release("1")
+    with store.about("1"):
+        store.require_kept()
+
+
+@pytest.mark.parametrize("anew", [False, True])
+def test_what_is_read_for_two_tasks_stays_though_the_second_could_not_be_noted(
+    store: KeptStore, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, anew: bool
+) -> None:
+    shared = store.put(SMALL)
+    with store.about("hostile"):
+        store.get(shared)
+    opened = Path.open
+
+    def full(path: Path, mode: str = "r", *arguments: Any, **named: Any) -> Any:
+        if path.parent.name == "scopes" and "a" in mode:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return opened(path, mode, *arguments, **named)
+
+    with store.about("honest"), monkeypatch.context() as patched:
+        patched.setattr(Path, "open", full)
+        store.get(shared)
+        with pytest.raises(OperationalError, match="note"):
+            store.require_kept()
+    if anew:
+        with store.about("honest"):
+            store.require_kept()
+        store = KeptStore(f"file://{source}", tmp_path / "own")
+    store.release("hostile")
+    shutil.rmtree(source)
+    assert store.get(shared) == SMALL
+    assert store.release("honest") == 1
+
+
+def test_half_a_note_spoils_no_other(store: KeptStore, source: Path, tmp_path: Path) -> None:
+    digest = store.put(SMALL)
+    (tmp_path / "own" / "scopes").mkdir()
+    (tmp_path / "own" / "scopes" / "1").write_text("ab12")
+    with store.about("1"):
+        store.get(digest)
+    assert KeptStore(f"file://{source}", tmp_path / "own").release("1") == 1
