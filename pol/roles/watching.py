@@ -8,9 +8,9 @@ from functools import partial
 from pol.chain.registry import Status, Task, Terms
 from pol.errors import OperationalError, ProtocolError
 from pol.roles.attacks import attacks
-from pol.roles.availability import expire
 from pol.roles.catches import caught
 from pol.roles.deeds import Decision, Deed, Mode, Rest
+from pol.roles.demanding import own_demands
 from pol.roles.duel import due_move
 from pol.roles.strategy import GAME
 from pol.roles.upkeep import kept
@@ -49,7 +49,9 @@ def _concern(role: Whistleblower, task_id: bytes, task: Task) -> str:
         return "its tickets may be drawn" if role.market.sortition.tickets_now(own) else ""
     desks = (role.market.challenges, role.market.profiles)
     disputes = any(desk.dispute(number).challenger == own for desk in desks for number in desk.disputes(task_id))
-    return "it is in dispute" if disputes else ""
+    if disputes:
+        return "it is in dispute"
+    return "it has demanded data" if own_demands(role, task_id, task)[0] else ""
 
 
 def _own(role: Whistleblower, task_id: bytes, task: Task) -> Deed | None:
@@ -64,11 +66,7 @@ def _own(role: Whistleblower, task_id: bytes, task: Task) -> Deed | None:
     if role.market.profiles.settleable(task_id, own):
         why = "disputes about the profile that it began are over or moot"
         return Deed(task_id, "reclaim", why, Mode.DEFEND, lambda: role.reclaim_profile(task_id))
-    for demand in role.market.demands.demands(task_id):
-        if demand.demander == own and (demand.began != task.began or task.status is Status.CLOSED):
-            why = "the data that it demanded decide nothing any more"
-            return Deed(task_id, "end a demand", why, Mode.DEFEND, lambda: expire(role, task_id))
-    return None
+    return own_demands(role, task_id, task)[1]
 
 
 def _profile(role: Whistleblower, task_id: bytes, task: Task) -> Decision | None:
