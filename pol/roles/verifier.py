@@ -25,7 +25,9 @@ from pol.roles.duel import Duel
 from pol.roles.looks import Looks
 from pol.roles.measurement import Measurement
 from pol.roles.role import Role
+from pol.roles.sealed_roots import SealedRoots
 from pol.training.learning_proof import Checkpoint, LearningProof, load_checkpoint
+from pol.training.storage.kept_store import KeptStore
 from pol.training.task import LoadedTask
 from pol.verification.distance import INFINITE
 from pol.verification.profile import Profile
@@ -52,6 +54,14 @@ class Verifier(Role):
     @cached_property
     def _measurements(self) -> dict[bytes, Measurement]:
         return {}
+
+    @cached_property
+    def _sealed_roots(self) -> SealedRoots:
+        return SealedRoots(self.store.folder / "sealed" if isinstance(self.store, KeptStore) else None)
+
+    @cached_property
+    def _prepared(self) -> set[tuple[bytes, int]]:
+        return set()
 
     def enrol(self, tickets: int) -> None:
         """Lock the bond of tickets, by which seats and watches are drawn."""
@@ -137,6 +147,11 @@ class Verifier(Role):
         for key in [key for key in self._traces if key[0] == task_id]:
             del self._traces[key]
 
+    def release(self, task_id: bytes) -> None:
+        """As `Role.release`."""
+        super().release(task_id)
+        self._sealed_roots.forget(task_id)
+
     def profile_defences(self, task_id: bytes) -> list[Duel]:
         """The defences in all disputes that the posted profile waits for; ask again after every round of moves."""
         measured, duels = self.measurement(task_id), []
@@ -199,6 +214,7 @@ class Verifier(Role):
         if duty.is_forced(self.rate):
             index = duty.index(len(claims))
             sealed = duty.sealed(salt, claims[index])
+            self._sealed_roots.keep(task_id, duty.seating, claims[index].replay)
             claims[index] = duty.plant(claims[index])
         self.require_kept()
         self.market.verdicts.post(self.wallet, task_id, claims, paths, looks, sealed)
@@ -241,15 +257,56 @@ class Verifier(Role):
         if not duty.is_forced(self.rate):
             self.market.verdicts.disclose(self.wallet, task_id, duty.secret)
             return False
-        index = duty.index(draws)
-        posted = self.market.verdicts.placed(task_id, duty.seating, index, as_posted=True)
-        task, segment, root = self.task(task_id), posted.claim.segment, NO_REPLAY
-        if any(posted.claim.start) and any(posted.claim.end):
-            trace = self._executed(task_id, segment)
-            root = state_root(task.slot_types, trace.state((segment + 1) * task.document.interval))
-        truth = Placed(replace(posted.claim, replay=root), posted.look, posted.entries)
+        posted = self.market.verdicts.placed(task_id, duty.seating, duty.index(draws), as_posted=True)
+        claim = self._kept_truth(task_id, duty, posted.claim) or self._replayed_truth(task_id, posted.claim)
+        truth = Placed(claim, posted.look, posted.entries)
         self.market.verdicts.disclose_planted(self.wallet, task_id, duty.secret, self._salt(task_id), truth)
         return True
+
+    def can_disclose(self, task_id: bytes) -> bool:
+        """Whether disclosing the posted verdict takes no replay.
+
+        Raises:
+            OperationalError: the claims as posted can't be read from the chain.
+        """
+        key = (task_id, self.market.verdicts.verdict(task_id).seating)
+        if key not in self._prepared:
+            duty, draws = self.duty(task_id), self.market.registry.terms(task_id).draws
+            if duty.is_forced(self.rate):
+                posted = self.market.verdicts.placed(task_id, duty.seating, duty.index(draws), as_posted=True)
+                if self._kept_truth(task_id, duty, posted.claim) is None:
+                    return False
+            self._prepared.add(key)
+        return True
+
+    def prepare_disclosure(self, task_id: bytes) -> None:
+        """Replay what the verdict hides, if it wasn't kept: while the watch lasts there is time for it.
+
+        Raises:
+            OperationalError: the claims as posted can't be read from the chain, or the segment can't be replayed again.
+        """
+        if self.can_disclose(task_id):
+            return
+        duty, draws = self.duty(task_id), self.market.registry.terms(task_id).draws
+        posted = self.market.verdicts.placed(task_id, duty.seating, duty.index(draws), as_posted=True)
+        self._sealed_roots.keep(task_id, duty.seating, self._replayed_truth(task_id, posted.claim).replay)
+        # Nothing better will be found, whatever was sealed.
+        self._prepared.add((task_id, duty.seating))
+
+    def _kept_truth(self, task_id: bytes, duty: Assignment, posted: Claim) -> Claim | None:
+        root = self._sealed_roots.root(task_id, duty.seating)
+        if root is None:
+            return None
+        truth = replace(posted, replay=root)
+        seal = self.market.verdicts.verdict(task_id).sealed_claim
+        return truth if duty.sealed(self._salt(task_id), truth) == seal else None
+
+    def _replayed_truth(self, task_id: bytes, posted: Claim) -> Claim:
+        task, root = self.task(task_id), NO_REPLAY
+        if any(posted.start) and any(posted.end):
+            trace = self._executed(task_id, posted.segment)
+            root = state_root(task.slot_types, trace.state((posted.segment + 1) * task.document.interval))
+        return replace(posted, replay=root)
 
     def _salt(self, task_id: bytes) -> bytes:
         return self.secret("salt", task_id, self.market.seats.seating(task_id).number.to_bytes(4, "big"))

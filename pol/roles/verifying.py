@@ -60,9 +60,14 @@ def _owed(role: Verifier, task_id: bytes, task: Task) -> Decision | None:
     if task.status is Status.WATCHED:
         verdict, terms = role.market.verdicts.verdict(task_id), role.market.registry.terms(task_id)
         end = verdict.watch_until + terms.disclosure_window
-        if verdict.watch_until < role.connection.now() <= end:
+        if verdict.watch_until and verdict.watch_until < role.connection.now() <= end:
             why = "the watch over its verdict has ended"
             return Deed(task_id, "disclose", why, Mode.DEFEND, lambda: role.disclose(task_id), end)
+        # The time for a disclosure may be too short for a replay, so that is done before.
+        if (not verdict.watch_until or role.connection.now() <= end) and not role.can_disclose(task_id):
+            why = "its verdict had to err, and what is true isn't kept here"
+            due = end if verdict.watch_until else None
+            return Deed(task_id, "replay again", why, Mode.DEFEND, lambda: role.prepare_disclosure(task_id), due)
     if task.status is Status.CONTESTED:
         return due_move(task_id, role.defences(task_id))
     return None
