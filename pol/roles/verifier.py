@@ -22,6 +22,7 @@ from pol.incentives.forced_errors import Assignment, commitment
 from pol.incentives.sortition import Draw, Duty
 from pol.roles.availability import demand_missing
 from pol.roles.duel import Duel
+from pol.roles.effort import require_time
 from pol.roles.looks import Looks
 from pol.roles.measurement import Measurement
 from pol.roles.role import Role
@@ -82,6 +83,7 @@ class Verifier(Role):
         self.require_proofs(task_id)
         self.policy.require_answer_window(self.market.demands.window())
         seating = self.market.seats.seating(task_id)
+        require_time(self, task_id, terms, seating.verifies)
         self.require_kept()
         if not seating.verifies:
             # Whoever can't post a profile loses its stake, so what the terms ask for is measured before.
@@ -132,6 +134,10 @@ class Verifier(Role):
     def measure(self, task_id: bytes) -> Profile:
         """What the terms ask a profile to measure."""
         return self._profile(task_id)
+
+    def has_measured(self, task_id: bytes) -> bool:
+        """Whether `measure` has its answer."""
+        return task_id in self._profiles
 
     def _profile(self, task_id: bytes) -> Profile:
         if task_id not in self._profiles:

@@ -12,6 +12,8 @@ from pol.roles.availability import demand, unavailable
 from pol.roles.deeds import Decision, Deed, Mode, Rest
 from pol.roles.demanding import overdue, own_demands
 from pol.roles.duel import due_move
+from pol.roles.effort import require_time, untimely
+from pol.roles.obligations import require_free
 from pol.roles.strategy import GAME
 from pol.roles.upkeep import kept, relief
 from pol.roles.verifier import Verifier
@@ -92,14 +94,28 @@ def _claim(role: Verifier, task_id: bytes, task: Task) -> Decision | None:
     account = bytes.fromhex(role.wallet.address[2:])
     if int(seating.best, 16) and min(draw.rank(account, number) for number in range(tickets)) >= seating.rank:
         return Rest(task_id, "somebody has claimed the seat with a better ticket", seating.until)
-    if task.status is Status.COMMITTED:
+    verifies = task.status is Status.COMMITTED
+
+    def needed() -> float:
+        duty = require_time(role, task_id, terms, verifies)
+        return 0 if not verifies and role.has_measured(task_id) else duty
+
+    waits = untimely(role, task_id, needed, seating.until)
+    if waits is not None:
+        return waits
+    if verifies:
         lost = unavailable(role, task_id)
         if lost:
             return _without_states(role, task_id, lost, seating.until)
     why = (
         f"the fee is {terms.verifier_fee} wei, the stake {terms.verifier_stake} wei, and its ticket is the best so far"
     )
-    return Deed(task_id, "claim the seat", why, Mode.PROPOSE, lambda: role.claim_seat(task_id), seating.until)
+
+    def claim() -> None:
+        require_free(role, task_id, needed(), seating.until)
+        role.claim_seat(task_id)
+
+    return Deed(task_id, "claim the seat", why, Mode.PROPOSE, claim, seating.until)
 
 
 def _without_states(role: Verifier, task_id: bytes, lost: list[int], until: int) -> Decision:

@@ -137,11 +137,18 @@ class Whistleblower(ProfileChallenger):
         Raises:
             OperationalError: the second time it came out otherwise, or node or store failed.
         """
-        seating = self.market.registry.task(task_id).seating
-        key = (task_id, seating, tuple(self.market.verdicts.claims(task_id, seating)))
+        key = self._verdict_of(task_id)
         if key not in self._examined:
             self._examined[key] = self._twice(task_id)
         return self._examined[key]
+
+    def has_examined(self, task_id: bytes) -> bool:
+        """Whether `examined_twice` has its answer."""
+        return self._verdict_of(task_id) in self._examined
+
+    def _verdict_of(self, task_id: bytes) -> tuple[bytes, int, tuple[Claim, ...]]:
+        seating = self.market.registry.task(task_id).seating
+        return task_id, seating, tuple(self.market.verdicts.claims(task_id, seating))
 
     def _twice(self, task_id: bytes) -> Checked:
         first = self.examine(task_id)
