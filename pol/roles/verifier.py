@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import cached_property
 
 from pol.chain.challenges import ChargeKind, ClaimCharge
 from pol.chain.seats import NO_COMMITMENT
-from pol.chain.verdicts import Placed
 from pol.chain.wallet import Reverted
 from pol.commitments.log import CheckpointLog
 from pol.commitments.tensor import state_root
@@ -18,17 +16,15 @@ from pol.dispute.sums import SumEvidence
 from pol.errors import OperationalError, ProtocolError
 from pol.execution.cpu import CpuExecutor
 from pol.graph.step_program import Component, StepProgram
-from pol.incentives.forced_errors import Assignment, commitment
+from pol.incentives.forced_errors import commitment
 from pol.incentives.sortition import Draw, Duty
 from pol.roles.availability import demand_missing
 from pol.roles.duel import Duel
 from pol.roles.effort import require_time
+from pol.roles.erring import NO_REPLAY, Erring
 from pol.roles.looks import Looks
 from pol.roles.measurement import Measurement
-from pol.roles.role import Role
-from pol.roles.sealed_roots import SealedRoots
 from pol.training.learning_proof import Checkpoint, LearningProof, load_checkpoint
-from pol.training.storage.kept_store import KeptStore
 from pol.training.task import LoadedTask
 from pol.verification.distance import INFINITE
 from pol.verification.profile import Profile
@@ -37,11 +33,8 @@ from pol.verification.replay import Executor
 from pol.verification.second_look import SecondLooker
 from pol.verification.verdict import Claim, Outcome, Verdict, verify_segment
 
-NO_REPLAY = b"\xff" * 32
-"""Stands for a replay that can't be made: the contract takes any root but zero."""
 
-
-class Verifier(Role):
+class Verifier(Erring):
     """Replays what solvers claim, and answers for it."""
 
     @cached_property
@@ -55,14 +48,6 @@ class Verifier(Role):
     @cached_property
     def _measurements(self) -> dict[bytes, Measurement]:
         return {}
-
-    @cached_property
-    def _sealed_roots(self) -> SealedRoots:
-        return SealedRoots(self.store.folder / "sealed" if isinstance(self.store, KeptStore) else None)
-
-    @cached_property
-    def _prepared(self) -> set[tuple[bytes, int]]:
-        return set()
 
     def enrol(self, tickets: int) -> None:
         """Lock the bond of tickets, by which seats and watches are drawn."""
@@ -110,10 +95,6 @@ class Verifier(Role):
             self.market.seats.decide(self.wallet, task_id)
         return self.market.registry.task(task_id).holder == self.wallet.address
 
-    def _secret(self, task_id: bytes) -> bytes:
-        number = self.market.seats.seating(task_id).number
-        return self.secret("seat", task_id, number.to_bytes(4, "big"))
-
     def profile(self, task_id: bytes) -> Profile:
         """Measure how far honest executions part, publish the profile and post what it claims.
 
@@ -152,11 +133,6 @@ class Verifier(Role):
         self._measurements.pop(task_id, None)
         for key in [key for key in self._traces if key[0] == task_id]:
             del self._traces[key]
-
-    def release(self, task_id: bytes) -> None:
-        """As `Role.release`."""
-        super().release(task_id)
-        self._sealed_roots.forget(task_id)
 
     def profile_defences(self, task_id: bytes) -> list[Duel]:
         """The defences in all disputes that the posted profile waits for; ask again after every round of moves."""
@@ -225,97 +201,10 @@ class Verifier(Role):
         self.require_kept()
         self.market.verdicts.post(self.wallet, task_id, claims, paths, looks, sealed)
 
-    def duty(self, task_id: bytes) -> Assignment:
-        """What this verifier's secret says about its verdict, once the beacon has given the round.
-
-        Raises:
-            ProtocolError: this party holds no seat of the task.
-            OperationalError: the round isn't to be had.
-        """
-        seating = self.market.seats.seating(task_id)
-        if not seating.is_held or seating.holder != self.wallet.address:
-            raise ProtocolError("this party holds no seat of the task, so it has no duty: claim one that is empty")
-        if self.market.seats.duty_seed(task_id) is None:
-            self.bring(seating.duty_round)
-        seed = self.market.seats.duty_seed(task_id)
-        if seed is None:
-            raise OperationalError(f"round {seating.duty_round} of the beacon isn't on chain yet; try again later")
-        return Assignment(seed, task_id, seating.number, self._secret(task_id))
-
-    @cached_property
-    def rate(self) -> int:
-        """How often verdicts are wrong on purpose, times 2^32."""
-        return int(self.market.verdicts.read("rate"))
-
     def open_watch(self, task_id: bytes) -> None:
         """Have the watchers drawn, once the beacon has given their round."""
         self.beacon.bring(self.wallet, self.market.verdicts.verdict(task_id).watch_round, self.rounds)
         self.market.verdicts.open_watch(self.wallet, task_id)
-
-    def disclose(self, task_id: bytes) -> bool:
-        """Show whether the verdict had to err, once the watch is over, and the true claim if it had; whether it had.
-
-        Raises:
-            Reverted: the watch isn't over, or the time for this is.
-            OperationalError: the claims as posted can't be read from the chain, or the segment can't be replayed again.
-        """
-        duty, draws = self.duty(task_id), self.market.registry.terms(task_id).draws
-        if not duty.is_forced(self.rate):
-            self.market.verdicts.disclose(self.wallet, task_id, duty.secret)
-            return False
-        posted = self.market.verdicts.placed(task_id, duty.seating, duty.index(draws), as_posted=True)
-        claim = self._kept_truth(task_id, duty, posted.claim) or self._replayed_truth(task_id, posted.claim)
-        truth = Placed(claim, posted.look, posted.entries)
-        self.market.verdicts.disclose_planted(self.wallet, task_id, duty.secret, self._salt(task_id), truth)
-        return True
-
-    def can_disclose(self, task_id: bytes) -> bool:
-        """Whether disclosing the posted verdict takes no replay.
-
-        Raises:
-            OperationalError: the claims as posted can't be read from the chain.
-        """
-        key = (task_id, self.market.verdicts.verdict(task_id).seating)
-        if key not in self._prepared:
-            duty, draws = self.duty(task_id), self.market.registry.terms(task_id).draws
-            if duty.is_forced(self.rate):
-                posted = self.market.verdicts.placed(task_id, duty.seating, duty.index(draws), as_posted=True)
-                if self._kept_truth(task_id, duty, posted.claim) is None:
-                    return False
-            self._prepared.add(key)
-        return True
-
-    def prepare_disclosure(self, task_id: bytes) -> None:
-        """Replay what the verdict hides, if it wasn't kept: while the watch lasts there is time for it.
-
-        Raises:
-            OperationalError: the claims as posted can't be read from the chain, or the segment can't be replayed again.
-        """
-        if self.can_disclose(task_id):
-            return
-        duty, draws = self.duty(task_id), self.market.registry.terms(task_id).draws
-        posted = self.market.verdicts.placed(task_id, duty.seating, duty.index(draws), as_posted=True)
-        self._sealed_roots.keep(task_id, duty.seating, self._replayed_truth(task_id, posted.claim).replay)
-        # Nothing better will be found, whatever was sealed.
-        self._prepared.add((task_id, duty.seating))
-
-    def _kept_truth(self, task_id: bytes, duty: Assignment, posted: Claim) -> Claim | None:
-        root = self._sealed_roots.root(task_id, duty.seating)
-        if root is None:
-            return None
-        truth = replace(posted, replay=root)
-        seal = self.market.verdicts.verdict(task_id).sealed_claim
-        return truth if duty.sealed(self._salt(task_id), truth) == seal else None
-
-    def _replayed_truth(self, task_id: bytes, posted: Claim) -> Claim:
-        task, root = self.task(task_id), NO_REPLAY
-        if any(posted.start) and any(posted.end):
-            trace = self._executed(task_id, posted.segment)
-            root = state_root(task.slot_types, trace.state((posted.segment + 1) * task.document.interval))
-        return replace(posted, replay=root)
-
-    def _salt(self, task_id: bytes) -> bytes:
-        return self.secret("salt", task_id, self.market.seats.seating(task_id).number.to_bytes(4, "big"))
 
     def _claim(self, task_id: bytes, verdict: Verdict, checkpoints: Sequence[Checkpoint]) -> Claim:
         if verdict.claim is not None:
@@ -379,6 +268,12 @@ class Verifier(Role):
         entry = checkpoints[claim.segment + (charge.kind is ChargeKind.DISTANCE)]
         states = trace.state((claim.segment + 1) * task.document.interval), load_checkpoint(self.store, task, entry)
         return task.program, SumPlayer(SumEvidence(task.program, Component(charge.component), *states))
+
+    def replayed(self, task_id: bytes, segment: int) -> bytes:
+        """As `Erring.replayed`; executed once."""
+        task = self.task(task_id)
+        end = self._executed(task_id, segment).state((segment + 1) * task.document.interval)
+        return state_root(task.slot_types, end)
 
     def _executed(self, task_id: bytes, segment: int) -> SegmentTrace:
         """However many challenge a segment, it is executed once."""
