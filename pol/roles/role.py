@@ -180,6 +180,14 @@ class Role:
         """Drop the task and whatever this party has executed for it."""
         self._tasks.pop(task_id, None)
 
+    def meant(self, task_id: bytes) -> int | None:
+        """The last second for something that this party knows and hasn't said yet about a task; None if there is none.
+
+        Raises:
+            OperationalError: the node failed.
+        """
+        return None
+
     def bring(self, number: int) -> None:
         """Have the seed of a round on chain, whoever should have recorded it.
 

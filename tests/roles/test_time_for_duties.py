@@ -238,6 +238,19 @@ def test_a_whistleblower_begins_no_look_that_ends_too_late(exact: bytes, town: T
     assert "replayed the same" in decision.why
 
 
+def test_an_error_is_committed_to_before_a_long_look(exact: bytes, town: Town) -> None:
+    """Commitments are taken in the last minute of the watch."""
+    verifier, watcher = town.join(Verifier, "v"), town.join(Whistleblower, "w")
+    seated_with_duty(verifier, exact, forced=True)
+    verifier.verify(exact)
+    verifier.open_watch(exact)
+    assert next_due(watcher, bytes(32)) is None
+    decision = next_of_whistleblower(watcher, exact)
+    assert isinstance(decision, Rest)
+    assert "at the end of the watch" in decision.why
+    assert next_due(watcher, bytes(32)) == watcher.market.verdicts.verdict(exact).watch_until
+
+
 def test_work_that_the_terms_misstate_is_refused(town: Town) -> None:
     """By it the price is computed, and who looks estimates what a look costs."""
     desk = Desk(town)
