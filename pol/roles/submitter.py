@@ -173,14 +173,17 @@ class Submitter(Role):
             return True
         try:
             task = self.task(task_id)
-            # A scope of its own, which no task that is closed takes with it.
-            with self.store.about("models") if isinstance(self.store, KeptStore) else nullcontext():
-                load_checkpoint(self.store, task, self.proof(task_id).checkpoints[-1])
         except (OperationalError, ProtocolError):
             return False
-        with suppress(OperationalError):
-            self.require_kept()
-            self._models.add(key)
+        # A scope of its own, which no task that is closed takes with it.
+        with self.store.about("models") if isinstance(self.store, KeptStore) else nullcontext():
+            try:
+                load_checkpoint(self.store, task, self.proof(task_id).checkpoints[-1])
+            except (OperationalError, ProtocolError):
+                return False
+            with suppress(OperationalError):
+                self.require_kept()
+                self._models.add(key)
         return True
 
     @cached_property
