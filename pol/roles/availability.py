@@ -92,8 +92,9 @@ def demand(role: Role, task_id: bytes, entry: int) -> DataDemand:
         Reverted: it is too late, or the vault holds too little of this party's.
         OperationalError: the node failed.
     """
+    made = role.market.demands.demand(role.wallet, task_id, entry, *_place(role, task_id, entry))
     role.demanded.add(task_id)
-    return role.market.demands.demand(role.wallet, task_id, entry, *_place(role, task_id, entry))
+    return made
 
 
 def answer(role: Role, task_id: bytes) -> list[DataDemand]:
@@ -137,6 +138,23 @@ def expire(role: Role, task_id: bytes) -> list[DataDemand]:
             role.market.demands.expire(role.wallet, demand)
             ended.append(demand)
     return ended
+
+
+def reclaim(role: Role, task_id: bytes) -> list[DataDemand]:
+    """Take back the bonds of this party's demands that decide nothing any more.
+
+    Raises:
+        OperationalError: the node failed.
+    """
+    task, own = role.market.registry.task(task_id), role.wallet.address
+    moot = [
+        demand
+        for demand in role.market.demands.demands(task_id)
+        if demand.demander == own and (demand.began != task.began or task.status is Status.CLOSED)
+    ]
+    for demand in moot:
+        role.market.demands.expire(role.wallet, demand)
+    return moot
 
 
 def _current(role: Role, task_id: bytes) -> Sequence[DataDemand]:

@@ -69,6 +69,10 @@ class ProfileChallenger(Role):
             self._checked[task_id, number] = self._twice_checked(task_id)
         return self._checked[task_id, number]
 
+    def has_checked(self, task_id: bytes) -> bool:
+        """Whether `checked_twice` has its answer."""
+        return (task_id, self.market.profiles.standing(task_id).number) in self._checked
+
     def _twice_checked(self, task_id: bytes) -> list[Charge]:
         first = self.check_profile(task_id)
         if first and self._false(task_id, self.measured(task_id, 1)) != first:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import time
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
@@ -44,6 +46,11 @@ def require_terms(task: LoadedTask, terms: Terms) -> None:
         raise ProtocolError("the published task has another program, data or initial state than the terms on chain")
     if (document.steps, document.interval) != (terms.steps, terms.interval):
         raise ProtocolError("the published task has another number of steps than the terms on chain")
+    if terms.work_units != document.work * document.steps:
+        raise ProtocolError(
+            f"the terms say {terms.work_units} work units, the task's steps are {document.work * document.steps}: its "
+            "prices are for other work; don't stake on it"
+        )
     if rerun_programs_root(rerun_programs(task.program, terms.rerun_count, terms.looks)) != terms.reruns:
         raise ProtocolError(
             "the terms name other programs for the reruns of a profile than the task's own, reordered: whoever wrote "
@@ -64,6 +71,7 @@ class Role:
         fees: what its transactions may cost.
         evidence: a folder that keeps what the party reads of the store (`pol.training.storage.kept_store`). Without it
             nothing is kept: whoever stakes names one.
+        timer: seconds, by which this party times a step before it stakes.
     """
 
     def __init__(
@@ -76,6 +84,7 @@ class Role:
         rounds: RoundSource | None = None,
         fees: FeePolicy = FEES,
         evidence: Path | None = None,
+        timer: Callable[[], float] = time.perf_counter,
     ) -> None:
         self.connection = connection
         self.wallet = Wallet(connection, LocalSigner(key) if isinstance(key, bytes) else key, policy=fees)
@@ -86,6 +95,9 @@ class Role:
         self.rounds = rounds
         self.store = Store(store_url) if evidence is None else KeptStore(store_url, evidence)
         self.policy = policy
+        self.timer = timer
+        self.paces: dict[bytes, float] = {}
+        """Seconds of a canonical step by task (`pol.roles.effort`)."""
         self._tasks: dict[bytes, LoadedTask] = {}
         self._pins: set[tuple[bytes, Pin]] = set()
         self.probed: set[bytes] = set()
@@ -184,6 +196,14 @@ class Role:
     def forget(self, task_id: bytes) -> None:
         """Drop the task and whatever this party has executed for it."""
         self._tasks.pop(task_id, None)
+
+    def meant(self, task_id: bytes) -> int | None:
+        """The last second for something that this party knows and hasn't said yet about a task; None if there is none.
+
+        Raises:
+            OperationalError: the node failed.
+        """
+        return None
 
     def bring(self, number: int) -> None:
         """Have the seed of a round on chain, whoever should have recorded it.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from functools import cached_property
 
@@ -14,6 +13,7 @@ from pol.errors import ProtocolError
 from pol.execution.cpu import CpuExecutor
 from pol.execution.torch_native import NativeExecutor
 from pol.incentives.auction import Bid, commitment
+from pol.roles.effort import timed
 from pol.roles.role import Role
 from pol.training import learning_proof
 from pol.training.learning_proof import LearningProof
@@ -103,15 +103,10 @@ class Solver(Role):
             ProtocolError: this machine can't train the task.
         """
         if task_id not in self._rehearsed:
-            task, seconds = self.task(task_id), list[float]()
+            task = self.task(task_id)
             is_exact = self.market.registry.terms(task_id).is_exact
             step = first_step_of(task, None if is_exact else self.executor(task))
-            # The first time is that of loading libraries and allocating.
-            for _ in range(2):
-                began = time.perf_counter()
-                step()
-                seconds.append(time.perf_counter() - began)
-            self._rehearsed[task_id] = min(seconds)
+            self._rehearsed[task_id] = timed(step, self.timer)
         return self._rehearsed[task_id]
 
     @cached_property

@@ -6,6 +6,8 @@ from pol.chain.registry import Status
 from pol.errors import ProtocolError
 from pol.roles.availability import answer
 from pol.roles.deeds import Decision, Deed, Mode, Rest
+from pol.roles.effort import profile_steps, seconds, untimely
+from pol.roles.obligations import require_free
 from pol.roles.solver import Solver
 from pol.roles.upkeep import kept
 
@@ -49,9 +51,29 @@ def _bid(role: Solver, task_id: bytes) -> Decision | None:
     reason = _refusal(role, task_id)
     if reason:
         return Rest(task_id, reason, standing.bid_until)
-    price = role.market.registry.terms(task_id).maximum_price
-    why = f"the task pays up to {price} wei"
-    return Deed(task_id, "bid", why, Mode.PROPOSE, lambda: role.bid(task_id), standing.bid_until)
+    terms, until = role.market.registry.terms(task_id), standing.bid_until
+
+    def recheck() -> float:
+        needed = 0 if terms.is_exact else seconds(role, task_id, profile_steps(terms), until - role.connection.now())
+        if needed > until - role.connection.now():
+            raise ProtocolError(f"measuring the profile again takes this machine about {needed:.0f} s, too long to bid")
+        training = PATIENCE * terms.steps * role.rehearse(task_id)
+        if training > terms.training_window:
+            raise ProtocolError(
+                f"training takes this machine about {training:.0f} s, and there are {terms.training_window} s for it"
+            )
+        return needed
+
+    waits = untimely(role, task_id, recheck, until)
+    if waits is not None:
+        return waits
+
+    def bid() -> None:
+        require_free(role, task_id, recheck(), until)
+        role.bid(task_id)
+
+    why = f"the task pays up to {terms.maximum_price} wei"
+    return Deed(task_id, "bid", why, Mode.PROPOSE, bid, until)
 
 
 def _refusal(role: Solver, task_id: bytes) -> str:
@@ -66,9 +88,6 @@ def _refusal(role: Solver, task_id: bytes) -> str:
         role.policy.require_margin(terms)
         role.require_proofs(task_id)
         role.policy.require_answer_window(role.market.demands.window())
-        needed = PATIENCE * terms.steps * role.rehearse(task_id)
     except ProtocolError as error:
         return str(error)
-    if needed > terms.training_window:
-        return f"training takes this machine about {needed:.0f} s, and there are {terms.training_window} s for it"
     return ""

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from pol.chain.registry import Terms
 from pol.chain.terms_rules import require as require_admitted
-from pol.errors import ProtocolError
+from pol.errors import OperationalError, ProtocolError
 from pol.graph.work import step_work
 from pol.incentives.payouts import look_fee
 from pol.roles.role import Role
 from pol.training import task
+from pol.training.learning_proof import load_checkpoint
 from pol.training.start import GIVEN, Start
+from pol.training.storage.kept_store import KeptStore
 from pol.training.task import CapturedStep
 from pol.verification.distance import require_distances
 from pol.verification.profile_claim import MARGIN
@@ -157,6 +161,35 @@ class Submitter(Role):
             document=bytes.fromhex(digest),
         )
         return self.market.registry.submit(self.wallet, named)
+
+    def has_model(self, task_id: bytes) -> bool:
+        """Whether the trained state can be read; from then on it lies in this party's folder, also after settlement.
+
+        Raises:
+            OperationalError: the node failed.
+        """
+        key = (task_id, self.market.registry.task(task_id).began)
+        if key in self._models:
+            return True
+        try:
+            task = self.task(task_id)
+        except (OperationalError, ProtocolError):
+            return False
+        # A scope of its own, which no task that is closed takes with it.
+        with self.store.about("models") if isinstance(self.store, KeptStore) else nullcontext():
+            try:
+                load_checkpoint(self.store, task, self.proof(task_id).checkpoints[-1])
+            except (OperationalError, ProtocolError):
+                return False
+            with suppress(OperationalError):
+                self.require_kept()
+                self._models.add(key)
+        return True
+
+    @cached_property
+    def _models(self) -> set[tuple[bytes, int]]:
+        """Tasks whose models lie in the folder, by when their solvers were chosen."""
+        return set()
 
 
 def terms_of(work_of_step: int, offer: Offer) -> Terms:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 
 from pol.chain.challenges import Challenges
-from pol.chain.data_demands import DataDemand
 from pol.chain.game import DisputeGame
 from pol.chain.profiles import Profiles
 from pol.chain.registry import Status, Task
@@ -14,6 +13,7 @@ from pol.chain.seats import Seating
 from pol.dispute.position import Side
 from pol.roles.availability import expire
 from pol.roles.deeds import Decision, Deed, Mode, Rest
+from pol.roles.demanding import current, overdue
 from pol.roles.role import Role
 from pol.roles.silence import more_time, rounds_of_duty, silent
 
@@ -53,7 +53,21 @@ def upkeep(role: Role, task_id: bytes) -> Decision:
         Status.CONTESTED: _contested,
         Status.CLOSED: _closed,
     }[task.status]
-    return silent(role, task_id, task.status) or decide(role, task_id, task)
+    return relief(role, task_id, task) or decide(role, task_id, task)
+
+
+def relief(role: Role, task_id: bytes, task: Task) -> Deed | None:
+    """The call that ends a wait which is in vain, or gives a verifier time that the beacon has taken.
+
+    Whoever sits needs it before its own duty, which it can't fulfil while its rounds or the data are missing.
+
+    Raises:
+        OperationalError: the node failed.
+    """
+    found = overdue(role, task_id, task) or silent(role, task_id, task.status)
+    if found is None and task.status is Status.VERIFYING and role.connection.now() <= task.deadline:
+        return more_time(role, task_id, task.deadline)
+    return found
 
 
 def _call(task_id: bytes, verb: str, why: str, act: Callable[[], object]) -> Deed:
@@ -140,13 +154,10 @@ def _training(role: Role, task_id: bytes, task: Task) -> Decision:
 
 
 def _verifying(role: Role, task_id: bytes, task: Task) -> Decision:
-    waiting = [demand for demand in role.market.demands.demands(task_id) if demand.began == task.began]
-    if waiting and role.connection.now() > waiting[0].deadline:
-        return _owed_data(role, task_id, waiting)
-    if role.connection.now() <= task.deadline:
-        more = more_time(role, task_id, task.deadline)
-        if more is not None:
-            return more
+    waiting = current(role, task_id, task)
+    if waiting and role.connection.now() > task.deadline:
+        # Nobody has defaulted while the solver may still show what it hides. Overdue demands are ended before.
+        return Rest(task_id, "the solver owes data", waiting[0].deadline)
     return _default(role, task_id, task, "verifier")
 
 
@@ -197,19 +208,16 @@ def _contested(role: Role, task_id: bytes, task: Task) -> Decision:
         return Rest(task_id, "the verdict may be challenged", task.deadline)
     if challenges.contested(task_id).open:
         return Rest(task_id, "the verdict waits for disputes", _next_deadline(challenges, game, task_id))
-    waiting = role.market.demands.demands(task_id)
-    if waiting:
-        return _owed_data(role, task_id, waiting)
+    waiting = current(role, task_id, task)
+    # A verdict that rejects is settled whatever the solver shows.
+    if waiting and not role.market.verdicts.verdict(task_id).rejecting:
+        until = waiting[0].deadline
+        if role.connection.now() <= until:
+            return Rest(task_id, "the solver owes data", until)
+        why = "the solver hasn't shown what was demanded of it"
+        return _call(task_id, "remove the solver", why, lambda: expire(role, task_id))
     why = "nobody has refuted the verdict in its window"
     return _call(task_id, "settle", why, lambda: role.market.settlement.settle(role.wallet, task_id))
-
-
-def _owed_data(role: Role, task_id: bytes, waiting: Sequence[DataDemand]) -> Decision:
-    until = min(demand.deadline for demand in waiting)
-    if role.connection.now() <= until:
-        return Rest(task_id, "the solver owes data", until)
-    why = "the solver hasn't shown what was demanded of it"
-    return _call(task_id, "remove the solver", why, lambda: expire(role, task_id))
 
 
 def _closed(role: Role, task_id: bytes, task: Task) -> Decision:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import cached_property
 
 from pol.chain.challenges import ChargeKind, ClaimCharge
 from pol.chain.seats import NO_COMMITMENT
-from pol.chain.verdicts import Placed
 from pol.chain.wallet import Reverted
 from pol.commitments.log import CheckpointLog
 from pol.commitments.tensor import state_root
@@ -18,13 +16,14 @@ from pol.dispute.sums import SumEvidence
 from pol.errors import OperationalError, ProtocolError
 from pol.execution.cpu import CpuExecutor
 from pol.graph.step_program import Component, StepProgram
-from pol.incentives.forced_errors import Assignment, commitment
+from pol.incentives.forced_errors import commitment
 from pol.incentives.sortition import Draw, Duty
 from pol.roles.availability import demand_missing
 from pol.roles.duel import Duel
+from pol.roles.effort import require_time
+from pol.roles.erring import NO_REPLAY, Erring
 from pol.roles.looks import Looks
 from pol.roles.measurement import Measurement
-from pol.roles.role import Role
 from pol.training.learning_proof import Checkpoint, LearningProof, load_checkpoint
 from pol.training.task import LoadedTask
 from pol.verification.distance import INFINITE
@@ -34,11 +33,8 @@ from pol.verification.replay import Executor
 from pol.verification.second_look import SecondLooker
 from pol.verification.verdict import Claim, Outcome, Verdict, verify_segment
 
-NO_REPLAY = b"\xff" * 32
-"""Stands for a replay that can't be made: the contract takes any root but zero."""
 
-
-class Verifier(Role):
+class Verifier(Erring):
     """Replays what solvers claim, and answers for it."""
 
     @cached_property
@@ -72,6 +68,7 @@ class Verifier(Role):
         self.require_proofs(task_id)
         self.policy.require_answer_window(self.market.demands.window())
         seating = self.market.seats.seating(task_id)
+        require_time(self, task_id, terms, seating.verifies)
         self.require_kept()
         if not seating.verifies:
             # Whoever can't post a profile loses its stake, so what the terms ask for is measured before.
@@ -98,10 +95,6 @@ class Verifier(Role):
             self.market.seats.decide(self.wallet, task_id)
         return self.market.registry.task(task_id).holder == self.wallet.address
 
-    def _secret(self, task_id: bytes) -> bytes:
-        number = self.market.seats.seating(task_id).number
-        return self.secret("seat", task_id, number.to_bytes(4, "big"))
-
     def profile(self, task_id: bytes) -> Profile:
         """Measure how far honest executions part, publish the profile and post what it claims.
 
@@ -122,6 +115,10 @@ class Verifier(Role):
     def measure(self, task_id: bytes) -> Profile:
         """What the terms ask a profile to measure."""
         return self._profile(task_id)
+
+    def has_measured(self, task_id: bytes) -> bool:
+        """Whether `measure` has its answer."""
+        return task_id in self._profiles
 
     def _profile(self, task_id: bytes) -> Profile:
         if task_id not in self._profiles:
@@ -199,60 +196,15 @@ class Verifier(Role):
         if duty.is_forced(self.rate):
             index = duty.index(len(claims))
             sealed = duty.sealed(salt, claims[index])
+            self._sealed_roots.keep(task_id, duty.seating, claims[index].replay)
             claims[index] = duty.plant(claims[index])
         self.keep()
         self.market.verdicts.post(self.wallet, task_id, claims, paths, looks, sealed)
-
-    def duty(self, task_id: bytes) -> Assignment:
-        """What this verifier's secret says about its verdict, once the beacon has given the round.
-
-        Raises:
-            ProtocolError: this party holds no seat of the task.
-            OperationalError: the round isn't to be had.
-        """
-        seating = self.market.seats.seating(task_id)
-        if not seating.is_held or seating.holder != self.wallet.address:
-            raise ProtocolError("this party holds no seat of the task, so it has no duty: claim one that is empty")
-        if self.market.seats.duty_seed(task_id) is None:
-            self.bring(seating.duty_round)
-        seed = self.market.seats.duty_seed(task_id)
-        if seed is None:
-            raise OperationalError(f"round {seating.duty_round} of the beacon isn't on chain yet; try again later")
-        return Assignment(seed, task_id, seating.number, self._secret(task_id))
-
-    @cached_property
-    def rate(self) -> int:
-        """How often verdicts are wrong on purpose, times 2^32."""
-        return int(self.market.verdicts.read("rate"))
 
     def open_watch(self, task_id: bytes) -> None:
         """Have the watchers drawn, once the beacon has given their round."""
         self.beacon.bring(self.wallet, self.market.verdicts.verdict(task_id).watch_round, self.rounds)
         self.market.verdicts.open_watch(self.wallet, task_id)
-
-    def disclose(self, task_id: bytes) -> bool:
-        """Show whether the verdict had to err, once the watch is over, and the true claim if it had; whether it had.
-
-        Raises:
-            Reverted: the watch isn't over, or the time for this is.
-            OperationalError: the claims as posted can't be read from the chain, or the segment can't be replayed again.
-        """
-        duty, draws = self.duty(task_id), self.market.registry.terms(task_id).draws
-        if not duty.is_forced(self.rate):
-            self.market.verdicts.disclose(self.wallet, task_id, duty.secret)
-            return False
-        index = duty.index(draws)
-        posted = self.market.verdicts.placed(task_id, duty.seating, index, as_posted=True)
-        task, segment, root = self.task(task_id), posted.claim.segment, NO_REPLAY
-        if any(posted.claim.start) and any(posted.claim.end):
-            trace = self._executed(task_id, segment)
-            root = state_root(task.slot_types, trace.state((segment + 1) * task.document.interval))
-        truth = Placed(replace(posted.claim, replay=root), posted.look, posted.entries)
-        self.market.verdicts.disclose_planted(self.wallet, task_id, duty.secret, self._salt(task_id), truth)
-        return True
-
-    def _salt(self, task_id: bytes) -> bytes:
-        return self.secret("salt", task_id, self.market.seats.seating(task_id).number.to_bytes(4, "big"))
 
     def _claim(self, task_id: bytes, verdict: Verdict, checkpoints: Sequence[Checkpoint]) -> Claim:
         if verdict.claim is not None:
@@ -316,6 +268,12 @@ class Verifier(Role):
         entry = checkpoints[claim.segment + (charge.kind is ChargeKind.DISTANCE)]
         states = trace.state((claim.segment + 1) * task.document.interval), load_checkpoint(self.store, task, entry)
         return task.program, SumPlayer(SumEvidence(task.program, Component(charge.component), *states))
+
+    def replayed(self, task_id: bytes, segment: int) -> bytes:
+        """As `Erring.replayed`; executed once."""
+        task = self.task(task_id)
+        end = self._executed(task_id, segment).state((segment + 1) * task.document.interval)
+        return state_root(task.slot_types, end)
 
     def _executed(self, task_id: bytes, segment: int) -> SegmentTrace:
         """However many challenge a segment, it is executed once."""

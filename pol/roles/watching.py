@@ -8,10 +8,11 @@ from functools import partial
 from pol.chain.registry import Status, Task, Terms
 from pol.errors import OperationalError, ProtocolError
 from pol.roles.attacks import attacks
-from pol.roles.availability import expire
 from pol.roles.catches import caught
 from pol.roles.deeds import Decision, Deed, Mode, Rest
+from pol.roles.demanding import own_demands
 from pol.roles.duel import due_move
+from pol.roles.effort import profile_steps, require_look, untimely, verdict_steps
 from pol.roles.strategy import GAME
 from pol.roles.upkeep import kept
 from pol.roles.whistleblower import Whistleblower
@@ -49,7 +50,9 @@ def _concern(role: Whistleblower, task_id: bytes, task: Task) -> str:
         return "its tickets may be drawn" if role.market.sortition.tickets_now(own) else ""
     desks = (role.market.challenges, role.market.profiles)
     disputes = any(desk.dispute(number).challenger == own for desk in desks for number in desk.disputes(task_id))
-    return "it is in dispute" if disputes else ""
+    if disputes:
+        return "it is in dispute"
+    return "it has demanded data" if own_demands(role, task_id, task)[0] else ""
 
 
 def _own(role: Whistleblower, task_id: bytes, task: Task) -> Deed | None:
@@ -64,11 +67,7 @@ def _own(role: Whistleblower, task_id: bytes, task: Task) -> Deed | None:
     if role.market.profiles.settleable(task_id, own):
         why = "disputes about the profile that it began are over or moot"
         return Deed(task_id, "reclaim", why, Mode.DEFEND, lambda: role.reclaim_profile(task_id))
-    for demand in role.market.demands.demands(task_id):
-        if demand.demander == own and (demand.began != task.began or task.status is Status.CLOSED):
-            why = "the data that it demanded decide nothing any more"
-            return Deed(task_id, "end a demand", why, Mode.DEFEND, lambda: expire(role, task_id))
-    return None
+    return own_demands(role, task_id, task)[1]
 
 
 def _profile(role: Whistleblower, task_id: bytes, task: Task) -> Decision | None:
@@ -85,6 +84,10 @@ def _profile(role: Whistleblower, task_id: bytes, task: Task) -> Decision | None
     reason = _unwilling(role, task_id, terms, work, bond)
     if reason:
         return Rest(task_id, reason, until)
+    if not role.has_checked(task_id):
+        waits = _untimely(role, task_id, profile_steps(terms), until)
+        if waits is not None:
+            return waits
     charges = role.checked_twice(task_id)
     if not charges:
         return Rest(task_id, "it has measured the same as the profile says", until)
@@ -114,6 +117,10 @@ def _watch(role: Whistleblower, task_id: bytes, task: Task) -> Decision | None:
     tickets = sorted(set(tickets) - {int(event["ticket"]) for event in committed})
     if not tickets:
         return Rest(task_id, "its tickets are committed to what it has found", until)
+    if not role.has_examined(task_id):
+        waits = _untimely(role, task_id, verdict_steps(role.market.registry.terms(task_id)), until)
+        if waits is not None:
+            return waits
     found = role.examined_twice(task_id).findings
     if not found:
         return Rest(task_id, "it has replayed the same as the verdict says", until)
@@ -135,6 +142,10 @@ def _verdict(role: Whistleblower, task_id: bytes, task: Task) -> Decision | None
     reason = _unwilling(role, task_id, terms, terms.draws * terms.interval * terms.work_units // terms.steps, bond)
     if reason:
         return Rest(task_id, reason, until)
+    if not role.has_examined(task_id):
+        waits = _untimely(role, task_id, verdict_steps(terms), until)
+        if waits is not None:
+            return waits
     checked = role.examined_twice(task_id)
     if not checked.findings:
         unseen = f", but for the segments {list(checked.unseen)}, which it can't get" if checked.unseen else ""
@@ -154,6 +165,11 @@ def _catches(role: Whistleblower, task_id: bytes, task: Task) -> Decision | None
         why = f"the error in claim {index} to which it had committed has been shown"
         return Deed(task_id, "collect", why, Mode.RESOLVE, partial(role.collect, task_id, seating, index))
     return None
+
+
+def _untimely(role: Whistleblower, task_id: bytes, steps: int, until: int) -> Rest | None:
+    """The rest of a party that wouldn't be through with a look in time, or not before it owes something else."""
+    return untimely(role, task_id, lambda: require_look(role, task_id, steps, until), until)
 
 
 def _unwilling(role: Whistleblower, task_id: bytes, terms: Terms, work: int, bond: int) -> str:

@@ -8,6 +8,7 @@ from functools import cached_property
 
 from pol.chain.challenges import NO_PROGRAM, ClaimCharge
 from pol.chain.challenges import ChargeKind as ChallengeKind
+from pol.chain.registry import Status
 from pol.chain.verdicts import entry, evidence, look_hash
 from pol.commitments.program import program_header
 from pol.dispute.claim import ReplayClaim, SumClaim
@@ -137,11 +138,18 @@ class Whistleblower(ProfileChallenger):
         Raises:
             OperationalError: the second time it came out otherwise, or node or store failed.
         """
-        seating = self.market.registry.task(task_id).seating
-        key = (task_id, seating, tuple(self.market.verdicts.claims(task_id, seating)))
+        key = self._verdict_of(task_id)
         if key not in self._examined:
             self._examined[key] = self._twice(task_id)
         return self._examined[key]
+
+    def has_examined(self, task_id: bytes) -> bool:
+        """Whether `examined_twice` has its answer."""
+        return self._verdict_of(task_id) in self._examined
+
+    def _verdict_of(self, task_id: bytes) -> tuple[bytes, int, tuple[Claim, ...]]:
+        seating = self.market.registry.task(task_id).seating
+        return task_id, seating, tuple(self.market.verdicts.claims(task_id, seating))
 
     def _twice(self, task_id: bytes) -> Checked:
         first = self.examine(task_id)
@@ -168,6 +176,13 @@ class Whistleblower(ProfileChallenger):
         most = watch_limit(self.market.sortition.total(since), self.market.sortition.watchers())
         account = bytes.fromhex(self.wallet.address[2:])
         return [ticket for ticket in range(tickets) if draw.rank(account, ticket) < most]
+
+    def meant(self, task_id: bytes) -> int | None:
+        """As `Role.meant`: for the commitment to an error that it has found in a verdict that is watched."""
+        if self.market.registry.task(task_id).status is not Status.WATCHED or not self.has_examined(task_id):
+            return None
+        found = self._examined[self._verdict_of(task_id)].findings and self.watched(task_id)
+        return self.market.verdicts.verdict(task_id).watch_until if found else None
 
     def watch(self, task_id: bytes) -> list[Finding]:
         """Look for wrong entries, and commit every drawn ticket to the first, in the last seconds of the watch.

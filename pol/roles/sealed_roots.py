@@ -1,0 +1,54 @@
+"""What a verdict that has to err hides, kept until it is disclosed: a replay may take longer than the time for that.
+
+Only the true replay's root: the rest of the claim is on chain. It lies beside the evidence, in the party's own folder,
+and is flushed before the verdict leaves.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+
+from pol.training.storage.publishing import LocalPublisher
+
+HASH_BYTES = 32
+
+
+class SealedRoots:
+    """Roots by task and seating; without a folder they last as long as the process."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self._folder = folder
+        self._known: dict[tuple[bytes, int], bytes] = {}
+
+    def keep(self, task_id: bytes, seating: int, root: bytes) -> None:
+        """Remember a root, before anything that has to be disclosed with it is sent.
+
+        A disk that fails holds no verdict back that is owed: what isn't kept is replayed again.
+        """
+        self._known[task_id, seating] = root
+        if self._folder is not None:
+            with suppress(OSError):
+                LocalPublisher().publish(str(self._path(self._folder, task_id, seating)), [root])
+
+    def root(self, task_id: bytes, seating: int) -> bytes | None:
+        """What was kept, if anything was; whether a disk has damaged it, the seal on chain says."""
+        if (task_id, seating) not in self._known and self._folder is not None:
+            with suppress(OSError):
+                kept = self._path(self._folder, task_id, seating).read_bytes()
+                if len(kept) == HASH_BYTES:
+                    self._known[task_id, seating] = kept
+        return self._known.get((task_id, seating))
+
+    def forget(self, task_id: bytes) -> None:
+        """Drop all of a task."""
+        for key in [key for key in self._known if key[0] == task_id]:
+            del self._known[key]
+        if self._folder is not None:
+            with suppress(OSError):
+                for path in self._folder.glob(f"{task_id.hex()}-*"):
+                    path.unlink()
+
+    @staticmethod
+    def _path(folder: Path, task_id: bytes, seating: int) -> Path:
+        return folder / f"{task_id.hex()}-{seating}"

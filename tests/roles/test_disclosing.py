@@ -1,0 +1,105 @@
+"""Disclosing an error on purpose takes no replay: its window may be shorter than one."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from anvil_node import anvil_node
+from arranged import unchanged
+from town import OFFER, OFTEN, Town, seated_with_duty, until_proof
+
+from pol.chain.connection import Connection
+from pol.chain.registry import Status
+from pol.errors import OperationalError
+from pol.roles.deeds import Mode
+from pol.roles.process import Process, Result
+from pol.roles.verifier import Verifier
+from pol.roles.verifying import next_of_verifier
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
+    with anvil_node() as url:
+        yield Town(tmp_path_factory.mktemp("store"), connection=Connection.to(url), market_rules=OFTEN)
+
+
+@pytest.fixture(scope="module")
+def exact(node: Town) -> bytes:
+    """A task of exact mode with a proof."""
+    node.join(Verifier, "v")
+    return until_proof(node, replace(OFFER, margin=0, looks=0, rerun_count=0))
+
+
+@pytest.fixture
+def town(node: Town) -> Iterator[Town]:
+    with unchanged(node.connection):
+        yield node
+
+
+class Idle(Verifier):
+    """Replays nothing any more."""
+
+    def trace(self, *_: object) -> None:  # type: ignore[override]
+        raise OperationalError("a replay would be too late")
+
+
+@pytest.fixture
+def erred(exact: bytes, town: Town, tmp_path: Path) -> Verifier:
+    """Its verdict is wrong on purpose, and the watch is open."""
+    verifier = town.join(Verifier, "v", evidence=tmp_path / "v")
+    seated_with_duty(verifier, exact, forced=True)
+    verifier.verify(exact)
+    verifier.open_watch(exact)
+    return verifier
+
+
+def done(process: Process[Verifier]) -> list[str]:
+    return [taken.verb for taken in process.turn() if taken.result is Result.DONE]
+
+
+def watch_until(verifier: Verifier, task_id: bytes) -> int:
+    return verifier.market.verdicts.verdict(task_id).watch_until
+
+
+def test_a_process_that_starts_anew_discloses_without_a_replay(
+    exact: bytes, town: Town, erred: Verifier, tmp_path: Path
+) -> None:
+    again = town.join(Idle, "v", evidence=tmp_path / "v")
+    process = Process(again, next_of_verifier, Mode.DEFEND)
+    assert done(process) == []
+    town.connection.wait_until(watch_until(erred, exact))
+    assert done(process) == ["disclose"]
+    assert again.market.registry.task(exact).status is Status.CONTESTED
+
+
+@pytest.mark.parametrize("lost", ["gone", "damaged", "short"])
+def test_what_was_lost_is_replayed_while_the_watch_lasts(
+    exact: bytes, town: Town, erred: Verifier, tmp_path: Path, lost: str
+) -> None:
+    (kept,) = (tmp_path / "v" / "sealed").iterdir()
+    assert len(kept.read_bytes()) == 32
+    if lost == "gone":
+        kept.unlink()
+    else:
+        kept.write_bytes(b"\7" * (32 if lost == "damaged" else 5))
+    town.connection.wait_until(watch_until(erred, exact) - 60)
+    assert done(Process(town.join(Verifier, "v", evidence=tmp_path / "v"), next_of_verifier)) == ["replay again"]
+    again = Process(town.join(Idle, "v", evidence=tmp_path / "v"), next_of_verifier, Mode.DEFEND)
+    assert done(again) == []
+    town.connection.wait_until(watch_until(erred, exact))
+    assert done(again) == ["disclose"]
+
+
+def test_a_party_without_a_folder_remembers_while_it_runs(exact: bytes, town: Town) -> None:
+    verifier = town.join(Idle, "v")
+    seated_with_duty(verifier, exact, forced=True)
+    verifier.verify(exact)
+    verifier.open_watch(exact)
+    town.connection.wait_until(watch_until(verifier, exact))
+    assert verifier.disclose(exact)
+
+
+def test_what_was_hidden_is_let_go_with_its_task(exact: bytes, town: Town, erred: Verifier, tmp_path: Path) -> None:
+    erred.release(exact)
+    assert list((tmp_path / "v" / "sealed").iterdir()) == []

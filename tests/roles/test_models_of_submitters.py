@@ -1,0 +1,135 @@
+"""A submitter's process pays for no model that it can't get, and keeps what it has read."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from anvil_node import anvil_node
+from arranged import unchanged
+from town import SELDOM, Town, seated, settle, until_proof, verified
+
+from pol.chain.connection import Connection
+from pol.chain.registry import Status
+from pol.roles.availability import answer
+from pol.roles.deeds import Deed, Mode
+from pol.roles.process import Process, Result
+from pol.roles.role import Role
+from pol.roles.solver import Solver
+from pol.roles.submitter import Submitter
+from pol.roles.submitting import DEMANDS, next_of_submitter
+from pol.roles.verifier import Verifier
+from pol.training.learning_proof import load_checkpoint
+from pol.training.storage.kept_store import KeptStore
+from pol.training.storage.store import Store
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
+    with anvil_node() as url:
+        yield Town(tmp_path_factory.mktemp("store"), connection=Connection.to(url), market_rules=SELDOM)
+
+
+@pytest.fixture(scope="module")
+def contested(node: Town) -> bytes:
+    """A task with an honest verdict that may be challenged."""
+    task_id = until_proof(node)
+    verified(node.join(Verifier, "v"), task_id)
+    return task_id
+
+
+@pytest.fixture
+def town(node: Town, tmp_path: Path) -> Iterator[Town]:
+    """The chain and the store go back to what they were."""
+    store = Path(node.store_url.removeprefix("file://"))
+    shutil.copytree(store, tmp_path / "copy")
+    with unchanged(node.connection):
+        yield node
+    shutil.rmtree(store)
+    shutil.copytree(tmp_path / "copy", store)
+
+
+@pytest.fixture
+def submitter(town: Town, tmp_path: Path) -> Submitter:
+    return town.join(Submitter, "s", evidence=tmp_path / "s")
+
+
+def hide_model(town: Town, role: Role, task_id: bytes) -> None:
+    last = role.proof(task_id).checkpoints[-1]
+    (Path(town.store_url.removeprefix("file://")) / last.object[:2] / last.object).unlink()
+
+
+def to_second_half(role: Role, task_id: bytes) -> None:
+    window = role.market.registry.terms(task_id).challenge_window
+    role.connection.wait_until(role.market.registry.task(task_id).deadline - window // 2)
+
+
+def done(process: Process[Submitter]) -> list[str]:
+    return [taken.verb for taken in process.turn() if taken.result is Result.DONE]
+
+
+@pytest.mark.parametrize("mode", [Mode.DEFEND, Mode.PROPOSE])
+def test_a_model_that_nobody_gets_is_demanded_and_not_paid_for(
+    contested: bytes, town: Town, submitter: Submitter, mode: Mode
+) -> None:
+    hide_model(town, town.join(Verifier, "v"), contested)
+    process = Process(submitter, next_of_submitter, mode)
+    (taken,) = process.turn()
+    assert taken.verb == "wait"
+    assert "demanded if it isn't there" in taken.why
+    to_second_half(submitter, contested)
+    assert done(process) == ["demand the model"]
+    assert done(process) == []
+    (made,) = submitter.market.demands.demands(contested)
+    assert made.entry == submitter.market.proofs.proof(contested).size - 1
+    # Nobody is paid while the demand is open.
+    town.connection.wait_until(submitter.market.registry.task(contested).deadline)
+    assert done(process) == []
+    town.connection.wait_until(made.deadline)
+    process.mode = Mode.RESOLVE
+    assert done(process) == ["remove the solver"]
+    assert submitter.market.registry.task(contested).status is Status.BIDDING
+
+
+def test_a_solver_that_shows_leaf_after_leaf_is_asked_for_few(
+    contested: bytes, town: Town, submitter: Submitter, tmp_path: Path
+) -> None:
+    """What is hidden from the submitter lies in the solver's folder."""
+    solver = town.join(Solver, "t", evidence=tmp_path / "t")
+    load_checkpoint(solver.store, solver.task(contested), solver.proof(contested).checkpoints[-1])
+    hide_model(town, solver, contested)
+    to_second_half(submitter, contested)
+    process = Process(submitter, next_of_submitter)
+    for _ in range(DEMANDS):
+        assert done(process) == ["demand the model"]
+        assert len(answer(solver, contested)) == 1
+    (taken,) = process.turn()
+    assert taken.verb == "wait"
+    assert f"has shown {DEMANDS} leaves" in taken.why
+    town.connection.wait_until(submitter.market.registry.task(contested).deadline)
+    assert done(process) == ["settle"]
+
+
+def test_a_model_that_was_read_stays_after_the_settlement(
+    contested: bytes, town: Town, submitter: Submitter, tmp_path: Path
+) -> None:
+    process = Process(submitter, next_of_submitter)
+    assert done(process) == []
+    last = submitter.proof(contested).checkpoints[-1]
+    hide_model(town, submitter, contested)
+    to_second_half(submitter, contested)
+    assert done(Process(town.join(Submitter, "s", evidence=tmp_path / "s"), next_of_submitter)) == []
+    settle(submitter, contested)
+    submitter.release(contested)
+    assert isinstance(submitter.store, KeptStore)
+    assert Store(f"file://{tmp_path / 's'}").get(last.object)
+
+
+def test_a_model_is_read_before_there_is_a_verdict(town: Town, submitter: Submitter) -> None:
+    task_id = until_proof(town)
+    last = town.join(Submitter, "s").proof(task_id).checkpoints[-1]
+    Process(submitter, next_of_submitter).turn()
+    hide_model(town, submitter, task_id)
+    assert submitter.store.exists(last.object)
+    seated(town.join(Verifier, "v"), task_id)
+    assert not isinstance(next_of_submitter(submitter, task_id), Deed)

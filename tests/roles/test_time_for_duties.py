@@ -1,0 +1,260 @@
+"""No party stakes on what this machine can't do in time, or begins what would keep it from what it owes."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import pytest
+from anvil_node import anvil_node
+from arranged import unchanged
+from odd_tasks import EXACT, Desk
+from test_watching import AT_ANY_PRICE
+from town import (
+    OFTEN,
+    Town,
+    captured,
+    disclosed,
+    profiled,
+    seated,
+    seated_with_duty,
+    submitted,
+    until_proof,
+)
+
+from pol.chain.connection import Connection
+from pol.chain.registry import Status
+from pol.errors import ProtocolError
+from pol.roles import effort
+from pol.roles.deeds import Deed, Rest
+from pol.roles.obligations import next_due
+from pol.roles.process import Process, Result
+from pol.roles.role import Role
+from pol.roles.solver import Solver
+from pol.roles.solving import next_of_solver
+from pol.roles.verifier import Verifier
+from pol.roles.verifying import next_of_verifier
+from pol.roles.watching import next_of_whistleblower
+from pol.roles.whistleblower import Whistleblower
+
+HOUR = 3600
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
+    with anvil_node() as url:
+        yield Town(tmp_path_factory.mktemp("store"), connection=Connection.to(url), market_rules=OFTEN)
+
+
+@pytest.fixture(scope="module")
+def exact(node: Town) -> bytes:
+    """A task of exact mode with a proof."""
+    for kind, name in ((Verifier, "v"), (Whistleblower, "w")):
+        node.join(kind, name)
+    return until_proof(node, EXACT)
+
+
+@pytest.fixture
+def town(node: Town) -> Iterator[Town]:
+    with unchanged(node.connection):
+        yield node
+
+
+def taking(seconds: float) -> Callable[[], float]:
+    """A timer by which every step takes so long."""
+    readings = iter(range(10**6))
+    return lambda: next(readings) * seconds
+
+
+def open_claims(role: Role, task_id: bytes) -> None:
+    seating = role.market.seats.seating(task_id)
+    role.bring(seating.round)
+    role.market.seats.open_claims(role.wallet, task_id)
+
+
+def done(process: Process[Verifier]) -> list[str]:
+    return [taken.verb for taken in process.turn() if taken.result is Result.DONE]
+
+
+@pytest.mark.parametrize(
+    ("field", "step"),
+    [("verificationWindow", 5 * HOUR), ("clock", 1.1 * HOUR), (None, 0.9 * HOUR)],
+    ids=["window", "clock", "fits"],
+)
+def test_a_seat_whose_duty_takes_too_long_is_left_alone(
+    exact: bytes, town: Town, field: str | None, step: float
+) -> None:
+    """A segment of three steps: half of a day's window is 12 h, half of the clock 3 h."""
+    verifier = town.join(Verifier, "v")
+    verifier.timer = taking(step)
+    open_claims(verifier, exact)
+    decision = next_of_verifier(verifier, exact)
+    if field is None:
+        assert isinstance(decision, Deed), decision
+        assert decision.verb == "claim the seat"
+        return
+    assert isinstance(decision, Rest), decision
+    assert f"what the {field} of" in decision.why
+    with pytest.raises(ProtocolError, match="leave the task alone"):
+        verifier.claim_seat(exact)
+
+
+def test_a_profile_that_takes_too_long_is_left_alone(town: Town) -> None:
+    """18 steps: two segments, each with two reruns."""
+    verifier = town.join(Verifier, "v")
+    task_id, _ = submitted(town)
+    verifier.timer = taking(0.7 * HOUR)
+    open_claims(verifier, task_id)
+    decision = next_of_verifier(verifier, task_id)
+    assert isinstance(decision, Rest)
+    assert "about 45360 s" in decision.why
+
+
+def test_what_no_machine_does_in_time_is_not_even_timed(
+    exact: bytes, town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A step of a hostile task may take days."""
+    verifier = town.join(Verifier, "v")
+    monkeypatch.setattr(effort, "FASTEST", 1)
+    verifier.timer = lambda: pytest.fail("it was timed")
+    open_claims(verifier, exact)
+    decision = next_of_verifier(verifier, exact)
+    assert isinstance(decision, Rest)
+    assert "what the verificationWindow of" in decision.why
+
+
+def test_a_step_is_timed_once_and_a_long_one_isnt_repeated() -> None:
+    readings = iter([0.0, 5.0, 10.0, 10.5, 20.0, 20.25])
+    runs = list[int]()
+    assert effort.timed(lambda: runs.append(1), lambda: next(readings)) == 5.0
+    assert effort.timed(lambda: runs.append(1), lambda: next(readings)) == 0.25
+    assert len(runs) == 3
+
+
+def test_a_measurement_waits_until_a_disclosure_is_made(exact: bytes, town: Town) -> None:
+    """The watch ends in 20 minutes, the disclosure is due in 80; a stranger's profile takes two hours."""
+    verifier = town.join(Verifier, "v")
+    seated_with_duty(verifier, exact, forced=False)
+    verifier.verify(exact)
+    verifier.open_watch(exact)
+    verdict = verifier.market.verdicts.verdict(exact)
+    town.connection.wait_until(verdict.watch_until - 1200)
+    other, _ = submitted(town)
+    verifier.timer = taking(400)
+    verifier.paces[exact] = 400
+    open_claims(verifier, other)
+    process = Process(verifier, next_of_verifier)
+    due = verdict.watch_until + verifier.market.registry.terms(exact).disclosure_window
+    assert next_due(verifier, other) == due
+    decision = next_of_verifier(verifier, other)
+    assert isinstance(decision, Rest)
+    assert f"may owe something about another task by second {due}" in decision.why
+    assert done(process) == []
+    town.connection.wait_until(verdict.watch_until)
+    assert done(process) == ["disclose"]
+    # Somebody may challenge it now, and its clock of six hours leaves time enough.
+    assert done(process) == ["claim the seat"]
+
+
+def test_two_claims_of_one_turn_take_the_time_of_both(
+    exact: bytes, town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both would end in time; what the first one takes leaves too little for the second."""
+    verifier = town.join(Verifier, "v")
+    seated_with_duty(verifier, exact, forced=False)
+    verifier.verify(exact)
+    verifier.open_watch(exact)
+    others = [submitted(town)[0], submitted(town)[0]]
+    for other in others:
+        open_claims(verifier, other)
+    due = next_due(verifier, others[0])
+    assert due is not None
+    verifier.timer = taking(400)
+    first, second = (next_of_verifier(verifier, other) for other in others)
+    assert isinstance(first, Deed)
+    assert isinstance(second, Deed)
+    town.connection.wait_until(due - 2 * HOUR)
+    with pytest.raises(ProtocolError, match="another task"):
+        second.act()
+
+
+def test_what_a_party_owes_and_by_when(exact: bytes, town: Town) -> None:
+    verifier, solver, watcher = town.join(Verifier, "v"), town.join(Solver, "t"), town.join(Whistleblower, "w")
+    registry, nothing = verifier.market.registry, bytes(32)
+    assert [next_due(role, nothing) for role in (verifier, solver, watcher)] == [None] * 3
+    seated(verifier, exact)
+    terms = registry.terms(exact)
+    assert next_due(verifier, nothing) == registry.task(exact).deadline - terms.verification_window // 2
+    assert next_due(verifier, exact) is None
+    verifier.verify(exact)
+    assert next_due(verifier, nothing) == town.connection.now() + terms.watch_window + terms.disclosure_window
+    disclosed(verifier, exact)
+    assert registry.task(exact).status is Status.CONTESTED
+    assert next_due(verifier, nothing) == town.connection.now() + terms.clock
+    assert next_due(watcher, nothing) is None
+
+
+def test_a_bid_is_revealed_and_a_profile_defended_before_anything_long(town: Town) -> None:
+    verifier, solver = town.join(Verifier, "v"), town.join(Solver, "t")
+    task_id, _ = submitted(town)
+    terms = verifier.market.registry.terms(task_id)
+    seated(verifier, task_id)
+    verifier.profile(task_id)
+    assert next_due(verifier, bytes(32)) == town.connection.now() + terms.clock
+    verifier.connection.wait_until(verifier.market.profiles.standing(task_id).deadline)
+    verifier.market.profiles.conclude(verifier.wallet, task_id)
+    solver.bid(task_id)
+    round_id = solver.market.auction.last_round(solver.market.registry.address, task_id)
+    assert next_due(solver, bytes(32)) == solver.market.auction.standing(round_id).reveal_until
+    solver.reveal(task_id)
+    solver.market.registry.award(solver.wallet, task_id)
+    assert next_due(solver, bytes(32)) == solver.market.registry.task(task_id).deadline
+
+
+def test_no_bid_for_a_profile_that_cannot_be_measured_again_in_time(town: Town) -> None:
+    """Bids are taken for an hour, and the 18 steps take two."""
+    verifier, solver = town.join(Verifier, "v"), town.join(Solver, "t")
+    task_id, _ = submitted(town)
+    profiled(verifier, task_id)
+    solver.timer = taking(400)
+    decision = next_of_solver(solver, task_id)
+    assert isinstance(decision, Rest)
+    assert "measuring the profile again takes this machine about 7200 s" in decision.why
+
+
+def test_a_whistleblower_begins_no_look_that_ends_too_late(exact: bytes, town: Town) -> None:
+    """Three steps twice, each of five hours; the verdict may be challenged for a day."""
+    verifier, watcher = town.join(Verifier, "v"), town.join(Whistleblower, "w")
+    watcher.strategy = AT_ANY_PRICE
+    seated(verifier, exact)
+    verifier.verify(exact)
+    disclosed(verifier, exact)
+    watcher.timer = taking(5 * HOUR)
+    decision = next_of_whistleblower(watcher, exact)
+    assert isinstance(decision, Rest)
+    assert "looking twice takes this machine about 108000 s" in decision.why
+    again = town.join(Whistleblower, "w")
+    again.strategy = AT_ANY_PRICE
+    decision = next_of_whistleblower(again, exact)
+    assert isinstance(decision, Rest)
+    assert "replayed the same" in decision.why
+
+
+def test_an_error_is_committed_to_before_a_long_look(exact: bytes, town: Town) -> None:
+    """Commitments are taken in the last minute of the watch."""
+    verifier, watcher = town.join(Verifier, "v"), town.join(Whistleblower, "w")
+    seated_with_duty(verifier, exact, forced=True)
+    verifier.verify(exact)
+    verifier.open_watch(exact)
+    assert next_due(watcher, bytes(32)) is None
+    decision = next_of_whistleblower(watcher, exact)
+    assert isinstance(decision, Rest)
+    assert "at the end of the watch" in decision.why
+    assert next_due(watcher, bytes(32)) == watcher.market.verdicts.verdict(exact).watch_until
+
+
+def test_work_that_the_terms_misstate_is_refused(town: Town) -> None:
+    """By it the price is computed, and who looks estimates what a look costs."""
+    desk = Desk(town)
+    terms = desk.terms(captured(), exact=True)
+    task_id = desk.submit(replace(terms, work_units=terms.work_units + 1))
+    with pytest.raises(ProtocolError, match="its prices are for other work"):
+        town.join(Verifier, "v").task(task_id)
