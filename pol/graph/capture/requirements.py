@@ -24,8 +24,8 @@ from pol.graph.step_program import RANGE_BITS, StepProgram
 
 _WRAPPERS = ("torch._dynamo", "torch.jit", "torch.nn.parallel", "torch.nn.parallel.data_parallel", "torch.distributed")
 _OLD_HOOKS: Mapping[type, str] = {
-    SpectralNorm: "use torch.nn.utils.parametrizations.spectral_norm",
-    WeightNorm: "use torch.nn.utils.parametrizations.weight_norm",
+    SpectralNorm: "write your own parametrization (register_parametrization) of products and sums",
+    WeightNorm: "write your own parametrization (register_parametrization), g * v / (v * v).sum(1, True).sqrt()",
     BasePruningMethod: (
         "register the product with a mask by torch.nn.utils.parametrize.register_parametrization, or make the pruning "
         "permanent with torch.nn.utils.prune.remove"
