@@ -112,17 +112,17 @@ class Role:
             ProtocolError: the published task isn't the one that the terms name, too large, or too much work to check.
             OperationalError: the node or the store failed.
         """
-        most = self.policy.max_task_bytes
         task = self._tasks.pop(task_id, None)
         if task is None:
-            terms = self.market.registry.terms(task_id)
+            most, terms = self.policy.max_task_bytes, self.market.registry.terms(task_id)
             self.policy.require_reruns(terms)
             task = load_task(self.store, terms.document.hex(), most=most)
             require_terms(task, terms)
+            # Those that were asked for last stay; the others are read again.
+            room = 2 * most - held_bytes(task.program)
+            while self._tasks and sum(held_bytes(each.program) for each in self._tasks.values()) > room:
+                del self._tasks[next(iter(self._tasks))]
         self._tasks[task_id] = task
-        # Those that were asked for last stay; the others are read again.
-        while len(self._tasks) > 1 and sum(held_bytes(each.program) for each in self._tasks.values()) > 2 * most:
-            del self._tasks[next(iter(self._tasks))]
         return task
 
     def require_proofs(self, task_id: bytes) -> None:
