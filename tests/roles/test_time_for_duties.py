@@ -154,10 +154,8 @@ def test_a_measurement_waits_until_a_disclosure_is_made(exact: bytes, town: Town
     assert done(process) == ["claim the seat"]
 
 
-def test_two_claims_of_one_turn_take_the_time_of_both(
-    exact: bytes, town: Town, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Both would end in time; what the first one takes leaves too little for the second."""
+def test_what_was_decided_is_looked_at_again_before_it_is_begun(exact: bytes, town: Town) -> None:
+    """Two claims of one turn would end in time; what the first one takes leaves too little for the second."""
     verifier = town.join(Verifier, "v")
     seated_with_duty(verifier, exact, forced=False)
     verifier.verify(exact)
