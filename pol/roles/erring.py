@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import replace
 from functools import cached_property
 
@@ -17,7 +18,7 @@ NO_REPLAY = b"\xff" * 32
 """Stands for a replay that can't be made: the contract takes any root but zero."""
 
 
-class Erring(Role):
+class Erring(Role, ABC):
     """A party whose verdicts have to be wrong sometimes."""
 
     @cached_property
@@ -111,9 +112,9 @@ class Erring(Role):
             root = self.replayed(task_id, posted.segment)
         return replace(posted, replay=root)
 
+    @abstractmethod
     def replayed(self, task_id: bytes, segment: int) -> bytes:
         """The root of the state with which this party's replay of a segment ends."""
-        raise NotImplementedError
 
     def release(self, task_id: bytes) -> None:
         """As `Role.release`."""
