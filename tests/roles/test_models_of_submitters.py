@@ -1,13 +1,11 @@
 """A submitter's process pays for no model that it can't get, and keeps what it has read."""
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from anvil_node import anvil_node
-from arranged import unchanged
-from town import SELDOM, Town, seated, settle, until_proof, verified
+from town import SELDOM, Town, restored, seated, settle, until_proof, verified
 
 from pol.chain.connection import Connection
 from pol.chain.registry import Status
@@ -40,13 +38,8 @@ def contested(node: Town) -> bytes:
 
 @pytest.fixture
 def town(node: Town, tmp_path: Path) -> Iterator[Town]:
-    """The chain and the store go back to what they were."""
-    store = Path(node.store_url.removeprefix("file://"))
-    shutil.copytree(store, tmp_path / "copy")
-    with unchanged(node.connection):
-        yield node
-    shutil.rmtree(store)
-    shutil.copytree(tmp_path / "copy", store)
+    with restored(node, tmp_path / "copy") as same:
+        yield same
 
 
 @pytest.fixture

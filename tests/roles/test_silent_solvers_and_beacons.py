@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 from anvil_node import anvil_node
-from arranged import unchanged
-from town import OFFER, SELDOM, Town, disclosed, seated, seated_with_duty, until_proof
+from town import OFFER, SELDOM, Town, disclosed, restored, seated, seated_with_duty, until_proof
 
 from pol.chain.connection import Connection
 from pol.chain.registry import Status, TaskOutcome
@@ -42,13 +41,8 @@ def proven(node: Town) -> bytes:
 
 @pytest.fixture
 def town(node: Town, tmp_path: Path) -> Iterator[Town]:
-    """The chain and the store go back to what they were."""
-    store = Path(node.store_url.removeprefix("file://"))
-    shutil.copytree(store, tmp_path / "copy")
-    with unchanged(node.connection):
-        yield node
-    shutil.rmtree(store)
-    shutil.copytree(tmp_path / "copy", store)
+    with restored(node, tmp_path / "copy") as same:
+        yield same
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -11,9 +10,8 @@ from typing import Any
 
 import pytest
 from anvil_node import anvil_node
-from arranged import unchanged
 from odd_tasks import Desk
-from town import OFTEN, Town, awarded, captured, seated, seated_with_duty, submitted, until_proof
+from town import OFTEN, Town, awarded, captured, restored, seated, seated_with_duty, submitted, until_proof
 
 from pol.chain.connection import Connection
 from pol.chain.registry import Status
@@ -54,13 +52,8 @@ def proven(node: Town) -> bytes:
 
 @pytest.fixture
 def town(node: Town, tmp_path: Path) -> Iterator[Town]:
-    """The chain and the store go back to what they were."""
-    store = Path(node.store_url.removeprefix("file://"))
-    shutil.copytree(store, tmp_path / "copy")
-    with unchanged(node.connection):
-        yield node
-    shutil.rmtree(store)
-    shutil.copytree(tmp_path / "copy", store)
+    with restored(node, tmp_path / "copy") as same:
+        yield same
 
 
 def place_of(town: Town, digest: str) -> Path:

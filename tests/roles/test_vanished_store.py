@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 from anvil_node import anvil_node
-from arranged import unchanged
 from town import (
     OFTEN,
     Town,
     conclude,
     disclosed,
     gain,
+    restored,
     seated,
     seated_with_duty,
     settle,
@@ -60,13 +60,8 @@ def proven(node: Town) -> bytes:
 
 @pytest.fixture
 def town(node: Town, tmp_path: Path) -> Iterator[Town]:
-    """The chain and the store go back to what they were."""
-    store = Path(node.store_url.removeprefix("file://"))
-    shutil.copytree(store, tmp_path / "copy")
-    with unchanged(node.connection):
-        yield node
-    shutil.rmtree(store)
-    shutil.copytree(tmp_path / "copy", store)
+    with restored(node, tmp_path / "copy") as same:
+        yield same
 
 
 def vanish(town: Town) -> None:

@@ -4,12 +4,14 @@ The task is small: two segments of three steps. A party is a key: who joins agai
 has the key, the chain and the store.
 """
 
-from collections.abc import Sequence
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
-from arranged import until_true
+from arranged import unchanged, until_true
 from toy_market import ETHER, fund
 
 from pol.chain.connection import Connection
@@ -169,3 +171,14 @@ def settle(role: Role, task_id: bytes) -> None:
     """Nobody challenges any more, and the task is closed."""
     role.connection.wait_until(role.market.registry.task(task_id).deadline)
     role.market.settlement.settle(role.wallet, task_id)
+
+
+@contextmanager
+def restored(town: Town, copy: Path) -> Iterator[Town]:
+    """Chain and store of a town; afterwards they are what they were. The store is copied to ``copy`` meanwhile."""
+    store = Path(town.store_url.removeprefix("file://"))
+    shutil.copytree(store, copy)
+    with unchanged(town.connection):
+        yield town
+    shutil.rmtree(store)
+    shutil.copytree(copy, store)
