@@ -16,10 +16,10 @@ import requests
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from failing import require_whole, train
 
-from pol.cli.store_server import serve
+from pol.cli.record.store_server import serve
 from pol.errors import OperationalError, ProtocolError
-from pol.training.records import record as learning_record
-from pol.training.records.record import LearningRecord
+from pol.training.record import learning_record
+from pol.training.record.learning_record import LearningRecord
 from pol.training.storage import chunks
 from pol.training.storage.store import Store
 

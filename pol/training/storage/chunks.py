@@ -5,12 +5,12 @@ As a document it is read by whoever asks `pol serve` (docs/spec/complete_state.m
 
 from __future__ import annotations
 
+from pol.commitments import canonical_json
 from pol.commitments.array import LEAF_SIZE, ArrayType, ElementType
 from pol.commitments.complete_state import ChunkProof, DocumentType
 from pol.commitments.keccak import HASH_SIZE
 from pol.errors import ProtocolError
-from pol.training import canonical_json
-from pol.training.records.record import LearningRecord
+from pol.training.record.learning_record import LearningRecord
 from pol.training.storage import saved_state
 from pol.training.storage.store import Store
 
