@@ -20,7 +20,7 @@ from web3.contract import Contract
 
 from anvil_node import anvil_node
 from pol.arithmetic.primitives import Words
-from pol.chain.deploy.artifacts import artifact
+from pol.chain.artifacts import artifact
 from pol.commitments.keccak import keccak256
 from pol.commitments.program_hash import ProgramCommitment
 from pol.commitments.tensor import constants_root

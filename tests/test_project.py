@@ -72,11 +72,11 @@ def test_test_modules_have_names_of_their_own() -> None:
 OWN_JSON = {
     "pol/commitments/canonical_json.py": "the bounded reader itself",
     "pol/graph/measurements.py": "pol's own documentation; the layer is below the reader's",
-    "pol/chain/deploy/artifacts.py": "files of the package",
+    "pol/chain/artifacts.py": "files of the package",
     "pol/verification/profile/native_reruns.py": "lines of a process that pol has started",
     "pol/verification/profile/native_worker.py": "the job that pol gave its process",
     "pol/verification/runs/resume_check.py": "what the recorder wrote beside the user's own program",
-    "pol/zk/ezkl/native_process.py": "the answer of a process that pol has started",
+    "pol/zk/native_process.py": "the answer of a process that pol has started",
     "pol/zk/ezkl/worker.py": "the request of the process that started it, and what EZKL wrote for it",
     "pol/zk/ezkl/ezkl_prover.py": "what EZKL wrote into a folder of this process",
     "pol/zk/ezkl/verifier_contract.py": "the compiler's output",

@@ -12,7 +12,7 @@ from arranged import until_true
 from pol.chain.account.wallet import Wallet
 from pol.chain.court.dispute_game import DisputeGame
 from pol.chain.deploy.deployment import Deployment, deploy
-from pol.chain.deploy.deployment_rules import BeaconKind, Settings
+from pol.chain.deployment_rules import BeaconKind, Settings
 from pol.chain.desks.challenges import ChargeKind, ClaimCharge
 from pol.chain.desks.market import Market
 from pol.chain.desks.task_registry import Terms

@@ -17,8 +17,8 @@ from rich.markup import escape
 from pol.chain.account.wallet import Wallet
 from pol.chain.court.dispute_game import packed
 from pol.chain.deploy.deployment import Deployment, deploy
-from pol.chain.deploy.deployment_rules import FUND as FUND_POT
-from pol.chain.deploy.deployment_rules import MarketRules, Settings
+from pol.chain.deployment_rules import FUND as FUND_POT
+from pol.chain.deployment_rules import MarketRules, Settings
 from pol.chain.desks.task_registry import TaskOutcome
 from pol.chain.node.connection import Connection
 from pol.demo import digits

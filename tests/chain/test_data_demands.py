@@ -9,7 +9,7 @@ import toy
 from anvil_node import anvil_node
 from pol.arithmetic.primitives import Words
 from pol.chain.account.wallet import Reverted, Wallet
-from pol.chain.deploy.deployment_rules import MARKET_RULES
+from pol.chain.deployment_rules import MARKET_RULES
 from pol.chain.desks.data_demands import DataDemand, DataDemands
 from pol.chain.desks.market import Market
 from pol.chain.desks.task_registry import Status

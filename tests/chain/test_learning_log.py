@@ -18,7 +18,7 @@ from pol.commitments.checkpoint_log import CheckpointLog, verify_inclusion
 from pol.commitments.keccak import keccak256
 from pol.errors import OperationalError, ProtocolError
 from pol.training.record.learning_record import LearningRecord
-from pol.training.storage.chunks import prove_recorded
+from pol.training.record.recorded_chunks import prove_recorded
 from pol.training.storage.store import Store
 
 ETHER = 10**18

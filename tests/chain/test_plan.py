@@ -15,7 +15,7 @@ from pol.chain.deploy.create2 import FACTORY, address_of
 from pol.chain.deploy.deployment import Deployment
 from pol.chain.deploy.deployment_check import assertions
 from pol.chain.deploy.deployment_plan import Plan
-from pol.chain.deploy.deployment_rules import MARKET_RULES, BeaconKind, Settings
+from pol.chain.deployment_rules import MARKET_RULES, BeaconKind, Settings
 from pol.chain.node.connection import Connection
 from pol.errors import OperationalError, ProtocolError
 

@@ -19,13 +19,13 @@ from web3.types import TxParams
 
 import toy_market
 from anvil_node import anvil_node
-from pol.chain.account.relaying import REQUEST_TYPE
 from pol.chain.account.remote_signer import Api, LyingSigner, RemoteSigner
 from pol.chain.account.signers import LocalSigner, from_environment, from_keystore, read_passphrase
 from pol.chain.account.wallet import Wallet
+from pol.chain.contract.relaying import REQUEST_TYPE
 from pol.chain.deploy.deployment import deploy
-from pol.chain.deploy.networks import NETWORKS
 from pol.chain.node.connection import Connection
+from pol.chain.node.networks import NETWORKS
 from pol.errors import OperationalError, ProtocolError
 from pol.roles.party.role import Role
 

@@ -16,10 +16,10 @@ from urllib.parse import parse_qs
 import pytest
 
 from pol.chain.account.wallet import Wallet
-from pol.chain.deploy.artifacts import artifact
+from pol.chain.artifacts import artifact
 from pol.chain.deploy.create2 import init_code
 from pol.chain.deploy.deployment_plan import Plan
-from pol.chain.deploy.deployment_rules import MARKET_RULES, Settings
+from pol.chain.deployment_rules import MARKET_RULES, Settings
 from pol.chain.node.connection import Connection
 from pol.cli.deployment.deployment_documents import document
 

@@ -10,8 +10,8 @@ from eth_typing import ChecksumAddress
 
 import solidity
 import toy_market
-from pol.chain.account.token import Token
 from pol.chain.account.wallet import Reverted, Wallet
+from pol.chain.contract.token import Token
 from pol.chain.desks.vault import Balances, Duty, StakeVault
 from pol.chain.node.connection import Connection
 

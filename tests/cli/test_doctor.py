@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from pol.errors import OperationalError, ProtocolError
-from pol.training.record.rehearsal import Rehearsal
+from pol.training.recorder.rehearsal import Rehearsal
 from pol.verification.runs.resume_check import (
     EXACT,
     NOT_DETERMINISTIC,
@@ -30,7 +30,7 @@ TRAINER = Path(__file__).parent / "trainer.py"
 BY_HAND = TRAINER.with_name("trainer_by_hand.py")
 POL = Path(sys.executable).parent / "pol"
 PROCESSES = multiprocessing.get_context("forkserver")
-PROCESSES.set_forkserver_preload(["torch._dynamo", "torch.utils.data", "pol.training.record.recorder"])
+PROCESSES.set_forkserver_preload(["torch._dynamo", "torch.utils.data", "pol.training.recorder.recorder"])
 
 
 def program(arguments: list[str], variables: Mapping[str, str]) -> None:

@@ -11,7 +11,7 @@ from web3.types import RPCEndpoint, TxReceipt
 from anvil_node import anvil_node
 from drand_rounds import ROUNDS
 from pol.chain.beacon.drand_relays import Relays
-from pol.chain.deploy.deployment_rules import DRAND_DELAY, BeaconKind
+from pol.chain.deployment_rules import DRAND_DELAY, BeaconKind
 from pol.chain.desks.proof_registry import ProofRegistry
 from pol.chain.node.connection import Connection
 from pol.claims.sampling import draw

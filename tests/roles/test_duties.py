@@ -21,7 +21,7 @@ from town import (
 from anvil_node import anvil_node
 from arranged import unchanged
 from pol.chain.account.wallet import Reverted
-from pol.chain.desks.announcements import announcement
+from pol.chain.contract.announcements import announcement
 from pol.chain.desks.challenges import ChargeKind
 from pol.chain.desks.task_registry import Status, TaskOutcome
 from pol.chain.desks.verdicts import leak_evidence

@@ -17,7 +17,7 @@ from lab.benchmarks.arena import BROUGHT, Arena, key, ordered
 from pol.chain.account.wallet import Wallet
 from pol.chain.accounting.settlement_audit import Auditor
 from pol.chain.accounting.vault_ledger import Ledger, held
-from pol.chain.deploy.deployment_rules import RULES, GameRules
+from pol.chain.deployment_rules import RULES, GameRules
 from pol.chain.desks.task_registry import Status
 from pol.chain.node.connection import Connection
 from pol.demo import digits

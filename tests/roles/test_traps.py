@@ -28,9 +28,9 @@ from town import (
 from anvil_node import anvil_node
 from arranged import unchanged
 from pol.chain.account.wallet import Reverted
+from pol.chain.contract.contract_creation import deploy_contract
 from pol.chain.court.dispute_game import DisputeGame
-from pol.chain.deploy.contract_creation import deploy_contract
-from pol.chain.deploy.deployment_rules import GameRules
+from pol.chain.deployment_rules import GameRules
 from pol.chain.desks.challenges import ChargeKind, ClaimCharge
 from pol.chain.desks.proven_steps import Pin
 from pol.chain.desks.task_registry import Status, TaskOutcome, Terms

@@ -18,11 +18,11 @@ from pol.chain.node.connection import Connection
 from pol.demo.cheating_parties import LyingVerifier
 from pol.execution.executor import Executor, ExecutorFactory
 from pol.graph.step_program import StepProgram
+from pol.roles.process.join_strategy import Strategy
 from pol.roles.process.party_process import Process, Result, Taken
 from pol.roles.solver.solver import Solver
 from pol.roles.verifier.verifier import Verifier
 from pol.roles.verifier.verifier_decisions import next_of_verifier
-from pol.roles.whistleblower.join_strategy import Strategy
 from pol.roles.whistleblower.profile_challenger import FLAKY
 from pol.roles.whistleblower.watch_decisions import next_of_whistleblower
 from pol.roles.whistleblower.whistleblower import Whistleblower

@@ -19,8 +19,8 @@ from securesystemslib.signer import CryptoSigner, SSlibKey
 from pol.commitments.complete_state import Entry, complete_root
 from pol.errors import OperationalError, ProtocolError
 from pol.training.record import attestation, dsse_envelope
+from pol.training.record.recorded_chunks import prove_recorded
 from pol.training.storage import saved_state, sharded_files
-from pol.training.storage.chunks import prove_recorded
 from pol.training.storage.saved_state import SavedState
 from pol.training.storage.sealing import SealedStore
 from pol.training.storage.sharded_files import Rows

@@ -12,11 +12,12 @@ import rfc8785
 from records import KEY, train
 
 from pol.errors import EvidenceError, ProtocolError
+from pol.training.lineage import lineage_copy
 from pol.training.record import attestation, learning_record
 from pol.training.storage import saved_state, sharded_files
 from pol.training.storage.sharded_files import Rows
 from pol.training.storage.store import CorruptObjectError, OpenFile, Store
-from pol.training.task import checkpoint, learning_proof, lineage_copy
+from pol.training.task import checkpoint, learning_proof
 from pol.training.task import task as tasks
 from pol.training.task.task_training import TaskRecorder
 from trained import honest, loaded, published

@@ -14,12 +14,12 @@ from torch import Tensor, nn
 from pol.errors import OperationalError, ProtocolError, UnsupportedError
 from pol.execution.native.torch_executor import NativeExecutor
 from pol.graph.capture import Capture, Loop, capture, capture_initialisation
+from pol.training.lineage.base_training import take_over
+from pol.training.lineage.lineage import verify
 from pol.training.storage.store import Store
 from pol.training.task import initialization
-from pol.training.task.base_training import take_over
 from pol.training.task.initial_state import Start
 from pol.training.task.learning_proof import load_checkpoint
-from pol.training.task.lineage import verify
 from pol.training.task.task import Task, load, publish
 from pol.training.task.task_randomness import TaskRandomness
 from pol.training.task.task_training import TaskRecorder, train

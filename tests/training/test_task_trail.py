@@ -13,11 +13,11 @@ from pol.errors import ProtocolError, UnsupportedError
 from pol.execution.cpu import CpuExecutor
 from pol.graph.capture import Loop, capture
 from pol.training import Recorder
+from pol.training.lineage.lineage import verify
+from pol.training.lineage.lineage_copy import copy_task
 from pol.training.storage.store import Store
 from pol.training.task import learning_proof
 from pol.training.task.learning_proof import load_checkpoint
-from pol.training.task.lineage import verify
-from pol.training.task.lineage_copy import copy_task
 from pol.training.task.task import load, publish
 from pol.training.task.task_randomness import TaskRandomness
 from pol.verification.profile.profiling import profile

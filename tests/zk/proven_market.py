@@ -9,7 +9,7 @@ import numpy as np
 
 import toy_market
 from pol.arithmetic.primitives import Words
-from pol.chain.deploy.contract_creation import deploy_contract as create
+from pol.chain.contract.contract_creation import deploy_contract as create
 from pol.chain.desks.proven_steps import Pin, StepProof, batch_entry, context_of
 from pol.chain.desks.task_registry import Terms
 from pol.commitments.checkpoint_log import CheckpointLog

@@ -10,12 +10,12 @@ import pytest
 from lab.benchmarks.zk_proofs import float_error
 from pol.errors import OperationalError, ProtocolError, UnsupportedError
 from pol.execution.reference import ReferenceExecutor
+from pol.zk import native_process
 from pol.zk.bn254 import from_field, to_field
 from pol.zk.circuits import Visibility, folder, load, names
 from pol.zk.exact.circuit import constraints
 from pol.zk.example import example
 from pol.zk.export import network_of
-from pol.zk.ezkl import native_process
 from pol.zk.ezkl.onnx_file import onnx_file
 from pol.zk.fixed_point import Integers, dequantise, integers, quantise, rescale, step
 from pol.zk.network import Kind, Network, Node

@@ -12,7 +12,7 @@ from pol.arithmetic.primitives import Words
 from pol.chain.desks.proven_steps import Pin
 from pol.commitments.keccak import keccak256
 from pol.errors import ProtocolError
-from pol.roles.submitter.proof_pins import batches, require_pin
+from pol.roles.party.proof_pins import batches, require_pin
 from pol.zk.circuits import load
 from pol.zk.network_program import step_program, tensor_types
 

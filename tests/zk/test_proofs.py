@@ -9,12 +9,13 @@ from py_ecc import optimized_bn128 as curve
 
 from lab.zk.manifest import recorded
 from pol.errors import OperationalError, ProtocolError
+from pol.zk import native_process
 from pol.zk.bn254 import Q, R
 from pol.zk.circuits import Visibility, load
 from pol.zk.exact import exact_prover, groth16
 from pol.zk.exact.circuit import public_inputs
 from pol.zk.example import example, read_inputs
-from pol.zk.ezkl import ezkl_prover, native_process, reference_string
+from pol.zk.ezkl import ezkl_prover, reference_string
 from pol.zk.ezkl.gradient_proof import GradientProof
 from pol.zk.ezkl.keys import Keys, setup
 from pol.zk.fixed_point import step

@@ -13,7 +13,7 @@ from eth_account import Account
 from eth_typing import ChecksumAddress
 from web3.types import TxParams
 
-from pol.chain.deploy.networks import NETWORKS, is_test_net
+from pol.chain.node.networks import NETWORKS, is_test_net
 from pol.commitments import canonical_json
 from pol.errors import OperationalError, ProtocolError
 

@@ -23,7 +23,7 @@ from pol.chain.account.outbox_journal import Journal, MemoryJournal
 from pol.chain.account.outgoing_calls import Call
 from pol.chain.account.revert_reasons import explained
 from pol.chain.account.signers import LocalSigner, Signer
-from pol.chain.deploy.artifacts import artifact, contracts
+from pol.chain.artifacts import artifact, contracts
 from pol.chain.node.connection import Connection, operational
 from pol.commitments.keccak import keccak256
 from pol.errors import OperationalError, ProtocolError

@@ -11,7 +11,7 @@ from typing import Any
 
 from eth_typing import ChecksumAddress
 
-from pol.chain.deploy.deployment_rules import FUND
+from pol.chain.deployment_rules import FUND
 from pol.chain.desks.challenges import Challenges
 from pol.chain.desks.market import Market
 from pol.chain.desks.profiles import Profiles

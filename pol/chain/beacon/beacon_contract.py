@@ -7,8 +7,8 @@ from web3.types import TxReceipt
 
 from pol.chain.account.wallet import Wallet
 from pol.chain.beacon.drand_relays import RoundSource
-from pol.chain.deploy.deployment_rules import BeaconKind
-from pol.chain.desks.contract import Binding
+from pol.chain.contract.contract import Binding
+from pol.chain.deployment_rules import BeaconKind
 from pol.chain.node.connection import Connection
 from pol.errors import OperationalError
 from pol.verification.beacon.drand import QUICKNET, Round

@@ -12,8 +12,8 @@ from web3 import Web3
 from web3.types import TxParams, TxReceipt
 
 from pol.chain.account.wallet import Reverted, Wallet, reverting
+from pol.chain.contract.contract import Binding
 from pol.chain.court.published_moves import read_move
-from pol.chain.desks.contract import Binding
 from pol.chain.node.connection import Connection, operational
 from pol.commitments.keccak import keccak256
 from pol.commitments.program_hash import ProgramCommitment

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from eth_typing import ChecksumAddress
 
 from pol.chain.account.wallet import Wallet
-from pol.chain.deploy.contract_creation import deploy_contract
-from pol.chain.desks.contract import Binding
+from pol.chain.contract.contract import Binding
+from pol.chain.contract.contract_creation import deploy_contract
 from pol.chain.node.connection import Connection
 from pol.errors import OperationalError
 

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from eth_typing import ChecksumAddress
 
-from pol.chain.deploy.deployment_rules import FUND, BeaconKind, Settings
+from pol.chain.deployment_rules import FUND, BeaconKind, Settings
 from pol.chain.desks.market import Desks
 from pol.chain.desks.vault import NATIVE
 from pol.zk.poseidon import permutation_table

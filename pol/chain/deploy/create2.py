@@ -11,7 +11,7 @@ from eth_typing import ChecksumAddress
 from hexbytes import HexBytes
 from web3 import Web3
 
-from pol.chain.deploy.artifacts import artifact
+from pol.chain.artifacts import artifact
 from pol.commitments.keccak import keccak256
 from pol.errors import OperationalError, ProtocolError
 

@@ -11,10 +11,10 @@ from web3 import Web3
 
 from pol.chain.account.wallet import Wallet
 from pol.chain.beacon.beacon_contract import Beacon
-from pol.chain.deploy.contract_creation import deploy_contract
+from pol.chain.contract.contract import Binding
+from pol.chain.contract.contract_creation import deploy_contract
 from pol.chain.deploy.contract_layout import Contracts, lay_out, wiring
-from pol.chain.deploy.deployment_rules import BeaconKind, Settings
-from pol.chain.desks.contract import Binding
+from pol.chain.deployment_rules import BeaconKind, Settings
 from pol.chain.desks.market import Desks, Market
 from pol.chain.node.connection import Connection
 from pol.commitments import canonical_json

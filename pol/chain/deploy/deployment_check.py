@@ -9,11 +9,11 @@ from typing import Any
 
 from eth_typing import ChecksumAddress
 
-from pol.chain.deploy.artifacts import artifact
+from pol.chain.artifacts import artifact
+from pol.chain.contract.contract import Binding
 from pol.chain.deploy.contract_layout import Contracts, wiring
 from pol.chain.deploy.deployment_plan import Plan
-from pol.chain.deploy.deployment_rules import Settings
-from pol.chain.desks.contract import Binding
+from pol.chain.deployment_rules import Settings
 from pol.chain.desks.vault import NATIVE
 from pol.chain.node.connection import Connection, operational
 from pol.commitments.keccak import keccak256

@@ -10,7 +10,7 @@ from typing import Any
 from eth_typing import ChecksumAddress
 from web3 import Web3
 
-from pol.chain.deploy.deployment_rules import BeaconKind, GameRules, MarketRules, Settings
+from pol.chain.deployment_rules import BeaconKind, GameRules, MarketRules, Settings
 from pol.errors import ProtocolError
 
 

@@ -14,10 +14,10 @@ from web3.exceptions import Web3Exception
 from web3.types import TxParams
 
 from pol.chain.account.wallet import Reverted, Wallet, reverting
-from pol.chain.deploy.artifacts import artifact
+from pol.chain.artifacts import artifact
 from pol.chain.deploy.contract_layout import Wiring, lay_out, wiring
 from pol.chain.deploy.create2 import FACTORY, address_of, init_code, require_factory
-from pol.chain.deploy.deployment_rules import Settings
+from pol.chain.deployment_rules import Settings
 from pol.chain.node.connection import Connection, operational
 from pol.errors import OperationalError
 

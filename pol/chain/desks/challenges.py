@@ -14,7 +14,7 @@ from web3.logs import DISCARD
 from web3.types import TxReceipt
 
 from pol.chain.account.wallet import Wallet
-from pol.chain.desks.announcements import Announcements
+from pol.chain.contract.announcements import Announcements
 from pol.chain.desks.task_registry import Status, TaskRegistry
 from pol.chain.desks.verdicts import Placed
 from pol.chain.node.connection import Connection

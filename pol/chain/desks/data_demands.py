@@ -11,8 +11,8 @@ from web3.logs import DISCARD
 from web3.types import TxReceipt
 
 from pol.chain.account.wallet import Wallet
-from pol.chain.desks.contract import Binding
-from pol.chain.desks.leaf_demands import decoded, open_demands
+from pol.chain.contract.contract import Binding
+from pol.chain.contract.leaf_demands import decoded, open_demands
 from pol.chain.node.connection import Connection
 from pol.commitments.keccak import keccak256
 from pol.commitments.state_leaf import StatePiece

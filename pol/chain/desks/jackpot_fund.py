@@ -6,7 +6,7 @@ from eth_typing import ChecksumAddress
 from web3.types import TxReceipt
 
 from pol.chain.account.wallet import Wallet
-from pol.chain.desks.contract import Binding
+from pol.chain.contract.contract import Binding
 from pol.chain.node.connection import Connection
 
 

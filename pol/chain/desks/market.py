@@ -6,9 +6,9 @@ from dataclasses import dataclass, fields
 
 from eth_typing import ChecksumAddress
 
+from pol.chain.contract.contract import Binding
 from pol.chain.court.dispute_game import DisputeGame
 from pol.chain.desks.challenges import Challenges
-from pol.chain.desks.contract import Binding
 from pol.chain.desks.data_demands import DataDemands
 from pol.chain.desks.jackpot_fund import Jackpot
 from pol.chain.desks.profiles import Profiles

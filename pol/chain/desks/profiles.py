@@ -13,7 +13,7 @@ from web3.logs import DISCARD
 from web3.types import TxReceipt
 
 from pol.chain.account.wallet import Wallet
-from pol.chain.desks.announcements import Announcements
+from pol.chain.contract.announcements import Announcements
 from pol.chain.desks.challenges import Ending
 from pol.chain.node.connection import Connection
 from pol.claims.segment_claim import Three

@@ -9,7 +9,7 @@ from eth_abi.abi import encode
 from eth_typing import ChecksumAddress
 
 from pol.chain.account.wallet import Wallet
-from pol.chain.desks.contract import Binding
+from pol.chain.contract.contract import Binding
 from pol.chain.desks.task_registry import Terms
 from pol.chain.node.connection import Connection
 from pol.commitments.keccak import keccak256

@@ -9,11 +9,11 @@ from functools import cached_property
 from eth_typing import ChecksumAddress
 from web3.types import TxReceipt
 
-from pol.chain.account.relaying import Forwarder
-from pol.chain.account.token import Token
 from pol.chain.account.wallet import Wallet
-from pol.chain.deploy.contract_creation import deploy_contract
-from pol.chain.desks.contract import Binding
+from pol.chain.contract.contract import Binding
+from pol.chain.contract.contract_creation import deploy_contract
+from pol.chain.contract.relaying import Forwarder
+from pol.chain.contract.token import Token
 from pol.chain.node.connection import Connection
 
 NATIVE = "0x0000000000000000000000000000000000000000"

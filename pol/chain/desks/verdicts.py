@@ -12,7 +12,7 @@ from eth_utils.crypto import keccak
 from web3.types import TxReceipt
 
 from pol.chain.account.wallet import Wallet
-from pol.chain.desks.announcements import Announcements
+from pol.chain.contract.announcements import Announcements
 from pol.chain.node.connection import Connection
 from pol.claims.segment_claim import Claim
 from pol.errors import OperationalError

@@ -11,9 +11,9 @@ from eth_typing import ChecksumAddress
 from web3.types import TxReceipt
 
 from pol.chain.account.wallet import Wallet
-from pol.chain.deploy.contract_creation import deploy_contract
-from pol.chain.desks.contract import Binding
-from pol.chain.desks.leaf_demands import decoded, open_demands
+from pol.chain.contract.contract import Binding
+from pol.chain.contract.contract_creation import deploy_contract
+from pol.chain.contract.leaf_demands import decoded, open_demands
 from pol.chain.node.connection import Connection
 from pol.commitments.array import ArrayType
 from pol.commitments.complete_state import DOCUMENT_TAG, ChunkProof

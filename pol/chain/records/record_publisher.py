@@ -14,7 +14,7 @@ from pol.chain.records.learning_log import Demand, LearningLog, PostedRun, RunSt
 from pol.errors import PolError, ProtocolError
 from pol.training.record import learning_record
 from pol.training.record.learning_record import LearningRecord
-from pol.training.storage.chunks import prove_recorded
+from pol.training.record.recorded_chunks import prove_recorded
 from pol.training.storage.store import Store
 
 

@@ -17,11 +17,11 @@ from pol.chain.deploy.create2 import SALT_BYTES
 from pol.chain.deploy.deployment_check import Assertion, assertions
 from pol.chain.deploy.deployment_parameters import document_of, read_parameters
 from pol.chain.deploy.deployment_plan import Missing, Plan
-from pol.chain.deploy.deployment_rules import Settings
-from pol.chain.deploy.networks import NETWORKS, Network, is_test_net, network_of
+from pol.chain.deployment_rules import Settings
 from pol.chain.desks.jackpot_fund import Jackpot
 from pol.chain.desks.vault import NATIVE
 from pol.chain.node.connection import Connection, operational
+from pol.chain.node.networks import NETWORKS, Network, is_test_net, network_of
 from pol.cli.deployment.deployment_documents import Target, check, default_of, keep
 from pol.cli.market.party_options import signer_of, signer_options
 from pol.errors import OperationalError, ProtocolError

@@ -19,9 +19,9 @@ from pol.chain.deploy.deployment import Deployment
 from pol.chain.deploy.deployment_check import Assertion, assertions, interface_hash
 from pol.chain.deploy.deployment_parameters import document_of, settings_of
 from pol.chain.deploy.deployment_plan import Missing, Plan
-from pol.chain.deploy.deployment_rules import BeaconKind, Settings
-from pol.chain.deploy.networks import Network
+from pol.chain.deployment_rules import BeaconKind, Settings
 from pol.chain.node.connection import Connection
+from pol.chain.node.networks import Network
 from pol.commitments import canonical_json
 from pol.errors import OperationalError, ProtocolError
 

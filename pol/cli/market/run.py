@@ -28,9 +28,9 @@ from pol.roles.party.decisions import Mode
 from pol.roles.party.policy import PUBLIC_CHAIN, TEST_NETWORK, TrustedKey
 from pol.roles.party.role import Role
 from pol.roles.process.decision_log import Diary
+from pol.roles.process.join_strategy import Strategy
 from pol.roles.process.party_process import Process, Result, Taken
 from pol.roles.process.process_loop import Running
-from pol.roles.whistleblower.join_strategy import Strategy
 from pol.roles.whistleblower.whistleblower import Whistleblower
 from pol.training.storage.kept_store import KeptStore
 

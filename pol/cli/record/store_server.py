@@ -15,8 +15,8 @@ from aiohttp import web
 
 from pol.commitments.complete_state import CompleteState
 from pol.errors import OperationalError, ProtocolError
-from pol.training.record import learning_record
-from pol.training.storage import chunks, saved_state
+from pol.training.record import learning_record, recorded_chunks
+from pol.training.storage import saved_state
 from pol.training.storage.store import OpenFile, Store
 
 PIECE = 1 << 20
@@ -101,7 +101,7 @@ class StoreServer:
                 if saved.root != entry.root:
                     raise ProtocolError("the checkpoint isn't the one in the log")
                 self._newest_read = entry.root, saved_state.load(self._store, saved)
-            return chunks.encode(self._newest_read[1].prove(position, leaf))
+            return recorded_chunks.encode(self._newest_read[1].prove(position, leaf))
 
 
 async def serve(store: Store, host: str, port: int, ready: Any) -> None:

@@ -21,7 +21,7 @@ from pol.claims.distance import require_distances
 from pol.claims.segment_claim import Three
 from pol.errors import OperationalError, ProtocolError
 from pol.roles.party.policy import PUBLIC_CHAIN, Policy
-from pol.roles.submitter.proof_pins import require_pin
+from pol.roles.party.proof_pins import require_pin
 from pol.training.storage.kept_store import KeptStore
 from pol.training.storage.store import Store
 from pol.training.task import learning_proof

@@ -13,10 +13,10 @@ from pol.roles.party.decisions import Decision, Deed, Mode, Rest
 from pol.roles.party.demand_decisions import overdue, own_demands
 from pol.roles.party.dispute_session import due_move
 from pol.roles.party.public_calls import kept, relief
+from pol.roles.process.join_strategy import GAME
 from pol.roles.process.obligations import require_free
 from pol.roles.process.work_time import require_time, untimely
 from pol.roles.verifier.verifier import Verifier
-from pol.roles.whistleblower.join_strategy import GAME
 
 
 def next_of_verifier(role: Verifier, task_id: bytes) -> Decision:

@@ -11,8 +11,8 @@ from pol.roles.party.decisions import Decision, Deed, Mode, Rest
 from pol.roles.party.demand_decisions import own_demands
 from pol.roles.party.dispute_session import due_move
 from pol.roles.party.public_calls import kept
+from pol.roles.process.join_strategy import GAME
 from pol.roles.process.work_time import profile_steps, require_look, untimely, verdict_steps
-from pol.roles.whistleblower.join_strategy import GAME
 from pol.roles.whistleblower.own_disputes import attacks
 from pol.roles.whistleblower.watch_rewards import caught
 from pol.roles.whistleblower.whistleblower import Whistleblower

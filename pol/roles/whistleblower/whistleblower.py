@@ -22,7 +22,7 @@ from pol.incentives.jackpot import watch_commitment
 from pol.incentives.sortition import Draw, Duty, watch_limit
 from pol.roles.party.dispute_session import Duel
 from pol.roles.party.second_look_evidence import Looks
-from pol.roles.whistleblower.join_strategy import Strategy
+from pol.roles.process.join_strategy import Strategy
 from pol.roles.whistleblower.profile_challenger import FLAKY, ProfileChallenger
 from pol.training.task.learning_proof import load_checkpoint
 from pol.verification.verdict.second_look import SecondLook, is_due

@@ -17,7 +17,7 @@ from pol.training.task.learning_proof import Checkpoint, LearningProof
 from pol.training.task.task import LoadedTask, load
 
 COMPONENT = "task"
-"""The document of a checkpoint that holds the trail (`pol.training.record.task_trail`)."""
+"""The document of a checkpoint that holds the trail (`pol.training.recorder.task_trail`)."""
 KINDS = ("parameters/", "buffers/")
 _HEX = re.compile(r"[0-9a-f]{64}")
 

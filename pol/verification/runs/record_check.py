@@ -16,11 +16,11 @@ from typing import TypeAlias
 from pol.commitments import canonical_json
 from pol.commitments.keccak import keccak256
 from pol.errors import OperationalError, ProtocolError
+from pol.training.lineage import lineage
 from pol.training.record import learning_record, signed_heads
 from pol.training.record.learning_record import DOCUMENT_LIMIT, HEAD, LearningRecord, RecordedCheckpoint
 from pol.training.record.recorded_run import RecordedRun
 from pol.training.storage.store import Store
-from pol.training.task import lineage
 
 
 class Outcome(Enum):

@@ -10,7 +10,7 @@ from pol.verification.runs.run_comparison import StateComparison
 
 GENERATOR, MODULE, STATEFUL, ATTRIBUTE, GRADIENTS = "generator", "module", "stateful", "attribute", "gradients"
 TENSOR, LOADER = "tensor", "loader"
-"""Kinds of unrecorded state (`pol.training.record.unrecorded_state`); a plain variable has another."""
+"""Kinds of unrecorded state (`pol.training.recorder.unrecorded_state`); a plain variable has another."""
 
 _SCHEDULED = re.compile(r"optimizer/state/param_groups/\d+/(lr|initial_lr|momentum|betas/\d+|weight_decay)")
 SEEDS = {

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pol.errors import ProtocolError
+from pol.zk import native_process
 from pol.zk.circuits import Circuit
 from pol.zk.exact.circuit import require_exact
 from pol.zk.exact.groth16 import Proof, VerifyingKey
-from pol.zk.ezkl import native_process
 from pol.zk.fixed_point import Integers, step
 from pol.zk.network import Network
 from pol.zk.poseidon import vector_hash

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from pol.errors import OperationalError, ProtocolError
+from pol.zk import native_process
 from pol.zk.bn254 import from_field, to_field
 from pol.zk.circuits import Visibility
-from pol.zk.ezkl import native_process
 from pol.zk.ezkl.gradient_proof import GradientProof
 from pol.zk.ezkl.keys import Keys
 from pol.zk.fixed_point import Integers, integers, step

@@ -14,8 +14,9 @@ import rfc8785
 from pol.commitments import canonical_json
 from pol.commitments.keccak import keccak256
 from pol.errors import OperationalError, ProtocolError
+from pol.zk import native_process
 from pol.zk.circuits import Circuit, Visibility
-from pol.zk.ezkl import native_process, reference_string
+from pol.zk.ezkl import reference_string
 
 Progress = Callable[[str, int, int], None]
 STAGES = ("reference string", "network", "settings", "circuit", "keys", "verifier")

@@ -13,7 +13,7 @@ from web3.types import RPCEndpoint, RPCResponse, Wei
 
 from pol.chain.account.wallet import Wallet
 from pol.chain.deploy.deployment import Deployment, deploy
-from pol.chain.deploy.deployment_rules import RULES, GameRules, MarketRules, Settings
+from pol.chain.deployment_rules import RULES, GameRules, MarketRules, Settings
 from pol.chain.desks.task_registry import Status
 from pol.chain.node.connection import Connection
 from pol.commitments.keccak import keccak256
@@ -22,6 +22,7 @@ from pol.errors import OperationalError
 from pol.graph.capture import Capture
 from pol.incentives.forced_errors import LEAST_RATE
 from pol.roles.party.role import Role
+from pol.roles.process.join_strategy import Strategy
 from pol.roles.process.party_process import Process, Result, Taken
 from pol.roles.solver.solver import Solver
 from pol.roles.solver.solver_decisions import next_of_solver
@@ -29,7 +30,6 @@ from pol.roles.submitter.submitter import Offer, Submitter
 from pol.roles.submitter.submitter_decisions import next_of_submitter
 from pol.roles.verifier.verifier import Verifier
 from pol.roles.verifier.verifier_decisions import next_of_verifier
-from pol.roles.whistleblower.join_strategy import Strategy
 from pol.roles.whistleblower.whistleblower import Whistleblower
 
 R = TypeVar("R", bound=Role)

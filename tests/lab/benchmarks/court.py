@@ -14,7 +14,7 @@ from web3 import Web3
 from lab.benchmarks.local_node import local_node
 from pol.arithmetic.primitives import Op, Words
 from pol.arithmetic.scalar_program import Builder
-from pol.chain.deploy.artifacts import artifact
+from pol.chain.artifacts import artifact
 from pol.commitments.keccak import keccak256
 from pol.commitments.merkle import tree
 from pol.commitments.program_hash import ProgramCommitment

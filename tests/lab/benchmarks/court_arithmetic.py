@@ -6,7 +6,7 @@ import numpy as np
 from web3 import HTTPProvider, Web3
 
 from lab.benchmarks.local_node import local_node
-from pol.chain.deploy.artifacts import artifact
+from pol.chain.artifacts import artifact
 
 BUILDS = {"": ("ArithmeticGasOsaka", "osaka"), "prague_": ("ArithmeticGas", "prague")}
 """Prefix of the figures: artefact and hard fork. Without a prefix: chains that have the opcode CLZ."""

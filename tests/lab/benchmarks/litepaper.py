@@ -29,7 +29,7 @@ from pol.commitments.keccak import keccak256
 from pol.demo import digits
 from pol.execution.cpu import CpuExecutor
 from pol.graph.step_program import StepProgram
-from pol.training.record.background_job import Background
+from pol.training.recorder.background_job import Background
 from pol.training.storage.store import Store
 from pol.training.task import learning_proof
 from pol.training.task.task import LoadedTask, load, publish

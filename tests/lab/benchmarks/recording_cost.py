@@ -23,7 +23,7 @@ from torch.distributed.checkpoint.state_dict_saver import async_save
 
 from lab.benchmarks.measured_models import GPT, GPTSize, next_token_loss
 from pol.commitments.array import Array, ArrayType, ElementType, array_root
-from pol.training.record.recorder import Recorder
+from pol.training.recorder.recorder import Recorder
 from pol.training.state import components
 from pol.training.storage import saved_state
 from pol.training.storage.store import Store

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pol.arithmetic.primitives import Op
 from pol.arithmetic.scalar_program import Builder
-from pol.chain.deploy.deployment_rules import MarketRules
+from pol.chain.deployment_rules import MarketRules
 from pol.chain.desks.task_registry import Terms
 from pol.commitments.program_hash import program_hash
 from pol.graph.node import Affine, Input, InputKind, Node, Operand, Source

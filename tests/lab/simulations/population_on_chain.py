@@ -17,8 +17,8 @@ from web3.types import Wei
 from lab.simulations.designed_deployment import COMMIT_WINDOW, INTERVAL, MARGIN, market_rules, terms_of, toy_program
 from pol.chain.account.wallet import Reverted, Wallet
 from pol.chain.deploy.deployment import deploy
-from pol.chain.deploy.deployment_rules import FUND as FUND_KEY
-from pol.chain.deploy.deployment_rules import Settings
+from pol.chain.deployment_rules import FUND as FUND_KEY
+from pol.chain.deployment_rules import Settings
 from pol.chain.desks.challenges import ChargeKind, ClaimCharge
 from pol.chain.desks.verdicts import NO_LOOK, Placed, entry, evidence
 from pol.chain.node.connection import Connection

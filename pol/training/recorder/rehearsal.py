@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from pol.errors import ProtocolError, UnsupportedError
-from pol.training.record.unrecorded_state import unrecorded
+from pol.training.recorder.unrecorded_state import unrecorded
 from pol.training.state import components
 from pol.training.state.trainer_state import TrainerState
 from pol.training.storage.commitment import compare

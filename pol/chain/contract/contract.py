@@ -9,7 +9,7 @@ from web3.contract import Contract
 from web3.contract.contract import ContractFunction
 
 from pol.chain.account.wallet import reverting
-from pol.chain.deploy.artifacts import artifact
+from pol.chain.artifacts import artifact
 from pol.chain.node.connection import Connection, operational
 from pol.chain.node.event_cache import EventLog
 

@@ -24,18 +24,19 @@ from torch.optim import Optimizer
 
 from pol.commitments.complete_state import CompleteState
 from pol.errors import ProtocolError, UnsupportedError
-from pol.training.record import learning_record, newest_checkpoint, signed_heads, task_trail
-from pol.training.record.background_job import Background, Staging
+from pol.training.lineage.base_training import FromTask, StartOfRecord
+from pol.training.record import learning_record, newest_checkpoint, signed_heads
 from pol.training.record.learning_record import GIVEN, LearningRecord, RecordedCheckpoint
-from pol.training.record.rehearsal import Rehearsal, store_of
-from pol.training.record.task_trail import TaskTrail
+from pol.training.recorder import task_trail
+from pol.training.recorder.background_job import Background, Staging
+from pol.training.recorder.rehearsal import Rehearsal, store_of
+from pol.training.recorder.task_trail import TaskTrail
 from pol.training.state import components
 from pol.training.state.random_state import Generator, RandomSources
 from pol.training.state.trainer_state import Stateful, TrainerState
 from pol.training.storage import saved_state, sealing
 from pol.training.storage.sealing import SealedStore
 from pol.training.storage.store import Store
-from pol.training.task.base_training import FromTask, StartOfRecord
 from pol.training.task.learning_proof import LearningProof
 from pol.training.task.task import LoadedTask
 from pol.training.task.task_training import environment
@@ -53,7 +54,7 @@ class Recorder:
     updates: checkpoints hold what changed since the one before, with every ``full_every``-th one in full; the state is
     then kept in memory twice beside the training. recipients: X25519 public keys; checkpoints are sealed to them, and
     to ``opening_key``, with which a run is resumed: a key or its PEM file (`pol.training.storage.sealing`).
-    start: what a new run begins with, if not with what the model holds: `pol.training.task.base_training.from_record`
+    start: what a new run begins with, if not with what the model holds: `base_training.from_record`
     and `from_initialisation`. task: what the loop trains; the model gets its initial state, a checkpoint is due every
     interval, and `learning_proof` gives the proof at the end.
     key: signs the head of the log whenever the record is published; a key or its PEM file. entropy: where the run's

@@ -7,7 +7,7 @@ from typing import Any
 from eth_typing import ChecksumAddress
 
 from pol.chain.account.wallet import Wallet
-from pol.chain.deploy.artifacts import artifact
+from pol.chain.artifacts import artifact
 from pol.errors import OperationalError
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from pol.chain.deploy.deployment_rules import BeaconKind
+from pol.chain.deployment_rules import BeaconKind
 from pol.errors import ProtocolError
 
 

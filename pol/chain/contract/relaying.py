@@ -10,7 +10,7 @@ from web3.contract.contract import ContractFunction
 from web3.types import TxParams, TxReceipt, Wei
 
 from pol.chain.account.wallet import Wallet
-from pol.chain.desks.contract import Binding
+from pol.chain.contract.contract import Binding
 from pol.chain.node.connection import Connection
 
 REQUEST_TYPE = {

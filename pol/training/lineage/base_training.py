@@ -13,6 +13,7 @@ from pol.arithmetic.primitives import Words
 from pol.commitments.canonical_json import Document
 from pol.errors import ProtocolError
 from pol.graph.capture import CapturedInitialisation, capture_initialisation
+from pol.training.lineage import lineage, lineage_copy
 from pol.training.record import learning_record
 from pol.training.record.learning_record import LearningRecord
 from pol.training.state import plain_data, tensors
@@ -20,7 +21,7 @@ from pol.training.state.words import of_words
 from pol.training.storage import saved_state
 from pol.training.storage.saved_state import SavedState
 from pol.training.storage.store import Store
-from pol.training.task import initialization, lineage, lineage_copy
+from pol.training.task import initialization
 from pol.training.task.initial_state import load_end
 from pol.training.task.task import LoadedTask
 from pol.training.task.task import load as load_task

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-from pol.chain.desks.contract import Binding
+from pol.chain.contract.contract import Binding
 
 T = TypeVar("T")
 
