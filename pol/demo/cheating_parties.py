@@ -21,13 +21,13 @@ from pol.roles.party.policy import PUBLIC_CHAIN, Policy
 from pol.roles.party.role import Role
 from pol.roles.solver.solver import Solver
 from pol.roles.verifier.verifier import Verifier
-from pol.roles.whistleblower.whistleblower import Finding, Whistleblower
+from pol.roles.whistleblower.whistleblower import FalseClaim, Whistleblower
 from pol.training.task.learning_proof import LearningProof, load_checkpoint
 from pol.training.task.task import LoadedTask
 from pol.training.task.task_training import StepExecutor
 
 
-class Schemer(Role):
+class CheatingParty(Role):
     """A party that draws what it does from a source of randomness."""
 
     def __init__(
@@ -43,7 +43,7 @@ class Schemer(Role):
         self._random = random
 
 
-class SkippingSolver(Schemer, Solver):
+class SkippingSolver(CheatingParty, Solver):
     """Leaves out a tenth of the steps and claims all of them."""
 
     def executor(self, task: LoadedTask) -> StepExecutor:
@@ -53,7 +53,7 @@ class SkippingSolver(Schemer, Solver):
         return SkippingExecutor(super().executor(task), skipped)
 
 
-class LyingVerifier(Schemer, Verifier):
+class LyingVerifier(CheatingParty, Verifier):
     """Flips one bit of one scalar in a backward pass of the first drawn segment, and defends the result."""
 
     @cached_property
@@ -82,14 +82,14 @@ class LyingVerifier(Schemer, Verifier):
         return SegmentTrace(task.program, task.constants, executor, start, segment * interval, interval)
 
 
-class BaselessWhistleblower(Schemer, Whistleblower):
+class BaselessWhistleblower(CheatingParty, Whistleblower):
     """Challenges whatever it sees, right or wrong, with an execution that is wrong in one bit of one scalar."""
 
-    def check(self, task_id: bytes) -> list[Finding]:
+    def check(self, task_id: bytes) -> list[FalseClaim]:
         """A finding without any ground."""
         claims = self.market.verdicts.claims(task_id, self.market.registry.task(task_id).seating)
         index = self._random.randrange(len(claims))
-        return [Finding(index, claims[index], ChargeKind.REPLAY, 0)]
+        return [FalseClaim(index, claims[index], ChargeKind.REPLAY, 0)]
 
     def trace(self, task_id: bytes, segment: int) -> SegmentTrace:
         """An execution with a lie in it: without one there would be nothing to open."""

@@ -24,7 +24,7 @@ from pol.chain.node.connection import Connection
 from pol.demo import digits
 from pol.demo.cast import ETHER, FUND, PARTIES, Balance, Purse, balances
 from pol.demo.cheating_parties import BaselessWhistleblower, LyingVerifier, SkippingSolver
-from pol.demo.scenario_report import DisputeReport, Report, ether
+from pol.demo.scenario_report import DisputeReport, ScenarioReport, ether
 from pol.dispute.moves import ProveStep
 from pol.dispute.position import Side
 from pol.dispute.rules import apply, picked
@@ -33,15 +33,15 @@ from pol.graph.capture import Capture
 from pol.graph.node_names import Names
 from pol.incentives.forced_errors import LARGEST_RATE
 from pol.report.last_operation import OneStep, one_step, shown
-from pol.report.move_descriptions import HEADING, Row, line, opening_row, resignation_row, row, who
+from pol.report.move_descriptions import HEADING, MoveRow, line, opening_row, resignation_row, row, who
 from pol.report.narrator import Narrator
-from pol.roles.party.dispute_session import Duel, MoveMade
+from pol.roles.party.dispute_session import DisputeSession, MoveMade
 from pol.roles.party.policy import HOUR, PUBLIC_CHAIN, TEST_NETWORK, Policy
 from pol.roles.party.role import Role
 from pol.roles.solver.solver import Solver
 from pol.roles.submitter.submitter import Offer, Submitter
 from pol.roles.verifier.verifier import Verifier
-from pol.roles.whistleblower.whistleblower import Finding, Whistleblower
+from pol.roles.whistleblower.whistleblower import FalseClaim, Whistleblower
 from pol.training.task.learning_proof import LearningProof, load_checkpoint
 from pol.verification.verdict.verdict import Outcome, Verdict, limit, relative_distance
 
@@ -66,7 +66,7 @@ LIVE_PRICE, LIVE_GAS = 1000, 30_000_000
 """Wei per work unit, and gas that every party can pay for, on a chain whose money isn't free."""
 
 
-class Party(TypedDict):
+class PartyArguments(TypedDict):
     """What a party is given: nothing of another party."""
 
     connection: Connection
@@ -99,7 +99,7 @@ class Cast:
         return dict(zip(PARTIES, (deployer, *(role.wallet for role in self.roles)), strict=True))
 
 
-class Story:
+class Scenario:
     """Runs the demo.
 
     Args:
@@ -124,7 +124,7 @@ class Story:
         self._tell = narrator
         self._connection = connect()
         self._planted = 0
-        self._found: dict[tuple[bytes, int], Finding] = {}
+        self._found: dict[tuple[bytes, int], FalseClaim] = {}
         if self._connection.is_test_chain:
             # Short beside the challenge window: the first verdict is challenged after the profiles of two more tasks.
             self._offer = Offer(digits.STEPS, digits.INTERVAL, profile_window=HOUR)
@@ -138,7 +138,7 @@ class Story:
         """What a party brings into the vault; the rest is for gas."""
         return self._purse.each * 4 // 5
 
-    def run(self) -> Report:
+    def run(self) -> ScenarioReport:
         """The whole story.
 
         Raises:
@@ -189,7 +189,7 @@ class Story:
         rows = balances(wallets, before, market.vault)
         rows.append(Balance(FUND, donated, market.vault.pot(market.jackpot.address, FUND_POT), 0))
         change = {row.party: row.change for row in rows}
-        report = Report(
+        report = ScenarioReport(
             accepted=accepted and settled[0] is TaskOutcome.ACCEPTED,
             cheating_solver_rejected=rejected and settled[1] is TaskOutcome.REJECTED,
             lying_verifier_slashed=dispute.winner == "challenger" and change["lying verifier"] < 0,
@@ -228,7 +228,7 @@ class Story:
         # Where time can't be moved the windows are as short as the contract admits, which no policy for real money is.
         policy = PUBLIC_CHAIN if self._connection.is_test_chain else TEST_NETWORK
 
-        def party(name: str) -> Party:
+        def party(name: str) -> PartyArguments:
             return {
                 "connection": self._connect(),
                 "deployment": deployment,
@@ -423,7 +423,7 @@ class Story:
         self._tell.say(f"The {report.winner} wins after {len(made)} transactions and {sum(report.gas):,} gas: {loser}.")
         return report
 
-    def _play(self, sides: tuple[Duel, Duel], dispute: int) -> list[MoveMade]:
+    def _play(self, sides: tuple[DisputeSession, DisputeSession], dispute: int) -> list[MoveMade]:
         made: list[MoveMade] = []
         while sides[0].game.winner(dispute) is Side.NONE:
             move = sides[0].advance() or sides[1].advance()
@@ -433,7 +433,7 @@ class Story:
             self._tell_row(row_of(move), gas_of(move))
         return made
 
-    def _one_step(self, last: MoveMade, sides: tuple[Duel, Duel], names: Names) -> OneStep | None:
+    def _one_step(self, last: MoveMade, sides: tuple[DisputeSession, DisputeSession], names: Names) -> OneStep | None:
         """What decided: a proof, or the one that the losing side would have had to make."""
         if isinstance(last.move, ProveStep):
             found = one_step(last.position, last.move, names)
@@ -447,7 +447,7 @@ class Story:
         return None
 
     @staticmethod
-    def _require_executed(found: OneStep, side: Duel) -> None:
+    def _require_executed(found: OneStep, side: DisputeSession) -> None:
         (refuted,) = side.game.events("Refuted", number=side.dispute)
         words = [int.from_bytes(bytes(refuted["detail"])[i : i + 4], "big") for i in (13, 17)]
         if words != [found.claimed, found.computed]:
@@ -475,7 +475,7 @@ class Story:
         columns = ("", "distance", "threshold", "verdict")
         self._tell.table("Distances, relative to the distance travelled", columns, rows)
 
-    def _tell_row(self, told: Row, gas: int) -> None:
+    def _tell_row(self, told: MoveRow, gas: int) -> None:
         self._tell.say(f"[dim]{escape(line(told, gas))}[/dim]")
 
     def _tell_one_step(self, one: OneStep, report: DisputeReport) -> None:
@@ -488,7 +488,7 @@ class Story:
         else:
             self._tell.say(f"the EVM computes     {shown(one.computed, one.op)}   and refuses the {loser}'s proof")
 
-    def _tell_balances(self, report: Report) -> None:
+    def _tell_balances(self, report: ScenarioReport) -> None:
         def amounts(*wei: int) -> tuple[str, ...]:
             return tuple(f"{amount / ETHER:,.6f}" for amount in wei)
 
@@ -499,7 +499,7 @@ class Story:
         self._tell.table("Balances in ETH; change: after + tickets + gas - before", columns, rows)
 
 
-def row_of(made: MoveMade) -> Row:
+def row_of(made: MoveMade) -> MoveRow:
     """What a side did, in words."""
     if made.move is None:
         return resignation_row(made.position)

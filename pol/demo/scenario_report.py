@@ -9,7 +9,7 @@ from pol.chain.deploy.deployment import Deployment
 from pol.demo.cast import ETHER, Balance
 from pol.dispute.dispute_record import Record
 from pol.report.last_operation import OneStep
-from pol.report.move_descriptions import Row
+from pol.report.move_descriptions import MoveRow
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class DisputeReport:
     winner: str
     ended_by: str
     """"proof", or "resignation" of the side on turn."""
-    rows: tuple[Row, ...]
+    rows: tuple[MoveRow, ...]
     """All transactions after the challenge, in order: moves, and a resignation if there was one."""
     gas: tuple[int, ...]
     """Of each of them; the last one also settles the claim."""
@@ -34,7 +34,7 @@ class DisputeReport:
 
 
 @dataclass(frozen=True)
-class Report:
+class ScenarioReport:
     """What the demo showed."""
 
     accepted: bool
@@ -73,7 +73,7 @@ def ether(wei: int) -> str:
     return f"{wei / ETHER:,.6f} ETH"
 
 
-def to_json(report: Report) -> dict[str, Any]:
+def to_json(report: ScenarioReport) -> dict[str, Any]:
     """The report as ``pol demo --json`` prints it."""
     return {
         "accepted": report.accepted,

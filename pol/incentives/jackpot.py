@@ -13,7 +13,7 @@ from pol.incentives.forced_errors import ONE, check_rate
 
 
 @dataclass(frozen=True)
-class Jackpot:
+class JackpotRules:
     """What a deployment has fixed.
 
     Raises:

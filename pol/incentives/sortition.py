@@ -19,7 +19,7 @@ MOST_TICKETS = (1 << 32) - 1
 """Of one account."""
 
 
-class Duty(StrEnum):
+class DrawnDuty(StrEnum):
     """What tickets are drawn for."""
 
     SEAT = "seat"
@@ -27,10 +27,10 @@ class Duty(StrEnum):
 
 
 @dataclass(frozen=True)
-class Draw:
+class TicketDraw:
     """One draw: its round was fixed at the second ``since``, and then gave ``seed``."""
 
-    duty: Duty
+    duty: DrawnDuty
     task_id: bytes
     seating: int
     since: int
@@ -81,11 +81,11 @@ class Weights:
         """Tickets of all at the end of the second before ``t``."""
         return _before(self._total, t)
 
-    def ranked(self, draw: Draw) -> list[tuple[int, bytes, int]]:
+    def ranked(self, draw: TicketDraw) -> list[tuple[int, bytes, int]]:
         """Rank, account and ticket of all that count, the smallest rank first: the first that claims gets a seat."""
         return sorted((draw.rank(*holder), *holder) for holder in self._holders(draw.since))
 
-    def watching(self, draw: Draw, watchers: int) -> list[tuple[bytes, int]]:
+    def watching(self, draw: TicketDraw, watchers: int) -> list[tuple[bytes, int]]:
         """Account and ticket of all that are drawn to watch."""
         limit = watch_limit(self.total(draw.since), watchers)
         return [holder for holder in self._holders(draw.since) if draw.rank(*holder) < limit]

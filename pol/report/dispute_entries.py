@@ -14,11 +14,11 @@ from pol.dispute.rules import picked
 from pol.errors import ProtocolError
 from pol.graph.node_names import Names
 from pol.report.last_operation import OneStep, one_step
-from pol.report.move_descriptions import Row, opening_row, part, resignation_row, row, who
+from pol.report.move_descriptions import MoveRow, opening_row, part, resignation_row, row, who
 
 
 @dataclass(frozen=True)
-class Place:
+class DisputePlace:
     """Where in the computation a dispute stands, as far as that is agreed."""
 
     step: int | None = None
@@ -30,7 +30,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Shown:
+class OpenedPart:
     """One part of what a side has opened, and its value: a root, a sum or a word, in hexadecimal."""
 
     part: str
@@ -38,18 +38,18 @@ class Shown:
 
 
 @dataclass(frozen=True)
-class Entry:
+class DisputeEntry:
     """One transaction of a dispute; number 0 is the challenge itself."""
 
     number: int
-    row: Row
+    row: MoveRow
     gas: int | None
-    place: Place
-    lay_open: tuple[Shown, ...]
+    place: DisputePlace
+    lay_open: tuple[OpenedPart, ...]
     """What the other side had opened before."""
     picked: int | None
     """Which of these was picked."""
-    opened: tuple[Shown, ...]
+    opened: tuple[OpenedPart, ...]
     opening: str | None
     """Commitment to it; None if nothing was opened."""
     one_step: OneStep | None
@@ -65,16 +65,20 @@ class Entry:
         return asdict(self.row) | {name: value for name, value in document.items() if name != "row"}
 
 
-def entries(record: Record, names: Names, gas_of: Callable[[int], int | None] = lambda number: None) -> Iterator[Entry]:
+def entries(
+    record: Record, names: Names, gas_of: Callable[[int], int | None] = lambda number: None
+) -> Iterator[DisputeEntry]:
     """All moves of a dispute, every rule checked on the way; ``gas_of`` a move, counted from 1, if it is known.
 
     Raises:
         ProtocolError: a move is illegal.
     """
     start = record.start
-    yield Entry(0, opening_row(start), None, Place(), (), None, shown_at(start), start.opening.hex(), None)
+    yield DisputeEntry(
+        0, opening_row(start), None, DisputePlace(), (), None, shown_at(start), start.opening.hex(), None
+    )
     for number, (position, move, after) in enumerate(record.walk(), 1):
-        yield Entry(
+        yield DisputeEntry(
             number,
             row(position, move, after),
             gas_of(number),
@@ -89,7 +93,7 @@ def entries(record: Record, names: Names, gas_of: Callable[[int], int | None] = 
         )
 
 
-def given_up(record: Record, names: Names, how: str, gas: int | None = None) -> Entry:
+def given_up(record: Record, names: Names, how: str, gas: int | None = None) -> DisputeEntry:
     """The end of a dispute in which the side on turn made no more move.
 
     Raises:
@@ -101,18 +105,18 @@ def given_up(record: Record, names: Names, how: str, gas: int | None = None) -> 
         raise ProtocolError("a proof has ended the dispute; nobody has given up")
     outcome = f"the {who(last.turn)} made no more move ({how})"
     found = (place_of(last, None, names), shown_at(last), None, (), None, None)
-    return Entry(len(record.moves) + 1, resignation_row(last), gas, *found, who(last.turn.other), outcome)
+    return DisputeEntry(len(record.moves) + 1, resignation_row(last), gas, *found, who(last.turn.other), outcome)
 
 
-def shown_at(position: Position) -> tuple[Shown, ...]:
+def shown_at(position: Position) -> tuple[OpenedPart, ...]:
     """All parts that lie open at a position."""
     count = len(position.items)
     if position.level is Level.LEAF:
         count = min(LEAF_WORDS, position.count - LEAF_WORDS * position.lo)
-    return tuple(Shown(part(position, i), f"0x{picked(position, i).hex()}") for i in range(count))
+    return tuple(OpenedPart(part(position, i), f"0x{picked(position, i).hex()}") for i in range(count))
 
 
-def place_of(position: Position, move: Move | None, names: Names) -> Place:
+def place_of(position: Position, move: Move | None, names: Names) -> DisputePlace:
     """Where a dispute stands; with the node that ``move`` describes, if it does."""
     facts: Facts = position.facts
     step = node = element = term = None
@@ -130,5 +134,5 @@ def place_of(position: Position, move: Move | None, names: Names) -> Place:
                 step = facts.step
         facts = facts.before
     if node is None:
-        return Place(step)
-    return Place(step, names.nodes[node].name, names.nodes[node].source, element, term)
+        return DisputePlace(step)
+    return DisputePlace(step, names.nodes[node].name, names.nodes[node].source, element, term)

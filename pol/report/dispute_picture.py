@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pol.report.dispute_entries import Entry
+from pol.report.dispute_entries import DisputeEntry
 from pol.report.html_elements import Markup, element
 
 WIDTH, ROW, BAR, GAP = 360, 70, 18, 30
@@ -13,7 +13,7 @@ COLOURS = {"asserter": "var(--asserter)", "challenger": "var(--challenger)"}
 LINE, OPEN, FUNNEL = "#adb5bd", "#e9ecef", "#f1f3f5"
 
 
-def picture(entries: Sequence[Entry]) -> Markup:
+def picture(entries: Sequence[DisputeEntry]) -> Markup:
     """All moves from the challenge down to what is left; entries of one dispute, oldest first."""
     rows = [entry for entry in entries if entry.lay_open]
     parts: list[Markup] = []
@@ -32,7 +32,7 @@ def picture(entries: Sequence[Entry]) -> Markup:
     )
 
 
-def _row(entry: Entry, y: float) -> list[Markup]:
+def _row(entry: DisputeEntry, y: float) -> list[Markup]:
     colour, count = COLOURS[entry.row.side], len(entry.lay_open)
     told = f"{entry.number}. {entry.row.side}: {entry.row.picked or entry.row.move}"
     more = f"of {count} at {entry.row.level.lower().replace('_', ' ')}"

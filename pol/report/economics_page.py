@@ -7,7 +7,7 @@ from math import exp
 
 from pol.incentives.game.parameter_design import Design
 from pol.incentives.game.payoffs import Choice
-from pol.incentives.simulation.population import EPOCH, Result
+from pol.incentives.simulation.population import EPOCH, SimulationResult
 from pol.report import charts
 from pol.report.html_elements import Markup, document, element, join, table
 
@@ -33,7 +33,7 @@ def design_page(found: Design, rows: Sequence[Sequence[str]], title: str) -> str
     return document("pol econ design", STYLE, *sections)
 
 
-def simulation_page(result: Result, rows: Sequence[Sequence[str]], title: str) -> str:
+def simulation_page(result: SimulationResult, rows: Sequence[Sequence[str]], title: str) -> str:
     """A simulation: what happened in its epochs, and what each kind earned."""
     counted: dict[str, list[tuple[int, float]]] = {
         "lies that stand": [],

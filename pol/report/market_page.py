@@ -8,11 +8,11 @@ from datetime import UTC, datetime
 from pol.chain.desks.task_registry import Status
 from pol.dispute.position import Side
 from pol.graph.step_program import Component
-from pol.report.dispute_entries import Entry, entries
+from pol.report.dispute_entries import DisputeEntry, entries
 from pol.report.dispute_picture import COLOURS, picture
 from pol.report.html_elements import Markup, document, element, join, table
 from pol.report.last_operation import shown
-from pol.roles.monitor.market_view import DisputeView, MarketView, Reason, TaskView
+from pol.roles.monitor.market_view import DisputeView, EndReason, MarketView, TaskView
 from pol.verification.profile.profile_claim import EXACT
 from pol.verification.verdict.verdict import Outcome
 from pol.verification.verdict.verification_report import shares
@@ -158,7 +158,7 @@ def dispute_page(task: TaskView, dispute: DisputeView, now: int, link: Link) -> 
     return join(parts)
 
 
-def _narrowing(dispute: DisputeView, moves: list[Entry]) -> list[Markup]:
+def _narrowing(dispute: DisputeView, moves: list[DisputeEntry]) -> list[Markup]:
     places = [entry.place for entry in moves]
     found = [element("div", picture(moves), class_="picture")]
     last = next((place for place in reversed(places) if place.node is not None), None)
@@ -192,13 +192,13 @@ def _side(name: str) -> Markup:
 def _turn(dispute: DisputeView, now: int) -> list[str | Markup]:
     if dispute.winner is not Side.NONE:
         how = {
-            Reason.TIMEOUT: "the other side ran out of time",
-            Reason.RESIGNED: "the other side gave up",
-            Reason.STEP: "the chain executed the operation itself",
-            Reason.SLOT: "the chain checked a slot of the state",
-            Reason.SUM: "the chain added up a distance",
-            Reason.OTHER_COMPONENT: "the claim is of another component",
-            Reason.NONE: "its events are missing",
+            EndReason.TIMEOUT: "the other side ran out of time",
+            EndReason.RESIGNED: "the other side gave up",
+            EndReason.STEP: "the chain executed the operation itself",
+            EndReason.SLOT: "the chain checked a slot of the state",
+            EndReason.SUM: "the chain added up a distance",
+            EndReason.OTHER_COMPONENT: "the claim is of another component",
+            EndReason.NONE: "its events are missing",
         }[dispute.reason]
         paid = "Stakes and bonds have moved." if dispute.settled else "Anybody may settle it."
         return [element("b", f"The {dispute.winner.name.lower()} has won: {how}. "), paid]

@@ -24,7 +24,7 @@ HEADING = f"{'side':<10} {'move':<12} {'picks':<18} {'what is left of it':<25}"
 
 
 @dataclass(frozen=True)
-class Row:
+class MoveRow:
     """One move, in words."""
 
     side: str
@@ -38,22 +38,24 @@ class Row:
     """Of calldata."""
 
 
-def row(position: Position, move: Move, after: Position | Ended) -> Row:
+def row(position: Position, move: Move, after: Position | Ended) -> MoveRow:
     """A move in words."""
     remains = "nothing: decided" if isinstance(after, Ended) else open_at(after)
     kind = type(move).__name__
     size = len(encode(0, position, move))
-    return Row(who(position.turn), position.level.name, kind, picked_by(position, move), remains, size)
+    return MoveRow(who(position.turn), position.level.name, kind, picked_by(position, move), remains, size)
 
 
-def opening_row(position: Position) -> Row:
+def opening_row(position: Position) -> MoveRow:
     """The challenger's opening, by which a dispute begins, in words; it is sent with the challenge."""
-    return Row(who(Side.CHALLENGER), "", "Start", "the claim", open_at(position), len(position.opened))
+    return MoveRow(who(Side.CHALLENGER), "", "Start", "the claim", open_at(position), len(position.opened))
 
 
-def resignation_row(position: Position) -> Row:
+def resignation_row(position: Position) -> MoveRow:
     """The end of a side that has no move left, in words."""
-    return Row(who(position.turn), position.level.name, "Resign", "", "nothing: given up", len(position.packed) + 41)
+    return MoveRow(
+        who(position.turn), position.level.name, "Resign", "", "nothing: given up", len(position.packed) + 41
+    )
 
 
 def who(side: Side) -> str:
@@ -95,7 +97,7 @@ def open_at(position: Position) -> str:
     return f"{what}, {len(position.items)} part{'s' * (len(position.items) != 1)}"
 
 
-def line(found: Row, gas: int = 0) -> str:
+def line(found: MoveRow, gas: int = 0) -> str:
     """A move in a line, as below `HEADING`."""
     price = f"{gas:>8,}" if gas else ""
     return f"{found.side:<10} {found.move:<12} {found.picked:<18} {found.remains:<25}{price}".rstrip()

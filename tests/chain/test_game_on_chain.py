@@ -25,7 +25,7 @@ from pol.dispute.play.honest_players import Player, ReplayPlayer, SumPlayer
 from pol.dispute.position import Kind, Level, Position, Side
 from pol.errors import ProtocolError
 from pol.graph.step_program import Component
-from pol.roles.party.dispute_session import Duel, MoveMade
+from pol.roles.party.dispute_session import DisputeSession, MoveMade
 from toy_market import CLOCK, ETHER, Ground, ToyMarket
 
 MOVE_GAS, DESCRIBE_GAS, LAST_GAS = 60_000, 80_000, 200_000
@@ -57,10 +57,10 @@ def toy(ground: Ground, honest: ToyMarket) -> ToyMarket:
     return replace(honest, market=ground.market, game=ground.market.game)
 
 
-def duels(toy: ToyMarket, dispute: int, asserter: Player, challenger: Player) -> list[Duel]:
+def duels(toy: ToyMarket, dispute: int, asserter: Player, challenger: Player) -> list[DisputeSession]:
     """Both sides."""
     players = {"verifier": asserter, "whistleblower": challenger}
-    return [Duel(toy.game, toy.wallets[name], toy.honest.program, dispute, p) for name, p in players.items()]
+    return [DisputeSession(toy.game, toy.wallets[name], toy.honest.program, dispute, p) for name, p in players.items()]
 
 
 def play(toy: ToyMarket, dispute: int, asserter: Player, challenger: Player) -> list[MoveMade]:

@@ -31,8 +31,8 @@ from pol.errors import ProtocolError
 from pol.incentives.auction import commitment as bid_commitment
 from pol.incentives.auction import forfeited
 from pol.incentives.forced_errors import commitment
-from pol.incentives.sortition import Draw, Duty
-from pol.roles.party.decisions import Deed
+from pol.incentives.sortition import DrawnDuty, TicketDraw
+from pol.roles.party.decisions import Action
 from pol.roles.party.public_calls import upkeep
 from pol.roles.party.role import Role
 from pol.roles.solver.solver import Solver
@@ -176,12 +176,12 @@ def test_nothing_is_abandoned_whose_round_can_be_brought(proven: bytes, town: To
     assert verdicts.patient_until(proven) == verdicts.verdict(proven).watch_fixed_at + 2 * 7 * 24 * 3600
     town.connection.wait_until(verdicts.patient_until(proven) + 1)
     deed = upkeep(watcher, proven)
-    assert isinstance(deed, Deed)
+    assert isinstance(deed, Action)
     assert deed.verb == "abandon the task"
     deed.act()
     assert verdicts.patient_until(proven) == 0
     then = upkeep(watcher, proven)
-    assert isinstance(then, Deed)
+    assert isinstance(then, Action)
     assert then.verb == "open the watch"
 
 
@@ -315,7 +315,7 @@ def test_the_better_claim_displaces_the_other(proven: bytes, town: Town) -> None
     with pytest.raises(ProtocolError, match="no ticket when the seat was opened"):
         newcomer.claim_seat(proven)
     seat = market.seats.seating(proven)
-    draw = Draw(Duty.SEAT, proven, seat.number, seat.fixed_at, seat.seed)
+    draw = TicketDraw(DrawnDuty.SEAT, proven, seat.number, seat.fixed_at, seat.seed)
     better, worse = sorted(roles, key=lambda role: draw.rank(bytes.fromhex(role.wallet.address[2:]), 0))
     before = gain(worse)
     worse.claim_seat(proven)

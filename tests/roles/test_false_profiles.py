@@ -21,8 +21,8 @@ from pol.dispute.position import Side
 from pol.errors import OperationalError, ProtocolError
 from pol.graph.step_program import Component
 from pol.incentives.payouts import bond_after
-from pol.roles.party.dispute_session import Duel
-from pol.roles.party.profile_evidence import Measurement
+from pol.roles.party.dispute_session import DisputeSession
+from pol.roles.party.profile_evidence import ProfileEvidence
 from pol.roles.solver.solver import Solver
 from pol.roles.verifier.verifier import Verifier
 from pol.roles.whistleblower.whistleblower import Whistleblower
@@ -40,7 +40,7 @@ CHARGES = [
 ]
 
 
-class LyingMeasurement(Measurement):
+class LyingMeasurement(ProfileEvidence):
     """Executions that are wrong in one place: one scalar of an execution, or one leaf of a sum."""
 
     def __init__(self, task: LoadedTask, reruns: int, charge: Charge) -> None:
@@ -114,7 +114,7 @@ class Seer(Whistleblower):
 
     charge: Charge
 
-    def measurement(self, task_id: bytes) -> Measurement:
+    def measurement(self, task_id: bytes) -> ProfileEvidence:
         if task_id not in self._measurements:
             self._measurements[task_id] = LyingMeasurement(self.task(task_id), RERUNS, self.charge)
         return self._measurements[task_id]
@@ -152,7 +152,7 @@ def lying(town: Town, charge: Charge) -> tuple[Liar, bytes]:
     return liar, task_id
 
 
-def play(sides: tuple[Duel, Duel]) -> int:
+def play(sides: tuple[DisputeSession, DisputeSession]) -> int:
     """The number of moves until the game has a winner."""
     moves = 0
     while sides[0].game.winner(sides[0].dispute) is Side.NONE:

@@ -20,7 +20,7 @@ from pol.dispute.position import Side
 from pol.execution.cpu import CpuExecutor
 from pol.roles.solver.solver import Solver
 from pol.roles.verifier.verifier import Verifier
-from pol.roles.whistleblower.whistleblower import Finding, Whistleblower
+from pol.roles.whistleblower.whistleblower import FalseClaim, Whistleblower
 from pol.training.task.task_training import TaskRecorder
 from pol.verification.profile.profile_claim import Rerun
 from pol.verification.replay.replay import replay_end
@@ -104,7 +104,7 @@ def test_a_false_second_look_is_convicted(drifted: bytes, town: Town, kind: Char
 class Seer(Whistleblower):
     """Sees something wrong in a second look that isn't."""
 
-    def player(self, task_id: bytes, finding: Finding) -> Player:
+    def player(self, task_id: bytes, finding: FalseClaim) -> Player:
         honest = super().player(task_id, finding)
         if isinstance(honest, SumPlayer):
             return SumPlayer(LyingSums(honest.sums, 0, 0, 1))
@@ -120,13 +120,13 @@ def test_an_honest_second_look_is_defended(drifted: bytes, town: Town, kind: Cha
     verified(town.join(Verifier, "v"), drifted)
     seer = town.join(Seer, "w")
     (claim,) = seer.market.verdicts.claims(drifted, 2)
-    finding = Finding(0, claim, kind, component, rerun=1)
+    finding = FalseClaim(0, claim, kind, component, rerun=1)
     dispute = seer.challenge(drifted, finding)
     play(town.join(Verifier, "v"), seer, drifted, finding, dispute)
     assert seer.market.game.winner(dispute) is Side.ASSERTER
 
 
-def play(verifier: Verifier, whistleblower: Whistleblower, task_id: bytes, finding: Finding, dispute: int) -> None:
+def play(verifier: Verifier, whistleblower: Whistleblower, task_id: bytes, finding: FalseClaim, dispute: int) -> None:
     """Both sides move until the game has a winner."""
     sides = verifier.defend(task_id, dispute), whistleblower.attack(task_id, finding, dispute)
     while sides[0].game.winner(dispute) is Side.NONE:

@@ -10,9 +10,9 @@ from anvil_node import anvil_node
 from pol.chain.desks.task_registry import Status
 from pol.chain.node.connection import Connection
 from pol.roles.party.data_availability import answer
-from pol.roles.party.decisions import Deed, Mode
+from pol.roles.party.decisions import Action, Mode
 from pol.roles.party.role import Role
-from pol.roles.process.party_process import Process, Result
+from pol.roles.process.party_process import DecisionResult, Process
 from pol.roles.solver.solver import Solver
 from pol.roles.submitter.submitter import Submitter
 from pol.roles.submitter.submitter_decisions import DEMANDS, next_of_submitter
@@ -58,7 +58,7 @@ def to_second_half(role: Role, task_id: bytes) -> None:
 
 
 def done(process: Process[Submitter]) -> list[str]:
-    return [taken.verb for taken in process.turn() if taken.result is Result.DONE]
+    return [taken.verb for taken in process.turn() if taken.result is DecisionResult.DONE]
 
 
 @pytest.mark.parametrize("mode", [Mode.DEFEND, Mode.PROPOSE])
@@ -125,4 +125,4 @@ def test_a_model_is_read_before_there_is_a_verdict(town: Town, submitter: Submit
     hide_model(town, submitter, task_id)
     assert submitter.store.exists(last.object)
     seated(town.join(Verifier, "v"), task_id)
-    assert not isinstance(next_of_submitter(submitter, task_id), Deed)
+    assert not isinstance(next_of_submitter(submitter, task_id), Action)

@@ -22,7 +22,7 @@ from pol.incentives.payouts import bond_after
 from pol.roles.solver.solver import Solver
 from pol.roles.submitter.submitter import Submitter
 from pol.roles.verifier.verifier import Verifier
-from pol.roles.whistleblower.whistleblower import Finding, Whistleblower
+from pol.roles.whistleblower.whistleblower import FalseClaim, Whistleblower
 from pol.verification.verdict.verdict import Verdict
 
 TREASURY_OF_PRICE = 50
@@ -50,7 +50,7 @@ def town(node: Town) -> Iterator[Town]:
 class Seer(Whistleblower):
     """Sees a difference in the first leaf of the first slot that isn't there."""
 
-    def player(self, task_id: bytes, finding: Finding) -> SumPlayer:
+    def player(self, task_id: bytes, finding: FalseClaim) -> SumPlayer:
         honest = super().player(task_id, finding)
         assert isinstance(honest, SumPlayer)
         return SumPlayer(LyingSums(honest.sums, 0, 0, 1))
@@ -107,7 +107,7 @@ def test_an_honest_distance_is_defended_from_chain_and_store_alone(proven: bytes
     with pytest.raises(OperationalError, match="nobody disputes"):
         verifier.defend(proven)
     assert Whistleblower.check(whistleblower, proven) == []
-    finding = Finding(0, only_claim(whistleblower, proven), kind, 1)
+    finding = FalseClaim(0, only_claim(whistleblower, proven), kind, 1)
     dispute, game = whistleblower.challenge(proven, finding), whistleblower.market.game
     defence, attack = town.join(Verifier, "v").defend(proven), whistleblower.attack(proven, finding, dispute)
     while game.winner(dispute) is Side.NONE:
@@ -122,7 +122,7 @@ def test_an_honest_verifier_defends_several_disputes_at_once(proven: bytes, town
     attacks = []
     for name, kind in (("w", ChargeKind.DISTANCE), ("x", ChargeKind.REFERENCE), ("y", ChargeKind.DISTANCE)):
         whistleblower = town.join(Seer, name)
-        finding = Finding(0, only_claim(whistleblower, proven), kind, 1)
+        finding = FalseClaim(0, only_claim(whistleblower, proven), kind, 1)
         attacks.append(whistleblower.attack(proven, finding, whistleblower.challenge(proven, finding)))
     assert market.challenges.disputes(proven) == [attack.dispute for attack in attacks]
     while market.challenges.disputes(proven):

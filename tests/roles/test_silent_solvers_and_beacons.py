@@ -17,7 +17,7 @@ from pol.errors import OperationalError
 from pol.roles.party.data_availability import demand
 from pol.roles.party.decisions import Mode
 from pol.roles.party.role import Role
-from pol.roles.process.party_process import Process, Result, Taken
+from pol.roles.process.party_process import DecisionResult, LoggedDecision, Process
 from pol.roles.submitter.submitter import Submitter
 from pol.roles.submitter.submitter_decisions import next_of_submitter
 from pol.roles.verifier.verifier import Verifier
@@ -71,8 +71,8 @@ def pass_blocks(role: Role) -> None:
     role.connection.wait_for_block(role.connection.block_number() + 3)
 
 
-def done(taken: list[Taken]) -> list[str]:
-    return [each.verb for each in taken if each.result is Result.DONE]
+def done(taken: list[LoggedDecision]) -> list[str]:
+    return [each.verb for each in taken if each.result is DecisionResult.DONE]
 
 
 @pytest.mark.parametrize("mode", [Mode.DEFEND, Mode.PROPOSE])
@@ -166,7 +166,7 @@ def test_no_seat_is_claimed_without_the_bond_of_a_demand(proven: bytes, town: To
     open_claims(verifier, proven)
     process = Process(verifier, next_of_verifier)
     (taken,) = process.turn()
-    assert taken.result is Result.WAITED
+    assert taken.result is DecisionResult.WAITED
     assert "for a demand of data" in taken.why
     market.vault.deposit(verifier.wallet, 4 * market.demands.bond())
     assert done(process.turn()) == ["claim the seat"]

@@ -44,7 +44,7 @@ from pol.roles.party.policy import PUBLIC_CHAIN, TEST_NETWORK, TrustedKey
 from pol.roles.solver.solver import Solver
 from pol.roles.submitter.submitter import Offer, Submitter
 from pol.roles.verifier.verifier import Verifier
-from pol.roles.whistleblower.whistleblower import Finding, Whistleblower
+from pol.roles.whistleblower.whistleblower import FalseClaim, Whistleblower
 from pol.training.task.task_training import TaskRecorder
 from pol.verification.profile.profile import Profile
 from pol.verification.profile.profile_claim import claim
@@ -194,7 +194,7 @@ def test_nobody_stakes_on_a_clock_that_loses(town: Town) -> None:
     verified(verifier, task_id)
     (claim,) = verifier.market.verdicts.claims(task_id, 2)
     with pytest.raises(ProtocolError, match="clock of 600 s"):
-        town.join(Whistleblower, "w").challenge(task_id, Finding(0, claim, ChargeKind.REPLAY, 0))
+        town.join(Whistleblower, "w").challenge(task_id, FalseClaim(0, claim, ChargeKind.REPLAY, 0))
 
 
 @pytest.mark.parametrize(

@@ -35,11 +35,11 @@ from pol.dispute.position import Side
 from pol.errors import OperationalError
 from pol.graph.step_program import Component
 from pol.roles.party.data_availability import expire
-from pol.roles.party.decisions import Deed, Mode, Rest
+from pol.roles.party.decisions import Action, Mode, Wait
 from pol.roles.process.party_process import Process
 from pol.roles.verifier.verifier import Verifier
 from pol.roles.verifier.verifier_decisions import next_of_verifier
-from pol.roles.whistleblower.whistleblower import Finding, Whistleblower
+from pol.roles.whistleblower.whistleblower import FalseClaim, Whistleblower
 from pol.training.storage.kept_store import KeptStore
 from pol.verification.profile.profile_challenge import Charge
 from pol.verification.profile.profile_challenge import ChargeKind as ProfileChargeKind
@@ -73,7 +73,7 @@ def vanish(town: Town) -> None:
 class Seer(Whistleblower):
     """Sees a difference in the first leaf of the first slot that isn't there."""
 
-    def player(self, task_id: bytes, finding: Finding) -> SumPlayer:
+    def player(self, task_id: bytes, finding: FalseClaim) -> SumPlayer:
         honest = super().player(task_id, finding)
         assert isinstance(honest, SumPlayer)
         return SumPlayer(LyingSums(honest.sums, 0, 0, 1))
@@ -99,7 +99,7 @@ def test_a_verifier_defends_an_honest_verdict(proven: bytes, town: Town, tmp_pat
     verified(verifier, proven)
     assert seer.check(proven) == []
     (claim,) = verifier.market.verdicts.claims(proven, verifier.market.registry.task(proven).seating)
-    finding = Finding(0, claim, kind, 1)
+    finding = FalseClaim(0, claim, kind, 1)
     vanish(town)
     seer = town.join(Seer, "w", evidence=tmp_path / "w")
     dispute, game = seer.challenge(proven, finding), seer.market.game
@@ -144,7 +144,7 @@ def test_a_full_disk_keeps_nobody_from_defending_and_stakes_nothing_new(
     verifier, seer = town.join(Verifier, "v", evidence=tmp_path / "v"), town.join(Seer, "w", evidence=tmp_path / "w")
     verified(verifier, proven)
     (claim,) = verifier.market.verdicts.claims(proven, verifier.market.registry.task(proven).seating)
-    dispute = seer.challenge(proven, Finding(0, claim, ChargeKind.DISTANCE, 1))
+    dispute = seer.challenge(proven, FalseClaim(0, claim, ChargeKind.DISTANCE, 1))
     shutil.rmtree(tmp_path / "v")
     full = town.join(Verifier, "v", evidence=tmp_path / "v")
     assert isinstance(full.store, KeptStore)
@@ -155,7 +155,7 @@ def test_a_full_disk_keeps_nobody_from_defending_and_stakes_nothing_new(
     monkeypatch.setattr(full.store._own, "put", refuse)
     defence, attack, game = (
         full.defend(proven),
-        seer.attack(proven, Finding(0, claim, ChargeKind.DISTANCE, 1), dispute),
+        seer.attack(proven, FalseClaim(0, claim, ChargeKind.DISTANCE, 1), dispute),
         seer.market.game,
     )
     while game.winner(dispute) is Side.NONE:
@@ -183,7 +183,7 @@ def test_no_seat_is_claimed_without_the_states(proven: bytes, town: Town, tmp_pa
     verifier.beacon.bring(verifier.wallet, seating.round, None)
     verifier.market.seats.open_claims(verifier.wallet, proven)
     decision = next_of_verifier(verifier, proven)
-    assert isinstance(decision, Deed), decision
+    assert isinstance(decision, Action), decision
     assert decision.verb == "demand a state"
     assert "can't be read" in decision.why
     locked = verifier.market.vault.balances(verifier.wallet.address).locked
@@ -191,7 +191,7 @@ def test_no_seat_is_claimed_without_the_states(proven: bytes, town: Town, tmp_pa
     # Once: a solver that answers leaf by leaf and keeps the states to itself empties nobody's vault.
     for party in (verifier, town.join(Verifier, "v", evidence=tmp_path / "v")):
         decision = next_of_verifier(party, proven)
-        assert isinstance(decision, Rest), decision
+        assert isinstance(decision, Wait), decision
         assert "left alone" in decision.why
     (demand,) = verifier.market.demands.demands(proven)
     assert verifier.market.vault.balances(verifier.wallet.address).locked == locked + demand.bond

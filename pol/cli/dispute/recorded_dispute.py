@@ -12,7 +12,7 @@ from pol.dispute.disputed_claim import ReplayClaim
 from pol.dispute.position import Position, Side
 from pol.errors import OperationalError, ProtocolError
 from pol.graph.node_names import Names
-from pol.report.dispute_entries import Entry, entries, given_up
+from pol.report.dispute_entries import DisputeEntry, entries, given_up
 from pol.training.storage.store import Store
 from pol.training.task.learning_proof import LearningProof
 from pol.training.task.learning_proof import load as load_proof
@@ -29,7 +29,7 @@ class Recorded:
     gas: tuple[int, ...]
     """Of every transaction; none if it isn't known."""
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[DisputeEntry]:
         """All transactions of the dispute, every rule checked on the way.
 
         Raises:

@@ -20,8 +20,8 @@ from pol.incentives.game.coalition_search import SHARES
 from pol.incentives.game.parameter_design import Design, Needs
 from pol.incentives.game.parameter_design import design as find_design
 from pol.incentives.game.payoffs import without_planted_errors
-from pol.incentives.simulation.agents import SOLVERS, VERIFIERS, Kind
-from pol.incentives.simulation.population import Result, Setting
+from pol.incentives.simulation.agents import SOLVERS, VERIFIERS, Behavior
+from pol.incentives.simulation.population import Population, SimulationResult
 from pol.incentives.simulation.population import simulate as run_simulation
 
 MOST_TASKS = 1_000_000
@@ -42,23 +42,23 @@ class _Amount(click.ParamType[int]):
         return int(exact)
 
 
-class _Counts(click.ParamType[dict[Kind, int]]):
+class _Counts(click.ParamType[dict[Behavior, int]]):
     """Parties by kind: honest=8,lazy=2."""
 
     name = "counts"
 
-    def __init__(self, kinds: tuple[Kind, ...]) -> None:
+    def __init__(self, kinds: tuple[Behavior, ...]) -> None:
         self.kinds = kinds
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> dict[Kind, int]:
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> dict[Behavior, int]:
         if isinstance(value, dict):
             return value
-        counts: dict[Kind, int] = {}
+        counts: dict[Behavior, int] = {}
         for part in str(value).split(","):
             kind, _, count = part.strip().partition("=")
             if kind not in self.kinds or not count.isdecimal():
                 self.fail(f"{part!r}: write KIND=NUMBER, with a kind of {', '.join(self.kinds)}", param, ctx)
-            counts[Kind(kind)] = counts.get(Kind(kind), 0) + int(count)
+            counts[Behavior(kind)] = counts.get(Behavior(kind), 0) + int(count)
         if not any(counts.values()):
             self.fail(f"{value!r} is nobody: name one party at least, as in honest=1", param, ctx)
         return counts
@@ -167,8 +167,8 @@ def design(needs: Needs, as_json: bool, plot: Path | None) -> None:
 @_with_needs
 def simulate(
     needs: Needs,
-    verifiers: dict[Kind, int],
-    solvers: dict[Kind, int],
+    verifiers: dict[Behavior, int],
+    solvers: dict[Behavior, int],
     whistleblowers: int,
     tasks: int,
     seed: int,
@@ -185,7 +185,7 @@ def simulate(
 
     With --contracts all of it are transactions: some seconds for each task. Needs a checkout.
     """
-    found, setting = find_design(needs), Setting(verifiers, solvers, whistleblowers, tasks, seed, upkeep)
+    found, setting = find_design(needs), Population(verifiers, solvers, whistleblowers, tasks, seed, upkeep)
     if contracts:
         if no_planted_errors:
             raise click.UsageError("every deployment plants errors: leave out --contracts or --no-planted-errors")
@@ -242,10 +242,10 @@ def coalition(needs: Needs, shares: tuple[float, ...], as_json: bool, plot: Path
                 console.print(f"  {line}", soft_wrap=True, markup=False)
 
 
-def _at_contracts(found: Design, setting: Setting) -> Result:
+def _at_contracts(found: Design, setting: Population) -> SimulationResult:
     from pol.chain.node.connection import Connection
 
-    result: Result = laboratory("simulations.population_on_chain").play(
+    result: SimulationResult = laboratory("simulations.population_on_chain").play(
         Connection.embedded(setting.seed), found, setting
     )
     return result

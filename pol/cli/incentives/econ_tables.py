@@ -11,11 +11,11 @@ from rich.table import Table
 from pol.incentives.amounts import amount
 from pol.incentives.forced_errors import ONE
 from pol.incentives.game.coalition import REVERTED
-from pol.incentives.game.coalition_search import Attack, worst
+from pol.incentives.game.coalition_search import CoalitionAttack, worst
 from pol.incentives.game.griefing import burn_ratio, burns, hostage
 from pol.incentives.game.parameter_design import Design, Needs, alternatives
-from pol.incentives.simulation.agents import Party
-from pol.incentives.simulation.population import EPOCH, Result
+from pol.incentives.simulation.agents import Agent
+from pol.incentives.simulation.population import EPOCH, SimulationResult
 
 MOST_EPOCHS = 20
 CHOICES = ("role", "when", "honesty brings", "best deviation", "brings less by")
@@ -143,7 +143,7 @@ def design_json(found: Design) -> dict[str, Any]:
     }
 
 
-def epochs(result: Result) -> list[tuple[str, ...]]:
+def epochs(result: SimulationResult) -> list[tuple[str, ...]]:
     """What happened, some twenty epochs of it."""
     every = max(1, -(-len(result.epochs) // MOST_EPOCHS))
     rows = []
@@ -156,7 +156,7 @@ def epochs(result: Result) -> list[tuple[str, ...]]:
     return rows
 
 
-def earnings(result: Result) -> list[tuple[str, ...]]:
+def earnings(result: SimulationResult) -> list[tuple[str, ...]]:
     """What each kind earned."""
     return [
         (
@@ -170,7 +170,7 @@ def earnings(result: Result) -> list[tuple[str, ...]]:
     ]
 
 
-def simulation_json(result: Result) -> dict[str, Any]:
+def simulation_json(result: SimulationResult) -> dict[str, Any]:
     """A simulation for programs; amounts in the smallest unit."""
     return {
         "tasks": result.setting.tasks,
@@ -192,25 +192,25 @@ def seconds(value: int) -> str:
     return f"{value} seconds"
 
 
-def _groups(result: Result) -> list[tuple[str, str, list[Party]]]:
-    groups: dict[tuple[str, str], list[Party]] = {}
+def _groups(result: SimulationResult) -> list[tuple[str, str, list[Agent]]]:
+    groups: dict[tuple[str, str], list[Agent]] = {}
     for role, parties in (("verifier, watcher", result.parties), ("solver", result.solvers)):
         for party in parties:
             groups.setdefault((role, str(party.kind)), []).append(party)
     return [(role, kind, group) for (role, kind), group in groups.items()]
 
 
-def _each(result: Result, group: Sequence[Party]) -> float:
+def _each(result: SimulationResult, group: Sequence[Agent]) -> float:
     return sum(result.earned(party) for party in group) / len(group) / result.setting.tasks
 
 
-def attacks(needs: Needs, share: float) -> dict[str, Attack]:
+def attacks(needs: Needs, share: float) -> dict[str, CoalitionAttack]:
     """The best attack with the rules as decided, and with each that is put back as it was."""
     found = {"rules as decided": worst(needs, share)}
     return found | {name: worst(needs, share, rules) for name, rules in REVERTED.items()}
 
 
-def attacks_json(share: float, found: dict[str, Attack]) -> dict[str, Any]:
+def attacks_json(share: float, found: dict[str, CoalitionAttack]) -> dict[str, Any]:
     """The same for programs."""
     return {
         "share": share,

@@ -12,13 +12,13 @@ from rich.console import Console
 from rich.markup import escape
 
 from pol.chain.times import duration, utc
-from pol.cli.market.party_options import Place, place_options
+from pol.cli.market.party_options import MarketAccess, place_options
 from pol.dispute.position import Side
 from pol.errors import ProtocolError
 from pol.roles.monitor.market_view import about
-from pol.roles.party.decisions import Deed
+from pol.roles.party.decisions import Action
 from pol.roles.party.public_calls import upkeep
-from pol.roles.process.decision_log import Diary
+from pol.roles.process.decision_log import DecisionLog
 from pol.roles.whistleblower.own_disputes import disputed
 from pol.roles.whistleblower.whistleblower import Whistleblower
 
@@ -46,7 +46,7 @@ def explain(
     A task is named by eight digits of its id or more, or with 0x before them; a dispute by its number.
     With --data also everything that a process decided about it, and why.
     """
-    place = Place.of(deployment, rpc, quorum, store)
+    place = MarketAccess.of(deployment, rpc, quorum, store)
     # A party that exists for this only: it reads, and could pay for nothing.
     reader = Whistleblower(place.connection, place.deployment, secrets.token_bytes(32), place.store_url)
     is_number = what.isdecimal() and len(what) < TASK_DIGITS
@@ -85,7 +85,7 @@ def _task(reader: Whistleblower, task_id: bytes) -> dict[str, Any]:
     task, decision = reader.market.registry.task(task_id), upkeep(reader, task_id)
     shown: dict[str, Any] = {"task": task_id.hex(), "status": task.status.name.lower()}
     shown |= {"submitter": task.submitter, "solver": task.solver, "holder": task.holder}
-    if isinstance(decision, Deed):
+    if isinstance(decision, Action):
         return shown | {"next": f"anybody may {decision.verb}: {decision.why}"}
     shown["next"] = decision.why
     if decision.until is not None:
@@ -126,7 +126,7 @@ def _decisions(data: Path, task_id: bytes) -> list[dict[str, Any]]:
     file = data / "diary.sqlite"
     if not file.exists():
         raise ProtocolError(f"{data} holds no diary: it is the folder that `pol run` names when it starts")
-    diary = Diary(file)
+    diary = DecisionLog(file)
     try:
         return [
             {"time": d.at, "verb": d.verb, "why": d.why, "result": d.result, "detail": d.detail, "until": d.until}

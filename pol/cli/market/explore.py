@@ -13,11 +13,11 @@ from typing import Any
 import click
 from aiohttp import web
 
-from pol.cli.market.party_options import Place, chain_options
+from pol.cli.market.party_options import MarketAccess, chain_options
 from pol.errors import OperationalError
 from pol.report.html_elements import Markup, document, element
 from pol.report.market_page import STYLE, dispute_page, overview, task_page
-from pol.roles.monitor.market_view import MarketView, Surveyor
+from pol.roles.monitor.market_view import MarketReader, MarketView
 from pol.roles.party.policy import PUBLIC_CHAIN, TEST_NETWORK
 
 PORT = re.compile(r":\d+$")
@@ -41,7 +41,7 @@ setInterval(async () => {
 class Explorer:
     """The requests of a browser; the chain is looked at no more often than every ``poll`` seconds."""
 
-    def __init__(self, surveyor: Surveyor, poll: float, hosts: frozenset[str]) -> None:
+    def __init__(self, surveyor: MarketReader, poll: float, hosts: frozenset[str]) -> None:
         self._surveyor, self._poll, self._hosts = surveyor, poll, hosts
         self._lock = asyncio.Lock()
         self._view: MarketView | None = None
@@ -187,11 +187,11 @@ def explore(
 
 def surveyor_of(
     deployment: Path, rpc: tuple[str, ...], quorum: int, store: str, test_terms: bool, replay: bool = False
-) -> Surveyor:
+) -> MarketReader:
     """Who looks at the market that the options name. Raises as Place.of."""
-    place = Place.of(deployment, rpc, quorum, store)
+    place = MarketAccess.of(deployment, rpc, quorum, store)
     policy = TEST_NETWORK if test_terms else PUBLIC_CHAIN
-    return Surveyor(place.connection, place.deployment, place.store_url, policy, replay)
+    return MarketReader(place.connection, place.deployment, place.store_url, policy, replay)
 
 
 async def _serve(explorer: Explorer, host: str, port: int) -> None:

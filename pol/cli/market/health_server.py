@@ -21,7 +21,7 @@ STALE_SECONDS = 600.0
 """After so long without a turn that could look at the chain, a process isn't well."""
 
 
-class Vitals:
+class HealthMetrics:
     """Metrics that all processes have; ``registry`` takes more."""
 
     def __init__(self, kind: str, connection: Connection, clock: Callable[[], float] = time.time) -> None:
@@ -87,7 +87,7 @@ class Vitals:
 
 
 @contextmanager
-def serving(vitals: Vitals, address: str | None) -> Iterator[str | None]:
+def serving(vitals: HealthMetrics, address: str | None) -> Iterator[str | None]:
     """Serve at HOST:PORT while the block runs; its URL. Nothing is served without an address.
 
     Raises:

@@ -15,11 +15,11 @@ from rich.console import Console
 from rich.markup import escape
 
 from pol.chain.desks.task_registry import Status
-from pol.cli.market.health_server import Vitals, serving
-from pol.cli.market.party_options import Place, chain_options
+from pol.cli.market.health_server import HealthMetrics, serving
+from pol.cli.market.party_options import MarketAccess, chain_options
 from pol.dispute.position import Side
 from pol.errors import OperationalError
-from pol.roles.monitor.read_only_monitor import Look, Monitor
+from pol.roles.monitor.read_only_monitor import Monitor, MonitorReading
 
 SHOWN = 12
 """Tasks that wait longest, on a terminal."""
@@ -44,9 +44,9 @@ def monitor(
 
     It holds no key and sends nothing. With --looks it ends with 1 if something doesn't hold.
     """
-    place = Place.of(deployment, rpc, quorum, "memory://")
+    place = MarketAccess.of(deployment, rpc, quorum, "memory://")
     watcher = Monitor(place.connection, place.deployment)
-    gauges = MonitorGauges(Vitals("monitor", place.connection))
+    gauges = MonitorGauges(HealthMetrics("monitor", place.connection))
     console = Console(highlight=False, soft_wrap=True)
     wrong, failures, number = False, 0, 0
     with serving(gauges.vitals, metrics) as url:
@@ -81,7 +81,7 @@ def monitor(
 class MonitorGauges:
     """A look as metrics."""
 
-    def __init__(self, vitals: Vitals) -> None:
+    def __init__(self, vitals: HealthMetrics) -> None:
         self.vitals = vitals
 
         def gauge(name: str, told: str, *labels: str) -> Gauge:
@@ -96,7 +96,7 @@ class MonitorGauges:
         self._disputes = gauge("pol_disputes", "Disputes", "winner")
         self._waiting = gauge("pol_waiting_seconds", "Longest time for which a call that anybody may make has waited")
 
-    def show(self, look: Look) -> None:
+    def show(self, look: MonitorReading) -> None:
         """Set all of them."""
         self.vitals.looked()
         self._held.set(look.held)
@@ -112,7 +112,7 @@ class MonitorGauges:
         self._waiting.set(look.time - min(since, default=look.time))
 
 
-def _document(look: Look) -> dict[str, Any]:
+def _document(look: MonitorReading) -> dict[str, Any]:
     return {
         "event": "look",
         "block": look.block,
@@ -134,7 +134,7 @@ def _named(counted: Mapping[Status, int] | Mapping[Side, int]) -> dict[str, int]
     return {key.name.lower(): count for key, count in counted.items()}
 
 
-def _table(console: Console, look: Look) -> None:
+def _table(console: Console, look: MonitorReading) -> None:
     console.print(f"block {look.block}: {sum(look.tasks.values())} tasks, {sum(look.disputes.values())} disputes")
     console.print(f"the vault holds {look.held} and owes {look.owed}; {look.recomputed} outcomes recomputed")
     for waiting in look.waiting[:SHOWN]:

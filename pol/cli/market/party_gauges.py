@@ -6,16 +6,16 @@ from contextlib import suppress
 
 from prometheus_client import Gauge
 
-from pol.cli.market.health_server import Vitals
+from pol.cli.market.health_server import HealthMetrics
 from pol.errors import OperationalError
 from pol.roles.party.role import Role
-from pol.roles.process.party_process import Taken
+from pol.roles.process.party_process import LoggedDecision
 
 
 class PartyGauges:
     """Set after every turn."""
 
-    def __init__(self, vitals: Vitals, role: Role) -> None:
+    def __init__(self, vitals: HealthMetrics, role: Role) -> None:
         self.vitals, self._role = vitals, role
         self._decisions = vitals.counter("pol_decisions", "Decisions that differ from the one before", ("result",))
 
@@ -30,7 +30,7 @@ class PartyGauges:
         self._sent = gauge("pol_transactions", "That this process has had in blocks")
         self._gas = gauge("pol_gas_paid_wei", "What they have cost")
 
-    def decided(self, taken: Taken) -> None:
+    def decided(self, taken: LoggedDecision) -> None:
         """Count a decision."""
         self._decisions.labels(taken.result.value).inc()
 

@@ -63,7 +63,7 @@ def _decorated(command: Callable[..., Any], options: tuple[Callable[..., Any], .
 
 
 @dataclass(frozen=True)
-class Place:
+class MarketAccess:
     """Contracts on a chain, as one process reaches them."""
 
     connection: Connection
@@ -71,7 +71,7 @@ class Place:
     store_url: str
 
     @classmethod
-    def of(cls, document: Path, rpc: Sequence[str], quorum: int, store: str) -> Place:
+    def of(cls, document: Path, rpc: Sequence[str], quorum: int, store: str) -> MarketAccess:
         """From the values of `place_options`.
 
         Raises:

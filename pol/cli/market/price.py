@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from pol.chain.times import duration
-from pol.cli.market.party_options import Place, place_options
+from pol.cli.market.party_options import MarketAccess, place_options
 from pol.roles.submitter.submitter import GWEI, Offer, Submitter, terms_of
 from pol.training.task.task import DOCUMENT_LIMIT, Task
 
@@ -38,7 +38,7 @@ def price(
     DIGEST names the task's document in the store. Amounts are wei. The escrow is an upper bound; what isn't needed
     comes back at settlement.
     """
-    place = Place.of(deployment, rpc, quorum, store)
+    place = MarketAccess.of(deployment, rpc, quorum, store)
     # A party that exists for this only: it reads, and could pay for nothing.
     reader = Submitter(place.connection, place.deployment, secrets.token_bytes(32), place.store_url)
     document = Task.decode(reader.store.get(task, limit=DOCUMENT_LIMIT))

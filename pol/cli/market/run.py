@@ -20,17 +20,17 @@ from web3 import Web3
 
 from pol.chain.account.gas_fees import GWEI, FeePolicy
 from pol.chain.account.outbox_journal import kept_journal
-from pol.cli.market.health_server import Vitals, serving
+from pol.cli.market.health_server import HealthMetrics, serving
 from pol.cli.market.party_gauges import PartyGauges
-from pol.cli.market.party_options import Place, place_options, signer_of, signer_options
+from pol.cli.market.party_options import MarketAccess, place_options, signer_of, signer_options
 from pol.errors import ProtocolError
 from pol.roles.party.decisions import Mode
 from pol.roles.party.policy import PUBLIC_CHAIN, TEST_NETWORK, TrustedKey
 from pol.roles.party.role import Role
-from pol.roles.process.decision_log import Diary
-from pol.roles.process.join_strategy import Strategy
-from pol.roles.process.party_process import Process, Result, Taken
-from pol.roles.process.process_loop import Running
+from pol.roles.process.decision_log import DecisionLog
+from pol.roles.process.join_strategy import JoinStrategy
+from pol.roles.process.party_process import DecisionResult, LoggedDecision, Process
+from pol.roles.process.process_loop import ProcessLoop
 from pol.roles.whistleblower.whistleblower import Whistleblower
 from pol.training.storage.kept_store import KeptStore
 
@@ -45,12 +45,12 @@ KINDS = {
 }
 """The party and how it decides, imported when they are run: only a solver needs torch."""
 STYLES = {
-    Result.DONE: "green",
-    Result.WAITED: "dim",
-    Result.WITHHELD: "yellow",
-    Result.REFUSED: "red",
-    Result.FAILED: "red",
-    Result.BROKEN: "red",
+    DecisionResult.DONE: "green",
+    DecisionResult.WAITED: "dim",
+    DecisionResult.WITHHELD: "yellow",
+    DecisionResult.REFUSED: "red",
+    DecisionResult.FAILED: "red",
+    DecisionResult.BROKEN: "red",
 }
 
 
@@ -72,7 +72,7 @@ STYLES = {
     help="Of exact proofs of steps: what they prove, and the digest of the key (`pol zk exact verify`).",
 )
 @click.option("--least-pay", type=int, default=0, show_default=True, help="Wei that a whistleblower wants to expect.")
-@click.option("--wrong-share", type=click.FloatRange(0, 1), default=Strategy.wrong, show_default=True)
+@click.option("--wrong-share", type=click.FloatRange(0, 1), default=JoinStrategy.wrong, show_default=True)
 @click.option("--work-cost", type=click.FloatRange(0), default=0.0, show_default=True, help="Wei for a unit of work.")
 @click.option("--fee-cap", type=click.IntRange(1), default=500, show_default=True, help="Gwei for a unit of gas.")
 @click.option("--metrics", metavar="HOST:PORT", help="Serve /metrics and /health there.")
@@ -106,7 +106,7 @@ def run(
     Modes: watch sends nothing; defend also does what its money at stake asks for; resolve also makes the calls that
     anybody may make; propose also puts up new stakes.
     """
-    place = Place.of(deployment, rpc, quorum, store)
+    place = MarketAccess.of(deployment, rpc, quorum, store)
     role_type, decide = (_imported(name) for name in KINDS[kind])
     policy = replace(TEST_NETWORK if test_terms else PUBLIC_CHAIN, trusted_verifiers=_verifiers(trusted))
     signs = signer_of(signer, place.connection.chain_id)
@@ -118,14 +118,14 @@ def run(
     if isinstance(role.store, KeptStore):
         role.store.forget()
     if isinstance(role, Whistleblower):
-        role.strategy = Strategy(least=least_pay, wrong=wrong_share, work_cost=work_cost)
+        role.strategy = JoinStrategy(least=least_pay, wrong=wrong_share, work_cost=work_cost)
     show = _Lines(as_json)
-    diary = Diary(folder / "diary.sqlite", show.trouble)
+    diary = DecisionLog(folder / "diary.sqlite", show.trouble)
     role.wallet.keep(kept_journal(place.connection, role.wallet.address, folder, show.trouble), show.trouble)
 
-    gauges = PartyGauges(Vitals(kind, place.connection), role)
+    gauges = PartyGauges(HealthMetrics(kind, place.connection), role)
 
-    def note(taken: Taken) -> None:
+    def note(taken: LoggedDecision) -> None:
         if diary.note(taken):
             gauges.decided(taken)
             show.decision(taken)
@@ -143,7 +143,7 @@ def run(
         gauges.vitals.failing(running.failures + 1, message)
         show.trouble(message)
 
-    running = Running(Process(role, decide, Mode[mode.upper()], note, poll), poll, trouble, sleep)
+    running = ProcessLoop(Process(role, decide, Mode[mode.upper()], note, poll), poll, trouble, sleep)
     try:
         with serving(gauges.vitals, metrics) as url:
             show.start(kind, role, mode, folder, url)
@@ -202,7 +202,7 @@ class _Lines:
         if kind in {"verifier", "whistleblower"} and not tickets:
             self._console.print("It can't be drawn for a seat or a watch yet: pol stake enrol", style="yellow")
 
-    def decision(self, taken: Taken) -> None:
+    def decision(self, taken: LoggedDecision) -> None:
         """Something new about a task."""
         if self._as_json:
             told = {"event": "decision", "time": taken.at, "task": taken.task_id.hex(), "verb": taken.verb}

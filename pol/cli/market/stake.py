@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from pol.chain.account.wallet import Wallet
-from pol.cli.market.party_options import Place, place_options, signer_of, signer_options
+from pol.cli.market.party_options import MarketAccess, place_options, signer_of, signer_options
 from pol.errors import ProtocolError
 
 ETHER = 10**18
@@ -55,7 +55,7 @@ def stake(
     A ticket locks a bond that stays forfeitable for a while after it resigns. `donate 0.1` gives free money to the fund
     of the jackpot, for good: a task is awarded only if the fund can reserve its jackpot.
     """
-    place = Place.of(deployment, rpc, quorum, store)
+    place = MarketAccess.of(deployment, rpc, quorum, store)
     wallet = Wallet(place.connection, signer_of(signer, place.connection.chain_id))
     market = place.deployment.market(place.connection)
     if verb == "deposit":

@@ -23,7 +23,7 @@ State: TypeAlias = Hashable
 
 
 @dataclass(frozen=True)
-class Move:
+class GameMove:
     """Something to do in a state: its name, what it brings at once, and where chance leads from there."""
 
     name: str
@@ -45,14 +45,14 @@ class Solution:
     """Of these the moves that aren't the first ones."""
 
 
-def solve(start: State, moves: Callable[[State], Sequence[Move]]) -> Solution:
+def solve(start: State, moves: Callable[[State], Sequence[GameMove]]) -> Solution:
     """The strategy that brings most on average; the first move of a state is duty.
 
     Raises:
         ProtocolError: a state without moves, or a strategy without an end, so without a bound on what it brings.
     """
     states, known = [start], {start: 0}
-    options: list[Sequence[Move]] = []
+    options: list[Sequence[GameMove]] = []
     for state in states:
         found = moves(state)
         if not found:
@@ -82,11 +82,11 @@ def solve(start: State, moves: Callable[[State], Sequence[Move]]) -> Solution:
     return Solution(float(duty[0]), float(values[0]), strategy, deviations)
 
 
-def _worth(known: Mapping[State, int], values: np.ndarray, move: Move) -> float:
+def _worth(known: Mapping[State, int], values: np.ndarray, move: GameMove) -> float:
     return move.gain + sum(part * float(values[known[after]]) for part, after in move.chances)
 
 
-def _values(known: Mapping[State, int], options: Sequence[Sequence[Move]], chosen: Sequence[int]) -> np.ndarray:
+def _values(known: Mapping[State, int], options: Sequence[Sequence[GameMove]], chosen: Sequence[int]) -> np.ndarray:
     """What each state is worth under a strategy: V = gain + P V."""
     size = len(options)
     matrix, gains = np.eye(size), np.zeros(size)
@@ -101,7 +101,7 @@ def _values(known: Mapping[State, int], options: Sequence[Sequence[Move]], chose
         raise ProtocolError("a strategy goes on for ever: no bound on what it brings") from error
 
 
-def _reached(known: Mapping[State, int], options: Sequence[Sequence[Move]], chosen: Sequence[int]) -> list[int]:
+def _reached(known: Mapping[State, int], options: Sequence[Sequence[GameMove]], chosen: Sequence[int]) -> list[int]:
     order, seen = [0], {0}
     for number in order:
         for part, after in options[number][chosen[number]].chances:

@@ -13,9 +13,9 @@ from math import exp
 
 from pol.errors import ProtocolError
 from pol.incentives import payouts
-from pol.incentives.game.best_strategy import Move, Solution, State, solve
+from pol.incentives.game.best_strategy import GameMove, Solution, State, solve
 from pol.incentives.game.payoffs import CATCH_TRANSACTIONS, CLAIM_TRANSACTIONS, Game, temptations
-from pol.incentives.jackpot import Jackpot
+from pol.incentives.jackpot import JackpotRules
 from pol.incentives.payouts import Deal, Payout
 
 CLEAN, HIT, LOOKS = "clean", "hit", "looks"
@@ -32,18 +32,18 @@ def _unpriced(fee: int, looks: int, draws: int) -> int:
     return 0
 
 
-def covers_jackpot(chance: Jackpot, reserved: int) -> int:
+def covers_jackpot(chance: JackpotRules, reserved: int) -> int:
     """A fall costs the whole jackpot, so no number of own catches is worth one."""
     return 2 * reserved
 
 
-def covers_average(chance: Jackpot, reserved: int) -> int:
+def covers_average(chance: JackpotRules, reserved: int) -> int:
     """A fall costs what all watchers of a seating catch on average: less than a coalition may see drawn."""
     return -(-2 * chance.watchers * reserved // chance.shares)
 
 
 @dataclass(frozen=True)
-class Rules:
+class RuleVariant:
     """Rules that were once other rules."""
 
     unrecorded_lapse: Callable[[Deal], Payout] = payouts.seat_defaulted
@@ -51,16 +51,16 @@ class Rules:
     caught: frozenset[str] = frozenset({"replay", "entry"})
     """Lies that a watcher's commitment refutes: in a replay; in anything else of an entry."""
     look_fee: Callable[[int, int, int], int] = payouts.look_fee
-    verifier_stake: Callable[[Jackpot, int], int] = covers_jackpot
+    verifier_stake: Callable[[JackpotRules, int], int] = covers_jackpot
     """The least that terms may ask for, of a jackpot."""
 
 
-RULES = Rules()
-REVERTED: Mapping[str, Rules] = {
-    "a lapse before the round is recorded is free": Rules(unrecorded_lapse=excused),
-    "only a replay refutes": Rules(caught=frozenset({"replay"})),
-    "second looks are unpriced": Rules(look_fee=_unpriced),
-    "stakes cover average catches": Rules(verifier_stake=covers_average),
+RULES = RuleVariant()
+REVERTED: Mapping[str, RuleVariant] = {
+    "a lapse before the round is recorded is free": RuleVariant(unrecorded_lapse=excused),
+    "only a replay refutes": RuleVariant(caught=frozenset({"replay"})),
+    "second looks are unpriced": RuleVariant(look_fee=_unpriced),
+    "stakes cover average catches": RuleVariant(verifier_stake=covers_average),
 }
 """Each rule as it was."""
 
@@ -99,7 +99,7 @@ def coalitions(share: float) -> Iterator[Coalition]:
 
 
 @dataclass(frozen=True)
-class Found:
+class CoalitionStrategy:
     """The best that a coalition can do."""
 
     coalition: Coalition
@@ -131,7 +131,9 @@ def _told(state: State) -> tuple[str, list[str]]:
     return " ".join([name, *(f"({fact})" for fact in facts)]), count
 
 
-def best(game: Game, coalition: Coalition, rules: Rules = RULES, looks: int = 0, damage: bool = False) -> Found:
+def best(
+    game: Game, coalition: Coalition, rules: RuleVariant = RULES, looks: int = 0, damage: bool = False
+) -> CoalitionStrategy:
     """The coalition's best joint strategy in one task; many tasks are as many times that.
 
     ``looks``: reruns of a second look. ``damage``: counts what honest verifiers work for without pay as gained.
@@ -148,7 +150,7 @@ def best(game: Game, coalition: Coalition, rules: Rules = RULES, looks: int = 0,
     excess = solution.best - least
     # Amounts of a task have 20 digits and floats 15.
     scale = max(game.deal.escrow, game.stakes.solver_stake, game.stakes.verifier_stake)
-    return Found(coalition, solution, 0 if abs(excess) <= 1e-9 * scale else int(excess // 1))
+    return CoalitionStrategy(coalition, solution, 0 if abs(excess) <= 1e-9 * scale else int(excess // 1))
 
 
 @dataclass(frozen=True)
@@ -157,7 +159,7 @@ class _Tree:
 
     game: Game
     coalition: Coalition
-    rules: Rules
+    rules: RuleVariant
     looks: int
     damage: bool
     anew: float = 0.0
@@ -205,12 +207,12 @@ class _Tree:
         """Change of the coalition's money when its verifier's stake is released so."""
         return self.received(paid, seat=True) - self.game.deal.verifier_stake
 
-    def withheld(self, stood: bool, seat: bool, looked: int = 0) -> Move:
+    def withheld(self, stood: bool, seat: bool, looked: int = 0) -> GameMove:
         """The solver shows no data to a demand, and the auction begins anew."""
         deal = replace(self.game.deal, looked=looked)
         paid = self.received(payouts.data_withheld(deal, stood=stood), seat)
         gain = paid - deal.solver_stake - seat * deal.verifier_stake
-        return Move("withhold data", gain + self.anew)
+        return GameMove("withhold data", gain + self.anew)
 
     def fallen(self) -> int:
         """The coalition's verdict falls: to a friend, if it has one."""
@@ -224,60 +226,60 @@ class _Tree:
 
     # What can be done.
 
-    def moves(self, state: State) -> list[Move]:
+    def moves(self, state: State) -> list[GameMove]:
         """The moves in a state; duty is the first."""
         assert isinstance(state, tuple)
         name, *facts = state
-        found: list[Move] = getattr(self, f"_{name}")(*facts)
+        found: list[GameMove] = getattr(self, f"_{name}")(*facts)
         return found
 
-    def _start(self) -> list[Move]:
-        come = Move("come", 0.0, ((1.0, ("train",)),))
-        return [come, Move("stay away", 0.0)] if self.coalition.submitter or self.coalition.solver else [come]
+    def _start(self) -> list[GameMove]:
+        come = GameMove("come", 0.0, ((1.0, ("train",)),))
+        return [come, GameMove("stay away", 0.0)] if self.coalition.submitter or self.coalition.solver else [come]
 
-    def _train(self) -> list[Move]:
+    def _train(self) -> list[GameMove]:
         game, who = self.game, self.coalition
         deal, threat, cost = game.deal, game.threat, game.costs.training
         seat = ((1.0, ("seat", CLEAN)),)
         if not who.solver:
             # A model is worth to its submitter what it pays for it, or it wouldn't ask.
             paid = deal.bidding_escrow - payouts.accepted(deal).submitter
-            return [Move("have it trained", float(who.submitter * paid), seat)]
-        found = [Move("train", -float(cost), seat)]
+            return [GameMove("have it trained", float(who.submitter * paid), seat)]
+        found = [GameMove("train", -float(cost), seat)]
         for cheated in temptations(game.stakes.segments, threat.least, threat.saved_by_one_lie):
             missed = game.misses[cheated]
             gain = threat.gain if cheated >= threat.least and not who.submitter else 0
             after = ((missed, ("seat", CLEAN)), (1 - missed, ("seat", HIT)))
-            found.append(Move(f"fabricate {cheated}", gain - (1 - game.saved(cheated)) * cost, after))
+            found.append(GameMove(f"fabricate {cheated}", gain - (1 - game.saved(cheated)) * cost, after))
         if who.submitter:
             # Its own task can be one that costs nothing to train.
-            found.append(Move("train next to nothing", 0.0, seat))
+            found.append(GameMove("train next to nothing", 0.0, seat))
         if self.looks:
-            found.append(Move("land where looks decide", -float(cost), ((1.0, ("seat", LOOKS)),)))
+            found.append(GameMove("land where looks decide", -float(cost), ((1.0, ("seat", LOOKS)),)))
         if who.submitter:
-            found.append(Move("cancel", 0.0))
+            found.append(GameMove("cancel", 0.0))
         return found
 
-    def _seat(self, proof: str) -> list[Move]:
+    def _seat(self, proof: str) -> list[GameMove]:
         share = self.coalition.share
         ours = share if self.sits else float(share > 0)
         chances = ((ours, ("drawn", proof)), ((1 - ours) * self.sits, ("theirs", proof)))
-        found = [Move("claim the seat if drawn", 0.0, chances)]
+        found = [GameMove("claim the seat if drawn", 0.0, chances)]
         if share and self.sits:
-            found.append(Move("leave the seat", 0.0, ((1.0, ("theirs", proof)),)))
+            found.append(GameMove("leave the seat", 0.0, ((1.0, ("theirs", proof)),)))
         return [*found, self.withheld(stood=False, seat=False)] if self.coalition.solver else found
 
-    def _drawn(self, proof: str) -> list[Move]:
+    def _drawn(self, proof: str) -> list[GameMove]:
         rate = self.game.rate
-        return [Move("see its duty", 0.0, ((1 - rate, ("unforced", proof)), (rate, ("forced", proof))))]
+        return [GameMove("see its duty", 0.0, ((1 - rate, ("unforced", proof)), (rate, ("forced", proof))))]
 
-    def _unforced(self, proof: str) -> list[Move]:
+    def _unforced(self, proof: str) -> list[GameMove]:
         return self._duty(proof, planted=False)
 
-    def _forced(self, proof: str) -> list[Move]:
+    def _forced(self, proof: str) -> list[GameMove]:
         return self._duty(proof, planted=True)
 
-    def _duty(self, proof: str, planted: bool) -> list[Move]:
+    def _duty(self, proof: str, planted: bool) -> list[GameMove]:
         """The verifier of the coalition knows whether it has to err."""
         game, deal = self.game, self.game.deal
         work = -game.verification - (proof == LOOKS) * game.verification * self.looks
@@ -287,7 +289,7 @@ class _Tree:
             chances = tuple((part, ("planted", proof, count)) for part, count in own)
         else:
             chances = ((1.0, ("stands", proof, proof == HIT, True)),)
-        found = [Move("do its duty", float(work), chances)]
+        found = [GameMove("do its duty", float(work), chances)]
         alone = exp(-self.others)
         for kind in ("replay", "entry"):
             lie = tuple(
@@ -296,24 +298,26 @@ class _Tree:
                 for looking, seen in ((False, alone), (True, 1 - alone))
                 if seen > 0
             )
-            found.append(Move(f"lie in its {kind}", 0.0, lie))
+            found.append(GameMove(f"lie in its {kind}", 0.0, lie))
         lapse = "let the seat lapse, no round recorded"
-        found.append(Move(lapse, float(self.lost(self.rules.unrecorded_lapse(deal))), again))
-        found.append(Move("let the seat lapse", float(self.lost(payouts.seat_defaulted(deal))), again))
-        found.append(Move("let a friend show its secret", float(self.lost(payouts.secret_leaked(deal))), again))
+        found.append(GameMove(lapse, float(self.lost(self.rules.unrecorded_lapse(deal))), again))
+        found.append(GameMove("let the seat lapse", float(self.lost(payouts.seat_defaulted(deal))), again))
+        found.append(GameMove("let a friend show its secret", float(self.lost(payouts.secret_leaked(deal))), again))
         if planted:
-            found.append(Move("the truth though forced", float(work + self.lost(payouts.secret_withheld(deal))), again))
+            found.append(
+                GameMove("the truth though forced", float(work + self.lost(payouts.secret_withheld(deal))), again)
+            )
         return [*found, self.withheld(stood=False, seat=True)] if self.coalition.solver else found
 
-    def _planted(self, proof: str, count: int) -> list[Move]:
+    def _planted(self, proof: str, count: int) -> list[GameMove]:
         """Its own watchers know which claim is wrong, and what is right."""
         catch, kept = self.caught(count), float(self.lost(payouts.secret_withheld(self.game.deal)))
         return [
-            Move("catch, disclose", catch, ((1.0, ("stands", proof, proof == HIT, True)),)),
-            Move("catch, withhold the secret", catch + kept, ((1.0, ("seat", proof)),)),
+            GameMove("catch, disclose", catch, ((1.0, ("stands", proof, proof == HIT, True)),)),
+            GameMove("catch, withhold the secret", catch + kept, ((1.0, ("seat", proof)),)),
         ]
 
-    def _lied(self, proof: str, kind: str, planted: bool, looking: bool, count: int) -> list[Move]:
+    def _lied(self, proof: str, kind: str, planted: bool, looking: bool, count: int) -> list[GameMove]:
         """It knows who watches, and decides who catches it."""
         catch, shown = self.caught(count), kind in self.rules.caught
         found = 0.0
@@ -324,14 +328,14 @@ class _Tree:
         beside = catch if planted else 0.0
         # A false distance or replay turns the verdict round.
         stands: State = ("stands", proof, proof != HIT, True)
-        wait = Move("wait", beside, ((1 - found, stands), (found, ("fallen", proof))))
+        wait = GameMove("wait", beside, ((1 - found, stands), (found, ("fallen", proof))))
         own = max(catch if shown else 0.0, beside)
-        return [wait, Move("catch itself", own, ((1.0, ("fallen", proof)),))]
+        return [wait, GameMove("catch itself", own, ((1.0, ("fallen", proof)),))]
 
-    def _fallen(self, proof: str) -> list[Move]:
-        return [Move("resign", float(self.fallen()), ((1.0, ("seat", proof)),))]
+    def _fallen(self, proof: str) -> list[GameMove]:
+        return [GameMove("resign", float(self.fallen()), ((1.0, ("seat", proof)),))]
 
-    def _theirs(self, proof: str) -> list[Move]:
+    def _theirs(self, proof: str) -> list[GameMove]:
         """A verifier of no coalition has the seat."""
         game, worse = self.game, 0.0
         if proof == LOOKS and self.damage:
@@ -339,20 +343,20 @@ class _Tree:
             work = game.verification * (1 + self.looks) + CLAIM_TRANSACTIONS * game.costs.transaction
             worse = float(max(0, work - fee - draws * self.rules.look_fee(fee, self.looks, draws)))
         chances = tuple((part, ("watching", proof, count)) for part, count in self.own())
-        found = [Move("wait for its verdict", worse, chances)]
+        found = [GameMove("wait for its verdict", worse, chances)]
         return [*found, self.withheld(stood=False, seat=False)] if self.coalition.solver else found
 
-    def _watching(self, proof: str, count: int) -> list[Move]:
+    def _watching(self, proof: str, count: int) -> list[GameMove]:
         """One replay serves all tickets of the coalition."""
         game, after = self.game, ((1.0, ("stands", proof, proof == HIT, False)),)
         if not count:
-            return [Move("no ticket is drawn", 0.0, after)]
+            return [GameMove("no ticket is drawn", 0.0, after)]
         draws, rate = game.stakes.draws, game.rate
         replays = rate * (draws + 1) / 2 + (1 - rate) * draws
-        watch = Move("watch", rate * self.caught(count) - game.costs.segment * replays, after)
-        return [watch, Move("sleep", 0.0, after)]
+        watch = GameMove("watch", rate * self.caught(count) - game.costs.segment * replays, after)
+        return [watch, GameMove("sleep", 0.0, after)]
 
-    def _stands(self, proof: str, rejects: bool, seat: bool) -> list[Move]:
+    def _stands(self, proof: str, rejects: bool, seat: bool) -> list[GameMove]:
         """A verdict that nobody has refuted."""
         who, looked = self.coalition, 0
         if proof == LOOKS:
@@ -361,5 +365,5 @@ class _Tree:
         deal = replace(self.game.deal, looked=looked)
         paid = self.received(payouts.rejected(deal) if rejects else payouts.accepted(deal), seat)
         put = who.submitter * deal.bidding_escrow + who.solver * deal.solver_stake + seat * deal.verifier_stake
-        found = [Move("settle", float(paid - put))]
+        found = [GameMove("settle", float(paid - put))]
         return [*found, self.withheld(stood=True, seat=seat, looked=looked)] if who.solver else found

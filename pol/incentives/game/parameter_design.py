@@ -22,7 +22,7 @@ from pol.incentives.game.payoffs import (
     over_drawn,
     temptations,
 )
-from pol.incentives.jackpot import Jackpot
+from pol.incentives.jackpot import JackpotRules
 from pol.incentives.payouts import DEMANDER_OF_SOLVER_STAKE, SUBMITTER_OF_SOLVER_STAKE, WHOLE
 
 MINUTE, HOUR, DAY, YEAR = 60, 3600, 86_400, 365 * 86_400
@@ -160,7 +160,7 @@ class Design:
     """Parameters, and the game that they make."""
 
     needs: Needs
-    chance: Jackpot
+    chance: JackpotRules
     windows: Windows
     game: Game
 
@@ -253,7 +253,7 @@ def alternatives(needs: Needs) -> list[Design]:
     return designs
 
 
-def _chance(needs: Needs) -> Jackpot:
+def _chance(needs: Needs) -> JackpotRules:
     """As many watchers as the confidence takes, and as rare errors as predictable pay admits."""
     alone = 1 - needs.confidence ** (1 / needs.seeds)
     watchers = ceil(-log(alone) / (1 - needs.coalition))
@@ -263,7 +263,7 @@ def _chance(needs: Needs) -> Jackpot:
             f"who holds {needs.coalition:.0%} of the tickets and chooses among {needs.seeds} seeds earns more "
             "than the tax with tasks of its own; use a beacon that nobody can bias"
         )
-    return Jackpot(watchers, 2 * watchers, rate)
+    return JackpotRules(watchers, 2 * watchers, rate)
 
 
 def _check_waiting(needs: Needs) -> None:
@@ -310,7 +310,7 @@ def _windows(needs: Needs, draws: int) -> Windows:
     )
 
 
-def _settle(needs: Needs, chance: Jackpot, draws: int, windows: Windows) -> Design:
+def _settle(needs: Needs, chance: JackpotRules, draws: int, windows: Windows) -> Design:
     """Amounts for a number of draws: each bounds others from below, so they grow until all bounds hold."""
     more, rate, segment = 1 + needs.margin, chance.rate / ONE, needs.segment
     second = needs.capital / YEAR
@@ -371,11 +371,11 @@ def _settle(needs: Needs, chance: Jackpot, draws: int, windows: Windows) -> Desi
     return Design(needs, chance, windows, Game(chance, stakes, costs, threat))
 
 
-def _seen(needs: Needs, chance: Jackpot, found: float) -> float:
+def _seen(needs: Needs, chance: JackpotRules, found: float) -> float:
     return float((1 - exp(-(1 - needs.coalition) * chance.watchers * found)) ** needs.seeds)
 
 
-def _solver_total(needs: Needs, chance: Jackpot, draws: int) -> float:
+def _solver_total(needs: Needs, chance: JackpotRules, draws: int) -> float:
     """Price and stake together: what the most tempting of all cheats brings over how surely it is drawn."""
     more, n, saved = 1 + needs.margin, needs.segments, max(needs.saved_by_one_lie, 1 / needs.segments)
     seat, seen = 1 - (1 - needs.coalition) ** needs.seeds, _seen(needs, chance, 1.0)
@@ -393,7 +393,7 @@ def _solver_total(needs: Needs, chance: Jackpot, draws: int) -> float:
     return worst
 
 
-def _verifier_stake(needs: Needs, chance: Jackpot, stakes: Stakes, costs: Costs, share: int) -> int:
+def _verifier_stake(needs: Needs, chance: JackpotRules, stakes: Stakes, costs: Costs, share: int) -> int:
     """Twice what a verifier has to lose beyond what a friend brings back, the largest of all conditions."""
     more, rate, fee = 1 + needs.margin, chance.rate / ONE, stakes.verifier_fee
     work = stakes.draws * costs.segment

@@ -15,7 +15,7 @@ from math import exp, floor, inf
 from pol.errors import ProtocolError
 from pol.incentives import payouts
 from pol.incentives.forced_errors import ONE
-from pol.incentives.jackpot import Jackpot
+from pol.incentives.jackpot import JackpotRules
 from pol.incentives.payouts import Deal
 
 CLAIM_TRANSACTIONS = 3
@@ -132,7 +132,7 @@ class Game:
         ProtocolError: numbers that are no task.
     """
 
-    chance: Jackpot | None
+    chance: JackpotRules | None
     """Without it there are no planted errors."""
     stakes: Stakes
     costs: Costs

@@ -19,7 +19,7 @@ EXPLORING = 0.05
 SYBIL_ACCOUNTS = 8
 
 
-class Kind(StrEnum):
+class Behavior(StrEnum):
     """How a party behaves."""
 
     HONEST = "honest"
@@ -41,8 +41,8 @@ class Kind(StrEnum):
     """Watches if that pays, and enrols and resigns for it."""
 
 
-VERIFIERS = tuple(kind for kind in Kind if kind is not Kind.WHISTLEBLOWER)
-SOLVERS = (Kind.HONEST, Kind.COLLUDING, Kind.LAZY, Kind.RATIONAL)
+VERIFIERS = tuple(kind for kind in Behavior if kind is not Behavior.WHISTLEBLOWER)
+SOLVERS = (Behavior.HONEST, Behavior.COLLUDING, Behavior.LAZY, Behavior.RATIONAL)
 """Kinds that train: a lazy or colluding solver always fabricates, as many segments as pay best."""
 
 
@@ -64,11 +64,11 @@ class Beliefs:
 
 
 @dataclass
-class Party:
+class Agent:
     """One person: its accounts and tickets, the speed of its machine and what it has spent on work."""
 
     name: str
-    kind: Kind
+    kind: Behavior
     pace: float = 1.0
     """What work costs it, as a multiple of the costs of the game."""
     enrolled: bool = True
@@ -76,13 +76,13 @@ class Party:
     accounts: tuple[bytes, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        count = SYBIL_ACCOUNTS if self.kind is Kind.SYBIL else 1
+        count = SYBIL_ACCOUNTS if self.kind is Behavior.SYBIL else 1
         self.accounts = tuple(abi_hash(self.name, number)[:20] for number in range(count))
 
     def replays(self, game: Game, beliefs: Beliefs, random: Random) -> bool:
         """In the seat: whether it replays what was drawn instead of guessing."""
-        if self.kind is not Kind.RATIONAL:
-            return self.kind is not Kind.LAZY
+        if self.kind is not Behavior.RATIONAL:
+            return self.kind is not Behavior.LAZY
         fee, work = game.stakes.verifier_fee, game.verification * self.pace
         guess = (1 - beliefs.caught) * fee - beliefs.caught * game.fall
         return (fee - work >= guess) != (random.random() < EXPLORING)
@@ -95,15 +95,15 @@ class Party:
 
     def watches(self, game: Game, beliefs: Beliefs) -> bool:
         """Drawn to watch: whether it replays what the verifier says."""
-        if self.kind in (Kind.LAZY, Kind.COPYING):
+        if self.kind in (Behavior.LAZY, Behavior.COPYING):
             return False
-        if self.kind in (Kind.RATIONAL, Kind.WHISTLEBLOWER):
+        if self.kind in (Behavior.RATIONAL, Behavior.WHISTLEBLOWER):
             return self.expected(game, beliefs) > 0
         return True
 
     def fabricates(self, game: Game, beliefs: Beliefs, random: Random) -> int:
         """As a solver: how many segments it fabricates."""
-        if self.kind not in (Kind.LAZY, Kind.COLLUDING, Kind.RATIONAL):
+        if self.kind not in (Behavior.LAZY, Behavior.COLLUDING, Behavior.RATIONAL):
             return 0
         threat, stakes = game.threat, game.stakes
         # A friend that asks for data brings back a part of a stake that is lost anyhow.
@@ -115,7 +115,7 @@ class Party:
             saved = game.costs.training * self.pace * game.saved(cheated)
             tempted.append((gain + saved - drawn * beliefs.rejected * total, cheated))
         value, cheated = max(tempted)
-        if self.kind is not Kind.RATIONAL:
+        if self.kind is not Behavior.RATIONAL:
             return cheated
         return cheated if (value > 0) != (random.random() < EXPLORING) else 0
 
@@ -128,7 +128,7 @@ class Party:
         self.spend(game, game.stakes.draws if replayed else 0, CLAIM_TRANSACTIONS)
 
 
-def people(role: str, counts: Mapping[Kind, int], kinds: tuple[Kind, ...], random: Random) -> list[Party]:
+def people(role: str, counts: Mapping[Behavior, int], kinds: tuple[Behavior, ...], random: Random) -> list[Agent]:
     """So many of each kind; those who think about pay have machines of all sorts, half to twice the cost.
 
     Raises:
@@ -139,8 +139,8 @@ def people(role: str, counts: Mapping[Kind, int], kinds: tuple[Kind, ...], rando
         if kind not in kinds or count < 0:
             raise ProtocolError(f"there are no {count} {kind} {role}s; kinds: {', '.join(kinds)}")
         for number in range(count):
-            pace = 0.5 * 4 ** random.random() if kind is Kind.WHISTLEBLOWER else 1.0
-            found.append(Party(f"{role} {kind} {number}", kind, pace, enrolled=kind is not Kind.WHISTLEBLOWER))
-    if not found and Kind.WHISTLEBLOWER not in kinds:
+            pace = 0.5 * 4 ** random.random() if kind is Behavior.WHISTLEBLOWER else 1.0
+            found.append(Agent(f"{role} {kind} {number}", kind, pace, enrolled=kind is not Behavior.WHISTLEBLOWER))
+    if not found and Behavior.WHISTLEBLOWER not in kinds:
         raise ProtocolError(f"somebody has to be {role}")
     return found

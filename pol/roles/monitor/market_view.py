@@ -27,7 +27,7 @@ from pol.dispute.position import Position, Side
 from pol.errors import OperationalError, ProtocolError
 from pol.graph.node_names import Names, NodeName
 from pol.graph.step_program import StepProgram
-from pol.roles.party.decisions import Deed
+from pol.roles.party.decisions import Action
 from pol.roles.party.policy import PUBLIC_CHAIN, Policy
 from pol.roles.party.public_calls import upkeep
 from pol.roles.whistleblower.own_disputes import disputed
@@ -35,7 +35,7 @@ from pol.roles.whistleblower.whistleblower import Whistleblower
 from pol.verification.verdict.verdict import Verdict
 
 
-class Reason(IntEnum):
+class EndReason(IntEnum):
     """How a dispute has ended (contracts/dispute/Disputes.sol)."""
 
     NONE = 0
@@ -48,7 +48,7 @@ class Reason(IntEnum):
 
 
 @dataclass(frozen=True)
-class Happening:
+class TaskEvent:
     """Something that happened to a task."""
 
     time: int
@@ -57,7 +57,7 @@ class Happening:
 
 
 @dataclass(frozen=True)
-class Executed:
+class ExecutedOperation:
     """The scalar operation that the chain executed itself."""
 
     op: str
@@ -79,14 +79,14 @@ class DisputeView:
     clock: int
     """Seconds that each side had at the start."""
     winner: Side
-    reason: Reason
+    reason: EndReason
     settled: bool
     until: int
     """When who is on turn has no time left; 0 if it is over."""
     record: Record | None
     names: Names | None
     last: Position | None
-    executed: Executed | None
+    executed: ExecutedOperation | None
     missing: str = ""
     """Why there is no record."""
     right: Side = Side.NONE
@@ -107,7 +107,7 @@ class TaskView:
     terms: Terms
     waits: str
     until: int | None
-    happenings: tuple[Happening, ...]
+    happenings: tuple[TaskEvent, ...]
     thresholds: Three
     verdicts: tuple[Verdict, ...]
     """Of its current or last seating."""
@@ -166,7 +166,7 @@ COIN = 10**18
 """Of the chain's own currency in its smallest unit; of a token, by convention."""
 
 
-class Surveyor:
+class MarketReader:
     """Looks at a market; holds no key. Tasks and their lines of code come from the store, if it has them.
 
     With ``replay`` it also executes the drawn segments of verdicts in dispute, and says who is right.
@@ -205,7 +205,7 @@ class Surveyor:
         market = self._reader.market
         decision = upkeep(self._reader, task_id)
         waits, until = decision.why, None
-        if isinstance(decision, Deed):
+        if isinstance(decision, Action):
             waits = f"anybody may {decision.verb}: {waits}"
         else:
             until = decision.until
@@ -221,11 +221,11 @@ class Surveyor:
             verdicts=tuple(self._auditor.verdicts(task_id, int(posted[-1]["seating"]))) if posted else (),
             disputes=tuple(self._disputes(task_id)),
         )
-        if not isinstance(decision, Deed) and decision.final:
+        if not isinstance(decision, Action) and decision.final:
             self._closed[task_id] = view
         return view
 
-    def _happenings(self, task_id: bytes) -> Iterator[Happening]:
+    def _happenings(self, task_id: bytes) -> Iterator[TaskEvent]:
         market, found = self._reader.market, list[tuple[int, int, str, dict[str, Any]]]()
         desks = (market.registry, market.seats, market.profiles, market.proofs, market.verdicts, market.jackpot)
         for order, desk in enumerate(
@@ -237,7 +237,7 @@ class Surveyor:
         for block, _, name, event in sorted(found, key=lambda entry: entry[:2]):
             words, who = _TOLD[name]
             shown = {key: _coins(value) if key in _AMOUNTS else value for key, value in event.items()}
-            yield Happening(self._time(block), words.format(**shown), event[who] if who else None)
+            yield TaskEvent(self._time(block), words.format(**shown), event[who] if who else None)
 
     def _time(self, block: int) -> int:
         if block not in self._times:
@@ -271,7 +271,7 @@ class Surveyor:
             bond=known.bond,
             clock=params.clock,
             winner=game.winner(number),
-            reason=Reason(resolved[0]["reason"]) if resolved else Reason.NONE,
+            reason=EndReason(resolved[0]["reason"]) if resolved else EndReason.NONE,
             settled=known.is_settled,
             until=game.deadline(number),
             record=record,
@@ -322,13 +322,13 @@ def _coins(amount: int) -> str:
     return f"{amount / COIN:.6f}".rstrip("0").rstrip(".")
 
 
-def _executed(game: DisputeGame, number: int) -> Executed | None:
+def _executed(game: DisputeGame, number: int) -> ExecutedOperation | None:
     for event in game.events("Refuted", number=number):
         if Verb(event["verb"]) is Verb.PROVE_STEP:
             detail = bytes(event["detail"])
             words = [int.from_bytes(detail[at : at + 4], "big") for at in range(1, len(detail), 4)]
             with suppress(ValueError):
                 op = Op(detail[0])
-                return Executed(op.name, tuple(words[: ARITY[op]]), words[3], words[4])
-            return Executed("a chunk of FFMA", (), words[3], words[4])
+                return ExecutedOperation(op.name, tuple(words[: ARITY[op]]), words[3], words[4])
+            return ExecutedOperation("a chunk of FFMA", (), words[3], words[4])
     return None

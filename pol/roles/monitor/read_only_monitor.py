@@ -13,13 +13,13 @@ from pol.chain.deploy.deployment import Deployment
 from pol.chain.desks.task_registry import Status
 from pol.chain.node.connection import Connection
 from pol.dispute.position import Side
-from pol.roles.party.decisions import Deed
+from pol.roles.party.decisions import Action
 from pol.roles.party.public_calls import upkeep
 from pol.roles.party.role import Role
 
 
 @dataclass(frozen=True)
-class Waiting:
+class WaitingTask:
     """What a task waits for."""
 
     task_id: bytes
@@ -32,7 +32,7 @@ class Waiting:
 
 
 @dataclass(frozen=True)
-class Look:
+class MonitorReading:
     """What a monitor has found at one block."""
 
     block: int
@@ -42,7 +42,7 @@ class Look:
     owed: int
     """What it has to have, from its events."""
     tasks: Counter[Status]
-    waiting: tuple[Waiting, ...]
+    waiting: tuple[WaitingTask, ...]
     disputes: Counter[Side]
     """By winner; NONE are under way."""
     recomputed: int
@@ -62,7 +62,7 @@ class Monitor:
         self._final: set[bytes] = set()
         """Tasks to which nothing can happen any more."""
 
-    def look(self) -> Look:
+    def look(self) -> MonitorReading:
         """Recompute everything at the latest block.
 
         Raises:
@@ -82,9 +82,9 @@ class Monitor:
                     wrong.append(f"{finding.what} of task {task}: {finding.found}, should be {finding.expected}")
             tasks, waiting = self._tasks(now)
             disputes = _disputes(market.game) + _disputes(market.profile_game)
-        return Look(block, now, has, ledger.owed, tasks, waiting, disputes, len(findings), tuple(wrong))
+        return MonitorReading(block, now, has, ledger.owed, tasks, waiting, disputes, len(findings), tuple(wrong))
 
-    def _tasks(self, now: int) -> tuple[Counter[Status], tuple[Waiting, ...]]:
+    def _tasks(self, now: int) -> tuple[Counter[Status], tuple[WaitingTask, ...]]:
         statuses: Counter[Status] = Counter()
         waiting, since = [], dict[tuple[bytes, str], int]()
         for event in self._reader.market.registry.events("TaskSubmitted"):
@@ -95,13 +95,15 @@ class Monitor:
             status = self._reader.market.registry.task(task_id).status
             statuses[status] += 1
             decision = upkeep(self._reader, task_id)
-            if isinstance(decision, Deed):
+            if isinstance(decision, Action):
                 began = since[task_id, decision.verb] = self._since.get((task_id, decision.verb), now)
-                waiting.append(Waiting(task_id, status, f"anybody may {decision.verb}: {decision.why}", None, began))
+                waiting.append(
+                    WaitingTask(task_id, status, f"anybody may {decision.verb}: {decision.why}", None, began)
+                )
             elif decision.final:
                 self._final.add(task_id)
             else:
-                waiting.append(Waiting(task_id, status, decision.why, decision.until))
+                waiting.append(WaitingTask(task_id, status, decision.why, decision.until))
         self._since = since
         return statuses, tuple(waiting)
 

@@ -11,12 +11,12 @@ from pol.chain.account.wallet import Reverted
 from pol.chain.beacon.beacon_contract import PATIENCE
 from pol.chain.desks.task_registry import Status
 from pol.errors import OperationalError
-from pol.roles.party.decisions import Deed, Mode
+from pol.roles.party.decisions import Action, Mode
 from pol.roles.party.role import Role
 
 
 @dataclass(frozen=True)
-class Wait:
+class BeaconWait:
     """For one round; times in seconds of the chain."""
 
     number: int
@@ -27,7 +27,7 @@ class Wait:
     """None: a second round would be a second draw of the duty."""
 
 
-def silent(role: Role, task_id: bytes, status: Status) -> Deed | None:
+def silent(role: Role, task_id: bytes, status: Status) -> Action | None:
     """The call that ends a wait for a round which the beacon hasn't given for long; None if there is no such wait.
 
     Every call tries to bring the round first: a beacon is silent only if it doesn't come.
@@ -50,7 +50,7 @@ def silent(role: Role, task_id: bytes, status: Status) -> Deed | None:
     return None
 
 
-def more_time(role: Role, task_id: bytes, deadline: int) -> Deed | None:
+def more_time(role: Role, task_id: bytes, deadline: int) -> Action | None:
     """The call that keeps a verifier from missing a deadline because the beacon hasn't said what it has to do."""
     missing = [number for number in rounds_of_duty(role, task_id) if not role.beacon.recorded(number)]
     window = role.market.registry.terms(task_id).verification_window
@@ -66,31 +66,33 @@ def rounds_of_duty(role: Role, task_id: bytes) -> list[int]:
     return [role.market.seats.seating(task_id).duty_round, role.market.proofs.proof(task_id).round]
 
 
-def _waits(role: Role, task_id: bytes, status: Status) -> Iterator[Wait]:
+def _waits(role: Role, task_id: bytes, status: Status) -> Iterator[BeaconWait]:
     market = role.market
     if status in (Status.PROFILING, Status.COMMITTED, Status.VERIFYING):
         until, seating = market.seats.patient_until(task_id), market.seats.seating(task_id)
         if until and seating.is_held:
-            yield Wait(seating.duty_round, seating.duty_fixed_at, until, None)
+            yield BeaconWait(seating.duty_round, seating.duty_fixed_at, until, None)
         elif until:
             replace = partial(market.seats.replace_round, role.wallet, task_id)
-            yield Wait(seating.round, seating.fixed_at, until, replace)
+            yield BeaconWait(seating.round, seating.fixed_at, until, replace)
     if status in (Status.COMMITTED, Status.VERIFYING):
         until, proof = market.proofs.patient_until(task_id), market.proofs.proof(task_id)
         if until:
-            yield Wait(proof.round, proof.committed, until, partial(market.proofs.replace_round, role.wallet, task_id))
+            yield BeaconWait(
+                proof.round, proof.committed, until, partial(market.proofs.replace_round, role.wallet, task_id)
+            )
     if status is Status.WATCHED:
         until, verdict = market.verdicts.patient_until(task_id), market.verdicts.verdict(task_id)
         if until:
             replace = partial(market.verdicts.replace_round, role.wallet, task_id)
-            yield Wait(verdict.watch_round, verdict.watch_fixed_at, until, replace)
+            yield BeaconWait(verdict.watch_round, verdict.watch_fixed_at, until, replace)
 
 
 def _abandon(role: Role, task_id: bytes) -> object:
     return role.market.settlement.abandon(role.wallet, task_id)
 
 
-def _deed(role: Role, task_id: bytes, verb: str, why: str, rounds: Sequence[int], call: Callable[[], object]) -> Deed:
+def _deed(role: Role, task_id: bytes, verb: str, why: str, rounds: Sequence[int], call: Callable[[], object]) -> Action:
     def act() -> None:
         for number in rounds:
             with suppress(OperationalError, Reverted):
@@ -98,4 +100,4 @@ def _deed(role: Role, task_id: bytes, verb: str, why: str, rounds: Sequence[int]
         if not all(role.beacon.recorded(number) for number in rounds):
             call()
 
-    return Deed(task_id, verb, why, Mode.RESOLVE, act)
+    return Action(task_id, verb, why, Mode.RESOLVE, act)

@@ -24,7 +24,7 @@ class Mode(IntEnum):
 
 
 @dataclass(frozen=True)
-class Deed:
+class Action:
     """Something to do now."""
 
     task_id: bytes
@@ -38,7 +38,7 @@ class Deed:
 
 
 @dataclass(frozen=True)
-class Rest:
+class Wait:
     """Nothing to do about a task for now."""
 
     task_id: bytes
@@ -50,4 +50,4 @@ class Rest:
     """This party will never have anything to do with the task again."""
 
 
-Decision = Deed | Rest
+Decision = Action | Wait

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pol.chain.desks.data_demands import DataDemand
 from pol.chain.desks.task_registry import Status, Task
 from pol.roles.party.data_availability import expire, reclaim
-from pol.roles.party.decisions import Deed, Mode
+from pol.roles.party.decisions import Action, Mode
 from pol.roles.party.role import Role
 
 UNDECIDED = frozenset({Status.COMMITTED, Status.VERIFYING})
@@ -21,7 +21,7 @@ def current(role: Role, task_id: bytes, task: Task) -> list[DataDemand]:
     return [demand for demand in role.market.demands.demands(task_id) if demand.began == task.began]
 
 
-def overdue(role: Role, task_id: bytes, task: Task) -> Deed | None:
+def overdue(role: Role, task_id: bytes, task: Task) -> Action | None:
     """End what the solver hasn't shown in time, before any verdict; None if nothing is over.
 
     For whoever demanded it this is its own business: its bond is locked until then.
@@ -37,10 +37,10 @@ def overdue(role: Role, task_id: bytes, task: Task) -> Deed | None:
         return None
     mode = Mode.DEFEND if any(demand.demander == role.wallet.address for demand in over) else Mode.RESOLVE
     why = "the solver hasn't shown what was demanded of it"
-    return Deed(task_id, "remove the solver", why, mode, lambda: expire(role, task_id))
+    return Action(task_id, "remove the solver", why, mode, lambda: expire(role, task_id))
 
 
-def own_demands(role: Role, task_id: bytes, task: Task) -> tuple[list[DataDemand], Deed | None]:
+def own_demands(role: Role, task_id: bytes, task: Task) -> tuple[list[DataDemand], Action | None]:
     """This party's demands that still decide something, and the deed that takes back the bonds of all others.
 
     Raises:
@@ -52,4 +52,4 @@ def own_demands(role: Role, task_id: bytes, task: Task) -> tuple[list[DataDemand
     if len(waiting) == len(mine):
         return waiting, None
     why = "the data that it demanded decide nothing any more"
-    return waiting, Deed(task_id, "end a demand", why, Mode.DEFEND, lambda: reclaim(role, task_id))
+    return waiting, Action(task_id, "end a demand", why, Mode.DEFEND, lambda: reclaim(role, task_id))

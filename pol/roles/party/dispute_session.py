@@ -16,7 +16,7 @@ from pol.dispute.play.honest_players import NothingToDispute, Player
 from pol.dispute.position import Position, Side
 from pol.dispute.rules import apply
 from pol.graph.step_program import StepProgram
-from pol.roles.party.decisions import Deed, Mode
+from pol.roles.party.decisions import Action, Mode
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class MoveMade:
 
 
 @dataclass(frozen=True)
-class Duel:
+class DisputeSession:
     """Plays ``player``'s side of a dispute. All it knows about the dispute comes from the chain."""
 
     game: DisputeGame
@@ -102,10 +102,10 @@ class Duel:
         return True
 
 
-def due_move(task_id: bytes, duels: Sequence[Duel]) -> Deed | None:
+def due_move(task_id: bytes, duels: Sequence[DisputeSession]) -> Action | None:
     """The move with the least time left that this side has to make; None if it is on turn nowhere."""
     duel = min((duel for duel in duels if duel.is_on_turn()), key=lambda duel: duel.deadline(), default=None)
     if duel is None:
         return None
     why = f"it is this party's turn in dispute {duel.dispute}"
-    return Deed(task_id, "move", why, Mode.DEFEND, duel.advance, duel.deadline() - 1)
+    return Action(task_id, "move", why, Mode.DEFEND, duel.advance, duel.deadline() - 1)

@@ -18,7 +18,7 @@ from pol.verification.profile.profile_challenge import Charge, ChargeKind
 from pol.verification.profile.profile_claim import Portion, Rerun
 
 
-class Measurement:
+class ProfileEvidence:
     """Executions of the profiled segments and of their reruns, each made once, when it is asked for.
 
     Args:

@@ -26,7 +26,7 @@ from pol.verification.profile.profiling import rerun_programs
 from pol.verification.verdict.second_look import SecondLook, look_program
 
 
-class Looks:
+class SecondLookEvidence:
     """Reruns of segments, each made once, when it is asked for.
 
     Args:

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from pol.errors import OperationalError
-from pol.roles.process.party_process import Result, Taken
+from pol.roles.process.party_process import DecisionResult, LoggedDecision
 
 LOG = logging.getLogger(__name__)
 _TABLE = """CREATE TABLE IF NOT EXISTS decisions (
@@ -18,7 +18,7 @@ _TABLE = """CREATE TABLE IF NOT EXISTS decisions (
 _INSERT = "INSERT INTO decisions VALUES (?, ?, ?, ?, ?, ?, ?)"
 
 
-class Diary:
+class DecisionLog:
     """Decisions in one SQLite file (WAL). What is decided again for the same reason is written once.
 
     A diary that can't be written is told to ``tell`` and left alone: a process that can't remember why it acts goes on.
@@ -40,7 +40,7 @@ class Diary:
         except (OSError, sqlite3.Error) as error:
             raise OperationalError(f"can't use the diary {path}: {error}; name another --data folder") from error
 
-    def note(self, taken: Taken) -> bool:
+    def note(self, taken: LoggedDecision) -> bool:
         """Write a decision; whether it says something that the one before about the task didn't."""
         if self._last.get(taken.task_id) == _kind(taken):
             return False
@@ -56,14 +56,14 @@ class Diary:
                 self._database = None
         return True
 
-    def decisions(self, task_id: bytes | None = None) -> list[Taken]:
+    def decisions(self, task_id: bytes | None = None) -> list[LoggedDecision]:
         """All decisions, or those about a task, oldest first."""
         if self._database is None:
             return []
         where, values = ("", ()) if task_id is None else (" WHERE task = ?", (task_id,))
         rows = self._database.execute(f"SELECT * FROM decisions{where} ORDER BY rowid", values)
         return [
-            Taken(at, task, verb, why, Result(result), detail, until)
+            LoggedDecision(at, task, verb, why, DecisionResult(result), detail, until)
             for at, task, verb, why, result, detail, until in rows
         ]
 
@@ -74,5 +74,5 @@ class Diary:
             self._database = None
 
 
-def _kind(taken: Taken) -> tuple[str, str, str, str]:
+def _kind(taken: LoggedDecision) -> tuple[str, str, str, str]:
     return taken.verb, taken.why, taken.result, taken.detail

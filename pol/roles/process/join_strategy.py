@@ -34,7 +34,7 @@ class Estimate:
 
 
 @dataclass(frozen=True)
-class Strategy:
+class JoinStrategy:
     """A whistleblower's beliefs, and the least for which it moves. Amounts in wei."""
 
     least: int = 0

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from pol.chain.court.dispute_game import DisputeGame
 from pol.chain.desks.task_registry import Status, Task
 from pol.errors import ProtocolError
-from pol.roles.party.decisions import Rest
+from pol.roles.party.decisions import Wait
 from pol.roles.party.demand_decisions import current
 from pol.roles.party.policy import MINUTE
 from pol.roles.party.role import Role
@@ -19,7 +19,7 @@ MARGIN = 1.5
 """How much longer work takes than it is expected to."""
 
 
-def postponed(role: Role, task_id: bytes, needed: float, until: int) -> Rest | None:
+def postponed(role: Role, task_id: bytes, needed: float, until: int) -> Wait | None:
     """The wait for what this party owes about other tasks, if ``needed`` seconds of work wouldn't end before.
 
     ``until`` is the last second in which the work makes sense.
@@ -31,7 +31,7 @@ def postponed(role: Role, task_id: bytes, needed: float, until: int) -> Rest | N
     if due is None or role.connection.now() + MARGIN * needed <= due:
         return None
     why = f"it takes about {needed:.0f} s, and this party may owe something about another task by second {due}"
-    return Rest(task_id, why, min(due, until))
+    return Wait(task_id, why, min(due, until))
 
 
 def require_free(role: Role, task_id: bytes, needed: float, until: int) -> None:

@@ -12,7 +12,7 @@ from typing import Generic, TypeVar
 
 from pol.chain.account.wallet import Reverted
 from pol.errors import OperationalError, PolError, ProtocolError
-from pol.roles.party.decisions import Decision, Deed, Mode, Rest
+from pol.roles.party.decisions import Action, Decision, Mode, Wait
 from pol.roles.party.role import Role
 from pol.roles.process.finality import settled
 from pol.roles.process.stakes import at_stake
@@ -25,7 +25,7 @@ FAILURES = (OperationalError, CorruptObjectError)
 """The node or the store failed: wrong bytes are the store's fault, and the right ones may come later."""
 
 
-class Result(StrEnum):
+class DecisionResult(StrEnum):
     """What came of a decision."""
 
     DONE = "done"
@@ -42,14 +42,14 @@ class Result(StrEnum):
 
 
 @dataclass(frozen=True)
-class Taken:
+class LoggedDecision:
     """A decision and what came of it; ``at`` is the chain's time."""
 
     at: int
     task_id: bytes
     verb: str
     why: str
-    result: Result
+    result: DecisionResult
     detail: str = ""
     until: int | None = None
     """Of a wait: when there is something to do at the latest, if the chain says so."""
@@ -72,7 +72,7 @@ class Process(Generic[R]):
         role: R,
         decide: Callable[[R, bytes], Decision],
         mode: Mode = Mode.PROPOSE,
-        note: Callable[[Taken], None] = lambda taken: None,
+        note: Callable[[LoggedDecision], None] = lambda taken: None,
         poll: float = 0.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -86,7 +86,7 @@ class Process(Generic[R]):
         self._due: dict[bytes, float] = {}
         """When there is something to do about a task as far as is known, by the clock."""
 
-    def turn(self) -> list[Taken]:
+    def turn(self) -> list[LoggedDecision]:
         """Look at every open task once; what is due first is done first.
 
         A failure about one task doesn't keep the others waiting, whatever it is.
@@ -94,8 +94,8 @@ class Process(Generic[R]):
         Raises:
             OperationalError: the list of tasks can't be read.
         """
-        decisions: list[Deed] = []
-        taken: list[Taken] = []
+        decisions: list[Action] = []
+        taken: list[LoggedDecision] = []
         listed = list(self.tasks())
         for known in (self._due, self._troubles, self._rests):
             for task_id in set(known) - set(listed):
@@ -108,13 +108,13 @@ class Process(Generic[R]):
                 with self.role.connection.looking(), self.role.about(task_id):
                     decision = self._decide(self.role, task_id)
             except Exception as error:  # noqa: BLE001  # one task's trouble must not end the work on others
-                taken.append(self._trouble(Rest(task_id, "it couldn't look at the task"), error))
+                taken.append(self._trouble(Wait(task_id, "it couldn't look at the task"), error))
                 continue
-            if isinstance(decision, Deed):
+            if isinstance(decision, Action):
                 decisions.append(decision)
                 continue
             self._troubles.pop(task_id, None)
-            taken.append(self._taken(decision, Result.WAITED))
+            taken.append(self._taken(decision, DecisionResult.WAITED))
             if decision.final:
                 ended.append(task_id)
         self._end(ended)
@@ -133,9 +133,9 @@ class Process(Generic[R]):
             if bytes(event["taskId"]) not in self._done:
                 yield bytes(event["taskId"])
 
-    def _do(self, deed: Deed) -> Taken:
+    def _do(self, deed: Action) -> LoggedDecision:
         if deed.mode > self.mode:
-            return self._taken(deed, Result.WITHHELD, f"the process runs in mode {self.mode.name.lower()}")
+            return self._taken(deed, DecisionResult.WITHHELD, f"the process runs in mode {self.mode.name.lower()}")
         try:
             with self.role.about(deed.task_id):
                 deed.act()
@@ -144,10 +144,10 @@ class Process(Generic[R]):
             return self._refused(deed, error)
         except Exception as error:  # noqa: BLE001  # one task's trouble must not end the work on others
             if isinstance(error, ProtocolError) and not isinstance(error, FAILURES):
-                return self._taken(deed, Result.REFUSED, str(error))
+                return self._taken(deed, DecisionResult.REFUSED, str(error))
             return self._trouble(deed, error)
         self._troubles.pop(deed.task_id, None)
-        return self._taken(deed, Result.DONE, unkept)
+        return self._taken(deed, DecisionResult.DONE, unkept)
 
     def _end(self, task_ids: list[bytes]) -> None:
         """Let go of tasks that are over: for good only when no replaced block can bring them back."""
@@ -161,15 +161,15 @@ class Process(Generic[R]):
             self._done.add(task_id)
             self.role.release(task_id)
 
-    def _trouble(self, decision: Decision, error: Exception) -> Taken:
+    def _trouble(self, decision: Decision, error: Exception) -> LoggedDecision:
         """Say what went wrong, and put the task off unless this party owes something about it."""
         failed = isinstance(error, FAILURES)
-        if not isinstance(decision, Deed) or decision.mode is Mode.PROPOSE:
+        if not isinstance(decision, Action) or decision.mode is Mode.PROPOSE:
             self._put_off(decision.task_id, LONGEST_WAIT if failed else LONGEST_REST)
         if not isinstance(error, PolError):
             logging.getLogger(__name__).error("task %s", decision.task_id.hex(), exc_info=error)
         detail = str(error) if isinstance(error, PolError) else f"a fault of pol, please report it: {error!r}"
-        return self._taken(decision, Result.FAILED if failed else Result.BROKEN, detail)
+        return self._taken(decision, DecisionResult.FAILED if failed else DecisionResult.BROKEN, detail)
 
     def _resting(self) -> set[bytes]:
         """Tasks that are left alone for now; what goes on is looked at, it may be another matter."""
@@ -197,31 +197,35 @@ class Process(Generic[R]):
         rest = min(self.poll * 2.0 ** min(times, 30), longest, known)
         self._troubles[task_id], self._rests[task_id] = times, (now + rest, came)
 
-    def _refused(self, deed: Deed, error: Reverted) -> Taken:
+    def _refused(self, deed: Action, error: Reverted) -> LoggedDecision:
         """What a refusal means: parties race for the calls that anybody may make, and all but one come second."""
         if deed.mode is Mode.RESOLVE:
             try:
                 now = self._decide(self.role, deed.task_id)
             except PolError:
-                return self._taken(deed, Result.REFUSED, str(error))
-            if not isinstance(now, Deed) or (now.verb, now.why) != (deed.verb, deed.why):
-                return self._taken(deed, Result.DONE, "somebody else was faster")
-        return self._taken(deed, Result.REFUSED, str(error))
+                return self._taken(deed, DecisionResult.REFUSED, str(error))
+            if not isinstance(now, Action) or (now.verb, now.why) != (deed.verb, deed.why):
+                return self._taken(deed, DecisionResult.DONE, "somebody else was faster")
+        return self._taken(deed, DecisionResult.REFUSED, str(error))
 
-    def _taken(self, decision: Decision, result: Result, detail: str = "") -> Taken:
-        verb = decision.verb if isinstance(decision, Deed) else "wait"
-        until = None if isinstance(decision, Deed) else decision.until
+    def _taken(self, decision: Decision, result: DecisionResult, detail: str = "") -> LoggedDecision:
+        verb = decision.verb if isinstance(decision, Action) else "wait"
+        until = None if isinstance(decision, Action) else decision.until
         now = self.role.connection.now()
-        made = Taken(now, decision.task_id, verb, decision.why, result, detail, until)
-        if isinstance(decision, Deed) and decision.mode < Mode.PROPOSE and result not in {Result.DONE, Result.WITHHELD}:
+        made = LoggedDecision(now, decision.task_id, verb, decision.why, result, detail, until)
+        if (
+            isinstance(decision, Action)
+            and decision.mode < Mode.PROPOSE
+            and result not in {DecisionResult.DONE, DecisionResult.WITHHELD}
+        ):
             self._due[decision.task_id] = self._clock()
         elif until is not None and until > now:
             self._due[decision.task_id] = self._clock() + until + 1 - now
-        elif result not in {Result.FAILED, Result.BROKEN}:
+        elif result not in {DecisionResult.FAILED, DecisionResult.BROKEN}:
             self._due.pop(decision.task_id, None)
         self._note(made)
         return made
 
 
-def _urgency(deed: Deed) -> tuple[bool, int]:
+def _urgency(deed: Action) -> tuple[bool, int]:
     return (deed.due is None, deed.due or 0)

@@ -9,13 +9,13 @@ from typing import Any
 
 from pol.errors import OperationalError
 from pol.roles.party.decisions import Mode
-from pol.roles.process.party_process import Process, Result, Taken
+from pol.roles.process.party_process import DecisionResult, LoggedDecision, Process
 
 LONGEST_BACKOFF = 300.0
 """Seconds."""
 
 
-class Running:
+class ProcessLoop:
     """Turns of one process with waits between them.
 
     Args:
@@ -61,8 +61,8 @@ class Running:
         while not self._sleep(self.turn()):
             pass
 
-    def _pause(self, taken: Sequence[Taken]) -> float:
-        if any(made.result is Result.DONE for made in taken):
+    def _pause(self, taken: Sequence[LoggedDecision]) -> float:
+        if any(made.result is DecisionResult.DONE for made in taken):
             return 0
         return min([self.poll, *(left for left in self.process.left() if left > 0)])
 

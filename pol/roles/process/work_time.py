@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pol.chain.desks.task_registry import Terms
 from pol.errors import ProtocolError
 from pol.execution.cpu import CpuExecutor
-from pol.roles.party.decisions import Rest
+from pol.roles.party.decisions import Wait
 from pol.roles.party.role import Role
 from pol.roles.process.obligations import postponed
 
@@ -93,7 +93,7 @@ def require_time(role: Role, task_id: bytes, terms: Terms, verifies: bool) -> fl
     return needed
 
 
-def untimely(role: Role, task_id: bytes, needed: Callable[[], float], until: int) -> Rest | None:
+def untimely(role: Role, task_id: bytes, needed: Callable[[], float], until: int) -> Wait | None:
     """Why work about a task isn't begun now: it takes too long, or something else is due before; None if it may begin.
 
     ``needed`` gives the seconds that it takes, and may time a step for that; ``until`` is the last second in which it
@@ -109,7 +109,7 @@ def untimely(role: Role, task_id: bytes, needed: Callable[[], float], until: int
                 return waits
         return postponed(role, task_id, needed(), until)
     except ProtocolError as error:
-        return Rest(task_id, str(error), until)
+        return Wait(task_id, str(error), until)
 
 
 def require_look(role: Role, task_id: bytes, steps: int, until: int) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pol.chain.desks.task_registry import Status
 from pol.errors import ProtocolError
 from pol.roles.party.data_availability import answer
-from pol.roles.party.decisions import Decision, Deed, Mode, Rest
+from pol.roles.party.decisions import Action, Decision, Mode, Wait
 from pol.roles.party.public_calls import kept
 from pol.roles.process.obligations import require_free
 from pol.roles.process.work_time import profile_steps, seconds, untimely
@@ -29,12 +29,12 @@ def next_of_solver(role: Solver, task_id: bytes) -> Decision:
     if task.solver == role.wallet.address:
         if task.status is Status.TRAINING:
             why = f"this party has won the task for {task.price} wei"
-            return Deed(task_id, "train", why, Mode.DEFEND, lambda: role.train(task_id), task.deadline)
+            return Action(task_id, "train", why, Mode.DEFEND, lambda: role.train(task_id), task.deadline)
         demands = role.market.demands.demands(task_id) if task.status in DATA else []
         if demands:
             due = min(demand.deadline for demand in demands)
             why = f"{len(demands)} leaves of its log are demanded"
-            return Deed(task_id, "show data", why, Mode.DEFEND, lambda: answer(role, task_id), due)
+            return Action(task_id, "show data", why, Mode.DEFEND, lambda: answer(role, task_id), due)
     return kept(role, task_id, "it is the solver" if task.solver == role.wallet.address else "")
 
 
@@ -45,12 +45,12 @@ def _bid(role: Solver, task_id: bytes) -> Decision | None:
     standing, has_bid = auction.standing(round_id), auction.has_bid(round_id, role.wallet.address)
     if has_bid and standing.bid_until < now <= standing.reveal_until:
         why = "the time for bids is over; a bid that isn't revealed loses a sixteenth of its stake"
-        return Deed(task_id, "reveal", why, Mode.DEFEND, lambda: role.reveal(task_id), standing.reveal_until)
+        return Action(task_id, "reveal", why, Mode.DEFEND, lambda: role.reveal(task_id), standing.reveal_until)
     if has_bid or now > standing.bid_until:
         return None
     reason = _refusal(role, task_id)
     if reason:
-        return Rest(task_id, reason, standing.bid_until)
+        return Wait(task_id, reason, standing.bid_until)
     terms, until = role.market.registry.terms(task_id), standing.bid_until
 
     def recheck() -> float:
@@ -73,7 +73,7 @@ def _bid(role: Solver, task_id: bytes) -> Decision | None:
         role.bid(task_id)
 
     why = f"the task pays up to {terms.maximum_price} wei"
-    return Deed(task_id, "bid", why, Mode.PROPOSE, bid, until)
+    return Action(task_id, "bid", why, Mode.PROPOSE, bid, until)
 
 
 def _refusal(role: Solver, task_id: bytes) -> str:

@@ -18,7 +18,7 @@ NO_REPLAY = b"\xff" * 32
 """Stands for a replay that can't be made: the contract takes any root but zero."""
 
 
-class Erring(Role, ABC):
+class ErringParty(Role, ABC):
     """A party whose verdicts have to be wrong sometimes."""
 
     @cached_property

@@ -20,13 +20,13 @@ from pol.execution.cpu import CpuExecutor
 from pol.execution.executor import Executor
 from pol.graph.step_program import Component, StepProgram
 from pol.incentives.forced_errors import commitment
-from pol.incentives.sortition import Draw, Duty
+from pol.incentives.sortition import DrawnDuty, TicketDraw
 from pol.roles.party.data_availability import demand_missing
-from pol.roles.party.dispute_session import Duel
-from pol.roles.party.profile_evidence import Measurement
-from pol.roles.party.second_look_evidence import Looks
+from pol.roles.party.dispute_session import DisputeSession
+from pol.roles.party.profile_evidence import ProfileEvidence
+from pol.roles.party.second_look_evidence import SecondLookEvidence
 from pol.roles.process.work_time import require_time
-from pol.roles.verifier.forced_error_duty import NO_REPLAY, Erring
+from pol.roles.verifier.forced_error_duty import NO_REPLAY, ErringParty
 from pol.training.task.learning_proof import Checkpoint, LearningProof, load_checkpoint
 from pol.training.task.task import LoadedTask
 from pol.verification.profile.profile import Profile
@@ -35,7 +35,7 @@ from pol.verification.verdict.second_look import SecondLooker
 from pol.verification.verdict.verdict import Outcome, Verdict, verify_segment
 
 
-class Verifier(Erring):
+class Verifier(ErringParty):
     """Replays what solvers claim, and answers for it."""
 
     @cached_property
@@ -47,7 +47,7 @@ class Verifier(Erring):
         return {}
 
     @cached_property
-    def _measurements(self) -> dict[bytes, Measurement]:
+    def _measurements(self) -> dict[bytes, ProfileEvidence]:
         return {}
 
     def enrol(self, tickets: int) -> None:
@@ -81,7 +81,7 @@ class Verifier(Erring):
         tickets = self.market.sortition.tickets(self.wallet.address, seating.fixed_at)
         if not tickets:
             raise ProtocolError("this party had no ticket when the seat was opened: enrol, and claim a later one")
-        draw = Draw(Duty.SEAT, task_id, seating.number, seating.fixed_at, seating.seed)
+        draw = TicketDraw(DrawnDuty.SEAT, task_id, seating.number, seating.fixed_at, seating.seed)
         account = bytes.fromhex(self.wallet.address[2:])
         ticket = min(range(tickets), key=lambda number: draw.rank(account, number))
         hidden = commitment(account, task_id, self._secret(task_id)) if seating.verifies else NO_COMMITMENT
@@ -135,20 +135,20 @@ class Verifier(Erring):
         for key in [key for key in self._traces if key[0] == task_id]:
             del self._traces[key]
 
-    def profile_defences(self, task_id: bytes) -> list[Duel]:
+    def profile_defences(self, task_id: bytes) -> list[DisputeSession]:
         """The defences in all disputes that the posted profile waits for; ask again after every round of moves."""
         measured, duels = self.measurement(task_id), []
         for number in self.market.profiles.disputes(task_id):
             charge = self.market.profiles.charge(number)
             duel = (self.market.profile_game, self.wallet, measured.program(charge), number, measured.player(charge))
-            duels.append(Duel(*duel, self.market.profiles))
+            duels.append(DisputeSession(*duel, self.market.profiles))
         return duels
 
-    def measurement(self, task_id: bytes) -> Measurement:
+    def measurement(self, task_id: bytes) -> ProfileEvidence:
         """This verifier's executions behind its profile: however many challenge it, each is made once."""
         if task_id not in self._measurements:
             task, reruns = self.task(task_id), self.market.registry.terms(task_id).rerun_count
-            self._measurements[task_id] = Measurement(task, reruns)
+            self._measurements[task_id] = ProfileEvidence(task, reruns)
         return self._measurements[task_id]
 
     def verify(self, task_id: bytes) -> list[Verdict]:
@@ -232,11 +232,11 @@ class Verifier(Erring):
         executor = self.executor(task, proof, segment)
         return SegmentTrace(task.program, task.constants, executor, start, segment * interval, interval)
 
-    def defences(self, task_id: bytes) -> list[Duel]:
+    def defences(self, task_id: bytes) -> list[DisputeSession]:
         """The defences in all disputes that the current verdict waits for; ask again after every round of moves."""
         return [self.defend(task_id, number) for number in self.market.challenges.disputes(task_id)]
 
-    def defend(self, task_id: bytes, dispute: int | None = None) -> Duel:
+    def defend(self, task_id: bytes, dispute: int | None = None) -> DisputeSession:
         """The defence of one of this verifier's claims, rebuilt from chain and store.
 
         ``dispute`` is the oldest that the verdict waits for, if it isn't given.
@@ -250,7 +250,7 @@ class Verifier(Erring):
                 raise OperationalError("nobody disputes this task now; there is nothing to defend")
             dispute = disputes[0]
         program, player = self._side(task_id, self.market.challenges.charge(dispute), dispute)
-        return Duel(self.market.game, self.wallet, program, dispute, player, self.market.challenges)
+        return DisputeSession(self.market.game, self.wallet, program, dispute, player, self.market.challenges)
 
     def _side(self, task_id: bytes, charge: ClaimCharge, dispute: int) -> tuple[StepProgram, Player]:
         """What is disputed, by this verifier's own executions."""
@@ -260,7 +260,7 @@ class Verifier(Erring):
         if charge.kind is ChargeKind.REPLAY:
             return task.program, ReplayPlayer(trace)
         if charge.kind in {ChargeKind.LOOK_RERUN, ChargeKind.LOOK_DISTANCE}:
-            looks = Looks(task, self.market.registry.terms(task_id))
+            looks = SecondLookEvidence(task, self.market.registry.terms(task_id))
             posted = self.market.verdicts.looks(task_id, seating)
             charge = looks.charged(charge, params, posted.get(charge.index))
             is_rerun = charge.kind is ChargeKind.LOOK_RERUN
@@ -271,7 +271,7 @@ class Verifier(Erring):
         return task.program, SumPlayer(SumEvidence(task.program, Component(charge.component), *states))
 
     def replayed(self, task_id: bytes, segment: int) -> bytes:
-        """As `Erring.replayed`; executed once."""
+        """As `ErringParty.replayed`; executed once."""
         task = self.task(task_id)
         end = self._executed(task_id, segment).state((segment + 1) * task.document.interval)
         return state_root(task.slot_types, end)

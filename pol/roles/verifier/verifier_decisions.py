@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from pol.chain.desks.task_registry import Status, Task, Terms
 from pol.errors import OperationalError, ProtocolError
-from pol.incentives.sortition import Draw, Duty
+from pol.incentives.sortition import DrawnDuty, TicketDraw
 from pol.roles.party.data_availability import demand, unavailable
-from pol.roles.party.decisions import Decision, Deed, Mode, Rest
+from pol.roles.party.decisions import Action, Decision, Mode, Wait
 from pol.roles.party.demand_decisions import overdue, own_demands
 from pol.roles.party.dispute_session import due_move
 from pol.roles.party.public_calls import kept, relief
@@ -57,26 +57,26 @@ def _owed(role: Verifier, task_id: bytes, task: Task) -> Decision | None:
             return replace(helped, mode=Mode.DEFEND, due=task.deadline)
         number = role.market.seats.seating(task_id).duty_round
         if not role.beacon.is_due(number):
-            return Rest(task_id, f"its duty waits for round {number} of the beacon", role.connection.now())
+            return Wait(task_id, f"its duty waits for round {number} of the beacon", role.connection.now())
         return _duty(task_id, "post the verdict", "this party sits as verifier", task, lambda: role.verify(task_id))
     if task.status is Status.WATCHED:
         verdict, terms = role.market.verdicts.verdict(task_id), role.market.registry.terms(task_id)
         end = verdict.watch_until + terms.disclosure_window
         if verdict.watch_until and verdict.watch_until < role.connection.now() <= end:
             why = "the watch over its verdict has ended"
-            return Deed(task_id, "disclose", why, Mode.DEFEND, lambda: role.disclose(task_id), end)
+            return Action(task_id, "disclose", why, Mode.DEFEND, lambda: role.disclose(task_id), end)
         # The time for a disclosure may be too short for a replay, so that is done before.
         if (not verdict.watch_until or role.connection.now() <= end) and not role.can_disclose(task_id):
             why = "its verdict had to err, and what is true isn't kept here"
             due = end if verdict.watch_until else None
-            return Deed(task_id, "replay again", why, Mode.DEFEND, lambda: role.prepare_disclosure(task_id), due)
+            return Action(task_id, "replay again", why, Mode.DEFEND, lambda: role.prepare_disclosure(task_id), due)
     if task.status is Status.CONTESTED:
         return due_move(task_id, role.defences(task_id))
     return None
 
 
-def _duty(task_id: bytes, verb: str, why: str, task: Task, act: Callable[[], object]) -> Deed:
-    return Deed(task_id, verb, why, Mode.DEFEND, act, task.deadline)
+def _duty(task_id: bytes, verb: str, why: str, task: Task, act: Callable[[], object]) -> Action:
+    return Action(task_id, verb, why, Mode.DEFEND, act, task.deadline)
 
 
 def _claim(role: Verifier, task_id: bytes, task: Task) -> Decision | None:
@@ -86,14 +86,14 @@ def _claim(role: Verifier, task_id: bytes, task: Task) -> Decision | None:
         return None
     reason = _refusal(role, task_id, task, terms)
     if reason:
-        return Rest(task_id, reason, seating.until)
+        return Wait(task_id, reason, seating.until)
     tickets = role.market.sortition.tickets(role.wallet.address, seating.fixed_at)
     if not tickets:
-        return Rest(task_id, "this party had no ticket when the seat was opened", seating.until)
-    draw = Draw(Duty.SEAT, task_id, seating.number, seating.fixed_at, seating.seed)
+        return Wait(task_id, "this party had no ticket when the seat was opened", seating.until)
+    draw = TicketDraw(DrawnDuty.SEAT, task_id, seating.number, seating.fixed_at, seating.seed)
     account = bytes.fromhex(role.wallet.address[2:])
     if int(seating.best, 16) and min(draw.rank(account, number) for number in range(tickets)) >= seating.rank:
-        return Rest(task_id, "somebody has claimed the seat with a better ticket", seating.until)
+        return Wait(task_id, "somebody has claimed the seat with a better ticket", seating.until)
     verifies = task.status is Status.COMMITTED
 
     def needed() -> float:
@@ -115,7 +115,7 @@ def _claim(role: Verifier, task_id: bytes, task: Task) -> Decision | None:
         require_free(role, task_id, needed(), seating.until)
         role.claim_seat(task_id)
 
-    return Deed(task_id, "claim the seat", why, Mode.PROPOSE, claim, seating.until)
+    return Action(task_id, "claim the seat", why, Mode.PROPOSE, claim, seating.until)
 
 
 def _without_states(role: Verifier, task_id: bytes, lost: list[int], until: int) -> Decision:
@@ -125,8 +125,8 @@ def _without_states(role: Verifier, task_id: bytes, lost: list[int], until: int)
     )
     waits = [each for each in role.market.demands.demands(task_id) if each.demander == role.wallet.address]
     if waits or task_id in role.demanded:
-        return Rest(task_id, f"{why}: the seat is left alone until they are there", until)
-    return Deed(task_id, "demand a state", why, Mode.PROPOSE, lambda: demand(role, task_id, lost[0]), until)
+        return Wait(task_id, f"{why}: the seat is left alone until they are there", until)
+    return Action(task_id, "demand a state", why, Mode.PROPOSE, lambda: demand(role, task_id, lost[0]), until)
 
 
 def _refusal(role: Verifier, task_id: bytes, task: Task, terms: Terms) -> str:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pol.roles.party.dispute_session import Duel
-from pol.roles.whistleblower.whistleblower import Finding, Whistleblower
+from pol.roles.party.dispute_session import DisputeSession
+from pol.roles.whistleblower.whistleblower import FalseClaim, Whistleblower
 
 
-def attacks(role: Whistleblower, task_id: bytes) -> list[Duel]:
+def attacks(role: Whistleblower, task_id: bytes) -> list[DisputeSession]:
     """This party's attacks in the disputes that the profile or the verdict of a task waits for.
 
     Raises:
@@ -24,11 +24,11 @@ def attacks(role: Whistleblower, task_id: bytes) -> list[Duel]:
     return duels
 
 
-def disputed(role: Whistleblower, task_id: bytes, number: int) -> Finding:
+def disputed(role: Whistleblower, task_id: bytes, number: int) -> FalseClaim:
     """What a dispute about a verdict is about."""
     seating, verdicts = role.market.challenges.dispute(number).seating, role.market.verdicts
     charge, params = role.market.challenges.charge(number), role.market.game.params(number)
     posted = verdicts.looks(task_id, seating).get(charge.index)
     charge = role.looks(task_id).charged(charge, params, posted)
     claim = verdicts.claims(task_id, seating)[charge.index]
-    return Finding(charge.index, claim, charge.kind, charge.component, charge.rerun)
+    return FalseClaim(charge.index, claim, charge.kind, charge.component, charge.rerun)

@@ -14,8 +14,8 @@ from pol.execution.cpu import CpuExecutor
 from pol.execution.executor import Executor, ExecutorFactory
 from pol.execution.reference import ReferenceExecutor
 from pol.graph.step_program import StepProgram
-from pol.roles.party.dispute_session import Duel
-from pol.roles.party.profile_evidence import Measurement, disputed
+from pol.roles.party.dispute_session import DisputeSession
+from pol.roles.party.profile_evidence import ProfileEvidence, disputed
 from pol.roles.party.role import Role
 from pol.roles.whistleblower.paid_reports import convict
 from pol.training.task.task import LoadedTask
@@ -42,7 +42,7 @@ class ProfileChallenger(Role):
         return {}
 
     @cached_property
-    def _measurements(self) -> dict[bytes, Measurement]:
+    def _measurements(self) -> dict[bytes, ProfileEvidence]:
         return {}
 
     def replayer(self, task: LoadedTask, opinion: int) -> ExecutorFactory:
@@ -122,11 +122,11 @@ class ProfileChallenger(Role):
         self.require_kept()
         return self.market.profiles.challenge(self.wallet, task_id, *arguments)
 
-    def attack_profile(self, task_id: bytes, charge: Charge, dispute: int) -> Duel:
+    def attack_profile(self, task_id: bytes, charge: Charge, dispute: int) -> DisputeSession:
         """The attack on a false part of a profile."""
         measured = self.measurement(task_id)
         program, player = measured.program(charge), measured.player(charge)
-        return Duel(self.market.profile_game, self.wallet, program, dispute, player, self.market.profiles)
+        return DisputeSession(self.market.profile_game, self.wallet, program, dispute, player, self.market.profiles)
 
     def convict_profile(self, task_id: bytes, charge: Charge) -> None:
         """Show the rerun from which a higher threshold follows than the posted one: the profile is void at once.
@@ -150,11 +150,11 @@ class ProfileChallenger(Role):
             self._measured[key] = own.claim
         return self._measured[key]
 
-    def measurement(self, task_id: bytes) -> Measurement:
+    def measurement(self, task_id: bytes) -> ProfileEvidence:
         """This party's executions for disputes about a profile: each is made once."""
         if task_id not in self._measurements:
             task, reruns = self.task(task_id), self.market.registry.terms(task_id).rerun_count
-            self._measurements[task_id] = Measurement(task, reruns)
+            self._measurements[task_id] = ProfileEvidence(task, reruns)
         return self._measurements[task_id]
 
     def _shown(self, task_id: bytes, posted: PostedProfile) -> ProfileClaim | None:

@@ -7,7 +7,7 @@ from functools import partial
 
 from pol.chain.desks.task_registry import Status, Task, Terms
 from pol.errors import OperationalError, ProtocolError
-from pol.roles.party.decisions import Decision, Deed, Mode, Rest
+from pol.roles.party.decisions import Action, Decision, Mode, Wait
 from pol.roles.party.demand_decisions import own_demands
 from pol.roles.party.dispute_session import due_move
 from pol.roles.party.public_calls import kept
@@ -37,10 +37,10 @@ def next_of_whistleblower(role: Whistleblower, task_id: bytes) -> Decision:
     }
     look = looks.get(task.status)
     considered = look(role, task_id, task) if look is not None else None
-    if isinstance(considered, Deed):
+    if isinstance(considered, Action):
         return considered
     done = kept(role, task_id, _concern(role, task_id, task))
-    return done if isinstance(done, Deed) or considered is None else considered
+    return done if isinstance(done, Action) or considered is None else considered
 
 
 def _concern(role: Whistleblower, task_id: bytes, task: Task) -> str:
@@ -55,7 +55,7 @@ def _concern(role: Whistleblower, task_id: bytes, task: Task) -> str:
     return "it has demanded data" if own_demands(role, task_id, task)[0] else ""
 
 
-def _own(role: Whistleblower, task_id: bytes, task: Task) -> Deed | None:
+def _own(role: Whistleblower, task_id: bytes, task: Task) -> Action | None:
     """What its stakes ask for: moves in its disputes, and what comes back of those that are over."""
     move = due_move(task_id, attacks(role, task_id))
     if move is not None:
@@ -63,10 +63,10 @@ def _own(role: Whistleblower, task_id: bytes, task: Task) -> Deed | None:
     own = role.wallet.address
     if role.market.challenges.settleable(task_id, own):
         why = "disputes that it began are over or moot"
-        return Deed(task_id, "reclaim", why, Mode.DEFEND, lambda: role.reclaim(task_id))
+        return Action(task_id, "reclaim", why, Mode.DEFEND, lambda: role.reclaim(task_id))
     if role.market.profiles.settleable(task_id, own):
         why = "disputes about the profile that it began are over or moot"
-        return Deed(task_id, "reclaim", why, Mode.DEFEND, lambda: role.reclaim_profile(task_id))
+        return Action(task_id, "reclaim", why, Mode.DEFEND, lambda: role.reclaim_profile(task_id))
     return own_demands(role, task_id, task)[1]
 
 
@@ -78,32 +78,32 @@ def _profile(role: Whistleblower, task_id: bytes, task: Task) -> Decision | None
         return None
     began = profiles.events("ProfileChallenged", taskId=task_id, profile=standing.number)
     if any(event["challenger"] == role.wallet.address for event in began):
-        return Rest(task_id, "it has challenged the profile", until)
+        return Wait(task_id, "it has challenged the profile", until)
     terms, bond = role.market.registry.terms(task_id), profiles.bond_of(task_id)
     work = terms.profiled * (terms.rerun_count + 1) * terms.interval * terms.work_units // terms.steps
     reason = _unwilling(role, task_id, terms, work, bond)
     if reason:
-        return Rest(task_id, reason, until)
+        return Wait(task_id, reason, until)
     if not role.has_checked(task_id):
         waits = _untimely(role, task_id, profile_steps(terms), until)
         if waits is not None:
             return waits
     charges = role.checked_twice(task_id)
     if not charges:
-        return Rest(task_id, "it has measured the same as the profile says", until)
+        return Wait(task_id, "it has measured the same as the profile says", until)
     charge = charges[0]
     wrong = f"it has measured twice that the profile is false ({charge.kind.name.lower()} {charge.index})"
     if charge.kind is ChargeKind.UNDERSTATED:
-        return Deed(
+        return Action(
             task_id, "convict the profile", wrong, Mode.RESOLVE, partial(role.convict_profile, task_id, charge), until
         )
     reason = _unprofitable(
         role, terms, bond, standing.open, partial(role.policy.require_game, role.market.profile_game)
     )
     if reason:
-        return Rest(task_id, f"{wrong}, but {reason}", until)
+        return Wait(task_id, f"{wrong}, but {reason}", until)
     act = partial(role.challenge_profile, task_id, charge)
-    return Deed(task_id, "challenge the profile", wrong, Mode.PROPOSE, act, until)
+    return Action(task_id, "challenge the profile", wrong, Mode.PROPOSE, act, until)
 
 
 def _watch(role: Whistleblower, task_id: bytes, task: Task) -> Decision | None:
@@ -112,24 +112,24 @@ def _watch(role: Whistleblower, task_id: bytes, task: Task) -> Decision | None:
         return None
     tickets = role.watched(task_id)
     if not tickets:
-        return Rest(task_id, "none of its tickets is drawn to watch the verdict", until)
+        return Wait(task_id, "none of its tickets is drawn to watch the verdict", until)
     committed = role.market.jackpot.events("Watched", taskId=task_id, seating=task.seating, account=own)
     tickets = sorted(set(tickets) - {int(event["ticket"]) for event in committed})
     if not tickets:
-        return Rest(task_id, "its tickets are committed to what it has found", until)
+        return Wait(task_id, "its tickets are committed to what it has found", until)
     if not role.has_examined(task_id):
         waits = _untimely(role, task_id, verdict_steps(role.market.registry.terms(task_id)), until)
         if waits is not None:
             return waits
     found = role.examined_twice(task_id).findings
     if not found:
-        return Rest(task_id, "it has replayed the same as the verdict says", until)
+        return Wait(task_id, "it has replayed the same as the verdict says", until)
     begin = until - role.market.jackpot.commit_window()
     wrong = f"it has replayed twice that claim {found[0].index} is false, planted or not"
     if role.connection.now() <= begin:
-        return Rest(task_id, f"{wrong}; commitments are taken at the end of the watch", begin)
+        return Wait(task_id, f"{wrong}; commitments are taken at the end of the watch", begin)
     act = partial(role.commit, task_id, found[0], tickets)
-    return Deed(task_id, "commit to an error", wrong, Mode.RESOLVE, act, until)
+    return Action(task_id, "commit to an error", wrong, Mode.RESOLVE, act, until)
 
 
 def _verdict(role: Whistleblower, task_id: bytes, task: Task) -> Decision | None:
@@ -137,11 +137,11 @@ def _verdict(role: Whistleblower, task_id: bytes, task: Task) -> Decision | None
     if role.connection.now() > until or task.holder == own:
         return None
     if challenges.events("Challenged", taskId=task_id, seating=task.seating, challenger=own):
-        return Rest(task_id, "it has challenged the verdict", until)
+        return Wait(task_id, "it has challenged the verdict", until)
     terms, bond = role.market.registry.terms(task_id), challenges.bond_of(task_id)
     reason = _unwilling(role, task_id, terms, terms.draws * terms.interval * terms.work_units // terms.steps, bond)
     if reason:
-        return Rest(task_id, reason, until)
+        return Wait(task_id, reason, until)
     if not role.has_examined(task_id):
         waits = _untimely(role, task_id, verdict_steps(terms), until)
         if waits is not None:
@@ -149,25 +149,25 @@ def _verdict(role: Whistleblower, task_id: bytes, task: Task) -> Decision | None
     checked = role.examined_twice(task_id)
     if not checked.findings:
         unseen = f", but for the segments {list(checked.unseen)}, which it can't get" if checked.unseen else ""
-        return Rest(task_id, f"it has replayed the same as the verdict says{unseen}", until)
+        return Wait(task_id, f"it has replayed the same as the verdict says{unseen}", until)
     finding = checked.findings[0]
     wrong = f"it has replayed twice that claim {finding.index} is false ({finding.kind.name.lower()})"
     others = challenges.contested(task_id).open
     reason = _unprofitable(role, terms, bond, others, partial(role.policy.require_game, role.market.game))
     if reason:
-        return Rest(task_id, f"{wrong}, but {reason}", until)
+        return Wait(task_id, f"{wrong}, but {reason}", until)
     act = partial(role.challenge, task_id, finding)
-    return Deed(task_id, "challenge the verdict", wrong, Mode.PROPOSE, act, until)
+    return Action(task_id, "challenge the verdict", wrong, Mode.PROPOSE, act, until)
 
 
 def _catches(role: Whistleblower, task_id: bytes, task: Task) -> Decision | None:
     for seating, index in caught(role, task_id):
         why = f"the error in claim {index} to which it had committed has been shown"
-        return Deed(task_id, "collect", why, Mode.RESOLVE, partial(role.collect, task_id, seating, index))
+        return Action(task_id, "collect", why, Mode.RESOLVE, partial(role.collect, task_id, seating, index))
     return None
 
 
-def _untimely(role: Whistleblower, task_id: bytes, steps: int, until: int) -> Rest | None:
+def _untimely(role: Whistleblower, task_id: bytes, steps: int, until: int) -> Wait | None:
     """The rest of a party that wouldn't be through with a look in time, or not before it owes something else."""
     return untimely(role, task_id, lambda: require_look(role, task_id, steps, until), until)
 

@@ -19,10 +19,10 @@ from pol.dispute.play.honest_players import Player, ReplayPlayer, SumPlayer
 from pol.errors import OperationalError, ProtocolError
 from pol.graph.step_program import StepProgram
 from pol.incentives.jackpot import watch_commitment
-from pol.incentives.sortition import Draw, Duty, watch_limit
-from pol.roles.party.dispute_session import Duel
-from pol.roles.party.second_look_evidence import Looks
-from pol.roles.process.join_strategy import Strategy
+from pol.incentives.sortition import DrawnDuty, TicketDraw, watch_limit
+from pol.roles.party.dispute_session import DisputeSession
+from pol.roles.party.second_look_evidence import SecondLookEvidence
+from pol.roles.process.join_strategy import JoinStrategy
 from pol.roles.whistleblower.profile_challenger import FLAKY, ProfileChallenger
 from pol.training.task.learning_proof import load_checkpoint
 from pol.verification.verdict.second_look import SecondLook, is_due
@@ -31,7 +31,7 @@ from pol.verification.verdict.verdict import verify_segment
 
 
 @dataclass(frozen=True)
-class Finding:
+class FalseClaim:
     """A claim that is wrong, and how to say so on chain."""
 
     index: int
@@ -57,41 +57,41 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Checked:
+class VerdictCheck:
     """What one look at a verdict has found, most basic first, and the segments that couldn't be replayed."""
 
-    findings: tuple[Finding, ...]
+    findings: tuple[FalseClaim, ...]
     unseen: tuple[int, ...]
 
 
 class Whistleblower(ProfileChallenger):
     """Lives on bounties."""
 
-    strategy = Strategy()
+    strategy = JoinStrategy()
     """When it thinks that its work pays."""
 
     @cached_property
-    def _examined(self) -> dict[tuple[bytes, int, tuple[Claim, ...]], Checked]:
+    def _examined(self) -> dict[tuple[bytes, int, tuple[Claim, ...]], VerdictCheck]:
         return {}
 
     @cached_property
-    def _looks(self) -> dict[bytes, Looks]:
+    def _looks(self) -> dict[bytes, SecondLookEvidence]:
         return {}
 
     @cached_property
     def _traces(self) -> dict[tuple[bytes, int], SegmentTrace]:
         return {}
 
-    def check(self, task_id: bytes) -> list[Finding]:
+    def check(self, task_id: bytes) -> list[FalseClaim]:
         """What is wrong in the current verdict, most basic first: a wrong replay makes all distances meaningless."""
         return list(self.examine(task_id).findings)
 
-    def examine(self, task_id: bytes, opinion: int = 0) -> Checked:
+    def examine(self, task_id: bytes, opinion: int = 0) -> VerdictCheck:
         """Replay what the current verdict is about; ``opinion`` 1 replays anew, in another way if there is one."""
         task, proof, seating = self.task(task_id), self.proof(task_id), self.market.registry.task(task_id).seating
         executor, thresholds = self.replayer(task, opinion)(task.program, task.constants), self.thresholds(task_id)
         looks = self.market.verdicts.looks(task_id, seating)
-        findings, unseen = list[Finding](), list[int]()
+        findings, unseen = list[FalseClaim](), list[int]()
         for index, claim in enumerate(self.market.verdicts.claims(task_id, seating)):
             own = verify_segment(self.store, task, proof, executor, claim.segment, thresholds).claim
             if own is None:
@@ -101,24 +101,27 @@ class Whistleblower(ProfileChallenger):
             if found:
                 entry = self._entry(task_id, own, thresholds)
                 findings += [replace(finding, own=own.replay, entry=entry) for finding in found]
-        return Checked(tuple(findings), tuple(unseen))
+        return VerdictCheck(tuple(findings), tuple(unseen))
 
     def _compare(
         self, task_id: bytes, index: int, claim: Claim, own: Claim, posted: SecondLook | None
-    ) -> list[Finding]:
+    ) -> list[FalseClaim]:
         if own.replay != claim.replay:
-            return [Finding(index, claim, ChallengeKind.REPLAY, 0)]
+            return [FalseClaim(index, claim, ChallengeKind.REPLAY, 0)]
         rows = (
             (ChallengeKind.DISTANCE, own.distances, claim.distances),
             (ChallengeKind.REFERENCE, own.references, claim.references),
         )
         found = [
-            Finding(index, claim, kind, c + 1) for kind, mine, theirs in rows for c in range(3) if mine[c] != theirs[c]
+            FalseClaim(index, claim, kind, c + 1)
+            for kind, mine, theirs in rows
+            for c in range(3)
+            if mine[c] != theirs[c]
         ]
         if posted is None:
             return found
         wrong = compare_looks(self.looks(task_id).look(self.trace(task_id, claim.segment)), posted)
-        return found + [Finding(index, claim, ChallengeKind(kind), c or 0, rerun) for kind, rerun, c in wrong]
+        return found + [FalseClaim(index, claim, ChallengeKind(kind), c or 0, rerun) for kind, rerun, c in wrong]
 
     def _entry(self, task_id: bytes, own: Claim, thresholds: Three) -> bytes:
         """The whole truth about a segment: this party's claim, and its second look where one is due."""
@@ -133,7 +136,7 @@ class Whistleblower(ProfileChallenger):
         for key in [key for key in self._traces if key[0] == task_id]:
             del self._traces[key]
 
-    def examined_twice(self, task_id: bytes) -> Checked:
+    def examined_twice(self, task_id: bytes) -> VerdictCheck:
         """As `examine`; where something seems to be wrong all is replayed again before anything is said.
 
         Raises:
@@ -152,7 +155,7 @@ class Whistleblower(ProfileChallenger):
         seating = self.market.registry.task(task_id).seating
         return task_id, seating, tuple(self.market.verdicts.claims(task_id, seating))
 
-    def _twice(self, task_id: bytes) -> Checked:
+    def _twice(self, task_id: bytes) -> VerdictCheck:
         first = self.examine(task_id)
         if first.findings:
             self.forget(task_id)
@@ -161,10 +164,10 @@ class Whistleblower(ProfileChallenger):
                 raise OperationalError(FLAKY)
         return first
 
-    def looks(self, task_id: bytes) -> Looks:
+    def looks(self, task_id: bytes) -> SecondLookEvidence:
         """This party's own second looks at segments of a task."""
         if task_id not in self._looks:
-            self._looks[task_id] = Looks(self.task(task_id), self.market.registry.terms(task_id))
+            self._looks[task_id] = SecondLookEvidence(self.task(task_id), self.market.registry.terms(task_id))
         return self._looks[task_id]
 
     def watched(self, task_id: bytes) -> list[int]:
@@ -173,7 +176,7 @@ class Whistleblower(ProfileChallenger):
         if not until:
             return []
         tickets = self.market.sortition.tickets(self.wallet.address, since)
-        draw = Draw(Duty.WATCH, task_id, number, since, bytes(seed))
+        draw = TicketDraw(DrawnDuty.WATCH, task_id, number, since, bytes(seed))
         most = watch_limit(self.market.sortition.total(since), self.market.sortition.watchers())
         account = bytes.fromhex(self.wallet.address[2:])
         return [ticket for ticket in range(tickets) if draw.rank(account, ticket) < most]
@@ -185,7 +188,7 @@ class Whistleblower(ProfileChallenger):
         found = self._examined[self._verdict_of(task_id)].findings and self.watched(task_id)
         return self.market.verdicts.verdict(task_id).watch_until if found else None
 
-    def watch(self, task_id: bytes) -> list[Finding]:
+    def watch(self, task_id: bytes) -> list[FalseClaim]:
         """Look for wrong entries, and commit every drawn ticket to the first, in the last seconds of the watch.
 
         Raises:
@@ -199,7 +202,7 @@ class Whistleblower(ProfileChallenger):
             self.commit(task_id, findings[0], tickets)
         return findings
 
-    def commit(self, task_id: bytes, finding: Finding, tickets: Sequence[int]) -> None:
+    def commit(self, task_id: bytes, finding: FalseClaim, tickets: Sequence[int]) -> None:
         """Commit drawn tickets to a wrong entry.
 
         Raises:
@@ -233,7 +236,7 @@ class Whistleblower(ProfileChallenger):
     def _watch_salt(self, task_id: bytes, seating: int) -> bytes:
         return self.secret("watch", task_id, seating.to_bytes(4, "big"))
 
-    def challenge(self, task_id: bytes, finding: Finding) -> int:
+    def challenge(self, task_id: bytes, finding: FalseClaim) -> int:
         """Put up the bond and open this party's own version of a claim; returns the number of the dispute.
 
         Other challenges don't matter, but for the bond (`Challenges.bond_of`). Who is right gets it back, and so does
@@ -263,23 +266,23 @@ class Whistleblower(ProfileChallenger):
         told = (finding.charge, placed, look, header, payload, program)
         return self.market.challenges.challenge_look(self.wallet, task_id, *told)
 
-    def _require_same(self, task_id: bytes, finding: Finding) -> None:
+    def _require_same(self, task_id: bytes, finding: FalseClaim) -> None:
         """The execution that this party would play with is the one that it has found the error by."""
         trace = self.trace(task_id, finding.claim.segment)
         if finding.own and trace.state_root(trace.first_step + trace.steps) != finding.own:
             self.forget(task_id)
             raise OperationalError(FLAKY)
 
-    def program(self, task_id: bytes, finding: Finding) -> StepProgram:
+    def program(self, task_id: bytes, finding: FalseClaim) -> StepProgram:
         """The program that a dispute about a finding is about."""
         if finding.kind is ChallengeKind.LOOK_RERUN:
             return self.looks(task_id).program(finding.rerun)
         return self.task(task_id).program
 
-    def attack(self, task_id: bytes, finding: Finding, dispute: int) -> Duel:
+    def attack(self, task_id: bytes, finding: FalseClaim, dispute: int) -> DisputeSession:
         """The attack on a wrong claim."""
         player, program = self.player(task_id, finding), self.program(task_id, finding)
-        return Duel(self.market.game, self.wallet, program, dispute, player, self.market.challenges)
+        return DisputeSession(self.market.game, self.wallet, program, dispute, player, self.market.challenges)
 
     def reclaim(self, task_id: bytes) -> list[int]:
         """Settle this party's disputes that are over or moot; returns their numbers."""
@@ -288,7 +291,7 @@ class Whistleblower(ProfileChallenger):
             self.market.challenges.settle(self.wallet, number)
         return numbers
 
-    def player(self, task_id: bytes, finding: Finding) -> Player:
+    def player(self, task_id: bytes, finding: FalseClaim) -> Player:
         """Who plays: compares what is opened with this party's own execution."""
         trace, claim = self.trace(task_id, finding.claim.segment), finding.claim
         if finding.kind is ChallengeKind.REPLAY:
@@ -310,7 +313,7 @@ class Whistleblower(ProfileChallenger):
             self._traces[task_id, segment] = trace
         return self._traces[task_id, segment]
 
-    def _claim(self, task_id: bytes, finding: Finding, look: SecondLook | None) -> ReplayClaim | SumClaim:
+    def _claim(self, task_id: bytes, finding: FalseClaim, look: SecondLook | None) -> ReplayClaim | SumClaim:
         if look is not None:
             return self.looks(task_id).disputed(finding.claim, look.reruns[finding.rerun], finding.charge)
         # The dispute's id isn't known yet, and no opening depends on it.

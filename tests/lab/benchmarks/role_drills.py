@@ -27,8 +27,8 @@ from pol.errors import OperationalError
 from pol.execution.executor import Executor, ExecutorFactory
 from pol.graph.capture import Capture
 from pol.graph.step_program import StepProgram
-from pol.roles.party.decisions import Deed
-from pol.roles.process.party_process import Process, Result
+from pol.roles.party.decisions import Action
+from pol.roles.process.party_process import DecisionResult, Process
 from pol.roles.solver.solver import Solver
 from pol.roles.submitter.submitter import Offer, Submitter
 from pol.roles.submitter.submitter_decisions import next_of_submitter
@@ -176,7 +176,7 @@ def _trained(place: Arena, found: Killed, nursery: Nursery, random: Random) -> N
         killed = _life(place, nursery, "solver", "solver", random)
         found.kills += killed
         taken = parties[0].turn()
-        if not killed and all(made.result is not Result.DONE for made in taken):
+        if not killed and all(made.result is not DecisionResult.DONE for made in taken):
             place.connection.wait_until(min(made.until for made in taken if made.until is not None))
     found.lost += registry.task(task_id).solver != solver
 
@@ -244,7 +244,7 @@ def false_challenges(place: Arena, games: int, random: Random) -> int:
         erring.random = random
         for _ in range(2):
             try:
-                false += isinstance(next_of_whistleblower(erring, task_id), Deed)
+                false += isinstance(next_of_whistleblower(erring, task_id), Action)
             except OperationalError:
                 continue
     return false
