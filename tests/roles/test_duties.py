@@ -33,7 +33,7 @@ from pol.incentives.auction import forfeited
 from pol.incentives.forced_errors import commitment
 from pol.incentives.sortition import DrawnDuty, TicketDraw
 from pol.roles.party.decisions import Action
-from pol.roles.party.public_calls import upkeep
+from pol.roles.party.public_calls import public_call
 from pol.roles.party.role import Role
 from pol.roles.solver.solver import Solver
 from pol.roles.submitter.submitter import Submitter
@@ -175,12 +175,12 @@ def test_nothing_is_abandoned_whose_round_can_be_brought(proven: bytes, town: To
     verifier.verify(proven)
     assert verdicts.patient_until(proven) == verdicts.verdict(proven).watch_fixed_at + 2 * 7 * 24 * 3600
     town.connection.wait_until(verdicts.patient_until(proven) + 1)
-    deed = upkeep(watcher, proven)
+    deed = public_call(watcher, proven)
     assert isinstance(deed, Action)
     assert deed.verb == "abandon the task"
     deed.act()
     assert verdicts.patient_until(proven) == 0
-    then = upkeep(watcher, proven)
+    then = public_call(watcher, proven)
     assert isinstance(then, Action)
     assert then.verb == "open the watch"
 

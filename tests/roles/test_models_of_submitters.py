@@ -9,7 +9,7 @@ from town import SELDOM, Town, restored, seated, settle, until_proof, verified
 from anvil_node import anvil_node
 from pol.chain.desks.task_registry import Status
 from pol.chain.node.connection import Connection
-from pol.roles.party.data_availability import answer
+from pol.roles.party.data_availability import answer_demands
 from pol.roles.party.decisions import Action, Mode
 from pol.roles.party.role import Role
 from pol.roles.process.party_process import DecisionResult, Process
@@ -95,7 +95,7 @@ def test_a_solver_that_shows_leaf_after_leaf_is_asked_for_few(
     process = Process(submitter, next_of_submitter)
     for _ in range(DEMANDS):
         assert done(process) == ["demand the model"]
-        assert len(answer(solver, contested)) == 1
+        assert len(answer_demands(solver, contested)) == 1
     (taken,) = process.turn()
     assert taken.verb == "wait"
     assert f"has shown {DEMANDS} leaves" in taken.why

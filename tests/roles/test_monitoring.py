@@ -17,7 +17,7 @@ from anvil_node import anvil_node
 from arranged import order
 from command import Said, pol
 from pol.chain.node.connection import Connection
-from pol.cli.market.health_server import STALE_SECONDS, HealthMetrics, serving
+from pol.cli.market.health_server import STALE_SECONDS, HealthMetrics, serve_health
 from pol.errors import OperationalError
 from pol.roles.monitor import read_only_monitor as monitor_module
 from pol.roles.monitor.read_only_monitor import Monitor
@@ -135,7 +135,7 @@ def vitals(operator: Operator) -> tuple[HealthMetrics, Callable[[float], None]]:
 
 def test_health(vitals: tuple[HealthMetrics, Callable[[float], None]]) -> None:
     shown, later = vitals
-    with serving(shown, "127.0.0.1:0") as url:
+    with serve_health(shown, "127.0.0.1:0") as url:
         # It may take its time to begin, and says so; a container isn't restarted for it.
         code, told = get(f"{url}/health")
         assert (code, json.loads(told)["has_looked"]) == (200, False)
@@ -161,7 +161,7 @@ def test_addresses(operator: Operator, address: str, match: str) -> None:
 
 
 def test_an_address_that_is_taken(operator: Operator, vitals: tuple[HealthMetrics, Callable[[float], None]]) -> None:
-    with serving(vitals[0], "127.0.0.1:0") as url:
+    with serve_health(vitals[0], "127.0.0.1:0") as url:
         assert url is not None
         taken = url.removeprefix("http://")
         assert pol("monitor", *place(operator), "--looks", "1", "--metrics", taken) == Said(3, match="another port")

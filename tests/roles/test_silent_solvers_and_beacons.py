@@ -14,7 +14,7 @@ from pol.chain.desks.task_registry import Status, TaskOutcome
 from pol.chain.node.connection import Connection
 from pol.claims.distance import INFINITE
 from pol.errors import OperationalError
-from pol.roles.party.data_availability import demand
+from pol.roles.party.data_availability import demand_state
 from pol.roles.party.decisions import Mode
 from pol.roles.party.role import Role
 from pol.roles.process.party_process import DecisionResult, LoggedDecision, Process
@@ -150,7 +150,7 @@ def test_a_demand_that_decides_nothing_any_more_gives_its_bond_back(proven: byte
     verifier, watcher = town.join(Verifier, "v"), town.join(Whistleblower, "w")
     party = verifier if decide is next_of_verifier else watcher
     locked = party.market.vault.balances(party.wallet.address).locked
-    (first, second) = (demand(each, proven, 1) for each in (verifier, watcher))
+    (first, second) = (demand_state(each, proven, 1) for each in (verifier, watcher))
     town.connection.wait_until(second.deadline)
     submitter = town.join(Submitter, "s")
     ended = second if party is verifier else first
@@ -184,7 +184,7 @@ def test_a_verdict_that_rejects_is_settled_though_data_are_demanded(town: Town) 
     disclosed(verifier, exact)
     until = verifier.market.registry.task(exact).deadline
     town.connection.wait_until(until - 60)
-    demand(submitter, exact, 1)
+    demand_state(submitter, exact, 1)
     town.connection.wait_until(until)
     assert "settle" in done(Process(submitter, next_of_submitter).turn())
     assert verifier.market.registry.task(exact).outcome is TaskOutcome.REJECTED

@@ -124,8 +124,8 @@ def test_what_no_machine_does_in_time_is_not_even_timed(
 def test_a_step_is_timed_once_and_a_long_one_isnt_repeated() -> None:
     readings = iter([0.0, 5.0, 10.0, 10.5, 20.0, 20.25])
     runs = list[int]()
-    assert work_time.timed(lambda: runs.append(1), lambda: next(readings)) == 5.0
-    assert work_time.timed(lambda: runs.append(1), lambda: next(readings)) == 0.25
+    assert work_time.time_step(lambda: runs.append(1), lambda: next(readings)) == 5.0
+    assert work_time.time_step(lambda: runs.append(1), lambda: next(readings)) == 0.25
     assert len(runs) == 3
 
 

@@ -339,11 +339,11 @@ def test_bad_evidence_is_called_that_and_costs_the_solver_its_stake(final: bytes
     demands = market.demands.demands(final)
     assert [demand.entry for demand in demands] == [verdicts[0].segment, verdicts[0].segment + 1][-len(demands) :]
     with pytest.raises(ProtocolError, match="state root"):
-        data_availability.answer(solver, final)
+        data_availability.answer_demands(solver, final)
     asked, earned = gain(submitter), market.vault.free(solver.wallet.address)
     town.connection.wait_until(demands[-1].deadline)
     stranger = town.join(Whistleblower, "w")
-    assert data_availability.expire(stranger, final) == demands
+    assert data_availability.expire_demands(stranger, final) == demands
     assert gain(verifier) - before == terms.solver_stake // 16
     assert gain(submitter) - asked == terms.solver_stake // 2
     assert market.vault.free(solver.wallet.address) == earned

@@ -19,7 +19,7 @@ from pol.chain.node.connection import Connection
 from pol.errors import OperationalError, ProtocolError
 from pol.roles.party.decisions import Decision, Mode, Wait
 from pol.roles.party.policy import PUBLIC_CHAIN
-from pol.roles.process.finality import settled
+from pol.roles.process.finality import final_tasks
 from pol.roles.process.party_process import LONGEST_REST, LONGEST_WAIT, DecisionResult, LoggedDecision, Process
 from pol.roles.process.process_loop import LONGEST_BACKOFF, ProcessLoop
 from pol.roles.process.stakes import at_stake
@@ -124,9 +124,9 @@ def test_a_node_that_does_not_say_what_is_final(town: Town, monkeypatch: pytest.
     submitter = town.join(Submitter, "s")
     task_id, _ = submitted(town)
     monkeypatch.setattr(Connection, "finalized", lambda self: None)
-    assert settled(submitter, [task_id]) == set()
+    assert final_tasks(submitter, [task_id]) == set()
     town.connection.wait_until(town.connection.now() + 25 * 3600)
-    assert settled(submitter, [task_id]) == {task_id}
+    assert final_tasks(submitter, [task_id]) == {task_id}
 
 
 # --- rests ------------------------------------------------------------------------------------------------------------

@@ -34,7 +34,7 @@ from pol.dispute.play.honest_players import SumPlayer
 from pol.dispute.position import Side
 from pol.errors import OperationalError
 from pol.graph.step_program import Component
-from pol.roles.party.data_availability import expire
+from pol.roles.party.data_availability import expire_demands
 from pol.roles.party.decisions import Action, Mode, Wait
 from pol.roles.process.party_process import Process
 from pol.roles.verifier.verifier import Verifier
@@ -197,7 +197,7 @@ def test_no_seat_is_claimed_without_the_states(proven: bytes, town: Town, tmp_pa
     assert verifier.market.vault.balances(verifier.wallet.address).locked == locked + demand.bond
     town.connection.wait_until(demand.deadline)
     before = verifier.market.vault.free(verifier.wallet.address)
-    assert expire(verifier, proven) == [demand]
+    assert expire_demands(verifier, proven) == [demand]
     stake = verifier.market.registry.terms(proven).solver_stake
     assert verifier.market.vault.free(verifier.wallet.address) - before == demand.bond + stake // 16
 

@@ -17,7 +17,7 @@ from pol.dispute.position import Side
 from pol.errors import ProtocolError
 from pol.roles.monitor.market_view import about
 from pol.roles.party.decisions import Action
-from pol.roles.party.public_calls import upkeep
+from pol.roles.party.public_calls import public_call
 from pol.roles.process.decision_log import DecisionLog
 from pol.roles.whistleblower.own_disputes import disputed
 from pol.roles.whistleblower.whistleblower import Whistleblower
@@ -82,7 +82,7 @@ def _found(reader: Whistleblower, start: str) -> bytes:
 
 
 def _task(reader: Whistleblower, task_id: bytes) -> dict[str, Any]:
-    task, decision = reader.market.registry.task(task_id), upkeep(reader, task_id)
+    task, decision = reader.market.registry.task(task_id), public_call(reader, task_id)
     shown: dict[str, Any] = {"task": task_id.hex(), "status": task.status.name.lower()}
     shown |= {"submitter": task.submitter, "solver": task.solver, "holder": task.holder}
     if isinstance(decision, Action):

@@ -87,7 +87,7 @@ class HealthMetrics:
 
 
 @contextmanager
-def serving(vitals: HealthMetrics, address: str | None) -> Iterator[str | None]:
+def serve_health(vitals: HealthMetrics, address: str | None) -> Iterator[str | None]:
     """Serve at HOST:PORT while the block runs; its URL. Nothing is served without an address.
 
     Raises:

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from pol.chain.desks.task_registry import Status
-from pol.cli.market.health_server import HealthMetrics, serving
+from pol.cli.market.health_server import HealthMetrics, serve_health
 from pol.cli.market.party_options import MarketAccess, chain_options
 from pol.dispute.position import Side
 from pol.errors import OperationalError
@@ -49,7 +49,7 @@ def monitor(
     gauges = MonitorGauges(HealthMetrics("monitor", place.connection))
     console = Console(highlight=False, soft_wrap=True)
     wrong, failures, number = False, 0, 0
-    with serving(gauges.vitals, metrics) as url:
+    with serve_health(gauges.vitals, metrics) as url:
         if url and not as_json:
             console.print(f"metrics: {url}/metrics  health: {url}/health")
         while True:

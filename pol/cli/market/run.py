@@ -20,7 +20,7 @@ from web3 import Web3
 
 from pol.chain.account.gas_fees import GWEI, FeePolicy
 from pol.chain.account.outbox_journal import kept_journal
-from pol.cli.market.health_server import HealthMetrics, serving
+from pol.cli.market.health_server import HealthMetrics, serve_health
 from pol.cli.market.party_gauges import PartyGauges
 from pol.cli.market.party_options import MarketAccess, place_options, signer_of, signer_options
 from pol.errors import ProtocolError
@@ -145,7 +145,7 @@ def run(
 
     running = ProcessLoop(Process(role, decide, Mode[mode.upper()], note, poll), poll, trouble, sleep)
     try:
-        with serving(gauges.vitals, metrics) as url:
+        with serve_health(gauges.vitals, metrics) as url:
             show.start(kind, role, mode, folder, url)
             running.run()
     except KeyboardInterrupt:

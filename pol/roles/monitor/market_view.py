@@ -29,7 +29,7 @@ from pol.graph.node_names import Names, NodeName
 from pol.graph.step_program import StepProgram
 from pol.roles.party.decisions import Action
 from pol.roles.party.policy import PUBLIC_CHAIN, Policy
-from pol.roles.party.public_calls import upkeep
+from pol.roles.party.public_calls import public_call
 from pol.roles.whistleblower.own_disputes import disputed
 from pol.roles.whistleblower.whistleblower import Whistleblower
 from pol.verification.verdict.verdict import Verdict
@@ -203,7 +203,7 @@ class MarketReader:
         if task_id in self._closed:
             return self._closed[task_id]
         market = self._reader.market
-        decision = upkeep(self._reader, task_id)
+        decision = public_call(self._reader, task_id)
         waits, until = decision.why, None
         if isinstance(decision, Action):
             waits = f"anybody may {decision.verb}: {waits}"

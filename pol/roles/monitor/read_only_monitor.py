@@ -14,7 +14,7 @@ from pol.chain.desks.task_registry import Status
 from pol.chain.node.connection import Connection
 from pol.dispute.position import Side
 from pol.roles.party.decisions import Action
-from pol.roles.party.public_calls import upkeep
+from pol.roles.party.public_calls import public_call
 from pol.roles.party.role import Role
 
 
@@ -94,7 +94,7 @@ class Monitor:
                 continue
             status = self._reader.market.registry.task(task_id).status
             statuses[status] += 1
-            decision = upkeep(self._reader, task_id)
+            decision = public_call(self._reader, task_id)
             if isinstance(decision, Action):
                 began = since[task_id, decision.verb] = self._since.get((task_id, decision.verb), now)
                 waiting.append(

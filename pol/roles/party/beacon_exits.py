@@ -27,7 +27,7 @@ class BeaconWait:
     """None: a second round would be a second draw of the duty."""
 
 
-def silent(role: Role, task_id: bytes, status: Status) -> Action | None:
+def beacon_exit(role: Role, task_id: bytes, status: Status) -> Action | None:
     """The call that ends a wait for a round which the beacon hasn't given for long; None if there is no such wait.
 
     Every call tries to bring the round first: a beacon is silent only if it doesn't come.
@@ -50,7 +50,7 @@ def silent(role: Role, task_id: bytes, status: Status) -> Action | None:
     return None
 
 
-def more_time(role: Role, task_id: bytes, deadline: int) -> Action | None:
+def duty_extension(role: Role, task_id: bytes, deadline: int) -> Action | None:
     """The call that keeps a verifier from missing a deadline because the beacon hasn't said what it has to do."""
     missing = [number for number in rounds_of_duty(role, task_id) if not role.beacon.recorded(number)]
     window = role.market.registry.terms(task_id).verification_window

@@ -18,7 +18,7 @@ PROBES = 4
 """Entries of the log that are read before a seat is claimed while nothing is drawn yet."""
 
 
-def missing(role: Role, task_id: bytes) -> list[int]:
+def missing_states(role: Role, task_id: bytes) -> list[int]:
     """Entries of the log at the ends of the drawn segments whose states this party can't get, or can't read.
 
     Raises:
@@ -29,7 +29,7 @@ def missing(role: Role, task_id: bytes) -> list[int]:
     return _unreadable(role, task_id, sorted({entry for segment in segments for entry in (segment, segment + 1)}))
 
 
-def unavailable(role: Role, task_id: bytes) -> list[int]:
+def unavailable_states(role: Role, task_id: bytes) -> list[int]:
     """Entries whose states a verdict may need and that can't be had: whoever sits without them can only default.
 
     The ends of the drawn segments, and before the draw PROBES entries that nobody foresees.
@@ -40,7 +40,7 @@ def unavailable(role: Role, task_id: bytes) -> list[int]:
     if task_id in role.probed:
         return []
     try:
-        lost = missing(role, task_id)
+        lost = missing_states(role, task_id)
     except Reverted:
         lost = _unreadable(role, task_id, _probes(role, task_id))
     if not lost:
@@ -82,10 +82,10 @@ def demand_missing(role: Role, task_id: bytes) -> list[DataDemand]:
         OperationalError: the node failed.
     """
     waits = {d.entry for d in _current(role, task_id) if d.demander == role.wallet.address}
-    return [demand(role, task_id, entry) for entry in missing(role, task_id) if entry not in waits]
+    return [demand_state(role, task_id, entry) for entry in missing_states(role, task_id) if entry not in waits]
 
 
-def demand(role: Role, task_id: bytes, entry: int) -> DataDemand:
+def demand_state(role: Role, task_id: bytes, entry: int) -> DataDemand:
     """Demand one leaf of a state, drawn by its bytes: nobody knows it before.
 
     Raises:
@@ -97,7 +97,7 @@ def demand(role: Role, task_id: bytes, entry: int) -> DataDemand:
     return made
 
 
-def answer(role: Role, task_id: bytes) -> list[DataDemand]:
+def answer_demands(role: Role, task_id: bytes) -> list[DataDemand]:
     """Answer every open demand for a task's log, the most urgent one first; those that were answered.
 
     The solver has to call it more often than every half of the window, from its commitment to the settlement; with a
@@ -108,12 +108,12 @@ def answer(role: Role, task_id: bytes) -> list[DataDemand]:
         OperationalError: node or store failed. Either is raised after all other demands have had their turn.
     """
     answered, failures = list[DataDemand](), list[PolError]()
-    for demand in _current(role, task_id):
-        if role.connection.now() > demand.deadline:
+    for demand_state in _current(role, task_id):
+        if role.connection.now() > demand_state.deadline:
             continue
         try:
-            _answer(role, role.task(task_id), demand)
-            answered.append(demand)
+            _answer(role, role.task(task_id), demand_state)
+            answered.append(demand_state)
         except PolError as error:
             # Somebody else may have answered it in the meantime.
             if not isinstance(error, Reverted) or error.error != "NoSuchDemand":
@@ -123,7 +123,7 @@ def answer(role: Role, task_id: bytes) -> list[DataDemand]:
     return answered
 
 
-def expire(role: Role, task_id: bytes) -> list[DataDemand]:
+def expire_demands(role: Role, task_id: bytes) -> list[DataDemand]:
     """End the demands that are over: the solver loses its stake for the first, and bonds of all others come back.
 
     Raises:
@@ -131,16 +131,16 @@ def expire(role: Role, task_id: bytes) -> list[DataDemand]:
         OperationalError: the node failed.
     """
     ended = []
-    for demand in role.market.demands.demands(task_id):
+    for demand_state in role.market.demands.demands(task_id):
         task = role.market.registry.task(task_id)
-        moot = task.began != demand.began or task.status is Status.CLOSED
-        if moot or role.connection.now() > demand.deadline:
-            role.market.demands.expire(role.wallet, demand)
-            ended.append(demand)
+        moot = task.began != demand_state.began or task.status is Status.CLOSED
+        if moot or role.connection.now() > demand_state.deadline:
+            role.market.demands.expire(role.wallet, demand_state)
+            ended.append(demand_state)
     return ended
 
 
-def reclaim(role: Role, task_id: bytes) -> list[DataDemand]:
+def reclaim_demand_bonds(role: Role, task_id: bytes) -> list[DataDemand]:
     """Take back the bonds of this party's demands that decide nothing any more.
 
     Raises:
@@ -148,26 +148,26 @@ def reclaim(role: Role, task_id: bytes) -> list[DataDemand]:
     """
     task, own = role.market.registry.task(task_id), role.wallet.address
     moot = [
-        demand
-        for demand in role.market.demands.demands(task_id)
-        if demand.demander == own and (demand.began != task.began or task.status is Status.CLOSED)
+        demand_state
+        for demand_state in role.market.demands.demands(task_id)
+        if demand_state.demander == own and (demand_state.began != task.began or task.status is Status.CLOSED)
     ]
-    for demand in moot:
-        role.market.demands.expire(role.wallet, demand)
+    for demand_state in moot:
+        role.market.demands.expire(role.wallet, demand_state)
     return moot
 
 
 def _current(role: Role, task_id: bytes) -> Sequence[DataDemand]:
     began = role.market.registry.task(task_id).began
-    return [demand for demand in role.market.demands.demands(task_id) if demand.began == began]
+    return [demand_state for demand_state in role.market.demands.demands(task_id) if demand_state.began == began]
 
 
-def _answer(role: Role, task: LoadedTask, demand: DataDemand) -> None:
-    checkpoints = role.proof(demand.task_id).checkpoints
-    state = load_checkpoint(role.store, task, checkpoints[demand.entry])
-    piece = prove(task.program, state, demand.position, demand.leaf)
-    path = CheckpointLog([entry.state_root for entry in checkpoints]).inclusion(demand.entry)
-    role.market.demands.answer(role.wallet, demand, piece, path)
+def _answer(role: Role, task: LoadedTask, demand_state: DataDemand) -> None:
+    checkpoints = role.proof(demand_state.task_id).checkpoints
+    state = load_checkpoint(role.store, task, checkpoints[demand_state.entry])
+    piece = prove(task.program, state, demand_state.position, demand_state.leaf)
+    path = CheckpointLog([entry.state_root for entry in checkpoints]).inclusion(demand_state.entry)
+    role.market.demands.answer(role.wallet, demand_state, piece, path)
 
 
 def _place(role: Role, task_id: bytes, entry: int) -> tuple[int, int]:

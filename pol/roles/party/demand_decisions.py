@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pol.chain.desks.data_demands import DataDemand
 from pol.chain.desks.task_registry import Status, Task
-from pol.roles.party.data_availability import expire, reclaim
+from pol.roles.party.data_availability import expire_demands, reclaim_demand_bonds
 from pol.roles.party.decisions import Action, Mode
 from pol.roles.party.role import Role
 
@@ -12,7 +12,7 @@ UNDECIDED = frozenset({Status.COMMITTED, Status.VERIFYING})
 """Where what a solver hasn't shown ends its training at once: no verdict is on its way."""
 
 
-def current(role: Role, task_id: bytes, task: Task) -> list[DataDemand]:
+def current_demands(role: Role, task_id: bytes, task: Task) -> list[DataDemand]:
     """The open demands for the log of the present solver, the most urgent one first.
 
     Raises:
@@ -21,7 +21,7 @@ def current(role: Role, task_id: bytes, task: Task) -> list[DataDemand]:
     return [demand for demand in role.market.demands.demands(task_id) if demand.began == task.began]
 
 
-def overdue(role: Role, task_id: bytes, task: Task) -> Action | None:
+def expired_demand(role: Role, task_id: bytes, task: Task) -> Action | None:
     """End what the solver hasn't shown in time, before any verdict; None if nothing is over.
 
     For whoever demanded it this is its own business: its bond is locked until then.
@@ -32,12 +32,12 @@ def overdue(role: Role, task_id: bytes, task: Task) -> Action | None:
     if task.status not in UNDECIDED:
         return None
     now = role.connection.now()
-    over = [demand for demand in current(role, task_id, task) if now > demand.deadline]
+    over = [demand for demand in current_demands(role, task_id, task) if now > demand.deadline]
     if not over:
         return None
     mode = Mode.DEFEND if any(demand.demander == role.wallet.address for demand in over) else Mode.RESOLVE
     why = "the solver hasn't shown what was demanded of it"
-    return Action(task_id, "remove the solver", why, mode, lambda: expire(role, task_id))
+    return Action(task_id, "remove the solver", why, mode, lambda: expire_demands(role, task_id))
 
 
 def own_demands(role: Role, task_id: bytes, task: Task) -> tuple[list[DataDemand], Action | None]:
@@ -52,4 +52,4 @@ def own_demands(role: Role, task_id: bytes, task: Task) -> tuple[list[DataDemand
     if len(waiting) == len(mine):
         return waiting, None
     why = "the data that it demanded decide nothing any more"
-    return waiting, Action(task_id, "end a demand", why, Mode.DEFEND, lambda: reclaim(role, task_id))
+    return waiting, Action(task_id, "end a demand", why, Mode.DEFEND, lambda: reclaim_demand_bonds(role, task_id))

@@ -11,15 +11,15 @@ from pol.chain.desks.profiles import Profiles
 from pol.chain.desks.seats import Seating
 from pol.chain.desks.task_registry import Status, Task
 from pol.dispute.position import Side
-from pol.roles.party.beacon_exits import more_time, rounds_of_duty, silent
-from pol.roles.party.data_availability import expire
+from pol.roles.party.beacon_exits import beacon_exit, duty_extension, rounds_of_duty
+from pol.roles.party.data_availability import expire_demands
 from pol.roles.party.decisions import Action, Decision, Mode, Wait
-from pol.roles.party.demand_decisions import current, overdue
+from pol.roles.party.demand_decisions import current_demands, expired_demand
 from pol.roles.party.role import Role
 
 
-def kept(role: Role, task_id: bytes, concern: str) -> Decision:
-    """As `upkeep`, but what doesn't concern this party is left to those that wait for it.
+def concerning_call(role: Role, task_id: bytes, concern: str) -> Decision:
+    """As `public_call`, but what doesn't concern this party is left to those that wait for it.
 
     ``concern`` says why a call would be this party's business; empty if it isn't: many would pay for the same call, and
     all but one for nothing.
@@ -27,14 +27,14 @@ def kept(role: Role, task_id: bytes, concern: str) -> Decision:
     Raises:
         OperationalError: the node failed.
     """
-    decision = upkeep(role, task_id)
+    decision = public_call(role, task_id)
     if isinstance(decision, Wait) or concern:
         return decision
     why = f"{decision.why}; that is left to those that wait for it ({decision.verb})"
     return Wait(task_id, why, role.connection.now())
 
 
-def upkeep(role: Role, task_id: bytes) -> Decision:
+def public_call(role: Role, task_id: bytes) -> Decision:
     """The call that takes a task further, if it waits for no party any more.
 
     Raises:
@@ -53,10 +53,10 @@ def upkeep(role: Role, task_id: bytes) -> Decision:
         Status.CONTESTED: _contested,
         Status.CLOSED: _closed,
     }[task.status]
-    return relief(role, task_id, task) or decide(role, task_id, task)
+    return exit_or_extension(role, task_id, task) or decide(role, task_id, task)
 
 
-def relief(role: Role, task_id: bytes, task: Task) -> Action | None:
+def exit_or_extension(role: Role, task_id: bytes, task: Task) -> Action | None:
     """The call that ends a wait which is in vain, or gives a verifier time that the beacon has taken.
 
     Whoever sits needs it before its own duty, which it can't fulfil while its rounds or the data are missing.
@@ -64,9 +64,9 @@ def relief(role: Role, task_id: bytes, task: Task) -> Action | None:
     Raises:
         OperationalError: the node failed.
     """
-    found = overdue(role, task_id, task) or silent(role, task_id, task.status)
+    found = expired_demand(role, task_id, task) or beacon_exit(role, task_id, task.status)
     if found is None and task.status is Status.VERIFYING and role.connection.now() <= task.deadline:
-        return more_time(role, task_id, task.deadline)
+        return duty_extension(role, task_id, task.deadline)
     return found
 
 
@@ -154,7 +154,7 @@ def _training(role: Role, task_id: bytes, task: Task) -> Decision:
 
 
 def _verifying(role: Role, task_id: bytes, task: Task) -> Decision:
-    waiting = current(role, task_id, task)
+    waiting = current_demands(role, task_id, task)
     if waiting and role.connection.now() > task.deadline:
         # Nobody has defaulted while the solver may still show what it hides. Overdue demands are ended before.
         return Wait(task_id, "the solver owes data", waiting[0].deadline)
@@ -208,14 +208,14 @@ def _contested(role: Role, task_id: bytes, task: Task) -> Decision:
         return Wait(task_id, "the verdict may be challenged", task.deadline)
     if challenges.contested(task_id).open:
         return Wait(task_id, "the verdict waits for disputes", _next_deadline(challenges, game, task_id))
-    waiting = current(role, task_id, task)
+    waiting = current_demands(role, task_id, task)
     # A verdict that rejects is settled whatever the solver shows.
     if waiting and not role.market.verdicts.verdict(task_id).rejecting:
         until = waiting[0].deadline
         if role.connection.now() <= until:
             return Wait(task_id, "the solver owes data", until)
         why = "the solver hasn't shown what was demanded of it"
-        return _call(task_id, "remove the solver", why, lambda: expire(role, task_id))
+        return _call(task_id, "remove the solver", why, lambda: expire_demands(role, task_id))
     why = "nobody has refuted the verdict in its window"
     return _call(task_id, "settle", why, lambda: role.market.settlement.settle(role.wallet, task_id))
 

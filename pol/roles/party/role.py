@@ -101,7 +101,7 @@ class Role:
         self._tasks: dict[bytes, LoadedTask] = {}
         self._pins: set[tuple[bytes, Pin]] = set()
         self.probed: set[bytes] = set()
-        """Tasks whose states were there to be had (`pol.roles.party.data_availability.unavailable`)."""
+        """Tasks whose states were there to be had (`pol.roles.party.data_availability.unavailable_states`)."""
         self.demanded: set[bytes] = set()
         """Tasks of which this process has demanded a state on chain."""
 

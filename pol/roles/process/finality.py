@@ -11,7 +11,7 @@ OLD = 24 * 3600
 """Seconds after which a block stays, where the node doesn't say which ones do."""
 
 
-def settled(role: Role, task_ids: Collection[bytes]) -> set[bytes]:
+def final_tasks(role: Role, task_ids: Collection[bytes]) -> set[bytes]:
     """Those of these tasks whose end stays; for who has no part in a task, its submission.
 
     Raises:

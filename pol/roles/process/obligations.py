@@ -11,7 +11,7 @@ from pol.chain.court.dispute_game import DisputeGame
 from pol.chain.desks.task_registry import Status, Task
 from pol.errors import ProtocolError
 from pol.roles.party.decisions import Wait
-from pol.roles.party.demand_decisions import current
+from pol.roles.party.demand_decisions import current_demands
 from pol.roles.party.policy import MINUTE
 from pol.roles.party.role import Role
 
@@ -19,7 +19,7 @@ MARGIN = 1.5
 """How much longer work takes than it is expected to."""
 
 
-def postponed(role: Role, task_id: bytes, needed: float, until: int) -> Wait | None:
+def wait_for_duty(role: Role, task_id: bytes, needed: float, until: int) -> Wait | None:
     """The wait for what this party owes about other tasks, if ``needed`` seconds of work wouldn't end before.
 
     ``until`` is the last second in which the work makes sense.
@@ -34,14 +34,14 @@ def postponed(role: Role, task_id: bytes, needed: float, until: int) -> Wait | N
     return Wait(task_id, why, min(due, until))
 
 
-def require_free(role: Role, task_id: bytes, needed: float, until: int) -> None:
-    """As `postponed`, when the work is about to begin: what was decided before it has taken its time.
+def require_nothing_due(role: Role, task_id: bytes, needed: float, until: int) -> None:
+    """As `wait_for_duty`, when the work is about to begin: what was decided before it has taken its time.
 
     Raises:
         ProtocolError: something else is due before it would end; it is decided again.
         OperationalError: the node failed.
     """
-    waits = postponed(role, task_id, needed, until)
+    waits = wait_for_duty(role, task_id, needed, until)
     if waits is not None:
         raise ProtocolError(waits.why)
 
@@ -76,7 +76,7 @@ def _dues(role: Role, task_id: bytes) -> Iterator[int]:
     if task.solver == own:
         if task.status is Status.TRAINING:
             yield task.deadline
-        yield from (demand.deadline for demand in current(role, task_id, task))
+        yield from (demand.deadline for demand in current_demands(role, task_id, task))
     if task.status is Status.CONTESTED:
         yield from _disputes(role, role.market.challenges.disputes(task_id), role.market.game)
     if task.status is Status.PROFILING:

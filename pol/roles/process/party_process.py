@@ -14,7 +14,7 @@ from pol.chain.account.wallet import Reverted
 from pol.errors import OperationalError, PolError, ProtocolError
 from pol.roles.party.decisions import Action, Decision, Mode, Wait
 from pol.roles.party.role import Role
-from pol.roles.process.finality import settled
+from pol.roles.process.finality import final_tasks
 from pol.roles.process.stakes import at_stake
 from pol.training.storage.store import CorruptObjectError
 
@@ -154,7 +154,7 @@ class Process(Generic[R]):
         for task_id in task_ids:
             self.role.forget(task_id)
         try:
-            stays = settled(self.role, task_ids)
+            stays = final_tasks(self.role, task_ids)
         except OperationalError:
             return
         for task_id in stays:

@@ -12,7 +12,7 @@ from pol.errors import ProtocolError
 from pol.execution.cpu import CpuExecutor
 from pol.roles.party.decisions import Wait
 from pol.roles.party.role import Role
-from pol.roles.process.obligations import postponed
+from pol.roles.process.obligations import wait_for_duty
 
 RESERVE = 2
 """Times that what has to be done fits into its window: for files, transactions, other tasks, and a slower day."""
@@ -24,7 +24,7 @@ LONG = 1.0
 """Seconds of a step that need no second look: loading libraries and allocating don't count any more."""
 
 
-def timed(step: Callable[[], object], timer: Callable[[], float]) -> float:
+def time_step(step: Callable[[], object], timer: Callable[[], float]) -> float:
     """The seconds that a step takes; a short one is taken twice, as the first time is that of loading libraries."""
     least = float("inf")
     for _ in range(2):
@@ -52,7 +52,7 @@ def move_steps(terms: Terms, verifies: bool) -> int:
     return (before + (terms.rerun_count > 0)) * terms.interval
 
 
-def seconds(role: Role, task_id: bytes, steps: int, most: float) -> float:
+def seconds_for(role: Role, task_id: bytes, steps: int, most: float) -> float:
     """Seconds that so many steps take here; only a lower bound where that is more than ``most`` already.
 
     Raises:
@@ -65,7 +65,7 @@ def seconds(role: Role, task_id: bytes, steps: int, most: float) -> float:
         return least
     if task_id not in role.paces:
         executor = CpuExecutor(task.program, task.constants)
-        role.paces[task_id] = timed(lambda: executor.advance(task.initial_state, 0), role.timer)
+        role.paces[task_id] = time_step(lambda: executor.advance(task.initial_state, 0), role.timer)
     return steps * role.paces[task_id]
 
 
@@ -93,7 +93,7 @@ def require_time(role: Role, task_id: bytes, terms: Terms, verifies: bool) -> fl
     return needed
 
 
-def untimely(role: Role, task_id: bytes, needed: Callable[[], float], until: int) -> Wait | None:
+def wait_for_time(role: Role, task_id: bytes, needed: Callable[[], float], until: int) -> Wait | None:
     """Why work about a task isn't begun now: it takes too long, or something else is due before; None if it may begin.
 
     ``needed`` gives the seconds that it takes, and may time a step for that; ``until`` is the last second in which it
@@ -104,15 +104,15 @@ def untimely(role: Role, task_id: bytes, needed: Callable[[], float], until: int
     """
     try:
         if task_id not in role.paces:
-            waits = postponed(role, task_id, timing_seconds(role, task_id), until)
+            waits = wait_for_duty(role, task_id, timing_seconds(role, task_id), until)
             if waits is not None:
                 return waits
-        return postponed(role, task_id, needed(), until)
+        return wait_for_duty(role, task_id, needed(), until)
     except ProtocolError as error:
         return Wait(task_id, str(error), until)
 
 
-def require_look(role: Role, task_id: bytes, steps: int, until: int) -> float:
+def require_time_to_look(role: Role, task_id: bytes, steps: int, until: int) -> float:
     """Check that an examination, and a second one of what it finds, end in time; the seconds that both take.
 
     Raises:
@@ -120,7 +120,7 @@ def require_look(role: Role, task_id: bytes, steps: int, until: int) -> float:
         OperationalError: the node or the store failed.
     """
     left = until - role.connection.now()
-    needed = seconds(role, task_id, 2 * steps, left)
+    needed = seconds_for(role, task_id, 2 * steps, left)
     if needed > left:
         raise ProtocolError(
             f"looking twice takes this machine about {needed:.0f} s, and there are {left} s left for it"
@@ -130,7 +130,7 @@ def require_look(role: Role, task_id: bytes, steps: int, until: int) -> float:
 
 def _required(role: Role, task_id: bytes, field: str, steps: int, window: int) -> float:
     most = window / RESERVE
-    needed = seconds(role, task_id, steps, most)
+    needed = seconds_for(role, task_id, steps, most)
     if needed > most:
         raise ProtocolError(
             f"what the {field} of {window} s is for takes this machine about {needed:.0f} s, and has to fit {RESERVE} "

@@ -14,7 +14,7 @@ from pol.execution.cpu import CpuExecutor
 from pol.execution.native.torch_executor import NativeExecutor
 from pol.incentives.auction import Bid, commitment
 from pol.roles.party.role import Role
-from pol.roles.process.work_time import timed
+from pol.roles.process.work_time import time_step
 from pol.training.task import learning_proof
 from pol.training.task.learning_proof import LearningProof
 from pol.training.task.task import LoadedTask
@@ -106,7 +106,7 @@ class Solver(Role):
             task = self.task(task_id)
             is_exact = self.market.registry.terms(task_id).is_exact
             step = first_step_of(task, None if is_exact else self.executor(task))
-            self._rehearsed[task_id] = timed(step, self.timer)
+            self._rehearsed[task_id] = time_step(step, self.timer)
         return self._rehearsed[task_id]
 
     @cached_property

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pol.chain.desks.task_registry import Status
 from pol.errors import ProtocolError
-from pol.roles.party.data_availability import answer
+from pol.roles.party.data_availability import answer_demands
 from pol.roles.party.decisions import Action, Decision, Mode, Wait
-from pol.roles.party.public_calls import kept
-from pol.roles.process.obligations import require_free
-from pol.roles.process.work_time import profile_steps, seconds, untimely
+from pol.roles.party.public_calls import concerning_call
+from pol.roles.process.obligations import require_nothing_due
+from pol.roles.process.work_time import profile_steps, seconds_for, wait_for_time
 from pol.roles.solver.solver import Solver
 
 PATIENCE = 1.5
@@ -25,7 +25,7 @@ def next_of_solver(role: Solver, task_id: bytes) -> Decision:
     """
     task = role.market.registry.task(task_id)
     if task.status is Status.BIDDING:
-        return _bid(role, task_id) or kept(role, task_id, "it has bid or may bid")
+        return _bid(role, task_id) or concerning_call(role, task_id, "it has bid or may bid")
     if task.solver == role.wallet.address:
         if task.status is Status.TRAINING:
             why = f"this party has won the task for {task.price} wei"
@@ -34,8 +34,8 @@ def next_of_solver(role: Solver, task_id: bytes) -> Decision:
         if demands:
             due = min(demand.deadline for demand in demands)
             why = f"{len(demands)} leaves of its log are demanded"
-            return Action(task_id, "show data", why, Mode.DEFEND, lambda: answer(role, task_id), due)
-    return kept(role, task_id, "it is the solver" if task.solver == role.wallet.address else "")
+            return Action(task_id, "show data", why, Mode.DEFEND, lambda: answer_demands(role, task_id), due)
+    return concerning_call(role, task_id, "it is the solver" if task.solver == role.wallet.address else "")
 
 
 def _bid(role: Solver, task_id: bytes) -> Decision | None:
@@ -54,7 +54,9 @@ def _bid(role: Solver, task_id: bytes) -> Decision | None:
     terms, until = role.market.registry.terms(task_id), standing.bid_until
 
     def recheck() -> float:
-        needed = 0 if terms.is_exact else seconds(role, task_id, profile_steps(terms), until - role.connection.now())
+        needed = (
+            0 if terms.is_exact else seconds_for(role, task_id, profile_steps(terms), until - role.connection.now())
+        )
         if needed > until - role.connection.now():
             raise ProtocolError(f"measuring the profile again takes this machine about {needed:.0f} s, too long to bid")
         training = PATIENCE * terms.steps * role.rehearse(task_id)
@@ -64,12 +66,12 @@ def _bid(role: Solver, task_id: bytes) -> Decision | None:
             )
         return needed
 
-    waits = untimely(role, task_id, recheck, until)
+    waits = wait_for_time(role, task_id, recheck, until)
     if waits is not None:
         return waits
 
     def bid() -> None:
-        require_free(role, task_id, recheck(), until)
+        require_nothing_due(role, task_id, recheck(), until)
         role.bid(task_id)
 
     why = f"the task pays up to {terms.maximum_price} wei"

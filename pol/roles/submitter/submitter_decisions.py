@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from pol.chain.desks.task_registry import Status, Task
-from pol.roles.party.data_availability import demand
+from pol.roles.party.data_availability import demand_state
 from pol.roles.party.decisions import Action, Decision, Mode, Wait
 from pol.roles.party.demand_decisions import own_demands
-from pol.roles.party.public_calls import upkeep
+from pol.roles.party.public_calls import public_call
 from pol.roles.submitter.submitter import Submitter
 
 TRAINED = frozenset({Status.COMMITTED, Status.VERIFYING, Status.WATCHED, Status.CONTESTED})
@@ -32,7 +32,7 @@ def next_of_submitter(role: Submitter, task_id: bytes) -> Decision:
         hidden = _hidden(role, task_id, task)
     if isinstance(hidden, Action):
         return hidden
-    decision = upkeep(role, task_id)
+    decision = public_call(role, task_id)
     return decision if isinstance(decision, Action) or hidden is None else hidden
 
 
@@ -61,4 +61,6 @@ def _hidden(role: Submitter, task_id: bytes, task: Task) -> Decision | None:
     if free < bond:
         return Wait(task_id, f"{why}; a demand locks up to {bond} wei, and {free} are free in the vault", task.deadline)
     last = market.proofs.proof(task_id).size - 1
-    return Action(task_id, "demand the model", why, Mode.DEFEND, lambda: demand(role, task_id, last), task.deadline)
+    return Action(
+        task_id, "demand the model", why, Mode.DEFEND, lambda: demand_state(role, task_id, last), task.deadline
+    )

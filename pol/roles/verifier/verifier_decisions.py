@@ -8,14 +8,14 @@ from dataclasses import replace
 from pol.chain.desks.task_registry import Status, Task, Terms
 from pol.errors import OperationalError, ProtocolError
 from pol.incentives.sortition import DrawnDuty, TicketDraw
-from pol.roles.party.data_availability import demand, unavailable
+from pol.roles.party.data_availability import demand_state, unavailable_states
 from pol.roles.party.decisions import Action, Decision, Mode, Wait
-from pol.roles.party.demand_decisions import overdue, own_demands
+from pol.roles.party.demand_decisions import expired_demand, own_demands
 from pol.roles.party.dispute_session import due_move
-from pol.roles.party.public_calls import kept, relief
+from pol.roles.party.public_calls import concerning_call, exit_or_extension
 from pol.roles.process.join_strategy import GAME
-from pol.roles.process.obligations import require_free
-from pol.roles.process.work_time import require_time, untimely
+from pol.roles.process.obligations import require_nothing_due
+from pol.roles.process.work_time import require_time, wait_for_time
 from pol.roles.verifier.verifier import Verifier
 
 
@@ -36,11 +36,11 @@ def next_of_verifier(role: Verifier, task_id: bytes) -> Decision:
         if owed is not None:
             return owed
     elif empty:
-        claim = overdue(role, task_id, task) or _claim(role, task_id, task)
+        claim = expired_demand(role, task_id, task) or _claim(role, task_id, task)
         if claim is not None:
             return claim
     concern = "it sits" if sits else "the seat is empty" if empty else "it has demanded data" if demanded else ""
-    return kept(role, task_id, concern)
+    return concerning_call(role, task_id, concern)
 
 
 def _owed(role: Verifier, task_id: bytes, task: Task) -> Decision | None:
@@ -51,7 +51,7 @@ def _owed(role: Verifier, task_id: bytes, task: Task) -> Decision | None:
             return due_move(task_id, role.profile_defences(task_id))
         return _duty(task_id, "post the profile", "this party sits as profiler", task, lambda: role.profile(task_id))
     if task.status is Status.VERIFYING:
-        helped = relief(role, task_id, task)
+        helped = exit_or_extension(role, task_id, task)
         if helped is not None:
             # Anybody may call it; for whoever sits its stake depends on it.
             return replace(helped, mode=Mode.DEFEND, due=task.deadline)
@@ -100,11 +100,11 @@ def _claim(role: Verifier, task_id: bytes, task: Task) -> Decision | None:
         duty = require_time(role, task_id, terms, verifies)
         return 0 if not verifies and role.has_measured(task_id) else duty
 
-    waits = untimely(role, task_id, needed, seating.until)
+    waits = wait_for_time(role, task_id, needed, seating.until)
     if waits is not None:
         return waits
     if verifies:
-        lost = unavailable(role, task_id)
+        lost = unavailable_states(role, task_id)
         if lost:
             return _without_states(role, task_id, lost, seating.until)
     why = (
@@ -112,7 +112,7 @@ def _claim(role: Verifier, task_id: bytes, task: Task) -> Decision | None:
     )
 
     def claim() -> None:
-        require_free(role, task_id, needed(), seating.until)
+        require_nothing_due(role, task_id, needed(), seating.until)
         role.claim_seat(task_id)
 
     return Action(task_id, "claim the seat", why, Mode.PROPOSE, claim, seating.until)
@@ -126,7 +126,7 @@ def _without_states(role: Verifier, task_id: bytes, lost: list[int], until: int)
     waits = [each for each in role.market.demands.demands(task_id) if each.demander == role.wallet.address]
     if waits or task_id in role.demanded:
         return Wait(task_id, f"{why}: the seat is left alone until they are there", until)
-    return Action(task_id, "demand a state", why, Mode.PROPOSE, lambda: demand(role, task_id, lost[0]), until)
+    return Action(task_id, "demand a state", why, Mode.PROPOSE, lambda: demand_state(role, task_id, lost[0]), until)
 
 
 def _refusal(role: Verifier, task_id: bytes, task: Task, terms: Terms) -> str:

@@ -10,9 +10,9 @@ from pol.errors import OperationalError, ProtocolError
 from pol.roles.party.decisions import Action, Decision, Mode, Wait
 from pol.roles.party.demand_decisions import own_demands
 from pol.roles.party.dispute_session import due_move
-from pol.roles.party.public_calls import kept
+from pol.roles.party.public_calls import concerning_call
 from pol.roles.process.join_strategy import GAME
-from pol.roles.process.work_time import profile_steps, require_look, untimely, verdict_steps
+from pol.roles.process.work_time import profile_steps, require_time_to_look, verdict_steps, wait_for_time
 from pol.roles.whistleblower.own_disputes import attacks
 from pol.roles.whistleblower.watch_rewards import caught
 from pol.roles.whistleblower.whistleblower import Whistleblower
@@ -39,7 +39,7 @@ def next_of_whistleblower(role: Whistleblower, task_id: bytes) -> Decision:
     considered = look(role, task_id, task) if look is not None else None
     if isinstance(considered, Action):
         return considered
-    done = kept(role, task_id, _concern(role, task_id, task))
+    done = concerning_call(role, task_id, _concern(role, task_id, task))
     return done if isinstance(done, Action) or considered is None else considered
 
 
@@ -169,7 +169,7 @@ def _catches(role: Whistleblower, task_id: bytes, task: Task) -> Decision | None
 
 def _untimely(role: Whistleblower, task_id: bytes, steps: int, until: int) -> Wait | None:
     """The rest of a party that wouldn't be through with a look in time, or not before it owes something else."""
-    return untimely(role, task_id, lambda: require_look(role, task_id, steps, until), until)
+    return wait_for_time(role, task_id, lambda: require_time_to_look(role, task_id, steps, until), until)
 
 
 def _unwilling(role: Whistleblower, task_id: bytes, terms: Terms, work: int, bond: int) -> str:
