@@ -378,7 +378,7 @@ class Scenario:
 
     def _collect(self, watcher: Whistleblower) -> int:
         """What was found in tasks that are closed now is paid."""
-        paid = sum(watcher.collect(*place, finding.index) for place, finding in self._found.items())
+        paid = sum(watcher.collect(*place, finding.charge.index) for place, finding in self._found.items())
         if paid:
             (task_id, _), *_ = self._found
             shares = int(watcher.market.jackpot.read("shares"))
@@ -397,7 +397,7 @@ class Scenario:
             f"A challenger puts up {bond} against the replay of segment {findings[0].claim.segment} and opens its own "
             "version. Now both sides move in turn: pick the first part that is wrong, open one's own."
         )
-        sides = (defender.defend(task_id), attacker.attack(task_id, findings[0], dispute))
+        sides = (defender.session(task_id, dispute), attacker.session(task_id, dispute))
         program = attacker.task(task_id).program
         self._tell.say(f"{HEADING}{'gas':>8}")
         self._tell_row(opening_row(sides[0].game.record(dispute, program).start), 0)

@@ -28,8 +28,8 @@ from pol.report.market_page import dispute_page, whole
 from pol.roles.monitor.market_view import DisputeView, MarketReader, MarketView
 from pol.roles.process.party_process import Process
 from pol.roles.verifier.verifier_decisions import next_of_verifier
-from pol.roles.whistleblower.watch_decisions import next_of_whistleblower
 from pol.roles.whistleblower.whistleblower import Whistleblower
+from pol.roles.whistleblower.whistleblower_decisions import next_of_whistleblower
 
 PHONE = {"width": 360, "height": 740}
 TABLE = {"width": 1100, "height": 900}

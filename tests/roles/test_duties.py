@@ -107,7 +107,7 @@ def test_a_forced_error_is_planted_found_disclosed_and_paid(proven: bytes, town:
     verifier.open_watch(proven)
     assert watcher.watched(proven) == [0]
     (finding,) = watcher.watch(proven)
-    assert finding.kind is ChargeKind.REPLAY
+    assert finding.charge.kind is ChargeKind.REPLAY
     with pytest.raises(Reverted, match="WrongStatus"):
         watcher.challenge(proven, finding)
     with pytest.raises(Reverted, match="DeadlineNotPassed"):
@@ -120,13 +120,13 @@ def test_a_forced_error_is_planted_found_disclosed_and_paid(proven: bytes, town:
     with pytest.raises(ProtocolError, match="another claim stands there now"):
         watcher.challenge(proven, finding)
     with pytest.raises(Reverted):
-        watcher.collect(proven, SECOND, finding.index)
+        watcher.collect(proven, SECOND, finding.charge.index)
     settle(verifier, proven)
     assert market.registry.task(proven).outcome is TaskOutcome.ACCEPTED
     assert gain(verifier) - before == terms.verifier_fee
-    assert watcher.collect(proven, SECOND, finding.index) == 1
+    assert watcher.collect(proven, SECOND, finding.charge.index) == 1
     assert gain(watcher, tickets=1) == share(watcher, proven)
-    assert watcher.collect(proven, SECOND, finding.index) == 0
+    assert watcher.collect(proven, SECOND, finding.charge.index) == 0
     town.connection.wait_until(market.registry.task(proven).closed + market.jackpot.catch_window())
     market.jackpot.sweep(verifier.wallet, proven)
     tax = market.jackpot.tax(terms.jackpot)
@@ -199,11 +199,11 @@ def test_a_lie_is_paid_for_like_an_error_on_purpose(proven: bytes, town: Town) -
     assert not liar.disclose(proven)
     dispute = watcher.challenge(proven, finding)
     while market.game.winner(dispute) is Side.NONE:
-        liar.defend(proven, dispute).advance() or watcher.attack(proven, finding, dispute).advance()
+        liar.session(proven, dispute).advance() or watcher.session(proven, dispute).advance()
     assert market.game.winner(dispute) is Side.CHALLENGER
     verified(late, proven)
     settle(late, proven)
-    assert watcher.collect(proven, SECOND, finding.index) == 1
+    assert watcher.collect(proven, SECOND, finding.charge.index) == 1
     assert gain(watcher, tickets=1) == terms.verifier_stake // 2 + share(watcher, proven)
 
 
@@ -233,7 +233,7 @@ def test_a_secret_that_is_withheld_costs_the_stake_and_another_takes_over(proven
     assert market.registry.task(proven).outcome is TaskOutcome.ACCEPTED
     assert gain(late, tickets=1) == terms.verifier_fee
     # The work of whoever has found the error isn't lost with the secret.
-    assert watcher.collect(proven, SECOND, finding.index) == 1
+    assert watcher.collect(proven, SECOND, finding.charge.index) == 1
     assert gain(watcher, tickets=1) == share(watcher, proven)
 
 
@@ -280,7 +280,7 @@ def test_who_shows_a_leaked_secret_gets_half_of_the_stake(proven: bytes, town: T
     verified(late, proven)
     settle(late, proven)
     if watched:
-        assert watcher.collect(proven, SECOND, finding.index) == 1
+        assert watcher.collect(proven, SECOND, finding.charge.index) == 1
     assert market.registry.task(proven).outcome is TaskOutcome.ACCEPTED
 
 

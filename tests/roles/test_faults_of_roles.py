@@ -133,8 +133,9 @@ def defended(place: Arena, task_id: bytes) -> Scene:
     """An honest verdict that is challenged without any ground."""
     verifier = place.join(Verifier, "verifier")
     baseless = place.join(BaselessWhistleblower, "baseless", 11)
-    (finding,), (number,) = baseless.check(task_id), baseless.market.challenges.disputes(task_id)
-    market, attack = baseless.market, baseless.attack(task_id, finding, number)
+    baseless.check(task_id)  # It draws as it did when it challenged, so its lie is the same.
+    (number,) = baseless.market.challenges.disputes(task_id)
+    market, attack = baseless.market, baseless.session(task_id, number)
 
     def moves() -> bool:
         with suppress(OperationalError):

@@ -10,9 +10,10 @@ from town import INTERVAL, OFFER, SELDOM, Town, awarded, profiled, settle, state
 
 from anvil_node import anvil_node
 from arranged import unchanged
-from pol.chain.desks.challenges import ChargeKind
+from pol.chain.desks.challenges import ChargeKind, ClaimCharge
 from pol.chain.desks.task_registry import Status, TaskOutcome
 from pol.chain.node.connection import Connection
+from pol.claims.segment_claim import Claim
 from pol.demo.lying_players import LyingSums, LyingTrace, draw_lie
 from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.dispute.play.honest_players import Player, ReplayPlayer, SumPlayer
@@ -94,7 +95,7 @@ def test_a_false_second_look_is_convicted(drifted: bytes, town: Town, kind: Char
     (verdict,) = verifier.replay(drifted)
     stated(verifier, drifted, [falsified(verdict, kind)])
     (finding,) = whistleblower.check(drifted)
-    assert (finding.kind, finding.rerun) == (kind, 1)
+    assert (finding.charge.kind, finding.charge.rerun) == (kind, 1)
     dispute = whistleblower.challenge(drifted, finding)
     play(verifier, whistleblower, drifted, finding, dispute)
     assert verifier.market.game.winner(dispute) is Side.CHALLENGER
@@ -104,8 +105,8 @@ def test_a_false_second_look_is_convicted(drifted: bytes, town: Town, kind: Char
 class Seer(Whistleblower):
     """Sees something wrong in a second look that isn't."""
 
-    def player(self, task_id: bytes, finding: FalseClaim) -> Player:
-        honest = super().player(task_id, finding)
+    def player(self, task_id: bytes, claim: Claim, charge: ClaimCharge) -> Player:
+        honest = super().player(task_id, claim, charge)
         if isinstance(honest, SumPlayer):
             return SumPlayer(LyingSums(honest.sums, 0, 0, 1))
         assert isinstance(honest, ReplayPlayer)
@@ -120,7 +121,7 @@ def test_an_honest_second_look_is_defended(drifted: bytes, town: Town, kind: Cha
     verified(town.join(Verifier, "v"), drifted)
     seer = town.join(Seer, "w")
     (claim,) = seer.market.verdicts.claims(drifted, 2)
-    finding = FalseClaim(0, claim, kind, component, rerun=1)
+    finding = FalseClaim(ClaimCharge(0, kind, component, rerun=1), claim)
     dispute = seer.challenge(drifted, finding)
     play(town.join(Verifier, "v"), seer, drifted, finding, dispute)
     assert seer.market.game.winner(dispute) is Side.ASSERTER
@@ -128,6 +129,6 @@ def test_an_honest_second_look_is_defended(drifted: bytes, town: Town, kind: Cha
 
 def play(verifier: Verifier, whistleblower: Whistleblower, task_id: bytes, finding: FalseClaim, dispute: int) -> None:
     """Both sides move until the game has a winner."""
-    sides = verifier.defend(task_id, dispute), whistleblower.attack(task_id, finding, dispute)
+    sides = verifier.session(task_id, dispute), whistleblower.session(task_id, dispute)
     while sides[0].game.winner(dispute) is Side.NONE:
         assert sides[0].advance() or sides[1].advance()

@@ -26,8 +26,8 @@ from pol.roles.solver.solver_decisions import next_of_solver
 from pol.roles.submitter.submitter import Submitter
 from pol.roles.verifier.verifier import Verifier
 from pol.roles.verifier.verifier_decisions import next_of_verifier
-from pol.roles.whistleblower.watch_decisions import next_of_whistleblower
 from pol.roles.whistleblower.whistleblower import Whistleblower
+from pol.roles.whistleblower.whistleblower_decisions import next_of_whistleblower
 from pol.training.storage.store import Store
 from pol.training.task import task
 from toy_market import fund

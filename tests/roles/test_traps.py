@@ -194,7 +194,7 @@ def test_nobody_stakes_on_a_clock_that_loses(town: Town) -> None:
     verified(verifier, task_id)
     (claim,) = verifier.market.verdicts.claims(task_id, 2)
     with pytest.raises(ProtocolError, match="clock of 600 s"):
-        town.join(Whistleblower, "w").challenge(task_id, FalseClaim(0, claim, ChargeKind.REPLAY, 0))
+        town.join(Whistleblower, "w").challenge(task_id, FalseClaim(ClaimCharge(0, ChargeKind.REPLAY, 0), claim))
 
 
 @pytest.mark.parametrize(
@@ -437,7 +437,7 @@ def test_every_challenge_costs_the_next_one_twice_as_much(final: bytes, town: To
         assert market.challenges.bond_of(final) == bond << earlier
         dispute = market.challenges.challenge(whistleblower.wallet, final, charge, placed, header, roots)
         assert market.challenges.events("Challenged", number=dispute)[0]["bond"] == bond << earlier
-        verifier.defend(final).advance()
+        verifier.sessions(final)[0].advance()
         town.connection.wait_until(market.game.deadline(dispute))
         market.game.timeout(verifier.wallet, dispute)
         market.challenges.settle(verifier.wallet, dispute)

@@ -26,9 +26,10 @@ from town import (
 from anvil_node import anvil_node
 from lab.benchmarks.arena import ordered
 from pol.chain.account.wallet import Reverted
-from pol.chain.desks.challenges import ChargeKind
+from pol.chain.desks.challenges import ChargeKind, ClaimCharge
 from pol.chain.desks.task_registry import Status, TaskOutcome
 from pol.chain.node.connection import Connection
+from pol.claims.segment_claim import Claim
 from pol.demo.lying_players import LyingSums
 from pol.dispute.play.honest_players import SumPlayer
 from pol.dispute.position import Side
@@ -73,8 +74,8 @@ def vanish(town: Town) -> None:
 class Seer(Whistleblower):
     """Sees a difference in the first leaf of the first slot that isn't there."""
 
-    def player(self, task_id: bytes, finding: FalseClaim) -> SumPlayer:
-        honest = super().player(task_id, finding)
+    def player(self, task_id: bytes, claim: Claim, charge: ClaimCharge) -> SumPlayer:
+        honest = super().player(task_id, claim, charge)
         assert isinstance(honest, SumPlayer)
         return SumPlayer(LyingSums(honest.sums, 0, 0, 1))
 
@@ -99,12 +100,12 @@ def test_a_verifier_defends_an_honest_verdict(proven: bytes, town: Town, tmp_pat
     verified(verifier, proven)
     assert seer.check(proven) == []
     (claim,) = verifier.market.verdicts.claims(proven, verifier.market.registry.task(proven).seating)
-    finding = FalseClaim(0, claim, kind, 1)
+    finding = FalseClaim(ClaimCharge(0, kind, 1), claim)
     vanish(town)
     seer = town.join(Seer, "w", evidence=tmp_path / "w")
     dispute, game = seer.challenge(proven, finding), seer.market.game
     again = town.join(Verifier, "v", evidence=tmp_path / "v")
-    defence, attack = again.defend(proven), seer.attack(proven, finding, dispute)
+    defence, attack = again.sessions(proven)[0], seer.session(proven, dispute)
     while game.winner(dispute) is Side.NONE:
         assert defence.advance() or attack.advance()
     assert game.winner(dispute) is Side.ASSERTER
@@ -128,7 +129,7 @@ def test_profiler_and_challenger_measure_again(town: Town, tmp_path: Path) -> No
     again = town.join(Verifier, "v", evidence=tmp_path / "v")
     assert again.measure(task_id).claim == claim
     charge = Charge(ProfileChargeKind.REFERENCE, 0, Component.PARAMETER)
-    assert again.measurement(task_id).program(charge) == watcher.measurement(task_id).program(charge)
+    assert again.profile_evidence(task_id).program(charge) == watcher.profile_evidence(task_id).program(charge)
     conclude(again, task_id)
     assert again.market.registry.task(task_id).status is Status.BIDDING
 
@@ -144,7 +145,7 @@ def test_a_full_disk_keeps_nobody_from_defending_and_stakes_nothing_new(
     verifier, seer = town.join(Verifier, "v", evidence=tmp_path / "v"), town.join(Seer, "w", evidence=tmp_path / "w")
     verified(verifier, proven)
     (claim,) = verifier.market.verdicts.claims(proven, verifier.market.registry.task(proven).seating)
-    dispute = seer.challenge(proven, FalseClaim(0, claim, ChargeKind.DISTANCE, 1))
+    dispute = seer.challenge(proven, FalseClaim(ClaimCharge(0, ChargeKind.DISTANCE, 1), claim))
     shutil.rmtree(tmp_path / "v")
     full = town.join(Verifier, "v", evidence=tmp_path / "v")
     assert isinstance(full.store, KeptStore)
@@ -154,8 +155,8 @@ def test_a_full_disk_keeps_nobody_from_defending_and_stakes_nothing_new(
 
     monkeypatch.setattr(full.store._own, "put", refuse)
     defence, attack, game = (
-        full.defend(proven),
-        seer.attack(proven, FalseClaim(0, claim, ChargeKind.DISTANCE, 1), dispute),
+        full.sessions(proven)[0],
+        seer.session(proven, dispute),
         seer.market.game,
     )
     while game.winner(dispute) is Side.NONE:

@@ -18,14 +18,14 @@ from pol.chain.node.connection import Connection
 from pol.demo.cheating_parties import LyingVerifier
 from pol.execution.executor import Executor, ExecutorFactory
 from pol.graph.step_program import StepProgram
-from pol.roles.process.join_strategy import JoinStrategy
 from pol.roles.process.party_process import DecisionResult, LoggedDecision, Process
 from pol.roles.solver.solver import Solver
 from pol.roles.verifier.verifier import Verifier
 from pol.roles.verifier.verifier_decisions import next_of_verifier
+from pol.roles.whistleblower.join_strategy import JoinStrategy
 from pol.roles.whistleblower.profile_challenger import FLAKY
-from pol.roles.whistleblower.watch_decisions import next_of_whistleblower
 from pol.roles.whistleblower.whistleblower import Whistleblower
+from pol.roles.whistleblower.whistleblower_decisions import next_of_whistleblower
 from pol.training.task.task import LoadedTask
 from pol.verification.profile.profile_challenge import Charge
 from toy_market import ETHER

@@ -19,7 +19,6 @@ from pol.roles.monitor.market_view import about
 from pol.roles.party.decisions import Action
 from pol.roles.party.public_calls import public_call
 from pol.roles.process.decision_log import DecisionLog
-from pol.roles.whistleblower.own_disputes import disputed
 from pol.roles.whistleblower.whistleblower import Whistleblower
 
 TASK_DIGITS = 8
@@ -108,9 +107,9 @@ def _dispute(reader: Whistleblower, number: int, about_profile: bool) -> dict[st
     if winner is not Side.NONE:
         return shown | {"winner": winner.name.lower(), "settled": known.is_settled}
     if about_profile:
-        program = reader.measurement(known.task_id).program(market.profiles.charge(number))
+        program = reader.profile_evidence(known.task_id).program(market.profiles.charge(number))
     else:
-        program = reader.program(known.task_id, disputed(reader, known.task_id, number))
+        program = reader.program(known.task_id, reader.disputed(known.task_id, number)[1])
     standing, deadline = game.standing(number, program), game.deadline(number)
     left = deadline - reader.connection.now()
     shown |= {"level": standing.position.level.name.lower(), "on_turn": standing.position.turn.name.lower()}

@@ -28,9 +28,9 @@ from pol.roles.party.decisions import Mode
 from pol.roles.party.policy import PUBLIC_CHAIN, TEST_NETWORK, TrustedKey
 from pol.roles.party.role import Role
 from pol.roles.process.decision_log import DecisionLog
-from pol.roles.process.join_strategy import JoinStrategy
 from pol.roles.process.party_process import DecisionResult, LoggedDecision, Process
 from pol.roles.process.process_loop import ProcessLoop
+from pol.roles.whistleblower.join_strategy import JoinStrategy
 from pol.roles.whistleblower.whistleblower import Whistleblower
 from pol.training.storage.kept_store import KeptStore
 
@@ -40,7 +40,7 @@ KINDS = {
     "verifier": ("verifier.verifier:Verifier", "verifier.verifier_decisions:next_of_verifier"),
     "whistleblower": (
         "whistleblower.whistleblower:Whistleblower",
-        "whistleblower.watch_decisions:next_of_whistleblower",
+        "whistleblower.whistleblower_decisions:next_of_whistleblower",
     ),
 }
 """The party and how it decides, imported when they are run: only a solver needs torch."""

@@ -30,7 +30,6 @@ from pol.graph.step_program import StepProgram
 from pol.roles.party.decisions import Action
 from pol.roles.party.policy import PUBLIC_CHAIN, Policy
 from pol.roles.party.public_calls import public_call
-from pol.roles.whistleblower.own_disputes import disputed
 from pol.roles.whistleblower.whistleblower import Whistleblower
 from pol.verification.verdict.verdict import Verdict
 
@@ -289,7 +288,7 @@ class MarketReader:
             return Side.NONE
         charge = market.challenges.charge(number)
         try:
-            found = {(finding.index, int(finding.kind)) for finding in self._reader.examined_twice(task_id).findings}
+            found = {(f.charge.index, int(f.charge.kind)) for f in self._reader.examined_twice(task_id).findings}
         except (OperationalError, ProtocolError):
             return Side.NONE
         return Side.CHALLENGER if (charge.index, int(charge.kind)) in found else Side.ASSERTER
@@ -297,9 +296,9 @@ class MarketReader:
     def _program(self, task_id: bytes, number: int, about_profile: bool) -> tuple[StepProgram, Names]:
         task = self._reader.task(task_id)
         if about_profile:
-            program = self._reader.measurement(task_id).program(self._reader.market.profiles.charge(number))
+            program = self._reader.profile_evidence(task_id).program(self._reader.market.profiles.charge(number))
         else:
-            program = self._reader.program(task_id, disputed(self._reader, task_id, number))
+            program = self._reader.program(task_id, self._reader.disputed(task_id, number)[1])
         if program is task.program:
             return program, task.names
         # A rerun executes nodes in another order, and some with noise before them: names don't fit its numbers.

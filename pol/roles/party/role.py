@@ -197,8 +197,8 @@ class Role:
         """Drop the task and whatever this party has executed for it."""
         self._tasks.pop(task_id, None)
 
-    def meant(self, task_id: bytes) -> int | None:
-        """The last second for something that this party knows and hasn't said yet about a task; None if there is none.
+    def unsaid_until(self, task_id: bytes) -> int | None:
+        """The last second to publish a finding that this party still keeps secret; None if there is none.
 
         Raises:
             OperationalError: the node failed.

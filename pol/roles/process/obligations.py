@@ -68,9 +68,9 @@ def _dues(role: Role, task_id: bytes) -> Iterator[int]:
         round_id = auction.last_round(role.market.registry.address, task_id)
         if auction.has_bid(round_id, own):
             yield auction.standing(round_id).reveal_until
-    meant = role.meant(task_id)
-    if meant is not None:
-        yield meant
+    unsaid = role.unsaid_until(task_id)
+    if unsaid is not None:
+        yield unsaid
     if task.holder == own:
         yield from _seat(role, task_id, task)
     if task.solver == own:

@@ -11,9 +11,8 @@ from pol.incentives.sortition import DrawnDuty, TicketDraw
 from pol.roles.party.data_availability import demand_state, unavailable_states
 from pol.roles.party.decisions import Action, Decision, Mode, Wait
 from pol.roles.party.demand_decisions import expired_demand, own_demands
-from pol.roles.party.dispute_session import due_move
+from pol.roles.party.dispute_session import GAME, due_move
 from pol.roles.party.public_calls import concerning_call, exit_or_extension
-from pol.roles.process.join_strategy import GAME
 from pol.roles.process.obligations import require_nothing_due
 from pol.roles.process.work_time import require_time, wait_for_time
 from pol.roles.verifier.verifier import Verifier
@@ -48,7 +47,7 @@ def _owed(role: Verifier, task_id: bytes, task: Task) -> Decision | None:
     profiles = role.market.profiles
     if task.status is Status.PROFILING:
         if profiles.standing(task_id).is_posted:
-            return due_move(task_id, role.profile_defences(task_id))
+            return due_move(task_id, role.sessions(task_id))
         return _duty(task_id, "post the profile", "this party sits as profiler", task, lambda: role.profile(task_id))
     if task.status is Status.VERIFYING:
         helped = exit_or_extension(role, task_id, task)
@@ -71,7 +70,7 @@ def _owed(role: Verifier, task_id: bytes, task: Task) -> Decision | None:
             due = end if verdict.watch_until else None
             return Action(task_id, "replay again", why, Mode.DEFEND, lambda: role.prepare_disclosure(task_id), due)
     if task.status is Status.CONTESTED:
-        return due_move(task_id, role.defences(task_id))
+        return due_move(task_id, role.sessions(task_id))
     return None
 
 

@@ -22,7 +22,6 @@ from pol.errors import OperationalError
 from pol.graph.capture import Capture
 from pol.incentives.forced_errors import LEAST_RATE
 from pol.roles.party.role import Role
-from pol.roles.process.join_strategy import JoinStrategy
 from pol.roles.process.party_process import DecisionResult, LoggedDecision, Process
 from pol.roles.solver.solver import Solver
 from pol.roles.solver.solver_decisions import next_of_solver
@@ -30,6 +29,7 @@ from pol.roles.submitter.submitter import Offer, Submitter
 from pol.roles.submitter.submitter_decisions import next_of_submitter
 from pol.roles.verifier.verifier import Verifier
 from pol.roles.verifier.verifier_decisions import next_of_verifier
+from pol.roles.whistleblower.join_strategy import JoinStrategy
 from pol.roles.whistleblower.whistleblower import Whistleblower
 
 R = TypeVar("R", bound=Role)

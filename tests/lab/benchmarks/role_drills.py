@@ -34,8 +34,8 @@ from pol.roles.submitter.submitter import Offer, Submitter
 from pol.roles.submitter.submitter_decisions import next_of_submitter
 from pol.roles.verifier.verifier import Verifier
 from pol.roles.verifier.verifier_decisions import next_of_verifier
-from pol.roles.whistleblower.watch_decisions import next_of_whistleblower
 from pol.roles.whistleblower.whistleblower import Whistleblower
+from pol.roles.whistleblower.whistleblower_decisions import next_of_whistleblower
 from pol.training.task.task import LoadedTask
 
 STEPS, INTERVAL = 6, 3
@@ -157,7 +157,7 @@ def _defended(place: Arena, task_id: bytes, found: Killed, nursery: Nursery, ran
     baseless = place.join(BaselessWhistleblower, "baseless", random.randrange(1 << 30))
     (finding,) = baseless.check(task_id)
     number = baseless.challenge(task_id, finding)
-    game, attack = baseless.market.game, baseless.attack(task_id, finding, number)
+    game, attack = baseless.market.game, baseless.session(task_id, number)
     while game.winner(number) is Side.NONE:
         found.kills += _life(place, nursery, "verifier", "verifier", random)
         if attack.is_on_turn():

@@ -9,11 +9,9 @@ from pol.chain.desks.task_registry import Status, Task, Terms
 from pol.errors import OperationalError, ProtocolError
 from pol.roles.party.decisions import Action, Decision, Mode, Wait
 from pol.roles.party.demand_decisions import own_demands
-from pol.roles.party.dispute_session import due_move
+from pol.roles.party.dispute_session import GAME, due_move
 from pol.roles.party.public_calls import concerning_call
-from pol.roles.process.join_strategy import GAME
 from pol.roles.process.work_time import profile_steps, require_time_to_look, verdict_steps, wait_for_time
-from pol.roles.whistleblower.own_disputes import attacks
 from pol.roles.whistleblower.watch_rewards import caught
 from pol.roles.whistleblower.whistleblower import Whistleblower
 from pol.verification.profile.profile_challenge import ChargeKind
@@ -57,7 +55,7 @@ def _concern(role: Whistleblower, task_id: bytes, task: Task) -> str:
 
 def _own(role: Whistleblower, task_id: bytes, task: Task) -> Action | None:
     """What its stakes ask for: moves in its disputes, and what comes back of those that are over."""
-    move = due_move(task_id, attacks(role, task_id))
+    move = due_move(task_id, role.sessions(task_id))
     if move is not None:
         return move
     own = role.wallet.address
@@ -125,7 +123,7 @@ def _watch(role: Whistleblower, task_id: bytes, task: Task) -> Decision | None:
     if not found:
         return Wait(task_id, "it has replayed the same as the verdict says", until)
     begin = until - role.market.jackpot.commit_window()
-    wrong = f"it has replayed twice that claim {found[0].index} is false, planted or not"
+    wrong = f"it has replayed twice that claim {found[0].charge.index} is false, planted or not"
     if role.connection.now() <= begin:
         return Wait(task_id, f"{wrong}; commitments are taken at the end of the watch", begin)
     act = partial(role.commit, task_id, found[0], tickets)
@@ -151,7 +149,7 @@ def _verdict(role: Whistleblower, task_id: bytes, task: Task) -> Decision | None
         unseen = f", but for the segments {list(checked.unseen)}, which it can't get" if checked.unseen else ""
         return Wait(task_id, f"it has replayed the same as the verdict says{unseen}", until)
     finding = checked.findings[0]
-    wrong = f"it has replayed twice that claim {finding.index} is false ({finding.kind.name.lower()})"
+    wrong = f"it has replayed twice that claim {finding.charge.index} is false ({finding.charge.kind.name.lower()})"
     others = challenges.contested(task_id).open
     reason = _unprofitable(role, terms, bond, others, partial(role.policy.require_game, role.market.game))
     if reason:
