@@ -4,7 +4,6 @@ from collections.abc import Collection, Mapping
 
 from torch import Tensor
 
-from pol.errors import ProtocolError
 from pol.training.task.task_training import StepExecutor
 
 
@@ -25,10 +24,3 @@ class SkippingExecutor:
             return state, self._observed
         state, self._observed = self._executor.run(state, constants, step)
         return state, self._observed
-
-
-def every(steps: int, share: int) -> frozenset[int]:
-    """One step of every ``share``: ``every(300, 10)`` leaves out 10 % of the steps, spread evenly."""
-    if share < 1:
-        raise ProtocolError(f"can't leave out one step of every {share}")
-    return frozenset(range(share - 1, steps, share))

@@ -9,13 +9,14 @@ import pytest
 import toy_market
 from anvil_node import anvil_node
 from arranged import unchanged
+from hostile_players import LyingSums, RandomPlayer
 from pol.arithmetic.primitives import Words
 from pol.chain.account.wallet import Reverted
 from pol.chain.court.dispute_game import resignation
 from pol.chain.desks.task_registry import Status
 from pol.chain.node.connection import Connection
 from pol.claims.distance import UNEQUAL
-from pol.demo.lying_players import Lie, LyingSums, LyingTrace, RandomPlayer, draw_lie
+from pol.demo.lying_players import Lie, LyingTrace, draw_lie
 from pol.dispute.arbitration import disputed
 from pol.dispute.move_encoding import encode
 from pol.dispute.moves import Answer, Describe, DescribeSlot, OpenState, ProveSlot, ProveStep

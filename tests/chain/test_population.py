@@ -10,7 +10,8 @@ from pol.chain.accounting.settlement_audit import Auditor
 from pol.chain.accounting.vault_ledger import Ledger, held
 from pol.chain.node.connection import Connection
 from pol.errors import OperationalError, ProtocolError
-from pol.incentives.game.parameter_design import Needs, design
+from pol.incentives.game.needs import Needs
+from pol.incentives.game.parameter_design import design
 from pol.incentives.simulation.agents import Agent, Behavior
 from pol.incentives.simulation.population import Epoch, Population, SimulationResult, simulate
 

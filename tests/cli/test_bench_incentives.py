@@ -9,8 +9,9 @@ from lab.benchmarks.figures import AREAS
 from pol.claims.sampling import draw
 from pol.incentives.abi import abi_hash
 from pol.incentives.forced_errors import ONE, Assignment
-from pol.incentives.game.coalition import REVERTED
-from pol.incentives.game.parameter_design import Needs, design
+from pol.incentives.game.needs import Needs
+from pol.incentives.game.parameter_design import design
+from pol.incentives.game.rule_variants import REVERTED
 
 
 def test_split_identities_and_false_bids_gain_nothing() -> None:

@@ -15,8 +15,9 @@ from adversaries import TamperedState
 from test_game import replay_claim, trace
 
 import toy
+from hostile_players import LyingSums
 from pol.commitments.program_hash import ProgramCommitment
-from pol.demo.lying_players import Lie, LyingSums, LyingTrace
+from pol.demo.lying_players import Lie, LyingTrace
 from pol.dispute.dispute_record import Record
 from pol.dispute.disputed_claim import SumClaim
 from pol.dispute.move_encoding import encode

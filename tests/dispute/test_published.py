@@ -15,10 +15,11 @@ from web3.exceptions import ContractLogicError
 
 import toy
 from court import ZERO, Court, court
+from hostile_players import RandomPlayer
 from pol.commitments.merkle import PAD, tree
 from pol.commitments.program_hash import ProgramCommitment
 from pol.commitments.tensor import constants_root
-from pol.demo.lying_players import LyingTrace, RandomPlayer
+from pol.demo.lying_players import LyingTrace
 from pol.dispute.dispute_record import Record
 from pol.dispute.disputed_claim import PublishedClaim
 from pol.dispute.moves import IllegalMove

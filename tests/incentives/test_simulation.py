@@ -7,8 +7,10 @@ from statistics import fmean
 import pytest
 
 from pol.errors import ProtocolError
-from pol.incentives.game.parameter_design import Needs, design
-from pol.incentives.game.payoffs import CATCH_TRANSACTIONS, without_planted_errors
+from pol.incentives.game.game_inputs import CATCH_TRANSACTIONS
+from pol.incentives.game.needs import Needs
+from pol.incentives.game.parameter_design import design
+from pol.incentives.game.payoffs import without_planted_errors
 from pol.incentives.simulation.agents import Behavior
 from pol.incentives.simulation.population import Population, SimulationResult, simulate
 

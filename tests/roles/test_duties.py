@@ -20,6 +20,7 @@ from town import (
 
 from anvil_node import anvil_node
 from arranged import unchanged
+from lab.incentives.auction_rules import forfeited
 from pol.chain.account.wallet import Reverted
 from pol.chain.contract.announcements import announcement
 from pol.chain.desks.challenges import ChargeKind
@@ -29,7 +30,6 @@ from pol.chain.node.connection import Connection
 from pol.dispute.position import Side
 from pol.errors import ProtocolError
 from pol.incentives.auction import commitment as bid_commitment
-from pol.incentives.auction import forfeited
 from pol.incentives.forced_errors import commitment
 from pol.incentives.sortition import DrawnDuty, TicketDraw
 from pol.roles.party.decisions import Action

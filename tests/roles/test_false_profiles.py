@@ -11,10 +11,11 @@ from town import OFFER, SELDOM, Town, awarded, conclude, gain, seated, settle, s
 
 from anvil_node import anvil_node
 from arranged import unchanged
+from hostile_players import LyingSums
 from pol.chain.account.wallet import Reverted
 from pol.chain.desks.task_registry import Status, TaskOutcome
 from pol.chain.node.connection import Connection
-from pol.demo.lying_players import LyingSums, LyingTrace, draw_lie
+from pol.demo.lying_players import LyingTrace, draw_lie
 from pol.dispute.play.distance_evidence import SumEvidence
 from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.dispute.position import Side

@@ -10,11 +10,12 @@ from town import INTERVAL, OFFER, SELDOM, Town, awarded, profiled, settle, state
 
 from anvil_node import anvil_node
 from arranged import unchanged
+from hostile_players import LyingSums
 from pol.chain.desks.challenges import ChargeKind, ClaimCharge
 from pol.chain.desks.task_registry import Status, TaskOutcome
 from pol.chain.node.connection import Connection
 from pol.claims.segment_claim import Claim
-from pol.demo.lying_players import LyingSums, LyingTrace, draw_lie
+from pol.demo.lying_players import LyingTrace, draw_lie
 from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.dispute.play.honest_players import Player, ReplayPlayer, SumPlayer
 from pol.dispute.position import Side

@@ -24,13 +24,13 @@ from town import (
 )
 
 from anvil_node import anvil_node
+from hostile_players import LyingSums
 from lab.benchmarks.arena import ordered
 from pol.chain.account.wallet import Reverted
 from pol.chain.desks.challenges import ChargeKind, ClaimCharge
 from pol.chain.desks.task_registry import Status, TaskOutcome
 from pol.chain.node.connection import Connection
 from pol.claims.segment_claim import Claim
-from pol.demo.lying_players import LyingSums
 from pol.dispute.play.honest_players import SumPlayer
 from pol.dispute.position import Side
 from pol.errors import OperationalError

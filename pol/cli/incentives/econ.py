@@ -17,7 +17,8 @@ from pol.cli.incentives import econ_tables as tables
 from pol.errors import OperationalError, ProtocolError
 from pol.incentives.amounts import UNIT, amount
 from pol.incentives.game.coalition_search import SHARES
-from pol.incentives.game.parameter_design import Design, Needs
+from pol.incentives.game.needs import Needs
+from pol.incentives.game.parameter_design import Design
 from pol.incentives.game.parameter_design import design as find_design
 from pol.incentives.game.payoffs import without_planted_errors
 from pol.incentives.simulation.agents import SOLVERS, VERIFIERS, Behavior

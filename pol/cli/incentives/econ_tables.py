@@ -10,10 +10,11 @@ from rich.table import Table
 
 from pol.incentives.amounts import amount
 from pol.incentives.forced_errors import ONE
-from pol.incentives.game.coalition import REVERTED
 from pol.incentives.game.coalition_search import CoalitionAttack, worst
 from pol.incentives.game.griefing import burn_ratio, burns, hostage
-from pol.incentives.game.parameter_design import Design, Needs, alternatives
+from pol.incentives.game.needs import Needs
+from pol.incentives.game.parameter_design import Design, alternatives
+from pol.incentives.game.rule_variants import REVERTED
 from pol.incentives.simulation.agents import Agent
 from pol.incentives.simulation.population import EPOCH, SimulationResult
 

@@ -10,9 +10,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from pol.incentives.forced_errors import LARGEST_RATE, LEAST_RATE
-from pol.incentives.game.coalition import REVERTED, RULES, Coalition, CoalitionStrategy, RuleVariant, best, coalitions
-from pol.incentives.game.parameter_design import Needs, design
-from pol.incentives.game.payoffs import Game, Stakes, Threat
+from pol.incentives.game.coalition import CoalitionStrategy, best, coalitions
+from pol.incentives.game.coalition_moves import Coalition
+from pol.incentives.game.game_inputs import Stakes, Threat
+from pol.incentives.game.needs import Needs
+from pol.incentives.game.parameter_design import design
+from pol.incentives.game.payoffs import Game
+from pol.incentives.game.rule_variants import RULES, RuleVariant
 from pol.incentives.jackpot import JackpotRules
 from pol.incentives.payouts import DEMANDER_OF_SOLVER_STAKE, SUBMITTER_OF_SOLVER_STAKE, WHOLE
 
@@ -38,21 +42,11 @@ def worst(needs: Needs, share: float, rules: RuleVariant = RULES) -> CoalitionAt
     Raises:
         ProtocolError: the needs have no design, or a strategy has no bound.
     """
-    return max(_attacks(needs, share, rules), key=lambda attack: attack.found.excess)
+    return max(attacks(needs, share, rules), key=lambda attack: attack.found.excess)
 
 
-def first(needs: Needs, share: float, rules: RuleVariant) -> CoalitionAttack | None:
-    """Some attack that brings something; None if there is none."""
-    return next((attack for attack in _attacks(needs, share, rules) if attack.found.excess > 0), None)
-
-
-def reverted_found(needs: Needs, share: float = MOST_SHARE) -> dict[str, CoalitionAttack]:
-    """For each rule that is put back as it was, an attack that it admits."""
-    found = {name: first(needs, share, rules) for name, rules in REVERTED.items()}
-    return {name: attack for name, attack in found.items() if attack is not None}
-
-
-def _attacks(needs: Needs, share: float, rules: RuleVariant) -> Iterator[CoalitionAttack]:
+def attacks(needs: Needs, share: float, rules: RuleVariant) -> Iterator[CoalitionAttack]:
+    """The best attack of each coalition on each set of terms. Raises as `worst`."""
     most = 100 * needs.task_value if needs.most_stake is None else needs.most_stake
     designed = design(replace(needs, coalition=share, most_stake=most)).game
     for coalition in coalitions(share):

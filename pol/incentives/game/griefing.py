@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from math import inf
 
 from pol.incentives import payouts
+from pol.incentives.game.game_inputs import CLAIM_TRANSACTIONS
 from pol.incentives.game.parameter_design import LONGEST_TRAINING, YEAR, Design
-from pol.incentives.game.payoffs import CLAIM_TRANSACTIONS, Game
+from pol.incentives.game.payoffs import Game
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,8 @@ from random import Random
 from pol.errors import ProtocolError
 from pol.incentives import payouts
 from pol.incentives.abi import abi_hash
-from pol.incentives.game.payoffs import CATCH_TRANSACTIONS, CLAIM_TRANSACTIONS, Game, temptations
+from pol.incentives.game.game_inputs import CATCH_TRANSACTIONS, CLAIM_TRANSACTIONS, temptations
+from pol.incentives.game.payoffs import Game
 
 LEARNING = 0.2
 """Weight of one observation in a belief."""

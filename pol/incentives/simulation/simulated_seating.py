@@ -10,7 +10,8 @@ from random import Random
 from pol.incentives import payouts
 from pol.incentives.abi import abi_hash
 from pol.incentives.forced_errors import Assignment
-from pol.incentives.game.payoffs import CATCH_TRANSACTIONS, Game
+from pol.incentives.game.game_inputs import CATCH_TRANSACTIONS
+from pol.incentives.game.payoffs import Game
 from pol.incentives.jackpot import watch_commitment
 from pol.incentives.payouts import Payout
 from pol.incentives.simulation.agents import Agent, Behavior, Beliefs

@@ -8,17 +8,20 @@ from math import inf
 from random import Random
 
 from lab.benchmarks.figure import Figure
+from lab.incentives.auction_rules import AuctionTerms
+from lab.incentives.bidding import bids, shills
+from lab.incentives.reverted_rules import reverted_found
 from pol.errors import ProtocolError
 from pol.incentives.abi import abi_hash
 from pol.incentives.amounts import UNIT
-from pol.incentives.auction import AuctionTerms, Bid
+from pol.incentives.auction import Bid
 from pol.incentives.forced_errors import LARGEST_RATE, ONE, Assignment
-from pol.incentives.game.bidding import bids, shills
-from pol.incentives.game.coalition import REVERTED
-from pol.incentives.game.coalition_search import MOST_SHARE, SHARES, reverted_found, worst
+from pol.incentives.game.coalition_search import MOST_SHARE, SHARES, worst
 from pol.incentives.game.griefing import burn_ratio
-from pol.incentives.game.parameter_design import Design, Needs, design
+from pol.incentives.game.needs import Needs
+from pol.incentives.game.parameter_design import Design, design
 from pol.incentives.game.payoffs import without_planted_errors
+from pol.incentives.game.rule_variants import REVERTED
 from pol.incentives.jackpot import JackpotRules
 from pol.incentives.simulation.agents import Behavior
 from pol.incentives.simulation.population import Population, simulate
