@@ -80,6 +80,8 @@ class Liar(Verifier):
 
     def measure(self, task_id: bytes) -> Profile:
         honest = super().measure(task_id)
+        if self.market.registry.task(task_id).holder != self.wallet.address:
+            return honest  # Before it sits there is nothing to lie about.
         return replace(honest, claim=self.falsified(task_id, honest.claim))
 
     def profile_evidence(self, task_id: bytes) -> LyingMeasurement:

@@ -115,11 +115,11 @@ def test_a_verifier_defends_an_honest_verdict(proven: bytes, town: Town, tmp_pat
 
 def test_profiler_and_challenger_measure_again(town: Town, tmp_path: Path) -> None:
     """Both execute the segments of a profile from the task's files alone."""
-    task_id, _ = submitted(town)
     verifier, watcher = (
         town.join(Verifier, "v", evidence=tmp_path / "v"),
         town.join(Whistleblower, "w", evidence=tmp_path / "w"),
     )
+    task_id, _ = submitted(town)
     seated(verifier, task_id)
     claim = verifier.profile(task_id).claim
     assert watcher.check_profile(task_id) == []
