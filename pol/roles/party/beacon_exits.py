@@ -17,20 +17,20 @@ from pol.roles.party.role import Role
 
 @dataclass(frozen=True)
 class BeaconWait:
-    """For one round; times in seconds of the chain."""
+    """A wait for one beacon round; times in seconds of the chain."""
 
     number: int
     fixed_at: int
     until: int
     """Last second before the task may be abandoned."""
     replace: Callable[[], object] | None
-    """None: a second round would be a second draw of the duty."""
+    """None for the round of a duty: a second round would be a second draw."""
 
 
 def beacon_exit(role: Role, task_id: bytes, status: Status) -> Action | None:
-    """The call that ends a wait for a round which the beacon hasn't given for long; None if there is no such wait.
+    """The call that ends a long wait for a beacon round; None if there is no such wait.
 
-    Every call tries to bring the round first: a beacon is silent only if it doesn't come.
+    Every call first tries to bring the round.
 
     Raises:
         OperationalError: the node failed.
@@ -39,9 +39,7 @@ def beacon_exit(role: Role, task_id: bytes, status: Status) -> Action | None:
     for wait in _waits(role, task_id, status):
         rounds = [wait.number]
         if now > wait.until:
-            why = (
-                f"the beacon hasn't given round {wait.number} in all the time that there was: stakes and escrow go back"
-            )
+            why = f"the beacon hasn't given round {wait.number} in the longest time allowed: stakes and escrow go back"
             return _deed(role, task_id, "abandon the task", why, rounds, partial(_abandon, role, task_id))
         fresh = wait.until == wait.fixed_at + 2 * PATIENCE
         if wait.replace is not None and fresh and now > wait.fixed_at + PATIENCE:
@@ -51,7 +49,7 @@ def beacon_exit(role: Role, task_id: bytes, status: Status) -> Action | None:
 
 
 def duty_extension(role: Role, task_id: bytes, deadline: int) -> Action | None:
-    """The call that keeps a verifier from missing a deadline because the beacon hasn't said what it has to do."""
+    """The call that extends a verifier's deadline while the beacon rounds of its duty are missing."""
     missing = [number for number in rounds_of_duty(role, task_id) if not role.beacon.recorded(number)]
     window = role.market.registry.terms(task_id).verification_window
     if not missing or role.connection.now() + window // 2 <= deadline:
@@ -62,7 +60,7 @@ def duty_extension(role: Role, task_id: bytes, deadline: int) -> Action | None:
 
 
 def rounds_of_duty(role: Role, task_id: bytes) -> list[int]:
-    """What says whether, and about which segments, the seated verifier has a duty."""
+    """The beacon rounds that fix the duty of the seated verifier: forced error, and drawn segments."""
     return [role.market.seats.seating(task_id).duty_round, role.market.proofs.proof(task_id).round]
 
 

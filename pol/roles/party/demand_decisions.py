@@ -1,30 +1,27 @@
-"""What is decided about demands for data that are over (docs/spec/market.md, "Data on demand")."""
+"""Decisions about expired and moot demands for data (docs/spec/market.md, "Data on demand")."""
 
 from __future__ import annotations
 
 from pol.chain.desks.data_demands import DataDemand
 from pol.chain.desks.task_registry import Status, Task
-from pol.roles.party.data_availability import expire_demands, reclaim_demand_bonds
+from pol.roles.party.data_availability import (
+    current_demands,
+    expire_demands,
+    is_moot,
+    own_demands,
+    reclaim_demand_bonds,
+)
 from pol.roles.party.decisions import Action, Mode
 from pol.roles.party.role import Role
 
 UNDECIDED = frozenset({Status.COMMITTED, Status.VERIFYING})
-"""Where what a solver hasn't shown ends its training at once: no verdict is on its way."""
-
-
-def current_demands(role: Role, task_id: bytes, task: Task) -> list[DataDemand]:
-    """The open demands for the log of the present solver, the most urgent one first.
-
-    Raises:
-        OperationalError: the node failed.
-    """
-    return [demand for demand in role.market.demands.demands(task_id) if demand.began == task.began]
+"""No verdict is on its way, so an expired demand removes the solver at once."""
 
 
 def expired_demand(role: Role, task_id: bytes, task: Task) -> Action | None:
-    """End what the solver hasn't shown in time, before any verdict; None if nothing is over.
+    """The call that removes a solver for an expired demand, before any verdict; None if no demand has expired.
 
-    For whoever demanded it this is its own business: its bond is locked until then.
+    The demander has a stake in it: its bond is locked until then.
 
     Raises:
         OperationalError: the node failed.
@@ -40,15 +37,14 @@ def expired_demand(role: Role, task_id: bytes, task: Task) -> Action | None:
     return Action(task_id, "remove the solver", why, mode, lambda: expire_demands(role, task_id))
 
 
-def own_demands(role: Role, task_id: bytes, task: Task) -> tuple[list[DataDemand], Action | None]:
-    """This party's demands that still decide something, and the deed that takes back the bonds of all others.
+def waiting_demands(role: Role, task_id: bytes, task: Task) -> tuple[list[DataDemand], Action | None]:
+    """This party's demands that are still open, and the action that takes back the bonds of its moot ones.
 
     Raises:
         OperationalError: the node failed.
     """
-    mine = [each for each in role.market.demands.demands(task_id) if each.demander == role.wallet.address]
-    is_open = task.status is not Status.CLOSED
-    waiting = [demand for demand in mine if is_open and demand.began == task.began]
+    mine = own_demands(role, task_id)
+    waiting = [demand for demand in mine if not is_moot(demand, task)]
     if len(waiting) == len(mine):
         return waiting, None
     why = "the data that it demanded decide nothing any more"

@@ -1,4 +1,4 @@
-"""The calls that anybody may make, so that no task stands still (docs/spec/market.md, "Statuses")."""
+"""Public calls: anybody may make them, so that no task stands still (docs/spec/market.md, "Statuses")."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from pol.chain.desks.seats import Seating
 from pol.chain.desks.task_registry import Status, Task
 from pol.dispute.position import Side
 from pol.roles.party.beacon_exits import beacon_exit, duty_extension, rounds_of_duty
-from pol.roles.party.data_availability import expire_demands
+from pol.roles.party.data_availability import current_demands, expire_demands
 from pol.roles.party.decisions import Action, Decision, Mode, Wait
-from pol.roles.party.demand_decisions import current_demands, expired_demand
+from pol.roles.party.demand_decisions import expired_demand
 from pol.roles.party.role import Role
 
 
 def concerning_call(role: Role, task_id: bytes, concern: str) -> Decision:
-    """As `public_call`, but what doesn't concern this party is left to those that wait for it.
+    """As `public_call`, but a call that doesn't concern this party is left to those that wait for it.
 
-    ``concern`` says why a call would be this party's business; empty if it isn't: many would pay for the same call, and
-    all but one for nothing.
+    ``concern`` says why the call concerns this party; empty if it doesn't. Otherwise many would pay for the same call,
+    and all but one for nothing.
 
     Raises:
         OperationalError: the node failed.
@@ -35,7 +35,7 @@ def concerning_call(role: Role, task_id: bytes, concern: str) -> Decision:
 
 
 def public_call(role: Role, task_id: bytes) -> Decision:
-    """The call that takes a task further, if it waits for no party any more.
+    """The next public call of a task, if it waits for no party.
 
     Raises:
         OperationalError: the node failed.
@@ -57,9 +57,9 @@ def public_call(role: Role, task_id: bytes) -> Decision:
 
 
 def exit_or_extension(role: Role, task_id: bytes, task: Task) -> Action | None:
-    """The call that ends a wait which is in vain, or gives a verifier time that the beacon has taken.
+    """The call that ends a wait in vain, or gives a verifier the time back that the beacon has taken.
 
-    Whoever sits needs it before its own duty, which it can't fulfil while its rounds or the data are missing.
+    A seated party makes it before its own duty, which it can't fulfill while its rounds or the data are missing.
 
     Raises:
         OperationalError: the node failed.
@@ -75,19 +75,19 @@ def _call(task_id: bytes, verb: str, why: str, act: Callable[[], object]) -> Act
 
 
 def _ended(role: Role, task_id: bytes, desk: Challenges | Profiles, game: DisputeGame) -> Action | None:
-    """Settle what a game has ended, and end what a player has left."""
+    """Settle a finished game, or claim a timeout."""
     for number in desk.disputes(task_id):
         if game.winner(number) is not Side.NONE:
             why = f"the game has ended dispute {number}"
             return _call(task_id, "settle a dispute", why, partial(desk.settle, role.wallet, number))
         if role.connection.now() >= game.deadline(number):
-            why = f"the clock of who is on turn in dispute {number} has run down"
+            why = f"the clock of the side on turn in dispute {number} has run down"
             return _call(task_id, "claim a timeout", why, partial(game.timeout, role.wallet, number))
     return None
 
 
 def _next_deadline(desk: Challenges | Profiles, game: DisputeGame, task_id: bytes) -> int:
-    """The last second before somebody runs out of time in a dispute."""
+    """The last second before a clock of a dispute runs down."""
     return min(game.deadline(number) for number in desk.disputes(task_id)) - 1
 
 
@@ -156,7 +156,7 @@ def _training(role: Role, task_id: bytes, task: Task) -> Decision:
 def _verifying(role: Role, task_id: bytes, task: Task) -> Decision:
     waiting = current_demands(role, task_id, task)
     if waiting and role.connection.now() > task.deadline:
-        # Nobody has defaulted while the solver may still show what it hides. Overdue demands are ended before.
+        # The verifier hasn't defaulted while the solver may still show data. Expired demands are ended before.
         return Wait(task_id, "the solver owes data", waiting[0].deadline)
     return _default(role, task_id, task, "verifier")
 
@@ -165,10 +165,10 @@ def _default(role: Role, task_id: bytes, task: Task, holder: str) -> Decision:
     if role.connection.now() <= task.deadline:
         return Wait(task_id, f"the {holder} works", task.deadline)
     settlement = role.market.settlement
-    # A default is claimed with the rounds that say what the verifier had to do.
+    # A default is claimed with the rounds that fix the verifier's duty.
     rounds = rounds_of_duty(role, task_id) if holder == "verifier" else []
     if not all(role.beacon.is_due(number) for number in rounds):
-        return Wait(task_id, "the beacon hasn't said what the verifier has to do", role.connection.now())
+        return Wait(task_id, "the verifier's duty waits for the beacon", role.connection.now())
 
     def act() -> None:
         for number in rounds:
@@ -209,7 +209,7 @@ def _contested(role: Role, task_id: bytes, task: Task) -> Decision:
     if challenges.contested(task_id).open:
         return Wait(task_id, "the verdict waits for disputes", _next_deadline(challenges, game, task_id))
     waiting = current_demands(role, task_id, task)
-    # A verdict that rejects is settled whatever the solver shows.
+    # A rejecting verdict is settled whatever the solver shows.
     if waiting and not role.market.verdicts.verdict(task_id).rejecting:
         until = waiting[0].deadline
         if role.connection.now() <= until:
@@ -226,6 +226,6 @@ def _closed(role: Role, task_id: bytes, task: Task) -> Decision:
         return Wait(task_id, ended, final=True)
     until = jackpot.catch_until(role.market.verdicts.closed_at(task_id))
     if role.connection.now() <= until:
-        return Wait(task_id, f"{ended}; catches may be claimed", until)
-    why = "nobody can claim catches any more"
+        return Wait(task_id, f"{ended}; watch rewards may be claimed", until)
+    why = "the time to claim watch rewards is over"
     return _call(task_id, "give back what was reserved", why, lambda: jackpot.sweep(role.wallet, task_id))

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from pol.chain.court.dispute_game import DisputeGame
 from pol.chain.desks.task_registry import Status, Task
 from pol.errors import ProtocolError
+from pol.roles.party.data_availability import current_demands
 from pol.roles.party.decisions import Wait
-from pol.roles.party.demand_decisions import current_demands
 from pol.roles.party.policy import MINUTE
 from pol.roles.party.role import Role
 

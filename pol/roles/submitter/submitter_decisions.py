@@ -5,7 +5,7 @@ from __future__ import annotations
 from pol.chain.desks.task_registry import Status, Task
 from pol.roles.party.data_availability import demand_state
 from pol.roles.party.decisions import Action, Decision, Mode, Wait
-from pol.roles.party.demand_decisions import own_demands
+from pol.roles.party.demand_decisions import waiting_demands
 from pol.roles.party.public_calls import public_call
 from pol.roles.submitter.submitter import Submitter
 
@@ -24,7 +24,7 @@ def next_of_submitter(role: Submitter, task_id: bytes) -> Decision:
     task = role.market.registry.task(task_id)
     if task.submitter != role.wallet.address:
         return Wait(task_id, "this party isn't its submitter", final=True)
-    waiting, reclaimed = own_demands(role, task_id, task)
+    waiting, reclaimed = waiting_demands(role, task_id, task)
     if reclaimed is not None:
         return reclaimed
     hidden = None

@@ -8,9 +8,9 @@ from dataclasses import replace
 from pol.chain.desks.task_registry import Status, Task, Terms
 from pol.errors import OperationalError, ProtocolError
 from pol.incentives.sortition import DrawnDuty, TicketDraw
-from pol.roles.party.data_availability import demand_state, unavailable_states
+from pol.roles.party.data_availability import demand_state, own_demands, unavailable_states
 from pol.roles.party.decisions import Action, Decision, Mode, Wait
-from pol.roles.party.demand_decisions import expired_demand, own_demands
+from pol.roles.party.demand_decisions import expired_demand, waiting_demands
 from pol.roles.party.dispute_session import GAME, due_move
 from pol.roles.party.public_calls import concerning_call, exit_or_extension
 from pol.roles.process.obligations import require_nothing_due
@@ -27,7 +27,7 @@ def next_of_verifier(role: Verifier, task_id: bytes) -> Decision:
     task = role.market.registry.task(task_id)
     empty = task.status in {Status.PROFILING, Status.COMMITTED} and not task.is_seated
     sits = task.holder == role.wallet.address
-    demanded, reclaimed = own_demands(role, task_id, task)
+    demanded, reclaimed = waiting_demands(role, task_id, task)
     if reclaimed is not None:
         return reclaimed
     if sits:
@@ -122,8 +122,7 @@ def _without_states(role: Verifier, task_id: bytes, lost: list[int], until: int)
     why = (
         f"the states of the entries {lost} of the log can't be read from {role.store.url}, and no verdict without them"
     )
-    waits = [each for each in role.market.demands.demands(task_id) if each.demander == role.wallet.address]
-    if waits or task_id in role.demanded:
+    if own_demands(role, task_id) or task_id in role.demanded:
         return Wait(task_id, f"{why}: the seat is left alone until they are there", until)
     return Action(task_id, "demand a state", why, Mode.PROPOSE, lambda: demand_state(role, task_id, lost[0]), until)
 

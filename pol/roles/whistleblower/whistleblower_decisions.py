@@ -8,7 +8,7 @@ from functools import partial
 from pol.chain.desks.task_registry import Status, Task, Terms
 from pol.errors import OperationalError, ProtocolError
 from pol.roles.party.decisions import Action, Decision, Mode, Wait
-from pol.roles.party.demand_decisions import own_demands
+from pol.roles.party.demand_decisions import waiting_demands
 from pol.roles.party.dispute_session import GAME, due_move
 from pol.roles.party.public_calls import concerning_call
 from pol.roles.process.work_time import profile_steps, require_time_to_look, verdict_steps, wait_for_time
@@ -50,7 +50,7 @@ def _concern(role: Whistleblower, task_id: bytes, task: Task) -> str:
     disputes = any(desk.dispute(number).challenger == own for desk in desks for number in desk.disputes(task_id))
     if disputes:
         return "it is in dispute"
-    return "it has demanded data" if own_demands(role, task_id, task)[0] else ""
+    return "it has demanded data" if waiting_demands(role, task_id, task)[0] else ""
 
 
 def _own(role: Whistleblower, task_id: bytes, task: Task) -> Action | None:
@@ -65,7 +65,7 @@ def _own(role: Whistleblower, task_id: bytes, task: Task) -> Action | None:
     if role.market.profiles.settleable(task_id, own):
         why = "disputes about the profile that it began are over or moot"
         return Action(task_id, "reclaim", why, Mode.DEFEND, lambda: role.reclaim_profile(task_id))
-    return own_demands(role, task_id, task)[1]
+    return waiting_demands(role, task_id, task)[1]
 
 
 def _profile(role: Whistleblower, task_id: bytes, task: Task) -> Decision | None:
