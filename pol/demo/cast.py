@@ -1,4 +1,4 @@
-"""Who plays in the demo: keys, funds and what each party has before and after."""
+"""The parties of the demo: keys, funds, and balances before and after."""
 
 from __future__ import annotations
 
@@ -29,32 +29,32 @@ PARTIES = (
 
 
 FUND = "jackpot fund"
-"""Nobody's: what pays those who find errors."""
+"""Belongs to nobody; pays watch rewards."""
 
 
 @dataclass(frozen=True)
 class Balance:
-    """What a party had before and after, and what it spent on gas; wei."""
+    """A party's balances before and after, and its gas; wei."""
 
     party: str
     before: int
     after: int
     gas: int
     locked: int = 0
-    """Still its own, and in the vault: the bond of its tickets."""
+    """Its own money in the vault: the bond of its tickets."""
 
     @property
     def change(self) -> int:
-        """What the protocol gave or took, gas aside."""
+        """Gain or loss by the protocol, without gas."""
         return self.after + self.locked - self.before + self.gas
 
 
 @dataclass(frozen=True)
 class Purse:
-    """Where the parties' keys and money come from.
+    """The source of the parties' keys and money.
 
-    On a test chain money is free and keys follow from the seed, so that a story can be repeated. With a funder's key
-    the parties' keys follow from it, so that nobody else can take what they hold, and it gets back what is left.
+    On a test chain money is free and keys follow from the seed, so that a run can be repeated. With a funder's key the
+    parties' keys follow from it, so that nobody else can take their money, and the funder gets the rest back.
     """
 
     seed: int
@@ -70,10 +70,10 @@ class Purse:
         return Account.from_key(self.key(party)).address  # type: ignore[no-any-return]  # eth_account is untyped here
 
     def fund(self, connection: Connection) -> None:
-        """Give every party its share, from the funder or from an account that the node unlocks.
+        """Give every party its share, from the funder or from an unlocked account of the node.
 
         Raises:
-            OperationalError: there is no money to be had.
+            OperationalError: there is no money.
         """
         addresses = [self.address(party) for party in PARTIES]
         if self.funder_key is not None:
@@ -96,7 +96,7 @@ class Purse:
                 web3.eth.wait_for_transaction_receipt(digest, timeout=180)
 
     def collect(self, wallets: Iterable[Wallet]) -> None:
-        """Send what is left back to the funder, if there is one."""
+        """Send the rest back to the funder, if there is one."""
         if self.funder_key is None:
             return
         funder = Account.from_key(self.funder_key).address
@@ -105,7 +105,7 @@ class Purse:
 
 
 def balances(wallets: dict[str, Wallet], before: dict[str, int], vault: StakeVault) -> list[Balance]:
-    """What each party has outside of the vault and locked in it."""
+    """Balances of all parties: outside of the vault, and locked in it."""
     rows = []
     for party, wallet in wallets.items():
         held = vault.balances(wallet.address)

@@ -1,4 +1,4 @@
-"""Solvers that cheat, for the demonstration and the attack tests. An honest role never imports this module."""
+"""A cheating executor for the demo and the attack tests. No honest role imports this module."""
 
 from collections.abc import Collection, Mapping
 
@@ -8,7 +8,7 @@ from pol.training.task.task_training import StepExecutor
 
 
 class SkippingExecutor:
-    """Claims to train every step and leaves out some: for those the state stays what it was.
+    """Claims to train every step and skips some, whose state stays unchanged.
 
     The last honest loss is reported in their place.
     """

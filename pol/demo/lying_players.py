@@ -24,7 +24,7 @@ from pol.graph.tensor_type import unravel
 
 @dataclass(frozen=True)
 class Lie:
-    """One flipped bit: in the result of an instruction, at a term of the fold of an element of a node at a step."""
+    """One flipped bit, in the result of one instruction of one term of one element."""
 
     step: int
     node: int
@@ -35,7 +35,7 @@ class Lie:
 
 
 class LyingExecutor:
-    """Executes a program, wrong in one place; everything that follows from the wrong scalar is computed honestly."""
+    """Executes a program with one wrong scalar; everything after it is computed honestly."""
 
     def __init__(
         self, program: StepProgram, constants: Sequence[Words], executor: Executor, lie: Lie, threads: int = 1
@@ -64,7 +64,7 @@ class LyingExecutor:
 
 
 class LyingTrace(SegmentTrace):
-    """An execution that is wrong in one place and consistent with itself everywhere else."""
+    """An execution with one wrong scalar, consistent with itself everywhere else."""
 
     def __init__(self, honest: SegmentTrace, lie: Lie, threads: int = 1) -> None:
         executor = LyingExecutor(honest.program, honest.constants, honest.executor, lie, threads)
@@ -73,7 +73,7 @@ class LyingTrace(SegmentTrace):
         self.lie = lie
 
     def accumulators(self, step: int, node: int, element: int) -> Words:
-        """As claimed: honest before the lie, and what follows from the lie after it."""
+        """As claimed: honest before the lie, and consistent with it afterwards."""
         if (step, node, element) != (self.lie.step, self.lie.node, self.lie.element):
             return super().accumulators(step, node, element)
         return lied_accumulators(self.program.nodes[node], self.lie, self.sources(step))
@@ -87,7 +87,7 @@ class LyingTrace(SegmentTrace):
 
 
 def lied_accumulators(node: Node, lie: Lie, sources: Sources) -> Words:
-    """The accumulators of the element that the lie is in."""
+    """The accumulators of the element that holds the lie."""
     values = [int(word) for word in accumulators(node, lie.step, lie.element, sources)[: lie.term + 1]]
     values.append(lied_body(node, lie, values[-1], sources)[-1])
     for term in range(lie.term + 1, node.terms):
@@ -96,7 +96,7 @@ def lied_accumulators(node: Node, lie: Lie, sources: Sources) -> Words:
 
 
 def lied_body(node: Node, lie: Lie, accumulator: int, sources: Sources) -> list[int]:
-    """The results of all instructions at the term that the lie is in."""
+    """The results of all instructions of the term that holds the lie."""
     place = (lie.step, *unravel(lie.element, node.type.shape), *unravel(lie.term, node.fold))
     coordinates = [np.asarray(c, np.int64) for c in place]
     readings = read_operands(node, coordinates, sources)

@@ -1,6 +1,6 @@
-"""The demo: one story over three tasks, told while it happens. Nothing in it is staged; a seed moves everything.
+"""The demo: one scenario over three tasks, narrated while it runs. Nothing is staged; a seed drives everything.
 
-The roles are handed a connection, a key and the store's address, never an object of another role.
+Each role gets a connection, a key and the store's URL, and no object of another role.
 """
 
 from __future__ import annotations
@@ -59,15 +59,15 @@ LIVE_WINDOWS = {
 }
 """Seconds, on a chain whose time can't be moved."""
 TICKETS = 40
-"""Of each party that may be drawn; their bonds are a twentieth of what it brings."""
+"""Tickets of each party that may be drawn; their bonds are a twentieth of its deposit."""
 RIVAL_DISCOUNT = 10
-"""Percent that the second bid lies below the maximum: less than the first, which wins."""
+"""Percent that the losing bid lies below the maximum: less than the winning one."""
 LIVE_PRICE, LIVE_GAS = 1000, 30_000_000
-"""Wei per work unit, and gas that every party can pay for, on a chain whose money isn't free."""
+"""Wei per work unit, and gas of every party, on a chain with real money."""
 
 
 class PartyArguments(TypedDict):
-    """What a party is given: nothing of another party."""
+    """Arguments of a party: nothing of another party."""
 
     connection: Connection
     deployment: Deployment
@@ -103,11 +103,11 @@ class Scenario:
     """Runs the demo.
 
     Args:
-        connect: opens a new connection to the chain, one for each party.
-        store_url: fsspec URL of the store that all parties read.
-        seed: moves data order, draws, the cheating and the lie.
-        narrator: is told what happens.
-        funder_key: pays for the parties where the node unlocks no account.
+        connect: opens a new connection to the chain; each party has its own.
+        store_url: fsspec URL of the common store.
+        seed: drives data order, draws, the cheating and the lie.
+        narrator: receives the narration.
+        funder_key: pays for the parties if the node has no unlocked account.
     """
 
     def __init__(
@@ -126,7 +126,7 @@ class Scenario:
         self._planted = 0
         self._found: dict[tuple[bytes, int], FalseClaim] = {}
         if self._connection.is_test_chain:
-            # Short beside the challenge window: the first verdict is challenged after the profiles of two more tasks.
+            # Shorter than the challenge window: the first verdict is challenged after the profiles of two more tasks.
             self._offer = Offer(digits.STEPS, digits.INTERVAL, profile_window=HOUR)
             self._purse = Purse(seed, TEST_FUNDS, funder_key)
         else:
@@ -135,15 +135,15 @@ class Scenario:
 
     @property
     def _part(self) -> int:
-        """What a party brings into the vault; the rest is for gas."""
+        """A party's deposit into the vault; the rest is for gas."""
         return self._purse.each * 4 // 5
 
     def run(self) -> ScenarioReport:
-        """The whole story.
+        """Run the whole scenario.
 
         Raises:
             OperationalError: chain or store failed.
-            ProtocolError: something went another way than the protocol promises.
+            ProtocolError: an outcome differs from what the protocol promises.
         """
         captured = digits.captured(self._seed)
         deployer, deployment = self._deploy()
@@ -155,7 +155,7 @@ class Scenario:
 
         self._tell.chapter("A submitter puts a task on chain")
         first = self._submit(cast.submitter, captured)
-        self._tell.chapter("A verifier is drawn and profiles how far honest executions part")
+        self._tell.chapter("A verifier is drawn and profiles how much honest runs diverge")
         self._profile(cast.verifier, first)
         self._tell.chapter("Solvers bid; the cheaper one trains with stock torch and commits a learning proof")
         accuracy = self._train(cast.solver, first, rival=cast.cheating_solver)
@@ -225,7 +225,7 @@ class Scenario:
         return deployer, deploy(deployer, Settings(deployer.address, market=rules))
 
     def _cast(self, deployment: Deployment) -> Cast:
-        # Where time can't be moved the windows are as short as the contract admits, which no policy for real money is.
+        # Where time can't be moved, windows are as short as the contract admits; no policy for real money accepts that.
         policy = PUBLIC_CHAIN if self._connection.is_test_chain else TEST_NETWORK
 
         def party(name: str) -> PartyArguments:
@@ -251,7 +251,7 @@ class Scenario:
         )
 
     def _enter(self, cast: Cast, deployer: Wallet) -> int:
-        """Money comes into the vault, the fund gets some, verifiers and watchers get tickets; what the fund got."""
+        """Deposit, donate to the fund, and enrol tickets. Returns the donation."""
         market, part, donated = cast.submitter.market, self._part, self._part // 2
         market.vault.deposit(deployer, donated)
         market.jackpot.donate(deployer, donated)
@@ -259,12 +259,12 @@ class Scenario:
             role.deposit(part)
         for role in (cast.verifier, cast.lying_verifier, cast.whistleblower):
             market.sortition.enrol(role.wallet, TICKETS)
-        # They count from the next second on; a node of one's own is quicker than that.
+        # Tickets count from the next second on, and a local node is quicker than that.
         self._connection.wait_until(self._connection.now())
         bond = ether(TICKETS * market.sortition.unit())
         self._tell.say(
             f"Every party brings {ether(part)} into the vault: all stakes come from there. The deployer gives "
-            f"{ether(donated)} to the fund, from which those are paid who find errors. Two verifiers and the "
+            f"{ether(donated)} to the fund, which pays watch rewards. Two verifiers and the "
             f"whistleblower lock {bond} each for {TICKETS} tickets, by which seats and watchers are "
             "drawn. One verdict in four has to be wrong on purpose, so that somebody looks; only its verifier knows."
         )
@@ -293,16 +293,16 @@ class Scenario:
         spread, threshold = ([f"{limit(x):.1e}" for x in row] for row in (profile.spreads, profile.thresholds))
         claim = profile.claim
         self._tell.say(
-            f"{len(claim.reruns)} seeded reruns in other reduction orders part by at most {spread[0]} (parameters) and "
-            f"{spread[2]} (optimizer state) of the distance travelled; thresholds {threshold[0]} and {threshold[2]}. A "
+            f"{len(claim.reruns)} seeded reruns in other reduction orders diverge by at most {spread[0]} (parameters) "
+            f"and {spread[2]} (optimizer state) of the distance travelled; thresholds {threshold[0]} and {threshold[2]}. A "
             f"fresh rerun stays inside with probability >= {profile.coverage}, before a margin of {claim.margin}."
         )
         deadline = verifier.market.profiles.standing(task_id).deadline
         hours = verifier.market.registry.terms(task_id).profile_window / 3600
         waiting = "the chain's clock is moved past it" if self._connection.is_test_chain else "everybody waits"
         self._tell.say(
-            f"Whoever measures something else has {hours:.3g} hours to convict the profile; nobody bids for the task "
-            f"before: {waiting}."
+            f"A party that measures something else has {hours:.3g} hours to convict the profile; nobody bids for the "
+            f"task before: {waiting}."
         )
         verifier.connection.wait_until(deadline)
         verifier.market.profiles.conclude(verifier.wallet, task_id)
@@ -312,18 +312,18 @@ class Scenario:
         if not verifier.take_seat(task_id):
             raise ProtocolError("a seat that only one party claimed went to another; please report this")
         seating = verifier.market.registry.task(task_id).seating
-        self._tell.say(f"Ticket {ticket} has the smallest rank of those that claim seat {seating}: its holder sits.")
+        self._tell.say(f"Ticket {ticket} has the smallest rank of all claims of seat {seating}: its holder sits.")
 
     def _train(self, solver: Solver, task_id: bytes, rival: Solver | None = None) -> float:
         solver.bid(task_id)
         if rival is not None:
-            # Its bid is there to lose: what it would stake on doesn't matter.
+            # Its bid is meant to lose, so the profile needn't be checked.
             rival.bid(task_id, RIVAL_DISCOUNT, recheck=False)
             rival.reveal(task_id, RIVAL_DISCOUNT)
         solver.reveal(task_id)
         solver.market.registry.award(solver.wallet, task_id)
         price = solver.market.registry.task(task_id).price
-        paid = "the maximum, as nobody else bids" if rival is None else "what the next one would have been content with"
+        paid = "the maximum, as nobody else bids" if rival is None else "the price of the second-best bid"
         self._tell.say(f"Bids are sealed, then revealed. The lowest wins and is paid {ether(price)}: {paid}.")
         with self._tell.progress("training with stock torch") as advance:
             proof = solver.train(task_id, advance)
@@ -356,7 +356,7 @@ class Scenario:
         self._planted += planted
         accepted = verifier.market.verdicts.verdict(task_id).rejecting == 0
         word = "[green]accepts[/green]" if accepted else "[red]rejects[/red]"
-        duty = "had to plant an error, and puts the true claim in its place" if planted else "didn't have to err"
+        duty = "had to plant an error, and discloses the true claim" if planted else "didn't have to err"
         self._tell.say(f"The watch is over: the verifier discloses that it {duty}. The contract compares and {word}.")
         if accepted != all(v.outcome is Outcome.ACCEPTED for v in verdicts):
             raise ProtocolError("the contract and the verifier read the same distances differently; please report this")
@@ -377,7 +377,7 @@ class Scenario:
         self._tell.say(f"{tickets} of the whistleblower's tickets are drawn to watch: it replays too, and {found}.")
 
     def _collect(self, watcher: Whistleblower) -> int:
-        """What was found in tasks that are closed now is paid."""
+        """Claim the watch rewards of closed tasks."""
         paid = sum(watcher.collect(*place, finding.charge.index) for place, finding in self._found.items())
         if paid:
             (task_id, _), *_ = self._found
@@ -434,7 +434,7 @@ class Scenario:
         return made
 
     def _one_step(self, last: MoveMade, sides: tuple[DisputeSession, DisputeSession], names: Names) -> OneStep | None:
-        """What decided: a proof, or the one that the losing side would have had to make."""
+        """The deciding operation: of the proof, or of the one that the losing side couldn't make."""
         if isinstance(last.move, ProveStep):
             found = one_step(last.position, last.move, names)
             self._require_executed(found, sides[0])
@@ -500,12 +500,12 @@ class Scenario:
 
 
 def row_of(made: MoveMade) -> MoveRow:
-    """What a side did, in words."""
+    """A move in words."""
     if made.move is None:
         return resignation_row(made.position)
     return row(made.position, made.move, apply(made.position, made.move))
 
 
 def gas_of(made: MoveMade) -> int:
-    """Gas of a transaction; 0 if it was made before, and its receipt got lost."""
+    """Gas of a transaction; 0 if it was made before and its receipt is lost."""
     return int(made.receipt["gasUsed"]) if made.receipt is not None else 0

@@ -1,4 +1,4 @@
-"""What the demo showed, for people and for programs."""
+"""The results of the demo, for people and programs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pol.report.move_descriptions import MoveRow
 
 @dataclass(frozen=True)
 class DisputeReport:
-    """One dispute as it went on chain."""
+    """One dispute on chain."""
 
     task_id: bytes
     dispute: int
@@ -24,10 +24,10 @@ class DisputeReport:
     rows: tuple[MoveRow, ...]
     """All transactions after the challenge, in order: moves, and a resignation if there was one."""
     gas: tuple[int, ...]
-    """Of each of them; the last one also settles the claim."""
+    """Gas of each transaction; the last one also settles the claim."""
     record: Record
     heads: tuple[bytes, ...]
-    """What the chain held before each transaction."""
+    """Head of the dispute on chain before each transaction."""
     players: tuple[bytes, bytes]
     """Addresses of asserter and challenger."""
     one_step: OneStep | None
@@ -35,7 +35,7 @@ class DisputeReport:
 
 @dataclass(frozen=True)
 class ScenarioReport:
-    """What the demo showed."""
+    """The results of the demo."""
 
     accepted: bool
     cheating_solver_rejected: bool
@@ -45,26 +45,26 @@ class ScenarioReport:
     dispute: DisputeReport
     false_dispute: DisputeReport
     balances: tuple[Balance, ...]
-    """Of all parties and of the fund."""
+    """Balances of all parties and of the fund."""
     planted: int
-    """Verdicts that had to be wrong."""
+    """Number of forced errors."""
     catches: int
     """Shares of the jackpot that were paid."""
     accuracy: float
     deployment: Deployment
     task_document: str
     proofs: tuple[str, str]
-    """Digests of the learning proofs that the dispute and the false dispute were about."""
+    """Digests of the learning proofs of the two disputes."""
 
     @property
     def kept_its_promises(self) -> bool:
-        """Whether everybody got what the protocol promises."""
+        """Whether every outcome is the one that the protocol promises."""
         outcomes = (self.accepted, self.cheating_solver_rejected, self.lying_verifier_slashed)
         return all(outcomes) and self.false_challenger_slashed and self.total_change_wei == 0
 
     @property
     def total_change_wei(self) -> int:
-        """What all parties and the fund gained together, gas aside: nothing, or money is where nobody has it."""
+        """Sum of all changes, without gas: zero, or money was lost or made."""
         return sum(b.change for b in self.balances)
 
 
@@ -96,7 +96,7 @@ def to_json(report: ScenarioReport) -> dict[str, Any]:
 
 
 def to_document(dispute: DisputeReport) -> dict[str, Any]:
-    """What `pol replay` and `pol dispute` read."""
+    """The document that `pol replay` and `pol dispute` read."""
     heads, players = ([value.hex() for value in values] for values in (dispute.heads, dispute.players))
     told = {"players": players, "heads": heads, "ended_by": dispute.ended_by, "gas": list(dispute.gas)}
     return dispute.record.to_dict() | told

@@ -1,4 +1,4 @@
-"""A recorded dispute taken apart for an auditor: every move with what lay open, what was opened, and where it is."""
+"""A recorded dispute for an auditor: every move with its place, the parts that lay open, and the parts it opened."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from pol.report.move_descriptions import MoveRow, opening_row, part, resignation
 
 @dataclass(frozen=True)
 class DisputePlace:
-    """Where in the computation a dispute stands, as far as that is agreed."""
+    """The agreed place of a dispute in the computation."""
 
     step: int | None = None
     node: str | None = None
     source: str | None = None
-    """The line of the user's code that the node comes from."""
+    """The line of user code behind the node."""
     element: int | None = None
     term: int | None = None
 
 
 @dataclass(frozen=True)
 class OpenedPart:
-    """One part of what a side has opened, and its value: a root, a sum or a word, in hexadecimal."""
+    """One opened part and its value: a root, a sum or a word, in hexadecimal."""
 
     part: str
     value: str
@@ -46,17 +46,17 @@ class DisputeEntry:
     gas: int | None
     place: DisputePlace
     lay_open: tuple[OpenedPart, ...]
-    """What the other side had opened before."""
+    """Parts that the other side had opened before."""
     picked: int | None
-    """Which of these was picked."""
+    """Index of the picked part."""
     opened: tuple[OpenedPart, ...]
     opening: str | None
-    """Commitment to it; None if nothing was opened."""
+    """Commitment to the opened parts; None if nothing was opened."""
     one_step: OneStep | None
     winner: str | None = None
-    """Of the dispute, if it ended here."""
+    """Winner of the dispute, if it ended here."""
     outcome: str | None = None
-    """How it ended."""
+    """How the dispute ended."""
 
     def to_dict(self) -> dict[str, Any]:
         """As ``--json`` prints it."""
@@ -68,7 +68,7 @@ class DisputeEntry:
 def entries(
     record: Record, names: Names, gas_of: Callable[[int], int | None] = lambda number: None
 ) -> Iterator[DisputeEntry]:
-    """All moves of a dispute, every rule checked on the way; ``gas_of`` a move, counted from 1, if it is known.
+    """All moves of a dispute, with every rule checked. ``gas_of`` gives the gas of a move, counted from 1, if known.
 
     Raises:
         ProtocolError: a move is illegal.
@@ -94,7 +94,7 @@ def entries(
 
 
 def given_up(record: Record, names: Names, how: str, gas: int | None = None) -> DisputeEntry:
-    """The end of a dispute in which the side on turn made no more move.
+    """The end of a dispute whose side on turn made no more move.
 
     Raises:
         ProtocolError: a proof has ended it.
@@ -109,7 +109,7 @@ def given_up(record: Record, names: Names, how: str, gas: int | None = None) -> 
 
 
 def shown_at(position: Position) -> tuple[OpenedPart, ...]:
-    """All parts that lie open at a position."""
+    """All open parts of a position."""
     count = len(position.items)
     if position.level is Level.LEAF:
         count = min(LEAF_WORDS, position.count - LEAF_WORDS * position.lo)
@@ -117,7 +117,7 @@ def shown_at(position: Position) -> tuple[OpenedPart, ...]:
 
 
 def place_of(position: Position, move: Move | None, names: Names) -> DisputePlace:
-    """Where a dispute stands; with the node that ``move`` describes, if it does."""
+    """The place of a dispute, with the node that ``move`` describes, if any."""
     facts: Facts = position.facts
     step = node = element = term = None
     if isinstance(move, Describe):

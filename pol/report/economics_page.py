@@ -1,4 +1,4 @@
-"""Pages about a design and about a simulation: what tempts whom, and what a population does."""
+"""Pages about a design and a simulation: incentives to deviate, and the behavior of a population."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ POINTS = 200
 
 
 def design_page(found: Design, rows: Sequence[Sequence[str]], title: str) -> str:
-    """A design: its parameters, what fabricating is worth, how stakes and draws go together, what watching pays."""
+    """A page about a design: its parameters, the value of fabricating, and the pay of watching."""
     sections = (
         element("h1", title),
         table(("parameter", "value"), rows),
@@ -34,7 +34,7 @@ def design_page(found: Design, rows: Sequence[Sequence[str]], title: str) -> str
 
 
 def simulation_page(result: SimulationResult, rows: Sequence[Sequence[str]], title: str) -> str:
-    """A simulation: what happened in its epochs, and what each kind earned."""
+    """A page about a simulation: its epochs, and the earnings of each kind."""
     counted: dict[str, list[tuple[int, float]]] = {
         "lies that stand": [],
         "fabricated, paid": [],

@@ -1,4 +1,4 @@
-"""Moves of a dispute in words: who moved, what was picked, what is left of the disagreement."""
+"""Moves of a dispute in words: the side, the picked part, and the remaining disagreement."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ RANGES = {
     Level.SUM_SLOTS: "slot",
     Level.SUM_LEAVES: "leaf",
 }
-"""What the ranges of a level count."""
+"""Unit of the ranges of a level."""
 
 
 HEADING = f"{'side':<10} {'move':<12} {'picks':<18} {'what is left of it':<25}"
@@ -29,13 +29,13 @@ class MoveRow:
 
     side: str
     level: str
-    """Where the dispute stood."""
+    """Level before the move."""
     move: str
     picked: str
     remains: str
-    """What is disputed afterwards."""
+    """Disputed part after the move."""
     bytes: int
-    """Of calldata."""
+    """Bytes of calldata."""
 
 
 def row(position: Position, move: Move, after: Position | Ended) -> MoveRow:
@@ -47,12 +47,12 @@ def row(position: Position, move: Move, after: Position | Ended) -> MoveRow:
 
 
 def opening_row(position: Position) -> MoveRow:
-    """The challenger's opening, by which a dispute begins, in words; it is sent with the challenge."""
+    """The challenger's opening, which is sent with the challenge, in words."""
     return MoveRow(who(Side.CHALLENGER), "", "Start", "the claim", open_at(position), len(position.opened))
 
 
 def resignation_row(position: Position) -> MoveRow:
-    """The end of a side that has no move left, in words."""
+    """A resignation in words."""
     return MoveRow(
         who(position.turn), position.level.name, "Resign", "", "nothing: given up", len(position.packed) + 41
     )
@@ -64,12 +64,12 @@ def who(side: Side) -> str:
 
 
 def picked_by(position: Position, move: Move) -> str:
-    """The part that a move is about."""
+    """The part that a move picks."""
     return "state after step" if isinstance(move, OpenState) else part(position, move.index)
 
 
 def part(position: Position, index: int) -> str:
-    """One of the parts that lie open."""
+    """One of the open parts, in words."""
     match position.level:
         case Level.LEAF:
             return f"element {LEAF_WORDS * position.lo + index}"
@@ -84,7 +84,7 @@ def part(position: Position, index: int) -> str:
 
 
 def open_at(position: Position) -> str:
-    """What lies open at a position."""
+    """The open parts of a position, in words."""
     match position.level:
         case Level.LEAF:
             return f"leaf {position.lo}, {min(LEAF_WORDS, position.count - LEAF_WORDS * position.lo)} words"

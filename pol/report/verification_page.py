@@ -1,4 +1,4 @@
-"""One page about a verification that opens from disk and asks nobody for anything."""
+"""A self-contained page about a verification."""
 
 from __future__ import annotations
 
@@ -71,9 +71,9 @@ def _draw(found: Verification) -> Markup:
     if draw is None:
         return Markup()
     told = {result.verdict.segment: result.verdict for result in found.verdict.examined}
-    colours = {segment: OUTCOMES[verdict.outcome] for segment, verdict in told.items()}
+    colors = {segment: OUTCOMES[verdict.outcome] for segment, verdict in told.items()}
     tips = {s: f"segment {s}: {v.outcome.name.lower()}, {_chosen(draw, s)}" for s, v in told.items()}
-    picture = charts.strip(draw.segments, colours, tips, "all segments, the replayed ones coloured by their outcome")
+    picture = charts.strip(draw.segments, colors, tips, "all segments, the replayed ones colored by their outcome")
     sentences = (element("p", sentence) for sentence in because(found))
     if draw.seed is None:
         return join((element("h2", "What was drawn, and why"), picture, *sentences))
@@ -120,7 +120,7 @@ def _segments(found: Verification) -> Markup:
     if not examined or found.subject is None or found.draw is None:
         return Markup()
     interval = found.subject.task.document.interval
-    # What isn't accepted comes first, so that it is never what is left out.
+    # Segments that aren't accepted come first, so that they are never left out.
     order = sorted(examined, key=lambda r: (r.verdict.outcome is Outcome.ACCEPTED, r.verdict.segment))
     rows = []
     for result in order[:MOST_ROWS]:
@@ -149,9 +149,11 @@ def _screen(found: Verification) -> Markup:
     points = [(s.segment, s.moved) for s in sorted(found.suspicions, key=lambda s: s.segment)]
     chart = charts.marks({"moved": points}, None, "movement of the parameters by segment", "segment")
     rows = [[str(s.segment), f"{s.moved:.4g}", f"{s.score:.3g}"] for s in found.suspicions[:10]]
-    note = "How far the parameters move in each segment, from checkpoints alone. The score is how far off they and the "
+    note = (
+        "Movement of the parameters in each segment, from checkpoints alone. The score says how unusual they and the "
+    )
     note += "optimizer's state are, in length or direction; 1 is typical. A segment "
-    note += f"from {SUSPICIOUS:g} on doesn't look like its neighbours: a hint where to replay, and no evidence."
+    note += f"from {SUSPICIOUS:g} on differs from its neighbors: a hint where to replay, and no evidence."
     head = ["segment", "moved", "score"]
     return join((element("h2", "Screen"), element("p", note, class_="note"), chart, table(head, rows)))
 

@@ -108,7 +108,7 @@ def test_it_ends_when_it_is_told_to(operator: Operator) -> None:
     [
         (("explain", "77"), 1, "there is no dispute 77"),
         (("explain", "ffffffff"), 1, "tasks begin with ffffffff"),
-        (("stake", "show"), 2, "say who signs"),
+        (("stake", "show"), 2, "name one signer"),
     ],
 )
 def test_what_is_wrong_is_said(operator: Operator, arguments: tuple[str, ...], code: int, told: str) -> None:
@@ -131,16 +131,16 @@ def test_a_node_that_is_gone_is_waited_for_longer_each_time() -> None:
     assert told == ["no node"] * 7
 
 
-def test_a_diary_says_each_thing_once_and_outlives_its_process(tmp_path: Path) -> None:
+def test_a_decision_log_says_each_thing_once_and_outlives_its_process(tmp_path: Path) -> None:
     first = LoggedDecision(1, b"\1" * 32, "wait", "others bid", DecisionResult.WAITED, "", 9)
     again = LoggedDecision(2, b"\1" * 32, "wait", "others bid", DecisionResult.WAITED, "", 9)
     other = LoggedDecision(3, b"\1" * 32, "bid", "it pays", DecisionResult.DONE)
-    diary = DecisionLog(tmp_path / "d" / "diary.sqlite")
-    assert [diary.note(taken) for taken in (first, again, other)] == [True, False, True]
-    diary.close()
-    diary = DecisionLog(tmp_path / "d" / "diary.sqlite")
-    assert not diary.note(other)
-    assert diary.decisions(b"\1" * 32) == [first, other]
-    assert diary.decisions(b"\2" * 32) == []
+    log = DecisionLog(tmp_path / "d" / "diary.sqlite")
+    assert [log.note(taken) for taken in (first, again, other)] == [True, False, True]
+    log.close()
+    log = DecisionLog(tmp_path / "d" / "diary.sqlite")
+    assert not log.note(other)
+    assert log.decisions(b"\1" * 32) == [first, other]
+    assert log.decisions(b"\2" * 32) == []
     with pytest.raises(OperationalError, match="another --data folder"):
         DecisionLog(tmp_path / "d")

@@ -228,7 +228,7 @@ def test_a_whistleblower_begins_no_look_that_ends_too_late(exact: bytes, town: T
     watcher.timer = taking(5 * HOUR)
     decision = next_of_whistleblower(watcher, exact)
     assert isinstance(decision, Wait)
-    assert "looking twice takes this machine about 108000 s" in decision.why
+    assert "examining twice takes this machine about 108000 s" in decision.why
     again = town.join(Whistleblower, "w")
     again.strategy = AT_ANY_PRICE
     decision = next_of_whistleblower(again, exact)

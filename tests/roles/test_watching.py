@@ -226,7 +226,7 @@ def test_it_leaves_what_does_not_pay(town: Town) -> None:
     watcher.strategy = JoinStrategy(work_cost=10**18)
     (made,) = Process(watcher, next_of_whistleblower).turn()
     assert made.result is DecisionResult.WAITED
-    assert "looking doesn't pay" in made.why
+    assert "examining doesn't pay" in made.why
     assert made.until == watcher.market.registry.task(task_id).deadline
 
 

@@ -18,7 +18,7 @@ from pol.chain.node.connection import Connection
 from pol.demo.lying_players import Lie, LyingTrace
 from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.dispute.play.honest_players import ReplayPlayer
-from pol.roles.monitor.market_view import MarketReader
+from pol.roles.monitor.market_reader import MarketReader
 from pol.zk.bn254 import R
 from pol.zk.circuits import load
 from pol.zk.exact import exact_prover
@@ -116,7 +116,7 @@ def test_proofs_settle_a_dispute_at_once(ground: Ground, keys: ExactKeys, lie: b
     # Whoever looks at the market reads what has happened.
     (seen,) = [
         task
-        for task in MarketReader(ground.connection, ground.deployment, "memory://").survey().tasks
+        for task in MarketReader(ground.connection, ground.deployment, "memory://").view().tasks
         if task.task_id == toy.task_id
     ]
     told = [happening.what for happening in seen.happenings]

@@ -1,4 +1,4 @@
-"""``pol explain``: what a task or a dispute waits for, and what a process did about it and left alone."""
+"""``pol explain``: the state of a task or a dispute, and the decisions of a process about it."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from rich.console import Console
 from rich.markup import escape
 
 from pol.chain.times import duration, utc
-from pol.cli.market.party_options import MarketAccess, place_options
+from pol.cli.market.party_options import MarketAccess, market_options
 from pol.dispute.position import Side
 from pol.errors import ProtocolError
-from pol.roles.monitor.market_view import about
+from pol.roles.monitor.market_reader import about
 from pol.roles.party.decisions import Action
 from pol.roles.party.public_calls import public_call
 from pol.roles.process.decision_log import DecisionLog
@@ -26,7 +26,7 @@ TASK_DIGITS = 8
 
 @click.command()
 @click.argument("what", metavar="TASK|DISPUTE")
-@place_options
+@market_options
 @click.option("--profile", "about_profile", is_flag=True, help="The number is that of a dispute about a profile.")
 @click.option("--data", type=click.Path(path_type=Path), metavar="DIR", help="The folder of a process.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -46,7 +46,7 @@ def explain(
     With --data also everything that a process decided about it, and why.
     """
     place = MarketAccess.of(deployment, rpc, quorum, store)
-    # A party that exists for this only: it reads, and could pay for nothing.
+    # A party with a random key: it only reads.
     reader = Whistleblower(place.connection, place.deployment, secrets.token_bytes(32), place.store_url)
     is_number = what.isdecimal() and len(what) < TASK_DIGITS
     shown = _dispute(reader, int(what), about_profile) if is_number else _task(reader, _found(reader, what))
@@ -124,12 +124,12 @@ def _dispute(reader: Whistleblower, number: int, about_profile: bool) -> dict[st
 def _decisions(data: Path, task_id: bytes) -> list[dict[str, Any]]:
     file = data / "diary.sqlite"
     if not file.exists():
-        raise ProtocolError(f"{data} holds no diary: it is the folder that `pol run` names when it starts")
-    diary = DecisionLog(file)
+        raise ProtocolError(f"{data} holds no decision log: it is the folder that `pol run` names when it starts")
+    log = DecisionLog(file)
     try:
         return [
             {"time": d.at, "verb": d.verb, "why": d.why, "result": d.result, "detail": d.detail, "until": d.until}
-            for d in diary.decisions(task_id)
+            for d in log.decisions(task_id)
         ]
     finally:
-        diary.close()
+        log.close()

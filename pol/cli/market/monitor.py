@@ -1,4 +1,4 @@
-"""``pol monitor``: the whole market recomputed by somebody who holds no key."""
+"""``pol monitor``: recomputes the whole market without a key."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pol.errors import OperationalError
 from pol.roles.monitor.read_only_monitor import Monitor, MonitorReading
 
 SHOWN = 12
-"""Tasks that wait longest, on a terminal."""
+"""Waiting tasks shown on a terminal."""
 
 
 @click.command()
@@ -40,9 +40,9 @@ def monitor(
     metrics: str | None,
     as_json: bool,
 ) -> int:
-    """Recompute what the vault has to hold, every outcome and every payment; show what waits for whom.
+    """Recompute the vault's debts, every outcome and every payment; show which tasks wait for whom.
 
-    It holds no key and sends nothing. With --looks it ends with 1 if something doesn't hold.
+    It holds no key and sends nothing. With --looks it exits with 1 if an invariant is violated.
     """
     place = MarketAccess.of(deployment, rpc, quorum, "memory://")
     watcher = Monitor(place.connection, place.deployment)
@@ -79,7 +79,7 @@ def monitor(
 
 
 class MonitorGauges:
-    """A look as metrics."""
+    """The monitor's results as metrics."""
 
     def __init__(self, vitals: HealthMetrics) -> None:
         self.vitals = vitals
@@ -97,7 +97,7 @@ class MonitorGauges:
         self._waiting = gauge("pol_waiting_seconds", "Longest time for which a call that anybody may make has waited")
 
     def show(self, look: MonitorReading) -> None:
-        """Set all of them."""
+        """Set all metrics."""
         self.vitals.looked()
         self._held.set(look.held)
         self._owed.set(look.owed)

@@ -1,4 +1,4 @@
-"""Metrics of one party: what it decided, what it has, and what its transactions cost."""
+"""Metrics of one party: its decisions, its balances, and the cost of its transactions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pol.roles.process.party_process import LoggedDecision
 
 
 class PartyGauges:
-    """Set after every turn."""
+    """Metrics that are set after every turn."""
 
     def __init__(self, vitals: HealthMetrics, role: Role) -> None:
         self.vitals, self._role = vitals, role
@@ -35,12 +35,12 @@ class PartyGauges:
         self._decisions.labels(taken.result.value).inc()
 
     def show(self, failures: int) -> None:
-        """A turn is over, the last of so many in a row that failed."""
+        """Update after a turn; ``failures`` turns in a row have failed."""
         self.vitals.failing(failures)
         if failures:
             return
         role = self._role
-        # What the next turn will meet as well is its business.
+        # The next turn meets the same failure and reports it.
         with suppress(OperationalError):
             self.vitals.looked()
             balances = role.market.vault.balances(role.wallet.address)

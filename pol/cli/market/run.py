@@ -1,4 +1,4 @@
-"""``pol run ROLE``: one party at work, for as long as it is left to run."""
+"""``pol run ROLE``: one party as a long-running process."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pol.chain.account.gas_fees import GWEI, FeePolicy
 from pol.chain.account.outbox_journal import kept_journal
 from pol.cli.market.health_server import HealthMetrics, serve_health
 from pol.cli.market.party_gauges import PartyGauges
-from pol.cli.market.party_options import MarketAccess, place_options, signer_of, signer_options
+from pol.cli.market.party_options import MarketAccess, market_options, signer_of, signer_options
 from pol.errors import ProtocolError
 from pol.roles.party.decisions import Mode
 from pol.roles.party.policy import PUBLIC_CHAIN, TEST_NETWORK, TrustedKey
@@ -43,7 +43,7 @@ KINDS = {
         "whistleblower.whistleblower_decisions:next_of_whistleblower",
     ),
 }
-"""The party and how it decides, imported when they are run: only a solver needs torch."""
+"""The party and its decisions, imported when run: only a solver needs torch."""
 STYLES = {
     DecisionResult.DONE: "green",
     DecisionResult.WAITED: "dim",
@@ -56,11 +56,11 @@ STYLES = {
 
 @click.command()
 @click.argument("kind", type=click.Choice(sorted(KINDS)), metavar="ROLE")
-@place_options
+@market_options
 @signer_options
 @click.option("--mode", type=click.Choice([m.name.lower() for m in Mode]), default="propose", show_default=True)
-@click.option("--data", type=click.Path(path_type=Path), metavar="DIR", help="Its journal, diary and evidence.")
-@click.option("--relay", "relays", multiple=True, metavar="URL", help="Where rounds of drand come from.")
+@click.option("--data", type=click.Path(path_type=Path), metavar="DIR", help="For journal, decision log and evidence.")
+@click.option("--relay", "relays", multiple=True, metavar="URL", help="A relay of drand rounds.")
 @click.option("--poll", type=click.FloatRange(0.01), default=12.0, show_default=True, help="Seconds between two looks.")
 @click.option("--turns", type=click.IntRange(1), metavar="N", help="End after so many; without it, run on.")
 @click.option("--test-terms", is_flag=True, help="Accept the short windows of test networks.")
@@ -69,12 +69,12 @@ STYLES = {
     "trusted",
     multiple=True,
     metavar="ADDRESS=CIRCUIT:KEY",
-    help="Of exact proofs of steps: what they prove, and the digest of the key (`pol zk exact verify`).",
+    help="A trusted verifier of exact step proofs: its circuit, and the digest of its key (`pol zk exact verify`).",
 )
-@click.option("--least-pay", type=int, default=0, show_default=True, help="Wei that a whistleblower wants to expect.")
+@click.option("--least-pay", type=int, default=0, show_default=True, help="Least profit of a whistleblower, wei.")
 @click.option("--wrong-share", type=click.FloatRange(0, 1), default=JoinStrategy.wrong, show_default=True)
-@click.option("--work-cost", type=click.FloatRange(0), default=0.0, show_default=True, help="Wei for a unit of work.")
-@click.option("--fee-cap", type=click.IntRange(1), default=500, show_default=True, help="Gwei for a unit of gas.")
+@click.option("--work-cost", type=click.FloatRange(0), default=0.0, show_default=True, help="Wei per work unit.")
+@click.option("--fee-cap", type=click.IntRange(1), default=500, show_default=True, help="Gwei per unit of gas.")
 @click.option("--metrics", metavar="HOST:PORT", help="Serve /metrics and /health there.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line.")
 def run(
@@ -100,11 +100,11 @@ def run(
 ) -> None:
     """Run a submitter, solver, verifier or whistleblower: it looks at every task and does what is due.
 
-    All that it has to know is on the chain and in the store, so it may be killed at any time and started anywhere
-    else with the same key. What it does and leaves alone, and why, is printed and kept: `pol explain`.
+    Its state is on the chain and in the store, so it may be killed at any time and restarted anywhere with the same
+    key. Each decision is printed and kept with its reason: `pol explain`.
 
-    Modes: watch sends nothing; defend also does what its money at stake asks for; resolve also makes the calls that
-    anybody may make; propose also puts up new stakes.
+    Modes: watch sends nothing; defend also protects its money at stake; resolve also makes public calls; propose also
+    puts up new stakes.
     """
     place = MarketAccess.of(deployment, rpc, quorum, store)
     role_type, decide = (_imported(name) for name in KINDS[kind])
@@ -120,13 +120,13 @@ def run(
     if isinstance(role, Whistleblower):
         role.strategy = JoinStrategy(least=least_pay, wrong=wrong_share, work_cost=work_cost)
     show = _Lines(as_json)
-    diary = DecisionLog(folder / "diary.sqlite", show.trouble)
+    log = DecisionLog(folder / "diary.sqlite", show.trouble)
     role.wallet.keep(kept_journal(place.connection, role.wallet.address, folder, show.trouble), show.trouble)
 
     gauges = PartyGauges(HealthMetrics(kind, place.connection), role)
 
     def note(taken: LoggedDecision) -> None:
-        if diary.note(taken):
+        if log.note(taken):
             gauges.decided(taken)
             show.decision(taken)
 
@@ -149,9 +149,9 @@ def run(
             show.start(kind, role, mode, folder, url)
             running.run()
     except KeyboardInterrupt:
-        show.trouble("told to stop: start it again with the same key, and it goes on where the chain stands")
+        show.trouble("stopped: start it again with the same key, and it goes on where the chain stands")
     finally:
-        diary.close()
+        log.close()
 
 
 def _verifiers(given: Sequence[str]) -> dict[str, TrustedKey]:
@@ -164,7 +164,7 @@ def _verifiers(given: Sequence[str]) -> dict[str, TrustedKey]:
             raise ProtocolError(f"{address} is no address of a verifier: 40 hex digits")
         if not circuit or not re.fullmatch("[0-9a-fA-F]{64}", key):
             raise ProtocolError(
-                f"{text} doesn't say what is proved: ADDRESS=CIRCUIT:KEY names a circuit (`pol zk circuits`) and the "
+                f"{text} names no circuit and key: ADDRESS=CIRCUIT:KEY takes a circuit (`pol zk circuits`) and the "
                 "digest of the verifying key, 64 hex digits (`pol zk exact verify`)"
             )
         found[Web3.to_checksum_address(address)] = TrustedKey(circuit, bytes.fromhex(key))
@@ -177,14 +177,14 @@ def _imported(name: str) -> Any:
 
 
 class _Lines:
-    """What a person, or a program, reads of a process."""
+    """Output of a process for people or programs."""
 
     def __init__(self, as_json: bool) -> None:
         self._as_json = as_json
         self._console = Console(highlight=False, soft_wrap=True)
 
     def start(self, kind: str, role: Role, mode: str, folder: Path, metrics: str | None) -> None:
-        """Who begins, with what."""
+        """The party and its balances at the start."""
         address, free = role.wallet.address, role.market.vault.free(role.wallet.address)
         tickets = role.market.sortition.tickets_now(address)
         if self._as_json:
@@ -194,16 +194,16 @@ class _Lines:
             )
             return
         self._console.print(f"[bold]{kind} {address}[/bold], mode {mode}, on chain {role.connection.chain_id}")
-        self._console.print(f"free in the vault: {free} wei; tickets: {tickets}; diary: {escape(str(folder))}")
+        self._console.print(f"free in the vault: {free} wei; tickets: {tickets}; data: {escape(str(folder))}")
         if metrics:
             self._console.print(f"metrics: {metrics}/metrics  health: {metrics}/health")
         if not free:
-            self._console.print("It can stake nothing yet: pol stake deposit", style="yellow")
+            self._console.print("It can't stake yet: pol stake deposit", style="yellow")
         if kind in {"verifier", "whistleblower"} and not tickets:
             self._console.print("It can't be drawn for a seat or a watch yet: pol stake enrol", style="yellow")
 
     def decision(self, taken: LoggedDecision) -> None:
-        """Something new about a task."""
+        """A new decision about a task."""
         if self._as_json:
             told = {"event": "decision", "time": taken.at, "task": taken.task_id.hex(), "verb": taken.verb}
             _print({**told, "why": taken.why, "result": taken.result, "detail": taken.detail, "until": taken.until})
@@ -215,7 +215,7 @@ class _Lines:
         self._console.print(escape(text), style=STYLES[taken.result])
 
     def trouble(self, message: str) -> None:
-        """What goes wrong."""
+        """A failure."""
         if self._as_json:
             _print({"event": "trouble", "message": message})
         else:

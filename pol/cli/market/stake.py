@@ -1,4 +1,4 @@
-"""``pol stake``: the money of a party in the vault, and its tickets."""
+"""``pol stake``: a party's money in the vault, and its tickets."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any
 import click
 
 from pol.chain.account.wallet import Wallet
-from pol.cli.market.party_options import MarketAccess, place_options, signer_of, signer_options
+from pol.cli.market.party_options import MarketAccess, market_options, signer_of, signer_options
 from pol.errors import ProtocolError
 
 ETHER = 10**18
 
 
 class _Ether(click.ParamType[int]):
-    """An amount of the asset in wei, written in whole coins or with the unit wei."""
+    """An amount in wei, written in coins or with the unit wei."""
 
     name = "amount"
 
@@ -35,9 +35,9 @@ class _Ether(click.ParamType[int]):
 @click.command()
 @click.argument("verb", type=click.Choice(["show", "deposit", "withdraw", "donate", "enrol", "resign"]))
 @click.argument("amount", type=_Ether(), required=False)
-@place_options
+@market_options
 @signer_options
-@click.option("--tickets", type=click.IntRange(1), default=1, show_default=True, help="To enrol or to resign.")
+@click.option("--tickets", type=click.IntRange(1), default=1, show_default=True, help="Number to enrol or resign.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def stake(
     verb: str,
@@ -50,10 +50,10 @@ def stake(
     as_json: bool,
     **signer: Any,
 ) -> None:
-    """Bring money into the vault (deposit 1.5), take out what is free, and enrol for seats and watches.
+    """Deposit into the vault (deposit 1.5), withdraw free money, and enrol for seats and watches.
 
-    A ticket locks a bond that stays forfeitable for a while after it resigns. `donate 0.1` gives free money to the fund
-    of the jackpot, for good: a task is awarded only if the fund can reserve its jackpot.
+    A ticket locks a bond, which can be forfeited for a while after it resigns. `donate 0.1` gives free money to the
+    jackpot's fund for good: a task is awarded only if the fund can reserve its jackpot.
     """
     place = MarketAccess.of(deployment, rpc, quorum, store)
     wallet = Wallet(place.connection, signer_of(signer, place.connection.chain_id))
@@ -65,7 +65,7 @@ def stake(
     elif verb == "withdraw":
         free = market.vault.free(wallet.address)
         if amount is not None and amount > free:
-            raise ProtocolError(f"only {free} wei are free; the rest answers for something")
+            raise ProtocolError(f"only {free} wei are free; the rest is locked")
         if free:
             market.vault.withdraw(wallet, free if amount is None else amount)
     elif verb == "donate":

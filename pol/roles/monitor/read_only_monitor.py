@@ -1,4 +1,4 @@
-"""Who watches everybody and holds no key: collateral, outcomes and pay recomputed, and what waits for a call."""
+"""The read-only monitor: it recomputes collateral, outcomes and payments, and lists waiting calls. It holds no key."""
 
 from __future__ import annotations
 
@@ -20,47 +20,47 @@ from pol.roles.party.role import Role
 
 @dataclass(frozen=True)
 class WaitingTask:
-    """What a task waits for."""
+    """A task that waits for a party or a call."""
 
     task_id: bytes
     status: Status
     why: str
     until: int | None
-    """Chain time up to which a party has time; None if anybody may call."""
+    """Deadline of a party in chain time; None if anybody may call."""
     since: int | None = None
-    """Chain time since when anybody may call."""
+    """Chain time since which anybody may call."""
 
 
 @dataclass(frozen=True)
 class MonitorReading:
-    """What a monitor has found at one block."""
+    """The monitor's result at one block."""
 
     block: int
     time: int
     held: int
-    """What the vault has, in the smallest unit of its asset."""
+    """Balance of the vault, in the smallest unit of its asset."""
     owed: int
-    """What it has to have, from its events."""
+    """Amount that the vault owes, from its events."""
     tasks: Counter[Status]
     waiting: tuple[WaitingTask, ...]
     disputes: Counter[Side]
-    """By winner; NONE are under way."""
+    """Disputes by winner; NONE counts open ones."""
     recomputed: int
-    """Verdicts, settlements, profiles and disputes whose outcome and pay were recomputed."""
+    """Number of verdicts, settlements, profiles and disputes whose outcome and payments were recomputed."""
     wrong: tuple[str, ...]
-    """What doesn't hold; nothing of it can happen with the contracts as they are."""
+    """Violated invariants; correct contracts give none."""
 
 
 class Monitor:
-    """Looks at a whole market. Everything comes from events and views; the store isn't asked."""
+    """Monitors a whole market from events and views; the store isn't read."""
 
     def __init__(self, connection: Connection, deployment: Deployment, store_url: str = "memory://") -> None:
-        # A party that exists for this only: it reads, and could pay for nothing.
+        # A party with a random key: it only reads.
         self._reader = Role(connection, deployment, secrets.token_bytes(32), store_url)
         self._auditor = Auditor(self._reader.market, deployment.treasury)
         self._since: dict[tuple[bytes, str], int] = {}
         self._final: set[bytes] = set()
-        """Tasks to which nothing can happen any more."""
+        """Tasks to which nothing more can happen."""
 
     def look(self) -> MonitorReading:
         """Recompute everything at the latest block.

@@ -1,6 +1,6 @@
-"""What a party owes about its tasks, and by when: nothing new is begun that wouldn't end before.
+"""Obligations of a party and their deadlines: no new work is begun that wouldn't end before the next one.
 
-A party does one thing at a time, so that work on a stranger's task must not outlast what its own money asks for.
+A party does one thing at a time, so work on one task must not outlast a deadline of another.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from pol.roles.party.policy import MINUTE
 from pol.roles.party.role import Role
 
 MARGIN = 1.5
-"""How much longer work takes than it is expected to."""
+"""Factor on the expected duration of work."""
 
 
 def wait_for_duty(role: Role, task_id: bytes, needed: float, until: int) -> Wait | None:
-    """The wait for what this party owes about other tasks, if ``needed`` seconds of work wouldn't end before.
+    """The wait for an obligation about another task, if ``needed`` seconds of work wouldn't end before it.
 
-    ``until`` is the last second in which the work makes sense.
+    ``until`` is the last useful second of the work.
 
     Raises:
         OperationalError: the node failed.
@@ -35,10 +35,10 @@ def wait_for_duty(role: Role, task_id: bytes, needed: float, until: int) -> Wait
 
 
 def require_nothing_due(role: Role, task_id: bytes, needed: float, until: int) -> None:
-    """As `wait_for_duty`, when the work is about to begin: what was decided before it has taken its time.
+    """As `wait_for_duty`, just before the work begins: actions before it have taken time.
 
     Raises:
-        ProtocolError: something else is due before it would end; it is decided again.
+        ProtocolError: an obligation is due before the work would end; the process decides again.
         OperationalError: the node failed.
     """
     waits = wait_for_duty(role, task_id, needed, until)
@@ -47,7 +47,7 @@ def require_nothing_due(role: Role, task_id: bytes, needed: float, until: int) -
 
 
 def next_due(role: Role, besides: bytes) -> int | None:
-    """The earliest last second of all that this party owes, or may come to owe, about any other task.
+    """The earliest deadline of all that this party owes, or may come to owe, about any other task.
 
     Raises:
         OperationalError: the node failed.
@@ -59,7 +59,7 @@ def next_due(role: Role, besides: bytes) -> int | None:
 
 
 def _dues(role: Role, task_id: bytes) -> Iterator[int]:
-    """Last seconds for what this party has to do; of what others may begin, if they begin it now."""
+    """Deadlines of this party's duties; of duties that others may cause, as if they caused them now."""
     task, own = role.market.registry.task(task_id), role.wallet.address
     if task.status in {Status.NONE, Status.CLOSED}:
         return
@@ -91,7 +91,7 @@ def _seat(role: Role, task_id: bytes, task: Task) -> Iterator[int]:
     elif task.status is Status.CONTESTED or (
         task.status is Status.PROFILING and role.market.profiles.standing(task_id).is_posted
     ):
-        # Somebody may challenge what stands there at any time.
+        # A challenge may come at any time.
         yield now + terms.clock
     elif now <= task.deadline:
         # A seat is claimed only where its duty takes half of its window at most (`pol.roles.process.work_time`).
@@ -102,5 +102,5 @@ def _disputes(role: Role, numbers: Sequence[int], game: DisputeGame) -> Iterator
     for number in numbers:
         params = game.params(number)
         if role.wallet.address in {params.asserter, params.challenger}:
-            # The other side may move at any time, and leaves this one the grace at least.
+            # The other side may move at any time; this side then has at least the grace.
             yield min(game.deadline(number) - 1, role.connection.now() + max(game.graces[1], MINUTE))

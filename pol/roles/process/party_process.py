@@ -1,4 +1,4 @@
-"""One party at work: looks at every task, does what is due, and says why it did it or left it alone."""
+"""One party at work: it looks at every task, does what is due, and reports each decision with its reason."""
 
 from __future__ import annotations
 
@@ -20,30 +20,30 @@ from pol.training.storage.store import CorruptObjectError
 
 R = TypeVar("R", bound=Role)
 LONGEST_WAIT, LONGEST_REST = 300.0, 3600.0
-"""Seconds for which a task is left alone at most that couldn't be looked at, and one that can't be worked on."""
+"""Most seconds for which a task is put off: after a failure to look at it, and after a failure to work on it."""
 FAILURES = (OperationalError, CorruptObjectError)
-"""The node or the store failed: wrong bytes are the store's fault, and the right ones may come later."""
+"""The node or the store failed. Wrong bytes are the store's fault, and the right ones may come later."""
 
 
 class DecisionResult(StrEnum):
-    """What came of a decision."""
+    """The result of a decision."""
 
     DONE = "done"
     WAITED = "waited"
-    """There was nothing to do."""
+    """No action was due."""
     WITHHELD = "withheld"
-    """The process runs in a mode in which it doesn't do this."""
+    """The process runs in a mode that excludes the action."""
     REFUSED = "refused"
-    """The contract refused, or the evidence is bad: read again before anything else."""
+    """The contract refused, or the evidence is bad: decide again."""
     FAILED = "failed"
     """The node or the store failed: try again."""
     BROKEN = "broken"
-    """This task can't be worked on: it has no definition here, or it met a fault of pol. Other tasks go on."""
+    """This task can't be worked on: it isn't supported here, or it met a fault of pol. Other tasks go on."""
 
 
 @dataclass(frozen=True)
 class LoggedDecision:
-    """A decision and what came of it; ``at`` is the chain's time."""
+    """A decision and its result; ``at`` is the chain's time."""
 
     at: int
     task_id: bytes
@@ -52,19 +52,19 @@ class LoggedDecision:
     result: DecisionResult
     detail: str = ""
     until: int | None = None
-    """Of a wait: when there is something to do at the latest, if the chain says so."""
+    """End of a wait, if the chain gives one."""
 
 
 class Process(Generic[R]):
     """Runs one party.
 
     Args:
-        role: the party; all that it needs to know it reads from the chain and the store.
-        decide: what a party of its kind does next about a task.
-        mode: how much it does on its own.
-        note: is told every decision, also that nothing is done.
-        poll: seconds after which a task that went wrong is looked at again; longer each time if nothing is at stake.
-        clock: seconds that pass, also while the chain stands still.
+        role: the party.
+        decide: decides the next action or wait of the party about a task.
+        mode: how much the process does on its own.
+        note: receives every decision, waits included.
+        poll: seconds until a failed task is tried again; longer each time if nothing is at stake.
+        clock: monotonic seconds, independent of the chain.
     """
 
     def __init__(
@@ -80,16 +80,16 @@ class Process(Generic[R]):
         self._decide, self._note, self._clock = decide, note, clock
         self._done: set[bytes] = set()
         self._troubles: dict[bytes, int] = {}
-        """How often in a row something went wrong with a task."""
+        """Failures in a row by task."""
         self._rests: dict[bytes, tuple[float, int]] = {}
-        """Until when a task that went wrong is left alone, by the clock, and how far it had come by then."""
+        """By put-off task: when it is tried again, by the clock, and its progress so far."""
         self._due: dict[bytes, float] = {}
-        """When there is something to do about a task as far as is known, by the clock."""
+        """By task: when an action is known to be due, by the clock."""
 
     def turn(self) -> list[LoggedDecision]:
-        """Look at every open task once; what is due first is done first.
+        """Look at every open task once, then act in the order of deadlines.
 
-        A failure about one task doesn't keep the others waiting, whatever it is.
+        No failure of one task delays the others.
 
         Raises:
             OperationalError: the list of tasks can't be read.
@@ -123,12 +123,12 @@ class Process(Generic[R]):
         return taken
 
     def left(self) -> list[float]:
-        """Seconds until there is something to do, for each task of which that is known; below zero if it waits."""
+        """Seconds until an action is due, for each task where that is known; negative if overdue."""
         now = self._clock()
         return [due - now for due in self._due.values()]
 
     def tasks(self) -> Iterable[bytes]:
-        """Ids of the tasks that may still ask something of this party, oldest first."""
+        """Ids of the tasks that may still concern this party, oldest first."""
         for event in self.role.market.registry.events("TaskSubmitted"):
             if bytes(event["taskId"]) not in self._done:
                 yield bytes(event["taskId"])
@@ -150,7 +150,7 @@ class Process(Generic[R]):
         return self._taken(deed, DecisionResult.DONE, unkept)
 
     def _end(self, task_ids: list[bytes]) -> None:
-        """Let go of tasks that are over: for good only when no replaced block can bring them back."""
+        """Forget tasks that are over; release their evidence only once their end is final."""
         for task_id in task_ids:
             self.role.forget(task_id)
         try:
@@ -162,7 +162,7 @@ class Process(Generic[R]):
             self.role.release(task_id)
 
     def _trouble(self, decision: Decision, error: Exception) -> LoggedDecision:
-        """Say what went wrong, and put the task off unless this party owes something about it."""
+        """Report a failure, and put the task off unless this party owes something about it."""
         failed = isinstance(error, FAILURES)
         if not isinstance(decision, Action) or decision.mode is Mode.PROPOSE:
             self._put_off(decision.task_id, LONGEST_WAIT if failed else LONGEST_REST)
@@ -172,7 +172,7 @@ class Process(Generic[R]):
         return self._taken(decision, DecisionResult.FAILED if failed else DecisionResult.BROKEN, detail)
 
     def _resting(self) -> set[bytes]:
-        """Tasks that are left alone for now; what goes on is looked at, it may be another matter."""
+        """Tasks that are put off for now, unless they have progressed since."""
         if not self._rests:
             return set()
         came, now = self._progress(), self._clock()
@@ -182,9 +182,9 @@ class Process(Generic[R]):
         return Counter(bytes(event["taskId"]) for event in self.role.market.registry.events("Advanced"))
 
     def _put_off(self, task_id: bytes, longest: float) -> None:
-        """Twice as long each time, so that what takes long isn't tried for nothing; never past what is known to come.
+        """Put a task off, twice as long each time, but never past a known deadline.
 
-        What this party has at stake is looked at in every turn: nothing that others serve may keep it from its duty.
+        A task with stakes of this party is looked at in every turn: no bad data may keep it from its duty.
         """
         try:
             if at_stake(self.role, task_id):
@@ -198,7 +198,7 @@ class Process(Generic[R]):
         self._troubles[task_id], self._rests[task_id] = times, (now + rest, came)
 
     def _refused(self, deed: Action, error: Reverted) -> LoggedDecision:
-        """What a refusal means: parties race for the calls that anybody may make, and all but one come second."""
+        """The meaning of a refusal: parties race for public calls, and all but one come second."""
         if deed.mode is Mode.RESOLVE:
             try:
                 now = self._decide(self.role, deed.task_id)

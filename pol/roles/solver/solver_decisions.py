@@ -1,4 +1,4 @@
-"""What a solver decides: which tasks it bids for, and what it owes once it has bid or won."""
+"""Decisions of a solver: the tasks that it bids for, and its duties once it has bid or won."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from pol.roles.process.work_time import profile_steps, seconds_for, wait_for_tim
 from pol.roles.solver.solver import Solver
 
 PATIENCE = 1.5
-"""How much longer a training takes than its steps by themselves: checkpoints, transactions, other work."""
+"""Factor on the time of a training's steps, for checkpoints, transactions and other work."""
 DATA = frozenset({Status.COMMITTED, Status.VERIFYING, Status.WATCHED, Status.CONTESTED})
-"""Where data of the log may be demanded."""
+"""Data of the log may be demanded."""
 
 
 def next_of_solver(role: Solver, task_id: bytes) -> Decision:
-    """What a solver does next about a task.
+    """The next decision of a solver about a task.
 
     Raises:
         OperationalError: the node or the store failed.
@@ -39,7 +39,7 @@ def next_of_solver(role: Solver, task_id: bytes) -> Decision:
 
 
 def _bid(role: Solver, task_id: bytes) -> Decision | None:
-    """Bid, or reveal the bid; None if others have to move."""
+    """Bid, or reveal the bid; None if it is the turn of others."""
     auction, now = role.market.auction, role.connection.now()
     round_id = auction.last_round(role.market.registry.address, task_id)
     standing, has_bid = auction.standing(round_id), auction.has_bid(round_id, role.wallet.address)
@@ -79,7 +79,7 @@ def _bid(role: Solver, task_id: bytes) -> Decision | None:
 
 
 def _refusal(role: Solver, task_id: bytes) -> str:
-    """Why this party leaves a task alone; empty if it doesn't."""
+    """Why this party leaves a task alone; empty if it may bid."""
     terms = role.market.registry.terms(task_id)
     if role.market.registry.task(task_id).submitter == role.wallet.address:
         return "this party is the submitter of the task"

@@ -1,4 +1,4 @@
-"""What a submitter decides: it keeps its own tasks going, and pays for no model that it can't get."""
+"""Decisions of a submitter: it keeps its own tasks going, and pays for no model that it can't read."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from pol.roles.party.public_calls import public_call
 from pol.roles.submitter.submitter import Submitter
 
 TRAINED = frozenset({Status.COMMITTED, Status.VERIFYING, Status.WATCHED, Status.CONTESTED})
-"""Where there is a model to be read, and nobody is paid for it yet."""
+"""A model exists and isn't paid for yet."""
 DEMANDS = 4
-"""Leaves of a model that are demanded, one after the other: a solver that answers all of them has it."""
+"""Leaves of a model that are demanded, one after the other: a solver that answers all of them has the model."""
 
 
 def next_of_submitter(role: Submitter, task_id: bytes) -> Decision:
-    """What a submitter does next about a task.
+    """The next decision of a submitter about a task.
 
     Raises:
         OperationalError: the node failed.
@@ -37,9 +37,9 @@ def next_of_submitter(role: Submitter, task_id: bytes) -> Decision:
 
 
 def _hidden(role: Submitter, task_id: bytes, task: Task) -> Decision | None:
-    """Have the solver show on chain that it has the model, or lose its stake: before a verdict that accepts is settled.
+    """Make the solver show on chain that it has the model, or lose its stake, before an accepting verdict is settled.
 
-    In the second half of the challenge window: a store that fails for an hour costs no bond.
+    This begins in the second half of the challenge window, so that a short failure of the store costs no bond.
     """
     now, market = role.connection.now(), role.market
     if task.status is not Status.CONTESTED or now > task.deadline or market.verdicts.verdict(task_id).rejecting:

@@ -1,4 +1,4 @@
-"""What a verifier decides: which seats it claims, and what it owes once it sits."""
+"""Decisions of a verifier: the seats that it claims, and its duties once it sits."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pol.roles.verifier.verifier import Verifier
 
 
 def next_of_verifier(role: Verifier, task_id: bytes) -> Decision:
-    """What a verifier does next about a task.
+    """The next decision of a verifier about a task.
 
     Raises:
         OperationalError: the node or the store failed.
@@ -43,7 +43,7 @@ def next_of_verifier(role: Verifier, task_id: bytes) -> Decision:
 
 
 def _owed(role: Verifier, task_id: bytes, task: Task) -> Decision | None:
-    """What its seat asks of it; None if it only has to wait."""
+    """The duty of its seat; None if it only has to wait."""
     profiles = role.market.profiles
     if task.status is Status.PROFILING:
         if profiles.standing(task_id).is_posted:
@@ -52,7 +52,7 @@ def _owed(role: Verifier, task_id: bytes, task: Task) -> Decision | None:
     if task.status is Status.VERIFYING:
         helped = exit_or_extension(role, task_id, task)
         if helped is not None:
-            # Anybody may call it; for whoever sits its stake depends on it.
+            # A public call, but the stake of the seated party depends on it.
             return replace(helped, mode=Mode.DEFEND, due=task.deadline)
         number = role.market.seats.seating(task_id).duty_round
         if not role.beacon.is_due(number):
@@ -64,9 +64,9 @@ def _owed(role: Verifier, task_id: bytes, task: Task) -> Decision | None:
         if verdict.watch_until and verdict.watch_until < role.connection.now() <= end:
             why = "the watch over its verdict has ended"
             return Action(task_id, "disclose", why, Mode.DEFEND, lambda: role.disclose(task_id), end)
-        # The time for a disclosure may be too short for a replay, so that is done before.
+        # The disclosure window may be too short for a replay, so the replay comes first.
         if (not verdict.watch_until or role.connection.now() <= end) and not role.can_disclose(task_id):
-            why = "its verdict had to err, and what is true isn't kept here"
+            why = "its verdict had to err, and the true claim isn't kept here"
             due = end if verdict.watch_until else None
             return Action(task_id, "replay again", why, Mode.DEFEND, lambda: role.prepare_disclosure(task_id), due)
     if task.status is Status.CONTESTED:
@@ -79,7 +79,7 @@ def _duty(task_id: bytes, verb: str, why: str, task: Task, act: Callable[[], obj
 
 
 def _claim(role: Verifier, task_id: bytes, task: Task) -> Decision | None:
-    """Claim the empty seat, if this party may, wants to, and would get it; None if it is this party's to wait."""
+    """Claim the empty seat, if this party may, wants to, and would get it; None if it only has to wait."""
     seating, terms = role.market.seats.seating(task_id), role.market.registry.terms(task_id)
     if not seating.until or role.connection.now() > seating.until or seating.best == role.wallet.address:
         return None
@@ -118,20 +118,18 @@ def _claim(role: Verifier, task_id: bytes, task: Task) -> Decision | None:
 
 
 def _without_states(role: Verifier, task_id: bytes, lost: list[int], until: int) -> Decision:
-    """Leave the seat alone, and once have the solver show on chain that it has the states, or lose its stake."""
-    why = (
-        f"the states of the entries {lost} of the log can't be read from {role.store.url}, and no verdict without them"
-    )
+    """Leave the seat alone, and demand one state on chain, once: a solver that can't show it loses its stake."""
+    why = f"the states of log entries {lost} can't be read from {role.store.url}, and a verdict needs them"
     if own_demands(role, task_id) or task_id in role.demanded:
         return Wait(task_id, f"{why}: the seat is left alone until they are there", until)
     return Action(task_id, "demand a state", why, Mode.PROPOSE, lambda: demand_state(role, task_id, lost[0]), until)
 
 
 def _refusal(role: Verifier, task_id: bytes, task: Task, terms: Terms) -> str:
-    """Why this party leaves a seat alone; empty if it doesn't."""
+    """Why this party leaves a seat alone; empty if it may claim it."""
     if role.wallet.address in {task.submitter, task.solver}:
         return "this party is submitter or solver of the task"
-    # A verifier whose data are withheld saves its stake by a demand, so it holds the bond of one, at the most.
+    # A verifier whose data are withheld saves its stake by a demand, so it holds the highest bond of one.
     bond = 2 * role.market.demands.bond() if task.status is Status.COMMITTED else 0
     if role.market.vault.free(role.wallet.address) < terms.verifier_stake + bond:
         return (

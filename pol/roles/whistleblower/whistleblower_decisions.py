@@ -1,4 +1,4 @@
-"""What a whistleblower decides: what it looks at, what it challenges, and what it leaves alone."""
+"""Decisions of a whistleblower: what it examines, what it challenges, and what it leaves alone."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from pol.roles.party.demand_decisions import waiting_demands
 from pol.roles.party.dispute_session import GAME, due_move
 from pol.roles.party.public_calls import concerning_call
 from pol.roles.process.work_time import profile_steps, require_time_to_look, verdict_steps, wait_for_time
-from pol.roles.whistleblower.watch_rewards import caught
+from pol.roles.whistleblower.watch_rewards import unpaid_errors
 from pol.roles.whistleblower.whistleblower import Whistleblower
 from pol.verification.profile.profile_challenge import ChargeKind
 
 
 def next_of_whistleblower(role: Whistleblower, task_id: bytes) -> Decision:
-    """What a whistleblower does next about a task.
+    """The next decision of a whistleblower about a task.
 
     Raises:
         OperationalError: the node or the store failed, or the machine's own executions differ.
@@ -42,7 +42,7 @@ def next_of_whistleblower(role: Whistleblower, task_id: bytes) -> Decision:
 
 
 def _concern(role: Whistleblower, task_id: bytes, task: Task) -> str:
-    """Why calls of anybody are this party's business now."""
+    """Why public calls concern this party now; empty if they don't."""
     own = role.wallet.address
     if task.status is Status.WATCHED:
         return "its tickets may be drawn" if role.market.sortition.tickets_now(own) else ""
@@ -54,7 +54,7 @@ def _concern(role: Whistleblower, task_id: bytes, task: Task) -> str:
 
 
 def _own(role: Whistleblower, task_id: bytes, task: Task) -> Action | None:
-    """What its stakes ask for: moves in its disputes, and what comes back of those that are over."""
+    """Actions for its own stakes: moves in its disputes, and settling those that are over."""
     move = due_move(task_id, role.sessions(task_id))
     if move is not None:
         return move
@@ -159,22 +159,22 @@ def _verdict(role: Whistleblower, task_id: bytes, task: Task) -> Decision | None
 
 
 def _catches(role: Whistleblower, task_id: bytes, task: Task) -> Decision | None:
-    for seating, index in caught(role, task_id):
+    for seating, index in unpaid_errors(role, task_id):
         why = f"the error in claim {index} to which it had committed has been shown"
         return Action(task_id, "collect", why, Mode.RESOLVE, partial(role.collect, task_id, seating, index))
     return None
 
 
 def _untimely(role: Whistleblower, task_id: bytes, steps: int, until: int) -> Wait | None:
-    """The rest of a party that wouldn't be through with a look in time, or not before it owes something else."""
+    """The wait if an examination wouldn't end in time, or not before another obligation."""
     return wait_for_time(role, task_id, lambda: require_time_to_look(role, task_id, steps, until), until)
 
 
 def _unwilling(role: Whistleblower, task_id: bytes, terms: Terms, work: int, bond: int) -> str:
-    """Why this party doesn't look at a task at all; empty if it does."""
+    """Why this party doesn't examine a task; empty if it does."""
     reason = role.strategy.refuses(role.strategy.checking(terms, work, bond, role.connection.gas_price()))
     if reason:
-        return f"looking doesn't pay: {reason}"
+        return f"examining doesn't pay: {reason}"
     try:
         role.policy.require_clock(terms)
         role.require_proofs(task_id)
@@ -187,7 +187,7 @@ def _unwilling(role: Whistleblower, task_id: bytes, terms: Terms, work: int, bon
 def _unprofitable(
     role: Whistleblower, terms: Terms, bond: int, others: int, require_game: Callable[[int], None]
 ) -> str:
-    """Why this party doesn't stake on what it has found; empty if it does."""
+    """Why this party doesn't stake on its finding; empty if it does."""
     free = role.market.vault.free(role.wallet.address)
     if free < bond:
         return f"the bond is {bond} wei, and it has {free} wei free in the vault"
