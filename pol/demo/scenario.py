@@ -6,38 +6,26 @@ Each role gets a connection, a key and the store's URL, and no object of another
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from random import Random
-from typing import TypedDict
 
 import numpy as np
 import torch
-from rich.markup import escape
 
 from pol.chain.account.wallet import Wallet
-from pol.chain.court.dispute_game import packed
 from pol.chain.deploy.deployment import Deployment, deploy
 from pol.chain.deployment_rules import FUND as FUND_POT
 from pol.chain.deployment_rules import MarketRules, Settings
 from pol.chain.desks.task_registry import TaskOutcome
 from pol.chain.node.connection import Connection
 from pol.demo import digits
-from pol.demo.cast import ETHER, FUND, PARTIES, Balance, Purse, balances
-from pol.demo.cheating_parties import BaselessWhistleblower, LyingVerifier, SkippingSolver
-from pol.demo.scenario_report import DisputeReport, ScenarioReport, ether
-from pol.dispute.moves import ProveStep
-from pol.dispute.position import Side
-from pol.dispute.rules import apply, picked
-from pol.errors import OperationalError, ProtocolError
+from pol.demo.cast import Cast, assemble
+from pol.demo.funding import ETHER, FUND, PARTIES, Balance, Purse, balances
+from pol.demo.narrated_dispute import narrated_dispute
+from pol.demo.scenario_report import ScenarioReport, ether
+from pol.errors import ProtocolError
 from pol.graph.capture import Capture
-from pol.graph.node_names import Names
 from pol.incentives.forced_errors import LARGEST_RATE
-from pol.report.last_operation import OneStep, one_step, shown
-from pol.report.move_descriptions import HEADING, MoveRow, line, opening_row, resignation_row, row, who
 from pol.report.narrator import Narrator
-from pol.roles.party.dispute_session import DisputeSession, MoveMade
-from pol.roles.party.policy import HOUR, PUBLIC_CHAIN, TEST_NETWORK, Policy
-from pol.roles.party.role import Role
+from pol.roles.party.policy import HOUR, PUBLIC_CHAIN, TEST_NETWORK
 from pol.roles.solver.solver import Solver
 from pol.roles.submitter.submitter import Offer, Submitter
 from pol.roles.verifier.verifier import Verifier
@@ -64,39 +52,6 @@ RIVAL_DISCOUNT = 10
 """Percent that the losing bid lies below the maximum: less than the winning one."""
 LIVE_PRICE, LIVE_GAS = 1000, 30_000_000
 """Wei per work unit, and gas of every party, on a chain with real money."""
-
-
-class PartyArguments(TypedDict):
-    """Arguments of a party: nothing of another party."""
-
-    connection: Connection
-    deployment: Deployment
-    key: bytes
-    store_url: str
-    policy: Policy
-
-
-@dataclass(frozen=True)
-class Cast:
-    """The parties."""
-
-    submitter: Submitter
-    solver: Solver
-    cheating_solver: SkippingSolver
-    verifier: Verifier
-    lying_verifier: LyingVerifier
-    whistleblower: Whistleblower
-    false_challenger: BaselessWhistleblower
-
-    @property
-    def roles(self) -> tuple[Role, ...]:
-        """All but the deployer, in the order of `PARTIES`."""
-        verifiers, watchers = (self.verifier, self.lying_verifier), (self.whistleblower, self.false_challenger)
-        return (self.submitter, self.solver, self.cheating_solver, *verifiers, *watchers)
-
-    def wallets(self, deployer: Wallet) -> dict[str, Wallet]:
-        """The wallet of each party by its name, as in `PARTIES`."""
-        return dict(zip(PARTIES, (deployer, *(role.wallet for role in self.roles)), strict=True))
 
 
 class Scenario:
@@ -147,7 +102,9 @@ class Scenario:
         """
         captured = digits.captured(self._seed)
         deployer, deployment = self._deploy()
-        cast = self._cast(deployment)
+        # Where time can't be moved, windows are as short as the contract admits; no policy for real money accepts that.
+        policy = PUBLIC_CHAIN if self._connection.is_test_chain else TEST_NETWORK
+        cast = assemble(deployment, self._connect, self._purse, self._store_url, policy)
         before = {party: self._connection.balance(self._purse.address(party)) for party in PARTIES}
         before["deployer"] += deployer.gas_paid
         donated = self._enter(cast, deployer)
@@ -173,12 +130,12 @@ class Scenario:
         self._profile(cast.lying_verifier, third)
         self._train(cast.solver, third)
         self._verify(cast.lying_verifier, cast.whistleblower, third)
-        dispute = self._dispute(cast.lying_verifier, cast.whistleblower, third)
+        dispute = narrated_dispute(self._tell, cast.lying_verifier, cast.whistleblower, third)
         self._tell.say("The seat is drawn anew. Another verifier posts the corrected verdict.")
         self._verify(cast.verifier, cast.whistleblower, third)
 
         self._tell.chapter("A whistleblower challenges an honest verdict")
-        false_dispute = self._dispute(cast.verifier, cast.false_challenger, third)
+        false_dispute = narrated_dispute(self._tell, cast.verifier, cast.false_challenger, third)
 
         self._tell.chapter("Settlement")
         settled = [self._settle(cast.submitter, task_id) for task_id in (first, second, third)]
@@ -224,32 +181,6 @@ class Scenario:
         rules = MarketRules(rate=LARGEST_RATE, unit=self._part // 20 // TICKETS)
         return deployer, deploy(deployer, Settings(deployer.address, market=rules))
 
-    def _cast(self, deployment: Deployment) -> Cast:
-        # Where time can't be moved, windows are as short as the contract admits; no policy for real money accepts that.
-        policy = PUBLIC_CHAIN if self._connection.is_test_chain else TEST_NETWORK
-
-        def party(name: str) -> PartyArguments:
-            return {
-                "connection": self._connect(),
-                "deployment": deployment,
-                "key": self._purse.key(name),
-                "store_url": self._store_url,
-                "policy": policy,
-            }
-
-        def random(name: str) -> Random:
-            return Random(f"{self._seed} {name}")
-
-        return Cast(
-            submitter=Submitter(**party("submitter")),
-            solver=Solver(**party("honest solver")),
-            cheating_solver=SkippingSolver(**party("cheating solver"), random=random("cheating solver")),
-            verifier=Verifier(**party("honest verifier")),
-            lying_verifier=LyingVerifier(**party("lying verifier"), random=random("lying verifier")),
-            whistleblower=Whistleblower(**party("whistleblower")),
-            false_challenger=BaselessWhistleblower(**party("false challenger"), random=random("false challenger")),
-        )
-
     def _enter(self, cast: Cast, deployer: Wallet) -> int:
         """Deposit, donate to the fund, and enrol tickets. Returns the donation."""
         market, part, donated = cast.submitter.market, self._part, self._part // 2
@@ -294,8 +225,8 @@ class Scenario:
         claim = profile.claim
         self._tell.say(
             f"{len(claim.reruns)} seeded reruns in other reduction orders diverge by at most {spread[0]} (parameters) "
-            f"and {spread[2]} (optimizer state) of the distance travelled; thresholds {threshold[0]} and {threshold[2]}. A "
-            f"fresh rerun stays inside with probability >= {profile.coverage}, before a margin of {claim.margin}."
+            f"and {spread[2]} (optimizer state) of the distance travelled; thresholds: {threshold[0]}, {threshold[2]}. "
+            f"A fresh rerun stays inside with probability >= {profile.coverage}, before a margin of {claim.margin}."
         )
         deadline = verifier.market.profiles.standing(task_id).deadline
         hours = verifier.market.registry.terms(task_id).profile_window / 3600
@@ -387,72 +318,6 @@ class Scenario:
             self._tell.say(f"The whistleblower had named {errors} before anybody else: {ether(share)} for each share.")
         return paid
 
-    def _dispute(self, defender: Verifier, attacker: Whistleblower, task_id: bytes) -> DisputeReport:
-        findings = attacker.check(task_id)
-        if not findings:
-            raise ProtocolError("the whistleblower finds nothing wrong in a verdict with a lie; please report this")
-        bond = ether(attacker.market.challenges.bond_of(task_id))
-        dispute = attacker.challenge(task_id, findings[0])
-        self._tell.say(
-            f"A challenger puts up {bond} against the replay of segment {findings[0].claim.segment} and opens its own "
-            "version. Now both sides move in turn: pick the first part that is wrong, open one's own."
-        )
-        sides = (defender.session(task_id, dispute), attacker.session(task_id, dispute))
-        program = attacker.task(task_id).program
-        self._tell.say(f"{HEADING}{'gas':>8}")
-        self._tell_row(opening_row(sides[0].game.record(dispute, program).start), 0)
-        made = self._play(sides, dispute)
-        game, moves = sides[0].game, tuple(m.move for m in made if m.move is not None)
-        record, params = replace(game.record(dispute, program), moves=moves), game.params(dispute)
-        players = (packed(params.asserter), packed(params.challenger))
-        report = DisputeReport(
-            task_id=task_id,
-            dispute=dispute,
-            winner=who(game.winner(dispute)),
-            ended_by="proof" if made[-1].move is not None else "resignation",
-            rows=tuple(row_of(m) for m in made),
-            gas=tuple(gas_of(m) for m in made),
-            record=record,
-            heads=tuple(m.position.head(players[m.position.turn is Side.CHALLENGER]) for m in made),
-            players=players,
-            one_step=self._one_step(made[-1], sides, attacker.task(task_id).names),
-        )
-        if report.one_step is not None:
-            self._tell_one_step(report.one_step, report)
-        loser = "the verifier's stake is slashed" if report.winner == "challenger" else "the challenger loses its bond"
-        self._tell.say(f"The {report.winner} wins after {len(made)} transactions and {sum(report.gas):,} gas: {loser}.")
-        return report
-
-    def _play(self, sides: tuple[DisputeSession, DisputeSession], dispute: int) -> list[MoveMade]:
-        made: list[MoveMade] = []
-        while sides[0].game.winner(dispute) is Side.NONE:
-            move = sides[0].advance() or sides[1].advance()
-            if move is None:
-                raise OperationalError(f"neither side of dispute {dispute} is on turn; is the node in sync?")
-            made.append(move)
-            self._tell_row(row_of(move), gas_of(move))
-        return made
-
-    def _one_step(self, last: MoveMade, sides: tuple[DisputeSession, DisputeSession], names: Names) -> OneStep | None:
-        """The deciding operation: of the proof, or of the one that the losing side couldn't make."""
-        if isinstance(last.move, ProveStep):
-            found = one_step(last.position, last.move, names)
-            self._require_executed(found, sides[0])
-            return found
-        if isinstance(last.upheld, ProveStep):
-            loser = sides[0] if last.position.turn is Side.ASSERTER else sides[1]
-            own = replace(last.position, opened=loser.player.open(last.position))
-            claimed = int.from_bytes(picked(own, last.upheld.index), "big")
-            return one_step(last.position, last.upheld, names, claimed)
-        return None
-
-    @staticmethod
-    def _require_executed(found: OneStep, side: DisputeSession) -> None:
-        (refuted,) = side.game.events("Refuted", number=side.dispute)
-        words = [int.from_bytes(bytes(refuted["detail"])[i : i + 4], "big") for i in (13, 17)]
-        if words != [found.claimed, found.computed]:
-            raise ProtocolError("the contract and the library compute different results; please report this")
-
     def _settle(self, submitter: Submitter, task_id: bytes) -> TaskOutcome:
         registry = submitter.market.registry
         submitter.connection.wait_until(registry.task(task_id).deadline)
@@ -475,19 +340,6 @@ class Scenario:
         columns = ("", "distance", "threshold", "verdict")
         self._tell.table("Distances, relative to the distance travelled", columns, rows)
 
-    def _tell_row(self, told: MoveRow, gas: int) -> None:
-        self._tell.say(f"[dim]{escape(line(told, gas))}[/dim]")
-
-    def _tell_one_step(self, one: OneStep, report: DisputeReport) -> None:
-        loser = "verifier" if report.winner == "challenger" else "challenger"
-        self._tell.say(f"step {one.step}, node [bold]{escape(one.node)}[/bold], from: {escape(one.source)}")
-        self._tell.say(f"{one.place}: [bold]{escape(one.expression)}[/bold]")
-        self._tell.say(f"the {loser} claimed {shown(one.claimed, one.op)}")
-        if report.ended_by == "proof":
-            self._tell.say(f"the EVM computes     {shown(one.computed, one.op)}   ({report.gas[-1]:,} gas)")
-        else:
-            self._tell.say(f"the EVM computes     {shown(one.computed, one.op)}   and refuses the {loser}'s proof")
-
     def _tell_balances(self, report: ScenarioReport) -> None:
         def amounts(*wei: int) -> tuple[str, ...]:
             return tuple(f"{amount / ETHER:,.6f}" for amount in wei)
@@ -497,15 +349,3 @@ class Scenario:
         rows.append(("together", "", "", "", *amounts(report.total_change_wei, gas)))
         columns = ("party", "before", "after", "tickets", "change", "gas paid")
         self._tell.table("Balances in ETH; change: after + tickets + gas - before", columns, rows)
-
-
-def row_of(made: MoveMade) -> MoveRow:
-    """A move in words."""
-    if made.move is None:
-        return resignation_row(made.position)
-    return row(made.position, made.move, apply(made.position, made.move))
-
-
-def gas_of(made: MoveMade) -> int:
-    """Gas of a transaction; 0 if it was made before and its receipt is lost."""
-    return int(made.receipt["gasUsed"]) if made.receipt is not None else 0

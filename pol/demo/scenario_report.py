@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pol.chain.deploy.deployment import Deployment
-from pol.demo.cast import ETHER, Balance
+from pol.demo.funding import ETHER, Balance
 from pol.dispute.dispute_record import Record
 from pol.report.last_operation import OneStep
 from pol.report.move_descriptions import MoveRow
