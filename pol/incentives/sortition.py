@@ -1,4 +1,4 @@
-"""Who is drawn for a duty: mirror of `contracts/incentives/Sortition.sol` and `Ranks.sol`.
+"""Draws of tickets for duties: mirror of `contracts/incentives/Sortition.sol` and `Ranks.sol`.
 
 Rules: docs/spec/incentives.md, "Weights and draws". Seeds and task ids have 32 bytes, accounts 20.
 """
@@ -16,11 +16,11 @@ from pol.incentives.abi import abi_hash
 
 RANKS = 1 << 256
 MOST_TICKETS = (1 << 32) - 1
-"""Of one account."""
+"""Most tickets of one account."""
 
 
 class DrawnDuty(StrEnum):
-    """What tickets are drawn for."""
+    """The duty that tickets are drawn for."""
 
     SEAT = "seat"
     WATCH = "watch"
@@ -38,7 +38,7 @@ class TicketDraw:
 
     @property
     def purpose(self) -> bytes:
-        """What is drawn with the seed: 32 bytes."""
+        """The purpose of the draw, which its ranks hash: 32 bytes."""
         return abi_hash(str(self.duty), self.task_id, self.seating)
 
     def rank(self, account: bytes, ticket: int) -> int:
@@ -47,13 +47,13 @@ class TicketDraw:
 
 
 def watch_limit(total: int, watchers: int) -> int:
-    """Tickets whose rank is below this watch: ``watchers`` of ``total`` on average, all if there are no more."""
+    """Tickets ranked below this watch: ``watchers`` of ``total`` on average; all if there are no more."""
     return RANKS if total <= watchers else RANKS // total * watchers
 
 
 @dataclass
 class Weights:
-    """Tickets over time, rebuilt from what the contract has emitted, in its order. Times are seconds."""
+    """Tickets over time, rebuilt from the contract's events in their order. Times are seconds."""
 
     _accounts: dict[bytes, list[tuple[int, int]]] = field(default_factory=dict)
     _total: list[tuple[int, int]] = field(default_factory=list)
@@ -82,11 +82,11 @@ class Weights:
         return _before(self._total, t)
 
     def ranked(self, draw: TicketDraw) -> list[tuple[int, bytes, int]]:
-        """Rank, account and ticket of all that count, the smallest rank first: the first that claims gets a seat."""
+        """Rank, account and ticket of all counting tickets, the smallest rank first; the first to claim is seated."""
         return sorted((draw.rank(*holder), *holder) for holder in self._holders(draw.since))
 
     def watching(self, draw: TicketDraw, watchers: int) -> list[tuple[bytes, int]]:
-        """Account and ticket of all that are drawn to watch."""
+        """Account and ticket of all drawn watchers."""
         limit = watch_limit(self.total(draw.since), watchers)
         return [holder for holder in self._holders(draw.since) if draw.rank(*holder) < limit]
 

@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from math import exp, floor
 
 CLAIM_TRANSACTIONS = 3
-"""Of a verifier: claim of the seat, verdict, disclosure."""
+"""Transactions of a verifier: claim of the seat, verdict, disclosure."""
 CATCH_TRANSACTIONS = 2
-"""Of a watcher that has found something: commitment and catch."""
+"""Transactions of a watcher that has found an error: commitment and claim."""
 
 
 @dataclass(frozen=True)
 class Stakes:
-    """What a task puts at stake, in the smallest unit of the asset."""
+    """The stakes of a task, in the smallest unit of the asset."""
 
     price: int
-    """What the solver is paid."""
+    """Price of the solver."""
     verifier_fee: int
     solver_stake: int
     verifier_stake: int
@@ -29,7 +29,7 @@ class Stakes:
 
 @dataclass(frozen=True)
 class Costs:
-    """What work costs the parties, in the same unit."""
+    """Costs of work, in the smallest unit of the asset."""
 
     training: int
     segment: int
@@ -38,43 +38,43 @@ class Costs:
     dispute: int
     """All moves of one side of a dispute."""
     solver_capital: float = 0.0
-    """What it costs to have the solver's stake locked for as long as the task takes."""
+    """Cost of locking the solver's stake for the duration of the task."""
     verifier_capital: float = 0.0
     dispute_delay: float = 0.0
-    """What it costs all parties of a task to have their money locked for one dispute, the longest possible."""
+    """Cost to all parties of locking their money for one dispute of the longest duration."""
     seating_delay: float = 0.0
-    """The same for one seating more: draw, verdict, watch, disclosure, challenges."""
+    """The same for one more seating: draw, verdict, watch, disclosure, challenges."""
 
 
 @dataclass(frozen=True)
 class Threat:
-    """What the parties may gain by something else than their duty."""
+    """Gains and abilities of an adversary."""
 
     gain: int
-    """Of a solver that fabricates ``least`` segments or more, beside the work that it saves."""
+    """Gain of a solver that fabricates ``least`` segments or more, beside the saved work."""
     least: int
     coalition: float
-    """Share of all tickets that a coalition holds: below 1."""
+    """A coalition's share of all tickets: below 1."""
     seeds: int = 1
-    """Among how many seeds the adversary chooses: 2^bits of a beacon that it can bias."""
+    """Number of seeds that the adversary chooses from: 2^bits of a biasable beacon."""
     false_reject: float = 0.0
     """Probability that honest work is rejected."""
     public_roots: bool = False
-    """The true roots can be known without a replay: exact mode."""
+    """True roots are known without a replay: exact mode."""
     saved_by_one_lie: float = 1.0
-    """The most of the training that one fabricated segment saves: of a state from which going on costs nothing, all."""
+    """The largest part of the training that one fabricated segment saves."""
     can_wait: bool = False
-    """Whoever sees a commitment of another has time left to replay."""
+    """There is time to replay after seeing another's commitment."""
     watchers_known: bool = False
     """The verifier knows its watchers before its verdict."""
     catches_of_lies: bool = True
-    """A commitment that names the truth is paid for a lie as for a planted error, wherever that is decided."""
+    """Watch rewards are paid for lies as for planted errors."""
 
 
 def over_drawn(average: float, seeds: int, worth: Callable[[int], float]) -> float:
-    """The mean of ``worth(k)``, k being drawn watchers: Poisson of this average, the fewest of ``seeds`` draws.
+    """The mean of ``worth(k)`` over the number k of drawn watchers: Poisson, the minimum of ``seeds`` draws.
 
-    ``worth`` falls with k and levels off. Tickets are drawn one by one, and where ``worth`` is convex that brings less.
+    ``worth`` falls with k and levels off. Drawing tickets one by one brings less where ``worth`` is convex.
     """
     mean, chance, above, k = 0.0, exp(-average), 1.0, 0
     while above > 1e-15:
@@ -86,7 +86,7 @@ def over_drawn(average: float, seeds: int, worth: Callable[[int], float]) -> flo
 
 
 def temptations(segments: int, least: int, saved: float) -> list[int]:
-    """The numbers of fabricated segments of which one pays best: theorem 3 of docs/spec/game.md."""
-    # From so many on one more saves nothing more.
+    """Candidates for the best number of fabricated segments: theorem 3 of docs/spec/game.md."""
+    # From this number on, one more saves nothing.
     enough = floor(1 / max(saved, 1 / segments) + 1e-9)
     return sorted({k for k in (1, enough, enough + 1, least - 1, least) if 1 <= k <= segments})

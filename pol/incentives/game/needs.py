@@ -13,52 +13,52 @@ DAY = 86_400
 
 @dataclass(frozen=True)
 class Needs:
-    """What parameters are for. Amounts are integers in the smallest unit of the asset.
+    """Needs that parameters have to meet. Amounts are integers in the smallest unit of the asset.
 
     Raises:
-        ProtocolError: a number that makes no sense; it says which.
+        ProtocolError: a number is out of range; the message says which.
     """
 
     task_value: int
-    """What the trained model is worth to its submitter."""
+    """Value of the trained model to its submitter."""
     verify_cost: int
-    """Replaying the whole training."""
+    """Cost of replaying the whole training."""
     cheat_gain: int
-    """What a solver gains if fabricated work passes, beside the work that it saves."""
+    """Gain of a solver whose fabricated work passes, beside the saved work."""
     train_cost: int | None = None
-    """The training itself; as much as its replay, if it isn't named."""
+    """Cost of the training; that of its replay by default."""
     segments: int = 100
     cheat_fraction: float = 0.05
-    """The least part of the training that brings the gain."""
+    """Least fabricated part of the training that brings the gain."""
     saved_by_one_lie: float = 1.0
-    """The most of the training that one fabricated segment saves: all of it, unless there is a reason why a jump to a
-    state from which going on costs nothing is impossible or shows. Less than a segment counts as one."""
+    """Largest part of the training that one fabricated segment saves: all of it, unless a jump to a state from which
+    training is free is impossible or shows. Less than a segment counts as one."""
     confidence: float = 0.99
-    """How surely somebody of no coalition finds a false verdict."""
+    """Probability that a party outside of the coalition finds a false verdict."""
     detection: float = 0.0
-    """How surely the least cheat has to be drawn, however high the stake is."""
+    """Least probability that the least cheat is drawn, whatever the stake."""
     coalition: float = 0.25
-    """Share of all tickets that may be in one hand."""
+    """Largest share of all tickets in one hand."""
     beacon_bits: int = 0
     """Bits of the beacon's seed that an adversary can choose: 0 with drand, 1 for a proposer that can skip one slot."""
     margin: float = 0.2
-    """By which part more than it has to be everything is paid."""
+    """Relative margin on every bound."""
     most_draws: int = MAX_DRAWS
     most_stake: int | None = None
-    """Of a solver; as much as the task is worth, if it isn't named."""
+    """Highest stake of a solver; the value of the task by default."""
     transaction: int = 0
     dispute: int = 0
-    """All moves of one side."""
+    """Cost of all moves of one side of a dispute."""
     capital: float = 0.10
-    """Interest on locked money, a year."""
+    """Yearly interest on locked money."""
     train_seconds: int = DAY
     slowest: float = 4.0
-    """The slowest party takes this many times as long as a replay takes on the machine of the training."""
+    """Time of the slowest party's replay, as a multiple of the replay on the training machine."""
     fastest: float = 4.0
-    """The fastest one this part of it."""
+    """Speed of the fastest party's replay, as a multiple of the same."""
     commit_window: int = 120
     paid_within: int = 12
-    """Watches after which a ticket has been paid at least once, with 95 %."""
+    """Watches after which a ticket has been paid at least once, with probability 95 %."""
     false_reject: float = 1e-4
     exact: bool = False
 
@@ -85,7 +85,7 @@ class Needs:
         if not 1 <= self.most_draws <= MAX_DRAWS:
             raise ProtocolError(f"most_draws: a task has 1 to {MAX_DRAWS} draws on chain")
         if self.beacon_bits > 6:
-            raise ProtocolError("whoever can choose among more than 64 seeds has the beacon: name another beacon")
+            raise ProtocolError("a choice of more than 64 seeds controls the beacon: use another beacon")
 
     @property
     def training(self) -> int:
@@ -104,5 +104,5 @@ class Needs:
 
     @property
     def seeds(self) -> int:
-        """Among how many seeds an adversary chooses."""
+        """Number of seeds that an adversary chooses from."""
         return 1 << self.beacon_bits

@@ -1,6 +1,6 @@
-"""Parameters that make honesty the best answer, from what a task is worth and what work costs (docs/spec/game.md).
+"""Parameters that make honesty the best response, from the value of a task and the costs of work (docs/spec/game.md).
 
-Closed forms of the conditions of the game. `game.Game.choices` enumerates the deviations and is what checks them.
+These are closed forms of the conditions of the game; `Game.choices` enumerates all deviations and checks them.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ MINUTE, HOUR, DAY, YEAR = 60, 3600, 86_400, 365 * 86_400
 LONGEST_WINDOW, LONGEST_CLOCK, LONGEST_TRAINING = 90 * DAY, 14 * DAY, 365 * DAY
 REPLAY_GRACE, MOVE_GRACE = 1_800, 300
 REPLAY_POSITIONS, MOVE_POSITIONS = 17, 29
-"""Of the longest dispute with 16 parts a move (docs/spec/dispute.md, "Clocks")."""
+"""Positions of the longest dispute with 16 parts a move (docs/spec/dispute.md, "Clocks")."""
 BURN = 10 * (1 + 1e-9)
-"""An attacker burns this many times what it costs the honest side, at least."""
+"""Least ratio of an attacker's loss to the harm of honest parties."""
 MOST = 1 << 120
 DOUBTFUL = 0.05
-"""Chance of having found nothing after `Needs.paid_within` watches."""
+"""Chance of no watch reward after `Needs.paid_within` watches."""
 
 
 @dataclass(frozen=True)
 class Windows:
-    """Seconds."""
+    """Windows in seconds."""
 
     training: int
     seat: int
@@ -61,7 +61,7 @@ class Windows:
 
 @dataclass(frozen=True)
 class Design:
-    """Parameters, and the game that they make."""
+    """Parameters, and their game."""
 
     needs: Needs
     chance: JackpotRules
@@ -70,7 +70,7 @@ class Design:
 
     @property
     def stakes(self) -> Stakes:
-        """What the task puts at stake."""
+        """The stakes of the task."""
         return self.game.stakes
 
     @property
@@ -86,23 +86,23 @@ class Design:
 
     @property
     def pays(self) -> int:
-        """All that the submitter pays."""
+        """Total cost to the submitter."""
         return self.stakes.price + self.overhead
 
     @property
     def overhead(self) -> int:
-        """What the submitter pays beside the price."""
+        """Cost to the submitter beside the price."""
         return self.game.deal.escrow - self.stakes.price
 
 
 def design(needs: Needs) -> Design:
-    """The cheapest parameters for the submitter with which honesty is everybody's best answer.
+    """The cheapest parameters for the submitter with which honesty is everybody's best response.
 
-    What it pays is what all parties spend: training, replays, transactions, interest on stakes, honest work that is
-    rejected. Of the designs whose solver's stake isn't above `Needs.most_stake` that with the least sum is taken.
+    The submitter pays all costs: training, replays, transactions, interest on stakes, rejected honest work. Among the
+    designs with a solver's stake up to `Needs.most_stake`, the cheapest is taken.
 
     Raises:
-        ProtocolError: there are none; it says what can't be reached and what to change.
+        ProtocolError: there are none; the message says what can't be reached and what to change.
     """
     designs = alternatives(needs)
     surest = max(d.detection for d in designs)
@@ -134,10 +134,10 @@ def design(needs: Needs) -> Design:
 
 
 def alternatives(needs: Needs) -> list[Design]:
-    """A design for each number of draws that has one, whatever its stake: the more draws, the lower and the dearer.
+    """A design for each number of draws that has one. More draws cost more and need a lower stake.
 
     Raises:
-        ProtocolError: there is none; it says what can't be reached and what to change.
+        ProtocolError: there is none; the message says what can't be reached and what to change.
     """
     if needs.exact:
         raise ProtocolError(
@@ -158,31 +158,31 @@ def alternatives(needs: Needs) -> list[Design]:
 
 
 def _chance(needs: Needs) -> JackpotRules:
-    """As many watchers as the confidence takes, and as rare errors as predictable pay admits."""
+    """As many watchers as the confidence needs, and as rare forced errors as predictable pay admits."""
     alone = 1 - needs.confidence ** (1 / needs.seeds)
     watchers = ceil(-log(alone) / (1 - needs.coalition))
     rate = min(max(ceil((1 - DOUBTFUL ** (1 / needs.paid_within)) * ONE), LEAST_RATE), LARGEST_RATE)
     if needs.coalition * needs.seeds >= 1.25:
         raise ProtocolError(
-            f"who holds {needs.coalition:.0%} of the tickets and chooses among {needs.seeds} seeds earns more "
+            f"a coalition with {needs.coalition:.0%} of the tickets and a choice of {needs.seeds} seeds earns more "
             "than the tax with tasks of its own; use a beacon that nobody can bias"
         )
     return JackpotRules(watchers, 2 * watchers, rate)
 
 
 def _check_waiting(needs: Needs) -> None:
-    """There is too little time for who waits for others."""
+    """Check that watchers can't wait for others' commitments and still replay."""
     segment = needs.train_seconds / needs.segments
     if segment / needs.fastest <= needs.commit_window:
         raise ProtocolError(
             f"a segment is replayed in {segment / needs.fastest:.0f} s and commitments are taken for "
-            f"{needs.commit_window} s: who sees another's commitment has time to look, so all wait for each other; "
+            f"{needs.commit_window} s: a watcher can replay after it sees another's commitment, so all wait; "
             "make segments longer (fewer) or the commit window shorter"
         )
 
 
 def _windows(needs: Needs, draws: int) -> Windows:
-    """Time for the slowest party."""
+    """Windows that the slowest party can meet."""
     segment = needs.train_seconds / needs.segments
     replay = ceil(2 * draws * segment * needs.slowest)
     clock = max(DAY, ceil(4 * segment * needs.slowest))
@@ -215,7 +215,7 @@ def _windows(needs: Needs, draws: int) -> Windows:
 
 
 def _settle(needs: Needs, chance: JackpotRules, draws: int, windows: Windows) -> Design:
-    """Amounts for a number of draws: each bounds others from below, so they grow until all bounds hold."""
+    """Amounts for a number of draws. Each bounds others from below, so they grow until all bounds hold."""
     more, rate, segment = 1 + needs.margin, chance.rate / ONE, needs.segment
     second = needs.capital / YEAR
     verification = draws * segment
@@ -225,7 +225,7 @@ def _settle(needs: Needs, chance: JackpotRules, draws: int, windows: Windows) ->
     share = max(share, 1)
     total = _solver_total(needs, chance, draws)
     task = windows.training + windows.seating + windows.longest_dispute
-    # What a friend of the solver's doesn't bring back, and what no party of the task does.
+    # What a friend of the solver doesn't bring back, and what no party of the task does.
     kept = WHOLE - DEMANDER_OF_SOLVER_STAKE
     taxed = -(-chance.tax(share * chance.shares) * WHOLE // (kept - SUBMITTER_OF_SOLVER_STAKE)) + 2
     price = solver_stake = fee = verifier_stake = bond = 0
@@ -246,7 +246,7 @@ def _settle(needs: Needs, chance: JackpotRules, draws: int, windows: Windows) ->
         fee = max(fee, ceil(more * (verification + CLAIM_TRANSACTIONS * needs.transaction + costs.verifier_capital)), 1)
         price = max(price, ceil(more * needs.training + costs.solver_capital + needs.false_reject * total))
         idle = ceil(2 * BURN * costs.seating_delay) + 2
-        # An auction may bring the price down to nothing, and the stake has to deter alone.
+        # An auction may bring the price down to zero, so the stake has to deter alone.
         alone = ceil(max(total - price, total / more) * WHOLE / kept)
         solver_stake = max(solver_stake, alone, 2 * fee + 2, taxed, idle)
         bond = max(
@@ -280,7 +280,7 @@ def _seen(needs: Needs, chance: JackpotRules, found: float) -> float:
 
 
 def _solver_total(needs: Needs, chance: JackpotRules, draws: int) -> float:
-    """Price and stake together: what the most tempting of all cheats brings over how surely it is drawn."""
+    """Price and stake together: the gain of the most tempting cheat over its probability of being drawn."""
     more, n, saved = 1 + needs.margin, needs.segments, max(needs.saved_by_one_lie, 1 / needs.segments)
     seat, seen = 1 - (1 - needs.coalition) ** needs.seeds, _seen(needs, chance, 1.0)
     shield = (1 - seat * seen) / (1 - seat)
@@ -298,7 +298,7 @@ def _solver_total(needs: Needs, chance: JackpotRules, draws: int) -> float:
 
 
 def _verifier_stake(needs: Needs, chance: JackpotRules, stakes: Stakes, costs: Costs, share: int) -> int:
-    """Twice what a verifier has to lose beyond what a friend brings back, the largest of all conditions."""
+    """Twice the loss that deters a verifier (a friend brings half back): the maximum of all conditions."""
     more, rate, fee = 1 + needs.margin, chance.rate / ONE, stakes.verifier_fee
     work = stakes.draws * costs.segment
     prize = stakes.price + stakes.solver_stake + needs.cheat_gain
@@ -311,7 +311,7 @@ def _verifier_stake(needs: Needs, chance: JackpotRules, stakes: Stakes, costs: C
     delays = costs.seating_delay + costs.dispute_delay
     sent = CLAIM_TRANSACTIONS * needs.transaction
     losses = [
-        # A lie for a bribe that also buys the drawn watchers: beside the planted error, or everywhere, without work.
+        # Lying for a bribe that also buys the drawn watchers: beside the planted error, or everywhere without work.
         (bought(0.5) - fee) / shielded,
         (bought(stakes.draws / (stakes.draws + 1)) + work - fee) / all_,
         (1 - once) / once * prize,
@@ -323,9 +323,9 @@ def _verifier_stake(needs: Needs, chance: JackpotRules, stakes: Stakes, costs: C
         # Lying in one's own task to catch oneself, with as many tickets as are seen drawn: the contract's bound.
         needs.coalition * needs.seeds * chance.watchers * share,
         stakes.jackpot / more,
-        # Whoever buys the secret shows it.
+        # A buyer of the secret shows it.
         share,
-        # What burning a seat costs others.
+        # Harm to others of burning a seat.
         BURN / more * (needs.dispute + costs.segment + delays),
         BURN / more * (costs.seating_delay + sent),
     ]
