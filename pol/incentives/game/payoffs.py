@@ -200,7 +200,7 @@ class Game:
         return Choice("solver", "won a task", honest, others)
 
     def bribe(self) -> float:
-        """The highest bribe for a false verdict, by a solver about to be rejected or a submitter that wants a refund."""
+        """The highest bribe for a false verdict: of a rejected solver, or a submitter that wants a refund."""
         deal = self.deal
         solver = deal.price + deal.solver_stake + self.threat.gain
         submitter = payouts.rejected(deal).submitter - payouts.accepted(deal).submitter
