@@ -7,7 +7,6 @@ from math import exp
 
 from pol.incentives.game.parameter_design import Design
 from pol.incentives.game.payoffs import Choice
-from pol.incentives.simulation.population import EPOCH, SimulationResult
 from pol.report import charts
 from pol.report.html_elements import Markup, document, element, join, table
 
@@ -26,43 +25,16 @@ def design_page(found: Design, rows: Sequence[Sequence[str]], title: str) -> str
     sections = (
         element("h1", title),
         table(("parameter", "value"), rows),
-        _section("What fabricating segments brings, beside honesty, as a part of the price", _temptation(found)),
-        _section("A false verdict is found, by the share of tickets that one hand holds", _coalitions(found)),
-        _section("A ticket has been paid at least once, by the number of its watches", _patience(found)),
+        section("What fabricating segments brings, beside honesty, as a part of the price", _temptation(found)),
+        section("A false verdict is found, by the share of tickets that one hand holds", _coalitions(found)),
+        section("A ticket has been paid at least once, by the number of its watches", _patience(found)),
     )
     return document("pol econ design", STYLE, *sections)
 
 
-def simulation_page(result: SimulationResult, rows: Sequence[Sequence[str]], title: str) -> str:
-    """A page about a simulation: its epochs, and the earnings of each kind."""
-    counted: dict[str, list[tuple[int, float]]] = {
-        "lies that stand": [],
-        "fabricated, paid": [],
-        "drawn that watch": [],
-    }
-    enrolled = []
-    for number, epoch in enumerate(result.epochs):
-        at = (number + 1) * EPOCH
-        counted["lies that stand"].append((at, _of(epoch.lies - epoch.lies_caught, epoch.seatings)))
-        counted["fabricated, paid"].append((at, _of(epoch.fabricated, epoch.tasks)))
-        counted["drawn that watch"].append((at, _of(epoch.watches, epoch.drawn)))
-        enrolled.append((at, float(epoch.enrolled)))
-    shares = charts.lines({name: [run] for name, run in counted.items()}, "shares by task", "task")
-    sections = (
-        element("h1", title),
-        _section("Shares of verdicts, tasks and watches", shares),
-        _section("Whistleblowers that are enrolled", charts.lines({"enrolled": [enrolled]}, "whistleblowers", "task")),
-        table(("role", "kind", "parties", "earned by each and task", "catches"), rows),
-    )
-    return document("pol econ simulate", STYLE, *sections)
-
-
-def _section(title: str, chart: Markup) -> Markup:
+def section(title: str, chart: Markup) -> Markup:
+    """A chart below its heading."""
     return join((element("h2", title), chart))
-
-
-def _of(count: int, total: int) -> float:
-    return count / total if total else 0.0
 
 
 def _temptation(found: Design) -> Markup:

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
+from lab.simulations.agents import Agent, Behavior
+from lab.simulations.population import Population, simulate
 from lab.simulations.population_on_chain import Desks
 from pol.chain.accounting.settlement_audit import Auditor, Finding
 from pol.chain.accounting.vault_ledger import Ledger, held
 from pol.chain.node.connection import Connection
 from pol.incentives.game.needs import Needs
 from pol.incentives.game.parameter_design import design
-from pol.incentives.simulation.agents import Agent, Behavior
-from pol.incentives.simulation.population import Population, simulate
 
 UNIT = 10**18
 FOUND = design(Needs(100 * UNIT, 20 * UNIT, 10 * UNIT, transaction=UNIT // 1000, dispute=UNIT // 100))

@@ -5,6 +5,8 @@ from itertools import chain, repeat
 
 import pytest
 
+from lab.simulations.agents import Agent, Behavior
+from lab.simulations.population import Epoch, Population, SimulationResult, simulate
 from lab.simulations.population_on_chain import Desks, compare
 from pol.chain.accounting.settlement_audit import Auditor
 from pol.chain.accounting.vault_ledger import Ledger, held
@@ -12,8 +14,6 @@ from pol.chain.node.connection import Connection
 from pol.errors import OperationalError, ProtocolError
 from pol.incentives.game.needs import Needs
 from pol.incentives.game.parameter_design import design
-from pol.incentives.simulation.agents import Agent, Behavior
-from pol.incentives.simulation.population import Epoch, Population, SimulationResult, simulate
 
 UNIT = 10**18
 FOUND = design(Needs(100 * UNIT, 20 * UNIT, 10 * UNIT, transaction=UNIT // 1000, dispute=UNIT // 100))

@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
+from lab.incentives.ticket_weights import Weights
 from pol.claims.segment_claim import Claim
 from pol.incentives.forced_errors import LARGEST_RATE, LEAST_RATE, Assignment, commitment
 from pol.incentives.jackpot import JackpotRules, watch_commitment
-from pol.incentives.sortition import DrawnDuty, TicketDraw, Weights, watch_limit
+from pol.incentives.sortition import DrawnDuty, TicketDraw, watch_limit
 
 VECTORS = Path(__file__).resolve().parents[2] / "fixtures" / "vectors"
 WATCHERS = 3

@@ -5,19 +5,19 @@ from itertools import product
 
 import pytest
 
+from lab.incentives.best_strategy import GameMove, solve
+from lab.incentives.coalition import best, coalitions
+from lab.incentives.coalition_moves import Coalition
+from lab.incentives.coalition_search import MOST_SHARE, SHARES, worst
 from lab.incentives.reverted_rules import reverted_found
+from lab.incentives.rule_variants import REVERTED, RULES, RuleVariant
 from pol.errors import ProtocolError
 from pol.incentives import payouts
 from pol.incentives.forced_errors import LARGEST_RATE, LEAST_RATE
-from pol.incentives.game.best_strategy import GameMove, solve
-from pol.incentives.game.coalition import best, coalitions
-from pol.incentives.game.coalition_moves import Coalition
-from pol.incentives.game.coalition_search import MOST_SHARE, SHARES, worst
 from pol.incentives.game.game_inputs import Costs, Stakes, Threat
 from pol.incentives.game.needs import Needs
 from pol.incentives.game.parameter_design import design
 from pol.incentives.game.payoffs import Game
-from pol.incentives.game.rule_variants import REVERTED, RULES, RuleVariant
 from pol.incentives.jackpot import JackpotRules
 from pol.incentives.payouts import look_fee
 

@@ -6,13 +6,13 @@ from statistics import fmean
 
 import pytest
 
+from lab.simulations.agents import Behavior
+from lab.simulations.population import Population, SimulationResult, simulate
 from pol.errors import ProtocolError
 from pol.incentives.game.game_inputs import CATCH_TRANSACTIONS
 from pol.incentives.game.needs import Needs
 from pol.incentives.game.parameter_design import design
 from pol.incentives.game.payoffs import without_planted_errors
-from pol.incentives.simulation.agents import Behavior
-from pol.incentives.simulation.population import Population, SimulationResult, simulate
 
 UNIT = 10**18
 GAME = design(Needs(100 * UNIT, 20 * UNIT, 10 * UNIT, transaction=UNIT // 1000, dispute=UNIT // 100)).game

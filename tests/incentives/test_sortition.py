@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lab.incentives.ticket_weights import MOST_TICKETS, Weights
 from pol.errors import ProtocolError
-from pol.incentives.sortition import MOST_TICKETS, RANKS, DrawnDuty, TicketDraw, Weights, watch_limit
+from pol.incentives.sortition import RANKS, DrawnDuty, TicketDraw, watch_limit
 
 SEED = hashlib.sha256(b"seed").digest()
 TASK = hashlib.sha256(b"task").digest()

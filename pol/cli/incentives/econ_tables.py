@@ -10,22 +10,14 @@ from rich.table import Table
 
 from pol.incentives.amounts import amount
 from pol.incentives.forced_errors import ONE
-from pol.incentives.game.coalition_search import CoalitionAttack, worst
 from pol.incentives.game.griefing import burn_ratio, burns, hostage
-from pol.incentives.game.needs import Needs
 from pol.incentives.game.parameter_design import Design, alternatives
-from pol.incentives.game.rule_variants import REVERTED
-from pol.incentives.simulation.agents import Agent
-from pol.incentives.simulation.population import EPOCH, SimulationResult
 
-MOST_EPOCHS = 20
 CHOICES = ("role", "when", "honesty brings", "best deviation", "brings less by")
 DRAWS = ("draws", "one lie is drawn", "solver's stake", "verifier's", "submitter pays", "")
 SHOWN_DRAWS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
 HANDS = ("drawn tickets in one hand", "each earns a watch", "times a single one")
 BURNS = ("attack", "burns", "costs others", "times")
-EPOCHS = ("tasks to", "seatings", "lies", "that fell", "planted", "found", "fabricated, paid", "watched", "enrolled")
-EARNINGS = ("role", "kind", "parties", "earned by each and task", "shares caught")
 
 
 def table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
@@ -144,85 +136,9 @@ def design_json(found: Design) -> dict[str, Any]:
     }
 
 
-def epochs(result: SimulationResult) -> list[tuple[str, ...]]:
-    """What happened, some twenty epochs of it."""
-    every = max(1, -(-len(result.epochs) // MOST_EPOCHS))
-    rows = []
-    for number, epoch in enumerate(result.epochs, 1):
-        if number % every == 0 or number == len(result.epochs):
-            watched = f"{epoch.watches / epoch.drawn:.0%}" if epoch.drawn else "none drawn"
-            counts = (epoch.seatings, epoch.lies, epoch.lies_caught, epoch.planted, epoch.planted_caught)
-            tasks = min(number * EPOCH, result.setting.tasks)
-            rows.append((str(tasks), *map(str, counts), str(epoch.fabricated), watched, str(epoch.enrolled)))
-    return rows
-
-
-def earnings(result: SimulationResult) -> list[tuple[str, ...]]:
-    """What each kind earned."""
-    return [
-        (
-            role,
-            kind,
-            str(len(group)),
-            amount(_each(result, group)),
-            str(sum(result.catches.get(p.name, 0) for p in group)),
-        )
-        for role, kind, group in _groups(result)
-    ]
-
-
-def simulation_json(result: SimulationResult) -> dict[str, Any]:
-    """A simulation for programs; amounts in the smallest unit."""
-    return {
-        "tasks": result.setting.tasks,
-        "total_change": result.total_change,
-        "most_paid": result.most_paid,
-        "epochs": [asdict(epoch) for epoch in result.epochs],
-        "earned": [
-            {"role": role, "kind": kind, "parties": len(group), "each_and_task": _each(result, group)}
-            for role, kind, group in _groups(result)
-        ],
-    }
-
-
 def seconds(value: int) -> str:
     """A time that people can read."""
     for size, unit in ((86_400, "days"), (3_600, "hours"), (60, "minutes")):
         if value >= 2 * size:
             return f"{value / size:.1f} {unit}"
     return f"{value} seconds"
-
-
-def _groups(result: SimulationResult) -> list[tuple[str, str, list[Agent]]]:
-    groups: dict[tuple[str, str], list[Agent]] = {}
-    for role, parties in (("verifier, watcher", result.parties), ("solver", result.solvers)):
-        for party in parties:
-            groups.setdefault((role, str(party.kind)), []).append(party)
-    return [(role, kind, group) for (role, kind), group in groups.items()]
-
-
-def _each(result: SimulationResult, group: Sequence[Agent]) -> float:
-    return sum(result.earned(party) for party in group) / len(group) / result.setting.tasks
-
-
-def attacks(needs: Needs, share: float) -> dict[str, CoalitionAttack]:
-    """The best attack with the rules as decided, and with each that is put back as it was."""
-    found = {"rules as decided": worst(needs, share)}
-    return found | {name: worst(needs, share, rules) for name, rules in REVERTED.items()}
-
-
-def attacks_json(share: float, found: dict[str, CoalitionAttack]) -> dict[str, Any]:
-    """The same for programs."""
-    return {
-        "share": share,
-        "attacks": {
-            name: {
-                "excess": attack.found.excess,
-                "objective": attack.objective,
-                "terms": attack.terms,
-                "members": attack.found.coalition.members,
-                "strategy": attack.found.lines,
-            }
-            for name, attack in found.items()
-        },
-    }

@@ -10,22 +10,23 @@ from random import Random
 from lab.benchmarks.figure import Figure
 from lab.incentives.auction_rules import AuctionTerms
 from lab.incentives.bidding import bids, shills
+from lab.incentives.coalition_search import MOST_SHARE, SHARES, worst
 from lab.incentives.reverted_rules import reverted_found
+from lab.incentives.rule_variants import REVERTED
+from lab.incentives.ticket_weights import Weights
+from lab.simulations.agents import Behavior
+from lab.simulations.population import Population, simulate
 from pol.errors import ProtocolError
 from pol.incentives.abi import abi_hash
 from pol.incentives.amounts import UNIT
 from pol.incentives.auction import Bid
 from pol.incentives.forced_errors import LARGEST_RATE, ONE, Assignment
-from pol.incentives.game.coalition_search import MOST_SHARE, SHARES, worst
 from pol.incentives.game.griefing import burn_ratio
 from pol.incentives.game.needs import Needs
 from pol.incentives.game.parameter_design import Design, design
 from pol.incentives.game.payoffs import without_planted_errors
-from pol.incentives.game.rule_variants import REVERTED
 from pol.incentives.jackpot import JackpotRules
-from pol.incentives.simulation.agents import Behavior
-from pol.incentives.simulation.population import Population, simulate
-from pol.incentives.sortition import DrawnDuty, TicketDraw, Weights
+from pol.incentives.sortition import DrawnDuty, TicketDraw
 
 DRAWN = 100_000
 IDENTITIES = 32

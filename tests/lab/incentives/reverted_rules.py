@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pol.incentives.game.coalition_search import MOST_SHARE, CoalitionAttack, attacks
+from lab.incentives.coalition_search import MOST_SHARE, CoalitionAttack, attacks
+from lab.incentives.rule_variants import REVERTED
 from pol.incentives.game.needs import Needs
-from pol.incentives.game.rule_variants import REVERTED
 
 
 def reverted_found(needs: Needs, share: float = MOST_SHARE) -> dict[str, CoalitionAttack]:

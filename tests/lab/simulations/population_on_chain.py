@@ -15,6 +15,9 @@ from web3 import Web3
 from web3.types import Wei
 
 from lab.simulations.designed_deployment import COMMIT_WINDOW, INTERVAL, MARGIN, market_rules, terms_of, toy_program
+from lab.simulations.population import Population, SimulationResult, simulate
+from lab.simulations.simulated_seating import DONOR, FUND, SUBMITTER, TREASURY
+from lab.simulations.venue import SimulatedVerdict, Venue, WatchCommitment
 from pol.chain.account.wallet import Reverted, Wallet
 from pol.chain.deploy.deployment import deploy
 from pol.chain.deployment_rules import FUND as FUND_KEY
@@ -35,9 +38,6 @@ from pol.incentives.abi import abi_hash
 from pol.incentives.auction import Bid, commitment
 from pol.incentives.forced_errors import commitment as secret_commitment
 from pol.incentives.game.parameter_design import Design
-from pol.incentives.simulation.population import Population, SimulationResult, simulate
-from pol.incentives.simulation.simulated_seating import DONOR, FUND, SUBMITTER, TREASURY
-from pol.incentives.simulation.venue import SimulatedVerdict, Venue, WatchCommitment
 from pol.verification.profile.profile_claim import Portion, ProfileClaim, Rerun
 
 ETHER = 10**18

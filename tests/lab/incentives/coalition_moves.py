@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from math import exp
 
+from lab.incentives.best_strategy import GameMove, State
+from lab.incentives.rule_variants import RuleVariant
 from pol.errors import ProtocolError
 from pol.incentives import payouts
-from pol.incentives.game.best_strategy import GameMove, State
 from pol.incentives.game.game_inputs import CATCH_TRANSACTIONS, CLAIM_TRANSACTIONS, temptations
 from pol.incentives.game.payoffs import Game
-from pol.incentives.game.rule_variants import RuleVariant
 from pol.incentives.payouts import Payout
 
 CLEAN, HIT, LOOKS = "clean", "hit", "looks"

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from lab.incentives.coalition import CoalitionStrategy, best, coalitions
+from lab.incentives.coalition_moves import Coalition
+from lab.incentives.rule_variants import RULES, RuleVariant
 from pol.incentives.forced_errors import LARGEST_RATE, LEAST_RATE
-from pol.incentives.game.coalition import CoalitionStrategy, best, coalitions
-from pol.incentives.game.coalition_moves import Coalition
 from pol.incentives.game.game_inputs import Stakes, Threat
 from pol.incentives.game.needs import Needs
 from pol.incentives.game.parameter_design import design
 from pol.incentives.game.payoffs import Game
-from pol.incentives.game.rule_variants import RULES, RuleVariant
 from pol.incentives.jackpot import JackpotRules
 from pol.incentives.payouts import DEMANDER_OF_SOLVER_STAKE, SUBMITTER_OF_SOLVER_STAKE, WHOLE
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 
-from pol.incentives.game.best_strategy import Solution, State, solve
-from pol.incentives.game.coalition_moves import Coalition, CoalitionMoves
+from lab.incentives.best_strategy import Solution, State, solve
+from lab.incentives.coalition_moves import Coalition, CoalitionMoves
+from lab.incentives.rule_variants import RULES, RuleVariant
 from pol.incentives.game.payoffs import Game
-from pol.incentives.game.rule_variants import RULES, RuleVariant
 
 
 def coalitions(share: float) -> Iterator[Coalition]:

@@ -7,6 +7,9 @@ from collections.abc import Sequence
 from dataclasses import astuple, dataclass, field, replace
 from random import Random
 
+from lab.incentives.ticket_weights import Weights
+from lab.simulations.agents import Agent, Behavior, Beliefs
+from lab.simulations.venue import SimulatedVerdict, Venue, WatchCommitment
 from pol.incentives import payouts
 from pol.incentives.abi import abi_hash
 from pol.incentives.forced_errors import Assignment
@@ -14,9 +17,7 @@ from pol.incentives.game.game_inputs import CATCH_TRANSACTIONS
 from pol.incentives.game.payoffs import Game
 from pol.incentives.jackpot import watch_commitment
 from pol.incentives.payouts import Payout
-from pol.incentives.simulation.agents import Agent, Behavior, Beliefs
-from pol.incentives.simulation.venue import SimulatedVerdict, Venue, WatchCommitment
-from pol.incentives.sortition import DrawnDuty, TicketDraw, Weights
+from pol.incentives.sortition import DrawnDuty, TicketDraw
 
 TICKETS = 8
 """Of each party; a sybil has one under each of its accounts."""

@@ -10,13 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 
-from pol.claims.sampling import draw
-from pol.errors import ProtocolError
-from pol.incentives import payouts
-from pol.incentives.abi import abi_hash
-from pol.incentives.game.payoffs import Game
-from pol.incentives.simulation.agents import SOLVERS, VERIFIERS, Agent, Behavior, Beliefs, people
-from pol.incentives.simulation.simulated_seating import (
+from lab.simulations.agents import SOLVERS, VERIFIERS, Agent, Behavior, Beliefs, people
+from lab.simulations.simulated_seating import (
     DONOR,
     FUND,
     PROFILING,
@@ -27,7 +22,12 @@ from pol.incentives.simulation.simulated_seating import (
     profile,
     seat,
 )
-from pol.incentives.simulation.venue import Venue
+from lab.simulations.venue import Venue
+from pol.claims.sampling import draw
+from pol.errors import ProtocolError
+from pol.incentives import payouts
+from pol.incentives.abi import abi_hash
+from pol.incentives.game.payoffs import Game
 
 MOST_SEATINGS = 100
 """After so many void seatings of one task the population settles nothing."""
