@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 import sha3
 
-from pol.commitments import merkle
+from pol.commitments import _hashing, merkle
 from pol.commitments.keccak import keccak256
 from pol.commitments.program import ProgramCommitment, header_hash, node_branch, slot_branch
 from pol.commitments.tensor import (
@@ -30,7 +30,6 @@ from pol.commitments.tensor import (
     tensor_tree,
     trace_root,
 )
-from pol.execution import _kernels
 from pol.graph.node import Node
 from pol.graph.step_program import Slot, StepProgram
 from pol.graph.types import DType, TensorType
@@ -194,13 +193,13 @@ def recorded() -> Any:
     return json.loads(FILE.read_text())
 
 
-@pytest.fixture(params=_kernels.isas(), autouse=True)
+@pytest.fixture(params=_hashing.isas(), autouse=True)
 def isa(request: pytest.FixtureRequest) -> Iterator[str]:
     """Every test below holds on every instruction set of the C++ kernels that this machine has."""
-    before = _kernels.isa()
-    _kernels.set_isa(request.param)
+    before = _hashing.isa()
+    _hashing.set_isa(request.param)
     yield request.param
-    _kernels.set_isa(before)
+    _hashing.set_isa(before)
 
 
 def raw(value: str) -> bytes:

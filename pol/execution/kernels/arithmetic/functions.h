@@ -1,0 +1,27 @@
+// The functions of docs/spec/functions.md as single instructions: planning finds them in the bodies of nodes, and each
+// instruction-set build has a compiled loop for each (function_lanes.cpp). tests/lab/kernels/generate.py writes both lists.
+#pragma once
+#include <vector>
+
+#include "arithmetic/scalar_program.h"
+
+namespace pol {
+
+constexpr int kMaxFunctionInputs = 5;
+// The first code past those of the primitives: kFunction + a number stands for a function.
+constexpr uint8_t kFunction = 0x80;
+
+// Scalar programs by number.
+const std::vector<ScalarProgram>& functions();
+
+// An instruction of a body; a register number is that of the scalar program. `op` may be a function.
+struct BodyInstruction {
+    uint8_t op;
+    int result;
+    int operands[kMaxFunctionInputs];
+};
+
+// What is left of a body's instructions, in order, when functions are recognised and dead instructions dropped.
+std::vector<BodyInstruction> recognise_functions(const ScalarProgram& body);
+
+}  // namespace pol
