@@ -11,7 +11,7 @@
 namespace pol {
 namespace {
 
-// How often an idle thread looks for work before it sleeps: some ten microseconds, about the pause between two nodes.
+// How often an idle thread looks for work before it sleeps: tens of microseconds, about the pause between two nodes.
 constexpr int kLooks = 2000;
 
 inline void pause() {
@@ -37,7 +37,7 @@ class Pool {
         }
         if (sleepers_ > 0) wake_.notify_all();
         work(context);
-        // Who has not begun by now would find no task left.
+        // A thread that has not begun by now would find no task left.
         {
             const std::lock_guard<std::mutex> lock(mutex_);
             places_ = 0;
@@ -68,7 +68,7 @@ class Pool {
         try {
             while (threads_.size() < wanted) threads_.emplace_back([this, seen = job_.load()] { serve(seen); });
         } catch (const std::system_error&) {
-            // No more threads to be had: those that run take all tasks.
+            // The system has no more threads: those that run take all tasks.
         }
         pthread_sigmask(SIG_SETMASK, &before, nullptr);
     }
@@ -94,7 +94,7 @@ class Pool {
         }
     }
 
-    std::mutex turn_;   // held by whose job it is
+    std::mutex turn_;   // held by the caller whose job it is
     std::mutex mutex_;  // guards all below
     std::condition_variable wake_, done_;
     std::vector<std::thread> threads_;
@@ -108,7 +108,7 @@ class Pool {
 // Never destroyed: other threads may still ask for helpers while the process ends, and then get none.
 Pool* pool = new Pool;
 
-// A forked process has none of the threads, and locks in any state.
+// A forked process has none of the threads, and its copies of the locks may be in any state.
 const int forked = pthread_atfork(nullptr, nullptr, [] { pool = new Pool; });
 
 struct AtExit {

@@ -34,6 +34,13 @@ const uint8_t* pad_root(unsigned height) {
     return roots.at[height];
 }
 
+// The smallest d with 2^d >= count.
+unsigned tree_depth(size_t count) {
+    unsigned depth = 0;
+    while (depth < kMaxDepth - 1 && (size_t{1} << depth) < count) ++depth;
+    return depth;
+}
+
 // Reduces `count` >= 1 nodes at height `from` to the one at height `to`, in place. `nodes` has room for one more node.
 void reduce(uint8_t* nodes, size_t count, unsigned from, unsigned to) {
     for (unsigned height = from; height < to; ++height) {
@@ -68,12 +75,6 @@ void for_subtrees(size_t leaves, size_t threads, const Body& body) {
 }
 
 }  // namespace
-
-unsigned tree_depth(size_t count) {
-    unsigned depth = 0;
-    while (depth < kMaxDepth - 1 && (size_t{1} << depth) < count) ++depth;
-    return depth;
-}
 
 std::vector<uint8_t> hash_data_leaves(const uint8_t* data, size_t size, size_t threads) {
     const size_t leaves = leaf_count(size);

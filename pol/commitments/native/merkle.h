@@ -9,8 +9,6 @@ namespace pol {
 constexpr size_t kHashSize = 32;
 constexpr size_t kLeafSize = 256;
 
-// The smallest d with 2^d >= count.
-unsigned tree_depth(size_t count);
 // Leaf hashes of `size` bytes of data, the last leaf filled with zeros. size >= 1.
 std::vector<uint8_t> hash_data_leaves(const uint8_t* data, size_t size, size_t threads);
 // Root over the leaf hashes of the data, without keeping them. size >= 1.

@@ -1,4 +1,4 @@
-// The functions of functions.h in this instruction-set build.
+// The functions of functions.h over blocks of words, in this instruction-set build.
 #pragma once
 #include <cstdint>
 

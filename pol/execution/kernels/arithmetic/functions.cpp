@@ -13,7 +13,7 @@ struct Function {
     uint8_t op;
 };
 
-// The operands on which `pattern` would be the instruction with the register `result` of `body`.
+// Compares a pattern with the part of a body that computes one register, and finds the operands of the pattern.
 class Match {
    public:
     Match(const ScalarProgram& body, const ScalarProgram& pattern)
@@ -71,7 +71,7 @@ const std::vector<ScalarProgram>& functions() {
     return programs;
 }
 
-std::vector<BodyInstruction> recognise_functions(const ScalarProgram& body) {
+std::vector<BodyInstruction> recognize_functions(const ScalarProgram& body) {
     const int first = body.inputs + static_cast<int>(body.constants.size());
     const int count = static_cast<int>(body.instructions.size());
     std::vector<bool> live(first + count, false);

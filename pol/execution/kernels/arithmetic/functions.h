@@ -1,4 +1,4 @@
-// The functions of docs/spec/functions.md as single instructions: planning finds them in the bodies of nodes, and each
+// The functions of docs/spec/functions.md as single instructions. Planning finds them in the bodies of nodes; every
 // instruction-set build has a compiled loop for each (function_lanes.cpp). tests/lab/kernels/generate.py writes both lists.
 #pragma once
 #include <vector>
@@ -21,7 +21,7 @@ struct BodyInstruction {
     int operands[kMaxFunctionInputs];
 };
 
-// What is left of a body's instructions, in order, when functions are recognised and dead instructions dropped.
-std::vector<BodyInstruction> recognise_functions(const ScalarProgram& body);
+// The live instructions of a body, in order, with each function that it computes as one instruction.
+std::vector<BodyInstruction> recognize_functions(const ScalarProgram& body);
 
 }  // namespace pol

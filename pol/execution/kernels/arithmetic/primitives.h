@@ -1,4 +1,5 @@
-// The primitives of docs/spec/arithmetic.md over blocks of words. Included by the files compiled once per instruction set (native/isa.h).
+// The primitives of docs/spec/arithmetic.md on words and on blocks of them. Included by the files compiled once per
+// instruction set (native/isa.h).
 #pragma once
 #include "arithmetic/scalar_program.h"
 
@@ -18,18 +19,18 @@ inline uint32_t bits(float value) {
     return word;
 }
 inline bool is_nan(uint32_t word) { return (word & kMagnitude) > kInfinity; }
-// The word of a computed number; every NaN becomes the one NaN. A lazy primitive leaves a NaN as it came, which is allowed
-// where nothing but other float primitives will look at it (plan/lazy_nans.cpp).
+// The word of a computed number, with every NaN made canonical. A lazy primitive leaves a NaN as it is, which is allowed
+// where only other float primitives read the result (plan/lazy_nans.cpp).
 template <bool lazy>
 inline uint32_t word(float value) {
     return lazy || value == value ? bits(value) : kNan;
 }
 
-// Both orders of the one-sided choice that processors have as an instruction. They agree for ordered numbers that differ;
-// for equal ones, of which only zeros have two words, and for a NaN they give one operand each.
+// The minimum and maximum that processors have as an instruction. Both orders of the operands give the same word for ordered
+// numbers that differ. For equal numbers (only zeros have two words) and for NaNs each order gives another operand.
 [[gnu::always_inline]] inline uint32_t below(float x, float y) { return bits(x < y ? x : y); }
 [[gnu::always_inline]] inline uint32_t above(float x, float y) { return bits(x > y ? x : y); }
-// The bits of a NaN, or-ed with any word, are those of a NaN.
+// The OR of a NaN and any word is a NaN.
 template <bool lazy>
 [[gnu::always_inline]] inline uint32_t min_word(float x, float y) {
     const uint32_t least = below(x, y) | below(y, x);
@@ -49,7 +50,7 @@ template <bool lazy>
     return word<lazy>(number(constant) > number(a) ? number(constant) : number(a));
 }
 inline uint32_t rint_word(uint32_t a) {
-    // Above 2^23 every number is integral; below, adding and subtracting 2^23 rounds to nearest, ties to even.
+    // From 2^23 on every number is integral; below, adding and subtracting 2^23 rounds to nearest, ties to even.
     constexpr float kIntegral = 8388608.0f;
     const uint32_t magnitude = a & kMagnitude;
     const float rounded = (number(magnitude) + kIntegral) - kIntegral;
@@ -63,7 +64,7 @@ inline uint32_t truncate_word(uint32_t a) {
     const uint32_t saturated = is_nan(a) ? 0u : a >> 31 ? 0x80000000u : 0x7fffffffu;
     return fits ? truncated : saturated;
 }
-// |a| toward zero, for |a| < 2^(bits of Word): by shifts, since few processors convert to these types several words at a time.
+// |a| rounded toward zero, for |a| < 2^(bits of Word). By shifts: few processors convert to these types in vectors.
 template <typename Word>
 [[gnu::always_inline]] inline Word whole(uint32_t a) {
     constexpr uint32_t kLast = 8 * sizeof(Word) - 1;
@@ -83,7 +84,7 @@ inline uint64_t truncate_wide(uint32_t a) {
     const uint64_t saturated = is_nan(a) ? 0 : (~uint64_t{0} >> 1) + negative;
     return magnitude < 0x5f000000 ? (size ^ (0 - negative)) + negative : saturated;
 }
-// Cuts the fraction of binary32 to the bits of a shorter format, to nearest even; a carry moves into the exponent.
+// Rounds the fraction of binary32 to the bits of a shorter format, to nearest even; a carry moves into the exponent.
 template <int bits_dropped>
 [[gnu::always_inline]] inline uint32_t shorten(uint32_t a) {
     return (a + (1u << (bits_dropped - 1)) - 1 + (a >> bits_dropped & 1)) & ~((1u << bits_dropped) - 1);
@@ -157,7 +158,8 @@ inline uint32_t select(uint32_t a, uint32_t b, uint32_t c) { return a != 0 ? b :
 #undef POL_WORD1
 #undef POL_WORD2
 
-// Applies one primitive to n lanes. d may be one of a, b, c. Unused operands are ignored.
+// Applies one primitive, perhaps | kLazy, to n lanes. d may be one of a, b, c. Unused operands are ignored. Each file that
+// includes this has a copy: calls into another file save more registers and cost short rows 3 %.
 #define POL_LANES(expression)                            \
     _Pragma("GCC ivdep") for (int j = 0; j < n; ++j) {   \
         d[j] = (expression);                             \

@@ -37,7 +37,7 @@ enum Op : uint8_t {
     ADD = 0x20, SUB, MUL, MULHI, AND, OR, XOR, SHL, SHR, SAR, EQ, LTU, LTS,
     SELECT = 0x30, MOV,
 };
-// Added to a primitive's code: a NaN that it yields need not be the one NaN.
+// Flag on a primitive's code: a NaN that it yields need not be the canonical one.
 constexpr uint8_t kLazy = 0x40;
 
 // Number of operands of a primitive; 0 for a code that is not one.

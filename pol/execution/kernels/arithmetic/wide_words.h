@@ -1,5 +1,5 @@
-// Vectors of words for programs of integer products: compilers make poor code of the upper half of a product. Included by
-// the files compiled once per instruction set; without POL_WIDE_WORDS only single words.
+// Vectors of words for programs of integer products: compilers vectorize the upper half of a product poorly. Included by the
+// files compiled once per instruction set; POL_WIDE_WORDS says whether the set has such vectors.
 #pragma once
 #if defined(__AVX2__)
 #include <immintrin.h>
@@ -27,11 +27,11 @@ typedef uint32_t Wide __attribute__((vector_size(kWide * sizeof(uint32_t))));
 }
 [[gnu::always_inline]] inline void store_wide(uint32_t* to, Wide words) { __builtin_memcpy(to, &words, sizeof words); }
 
-// The products of the even lanes and those of the odd lanes, 64 bits each, and the upper halves of both.
+// Multiplies even and odd lanes apart, into 64 bits each, and takes the upper halves of both.
 [[gnu::always_inline]] inline Wide mulhi(Wide a, Wide b) {
 #if defined(__AVX512F__)
     const __m512i x = reinterpret_cast<__m512i>(a), y = reinterpret_cast<__m512i>(b);
-    // The forms with a mask of all lanes: others read a value that is never set, which compilers warn about.
+    // Masked forms with all lanes set: the plain ones read an unset value, which compilers warn about.
     const auto upper = [](__m512i pairs) { return _mm512_maskz_srli_epi64(0xff, pairs, 32); };
     const __m512i even = _mm512_maskz_mul_epu32(0xff, x, y), odd = _mm512_maskz_mul_epu32(0xff, upper(x), upper(y));
     return reinterpret_cast<Wide>(_mm512_mask_mov_epi32(upper(even), 0xaaaa, odd));

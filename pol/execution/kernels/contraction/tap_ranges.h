@@ -1,4 +1,4 @@
-// What the reads of a contraction with bounds span, and whether taps.cpp can run it.
+// The words that a contraction with bounds reads, and whether taps.cpp can run it.
 #pragma once
 #include "plan/plan.h"
 

@@ -121,7 +121,7 @@ struct TapProduct {
 
     int form_of(int i) const { return i < x_bounds ? x.address + 1 + i : y.address + 1 + i - x_bounds; }
 
-    // As many positions from `first` on as the scratch memory has room for.
+    // Locates as many positions from `first` on as the scratch memory has room for; returns the next one.
     int64_t locate_positions(int64_t first, int64_t end) {
         Range reach{0, 0};
         int count = 0;
@@ -341,7 +341,7 @@ struct TapProduct {
         }
     }
 
-    // Moves the sums to the output, every NaN as the one NaN; false if there is a -0 among them that skipping may have made.
+    // Moves the sums to the output with NaNs made canonical; false if there is a -0 among them that skipping may have made.
     bool store_sums() {
         bool side_by_side = true;
         for (int64_t p = 1; p < positions; ++p) side_by_side = side_by_side && scratch.position[p].out == scratch.position[p - 1].out + 1;
@@ -359,7 +359,7 @@ struct TapProduct {
                     for (int l = 0; l < lanes; ++l) place[scratch.position[p].out + l * lane_out] = words[p * width + l];
                 continue;
             }
-            // Turned around: positions are the rows of the transposed matrix now.
+            // The output has a lane's positions side by side, the sums a position's lanes.
             const float* from[kMostPositions];
             for (int64_t p = 0; p < positions; ++p) from[p] = sums_at(r, p);
             transpose(from, positions, lanes, reinterpret_cast<float*>(place + scratch.position[0].out), lane_out);

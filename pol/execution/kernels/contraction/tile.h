@@ -22,7 +22,7 @@ struct Vector {
     static Vector splat(float x) { return {_mm512_set1_ps(x)}; }
     void store(float* p) const { _mm512_storeu_ps(p, v); }
     void add_product(Vector a, Vector b) { v = _mm512_fmadd_ps(a.v, b.v, v); }
-    void make_nan_one() { v = _mm512_mask_mov_ps(v, _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q), _mm512_set1_ps(number(kNan))); }
+    void make_nan_canonical() { v = _mm512_mask_mov_ps(v, _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q), _mm512_set1_ps(number(kNan))); }
 };
 constexpr int kTileRows = 14, kTileVectors = 2;
 #elif defined(__AVX2__)
@@ -33,7 +33,7 @@ struct Vector {
     static Vector splat(float x) { return {_mm256_set1_ps(x)}; }
     void store(float* p) const { _mm256_storeu_ps(p, v); }
     void add_product(Vector a, Vector b) { v = _mm256_fmadd_ps(a.v, b.v, v); }
-    void make_nan_one() { v = _mm256_blendv_ps(v, _mm256_set1_ps(number(kNan)), _mm256_cmp_ps(v, v, _CMP_UNORD_Q)); }
+    void make_nan_canonical() { v = _mm256_blendv_ps(v, _mm256_set1_ps(number(kNan)), _mm256_cmp_ps(v, v, _CMP_UNORD_Q)); }
 };
 constexpr int kTileRows = 6, kTileVectors = 2;
 #elif defined(__aarch64__)
@@ -44,7 +44,7 @@ struct Vector {
     static Vector splat(float x) { return {vdupq_n_f32(x)}; }
     void store(float* p) const { vst1q_f32(p, v); }
     void add_product(Vector a, Vector b) { v = vfmaq_f32(v, a.v, b.v); }
-    void make_nan_one() { v = vbslq_f32(vceqq_f32(v, v), v, vdupq_n_f32(number(kNan))); }
+    void make_nan_canonical() { v = vbslq_f32(vceqq_f32(v, v), v, vdupq_n_f32(number(kNan))); }
 };
 constexpr int kTileRows = 8, kTileVectors = 3;
 #else
@@ -55,14 +55,14 @@ struct Vector {
     static Vector splat(float x) { return {x}; }
     void store(float* p) const { *p = v; }
     void add_product(Vector a, Vector b) { v = __builtin_fmaf(a.v, b.v, v); }
-    void make_nan_one() { v = number(word<false>(v)); }
+    void make_nan_canonical() { v = number(word<false>(v)); }
 };
 constexpr int kTileRows = 4, kTileVectors = 4;
 #endif
 
 constexpr int kTileColumns = kTileVectors * Vector::width;
 
-// How the places of terms follow each other, from the place of each row in x and of the columns in y: by equal steps ...
+// The places of terms, counted from the place of a row in x and of the columns in y: by equal steps ...
 struct Stepped {
     int terms;
     int64_t x, y;
@@ -89,8 +89,8 @@ struct Listed {
     }
 };
 
-// What happens before and after the terms: the first of a fold begin with `init`, and after the last every NaN becomes the one
-// NaN (it stays some NaN to the end of a fold, so that this is soon enough).
+// What happens before the first and after the last terms of a fold: sums begin with `init`, and NaNs become canonical. In
+// between, a NaN stays some NaN.
 struct Ends {
     bool first, last;
     float init;
@@ -120,7 +120,7 @@ void multiply(const Terms& terms, const Ends& ends, const float* const* x, const
     for (int r = 0; r < rows; ++r)
 #pragma GCC unroll 4
         for (int v = 0; v < vectors; ++v) {
-            if (ends.last) sum[r][v].make_nan_one();
+            if (ends.last) sum[r][v].make_nan_canonical();
             sum[r][v].store(tile[r] + v * Vector::width);
         }
 }

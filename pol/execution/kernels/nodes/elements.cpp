@@ -1,5 +1,5 @@
-// Any node: its scalar program is interpreted over blocks of output elements, one instruction at a time over all lanes.
-// A fold runs its terms in order, for all lanes of a block side by side.
+// The kernel for any node: interprets the scalar program over blocks of output elements, one instruction at a time over all
+// lanes. A fold runs its terms in order, for all lanes of a block side by side.
 #include "nodes/nodes.h"
 #include "nodes/plain_maps.h"
 #include "nodes/registers.h"
@@ -11,7 +11,7 @@ constexpr size_t kTasksPerThread = 4;
 constexpr int64_t kLongRow = 128;  // a row of at least so many words is cut into blocks of its own
 constexpr int64_t kLine = 16;
 
-// One worker's view of a node.
+// One worker.
 struct Engine : Registers {
     Lanes lanes;
     FoldIndex fold;
@@ -44,14 +44,14 @@ struct Engine : Registers {
         }
     }
 
-    // What no fold index changes.
+    // Computes what does not depend on the fold index.
     void begin_block(int64_t first, int count) {
         uint32_t* out = run.out + first;
         locate(plan, plan.space, run.bases, 0, plan.forms, first, count, lanes);
         seek(plan, 0, fold);
         value[plan.accumulator] = out;
         if (moves()) {
-            // Of what may be an index and what it gathers, only the latter.
+            // Only the operand that is moved goes to the output, not an index that it gathers through.
             uint32_t*& to = buffer[plan.each->a];
             uint32_t* const own = to;
             to = out;
@@ -73,7 +73,8 @@ struct Engine : Registers {
         execute(plan.each, plan.each_count, out, lanes.count);
     }
 
-    // The words of a join, each from the only operand that has one there; false if two have, which have to be combined.
+    // Copies the words of a join, each from the only operand that is in range there. Returns false if two are: their words
+    // have to be combined.
     bool copy_block(int64_t first, int count) {
         const int inner = plan.space.axis[plan.space.rank - 1];
         locate(plan, plan.space, run.bases, 0, plan.forms, first, count, lanes);
@@ -81,7 +82,7 @@ struct Engine : Registers {
             uint32_t* const to = run.out + first + lanes.begin[cut];
             LaneRange done[kMaxOperands];
             int owner[kMaxOperands], ranges = 0;
-            // All of a cut is looked at before it is written: the output may have the memory of an operand.
+            // The ranges of a cut come first, then the copies: the output may have the memory of an operand.
             for (int o = 0; o < plan.operands; ++o) {
                 const LaneRange range = read_range(plan, plan.operand[o], inner, lanes, cut);
                 if (range.low >= range.high) continue;
@@ -96,7 +97,7 @@ struct Engine : Registers {
                 const uint32_t* from = run.sources[owner[i]] + lanes.start[form * kMaxLanes + cut] + stride * low;
                 if (from != to + low) copy(to + low, from, stride, done[i].high - low);
             }
-            // What no operand has is 0.
+            // Words that no operand has are 0.
             const int end = lanes.begin[cut + 1] - lanes.begin[cut];
             for (int at = 0; at < end;) {
                 int next = end, reach = at;
@@ -120,7 +121,7 @@ struct Engine : Registers {
         for (int64_t k = 0; k < plan.terms; ++k, advance(plan, fold)) compute_term(run.out + first);
     }
 
-    // A block of a keyed plan in which the coordinate has one value: the terms [from, to) in the order of keys.
+    // A block of a keyed plan on which the key coordinate is constant: runs the terms [from, to) of the order by key.
     void compute_keyed_block(int64_t first, int count, int64_t from, int64_t to) {
         if (from == to) {
             fill(run.out + first, plan.init, count);
@@ -154,7 +155,7 @@ int64_t keyed_width(const Plan& plan) {
     return width;
 }
 
-// Whether it is a map whose operands are all read at in-range addresses that are linear in the element's coordinates.
+// Whether it is a map whose operands are read in range, at addresses that are linear in the element's coordinates.
 bool is_plain(const Plan& plan, const Run& run) {
     if (plan.folds) return false;
     for (int o = 0; o < plan.operands; ++o)
@@ -162,14 +163,14 @@ bool is_plain(const Plan& plan, const Run& run) {
     return true;
 }
 
-// Whether the operands of such a map are lines through the whole output.
+// Whether the addresses of such a map are linear in the element's index.
 bool is_line(const Plan& plan) {
     for (int o = 0; o < plan.operands; ++o)
         if (!is_linear(plan, plan.operand[o], plan.space)) return false;
     return plan.coordinates == 0;
 }
 
-// Blocks of a map end where long rows do, so that its operands are lines within them.
+// Blocks of a map with long rows end where rows do, so that addresses are linear within a block.
 bool cuts_rows(const Plan& plan) { return !plan.folds && plan.space.dims[plan.space.rank - 1] >= kLongRow; }
 
 int64_t blocks_of_row(const Plan& plan) { return (plan.space.dims[plan.space.rank - 1] + plan.lanes - 1) / plan.lanes; }
@@ -186,7 +187,7 @@ size_t blocks(const Plan& plan) {
     return static_cast<size_t>((plan.space.size + plan.lanes - 1) / plan.lanes);
 }
 
-// A map of plain operands; false if the plan is none.
+// Runs a plain map; returns false if the plan is none.
 bool compute_plain(const Plan& plan, const Run& run, size_t task, size_t tasks, void* scratch) {
     if (!is_plain(plan, run)) return false;
     PlainMap map(plan, run, scratch);

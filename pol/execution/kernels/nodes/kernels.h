@@ -1,4 +1,4 @@
-// What runs planned nodes in every instruction-set build (native/isa.h).
+// The kernels that run planned nodes: a table of functions for every instruction-set build (native/isa.h).
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -1,4 +1,4 @@
-// How a planned node is executed in this instruction-set build; see kernels.h for the meaning of the functions.
+// The kernels of this instruction-set build; kernels.h says what each function does.
 #pragma once
 #include "plan/plan.h"
 

@@ -1,4 +1,4 @@
-// How the terms of rows join their accumulators, eight at a time. A NaN may be any NaN here. Included by rows.cpp.
+// Joins the terms of rows to their accumulators, eight at a time. A NaN may have any bits here. Included by rows.cpp.
 #pragma once
 #include "nodes/registers.h"
 
@@ -63,18 +63,18 @@ void join_lanes(uint32_t* acc, const uint32_t* x, const uint32_t* y, int64_t rou
     POL_UNROLL for (int v = 0; v < vectors; ++v) store(acc + v * kVector, a[v]);
 }
 
-// The same for terms factor * scale * (value - mean), or (value - mean)^2; what is not there is null.
+// The same for terms factor * scale * (value - mean), or (value - mean)^2; absent operands are null.
 template <int vectors, bool squared, bool scaled>
-void join_centred(uint32_t* acc, const uint32_t* factor, const uint32_t* scale, const uint32_t* value, uint32_t mean, int64_t rounds) {
+void join_centered(uint32_t* acc, const uint32_t* factor, const uint32_t* scale, const uint32_t* value, uint32_t mean, int64_t rounds) {
     const Words splat = Words{} + mean;
     Floats a[vectors];
     POL_UNROLL for (int v = 0; v < vectors; ++v) a[v] = load(acc + v * kVector);
     for (int64_t k = 0; k < rounds; ++k) {
         POL_UNROLL for (int v = 0; v < vectors; ++v) {
             const int64_t at = (k * vectors + v) * kVector;
-            const Floats centred = load(value + at) - (Floats)splat;
-            const Floats other = squared ? centred : scaled ? load(factor + at) * load(scale + at) : load(factor + at);
-            a[v] = Fuse::join(a[v], other, centred);
+            const Floats centered = load(value + at) - (Floats)splat;
+            const Floats other = squared ? centered : scaled ? load(factor + at) * load(scale + at) : load(factor + at);
+            a[v] = Fuse::join(a[v], other, centered);
         }
     }
     POL_UNROLL for (int v = 0; v < vectors; ++v) store(acc + v * kVector, a[v]);

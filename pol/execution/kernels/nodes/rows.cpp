@@ -1,6 +1,6 @@
 // Folds along contiguous words of their operands (plan/find_rows.cpp). A row is read from its first word to its last, its
 // accumulators stay in registers, and sixteen rows share a tile, because their elements are neighbours in the output.
-// In between, a NaN may be any NaN; it becomes the one NaN where the tile goes to the output.
+// Within a tile a NaN may have any bits; it becomes canonical when the tile is written to the output.
 #include "nodes/nodes.h"
 #include "nodes/registers.h"
 #include "nodes/row_joins.h"
@@ -14,7 +14,7 @@ constexpr size_t kRowTasksPerThread = 4;
 struct Odometer {
     int rank;
     int64_t dims[kMaxRank], at[kMaxRank];
-    const int64_t* stride[kMaxRank];  // not owned: per dimension, of every form
+    const int64_t* stride[kMaxRank];  // per dimension: the strides of all forms; not owned
     int forms;
 
     void seek(int64_t index, int64_t* offset) {
@@ -39,10 +39,10 @@ struct Rows : Registers {
     const uint32_t* buffers;  // of registers
     int64_t strides[kMaxRank + kMaxFoldRank][kMaxForms];
     int64_t step[kMaxForms];              // of a form along a row
-    int64_t at[kTileRows][kMaxForms];     // of a form at the begin of a row, for the first fold index
+    int64_t at[kTileRows][kMaxForms];     // of a form at the beginning of a row, for the first fold index
     Odometer rows, outer;
     int64_t rounds;                       // of the outer fold dimensions
-    bool centred;                         // the terms are computed in registers
+    bool centered;                         // the terms are computed in registers
     bool in_place;                        // all terms are words of the operands that can be read where they are
     alignas(64) uint32_t tile[kTileRows][kTileLanes];
 
@@ -64,8 +64,8 @@ struct Rows : Registers {
             rounds *= plan.fold[d];
         }
         for (int f = 0; f < plan.forms; ++f) step[f] = row.lanes ? plan.form[f].out[0] : plan.form[f].fold[plan.fold_rank - 1];
-        centred = row.centred;
-        for (int o = 0; o < plan.operands; ++o) centred = centred && run.safe[o];
+        centered = row.centered;
+        for (int o = 0; o < plan.operands; ++o) centered = centered && run.safe[o];
         in_place = !row.programmed;
         for (const int r : {row.x, row.y})
             in_place = in_place && r < plan.operands && run.safe[r] && step[plan.operand[r].address] == 1;
@@ -103,7 +103,7 @@ struct Rows : Registers {
         execute(plan.each, plan.each_count - 1, nullptr, count);
     }
 
-    // How many words from the begin of a row can be read where they are.
+    // How many words from the beginning of a row can be read where they are.
     int64_t readable(const int64_t* place) const {
         int64_t words = row.length;
         for (const int r : {row.x, row.y}) {
@@ -119,9 +119,9 @@ struct Rows : Registers {
     template <class Join, int vectors>
     void fold_lanes(int r, int64_t* place) {
         constexpr int width = vectors * kVector;
-        if (centred) {
+        if (centered) {
             const auto source = [&](int o) { return o < 0 ? nullptr : run.sources[o] + place[plan.operand[o].address]; };
-            const auto join = row.factor < 0 ? join_centred<vectors, true, false> : row.scale < 0 ? join_centred<vectors, false, false> : join_centred<vectors, false, true>;
+            const auto join = row.factor < 0 ? join_centered<vectors, true, false> : row.scale < 0 ? join_centered<vectors, false, false> : join_centered<vectors, false, true>;
             for (int64_t k = 0; k < rounds; ++k, outer.advance(place))
                 join(tile[r], source(row.factor), source(row.scale), source(row.value), *source(row.mean), row.length / width);
             return;

@@ -1,4 +1,4 @@
-// Recognises folds that contraction/ can run: matrix products and convolutions.
+// Recognizes folds that contraction/ can run: matrix products and convolutions.
 #include <algorithm>
 #include <utility>
 
@@ -22,7 +22,7 @@ bool PlannedNode::find_contraction() {
     const unsigned inner = 1u << (plan_.space.rank - 1);
     const bool a_inner = operands_[body.a].axes & inner, b_inner = operands_[body.b].axes & inner;
     if (operands_[body.a].gather >= 0 || operands_[body.b].gather >= 0) return false;
-    // Taps of that operand on whose bounds fewer positions depend: it is read a word at a time, the other by vectors.
+    // x is the operand that fewer positions read differently: it is read a word at a time, y by vectors.
     if (find_taps(body.a, body.b)) {
         const TapPlan found = contraction.taps;
         if (!find_taps(body.b, body.a) || own_positions(found) < own_positions(contraction.taps)) contraction.taps = found;
@@ -57,7 +57,7 @@ unsigned PlannedNode::bound_axes(int o) const {
     return axes;
 }
 
-// Positions that x is read at, for each row.
+// Different positions that x is read at, for each row.
 int64_t PlannedNode::own_positions(const TapPlan& taps) const {
     int64_t size = 1;
     for (int i = 0; i < taps.positions.rank; ++i)

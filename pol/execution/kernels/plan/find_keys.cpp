@@ -1,4 +1,4 @@
-// Recognises folds of which each element needs only the terms with its key, as in the gradient of a table lookup.
+// Recognizes folds of which each element needs only the terms with its key, as in the gradient of a table lookup.
 #include <algorithm>
 #include <utility>
 #include <vector>

@@ -1,4 +1,4 @@
-// Recognises folds that nodes/rows.cpp can run.
+// Recognizes folds that nodes/rows.cpp can run.
 #include <algorithm>
 
 #include "plan/plan.h"
@@ -6,8 +6,8 @@
 namespace pol {
 namespace {
 
-constexpr int64_t kShortest = 4;           // terms in a row without a term program, and
-constexpr int64_t kShortestProgram = 16;   // with one
+constexpr int64_t kShortest = 4;          // words of a row whose terms are just read
+constexpr int64_t kShortestProgram = 16;  // words of a row whose terms are computed
 constexpr int64_t kMostLanes = 32;
 
 }  // namespace
@@ -39,7 +39,7 @@ bool PlannedNode::find_rows() {
             return stride(form) == 1 && std::any_of(form.fold, form.fold + plan_.fold_rank, [](int64_t s) { return s != 0; });
         });
     };
-    // Lanes: the first output dimension continues in the last fold dimension, evenly for everything that is read.
+    // Lanes: a step of the last fold dimension continues the first output dimension, in every form.
     const int64_t width = plan_.space.dims[0];
     row.lanes = (width == kMostLanes || width == kMostLanes / 2 || width == kMostLanes / 4) && std::all_of(forms_.begin(), forms_.end(), [&](const Form& form) {
         int64_t stride;
@@ -48,7 +48,7 @@ bool PlannedNode::find_rows() {
     const int column = plan_.space.rank - 1;
     // Where the last output dimension is contiguous, nodes/elements.cpp does well.
     if (!(row.lanes && column == 0) && some_contiguous([&](const Form& form) { return form.out[column]; })) return false;
-    if (row.lanes) find_centred();
+    if (row.lanes) find_centered();
     if (row.lanes && some_contiguous([](const Form& form) { return form.out[0]; })) {
         row.width = static_cast<int>(width);
         row.length = width * plan_.fold[inner];
@@ -62,7 +62,7 @@ bool PlannedNode::find_rows() {
 }
 
 // FFMA(factor * scale, value - mean) or FFMA(value - mean, value - mean), where all is read along the row but the mean.
-void PlannedNode::find_centred() {
+void PlannedNode::find_centered() {
     RowPlan& row = plan_.row;
     if (row.join != FFMA || !once_.empty()) return;
     const auto moves = [&](int reg, int64_t stride) {
@@ -78,7 +78,7 @@ void PlannedNode::find_centred() {
             return;
     }
     if (row.factor < 0 && row.x != row.y && moves(row.x, 1)) row.factor = row.x;
-    row.centred = row.value >= 0 && (row.factor >= 0 || row.x == row.y);
+    row.centered = row.value >= 0 && (row.factor >= 0 || row.x == row.y);
 }
 
 }  // namespace pol

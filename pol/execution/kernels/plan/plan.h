@@ -1,4 +1,4 @@
-// A node made ready to run: plain data, so that the files compiled once per instruction set need no library code (native/isa.h).
+// The plan of a node. It is plain data: files compiled once per instruction set must not use library code (native/isa.h).
 #pragma once
 #include <cstdint>
 #include <utility>
@@ -17,7 +17,7 @@ struct Form {
     int64_t fold[kMaxFoldRank];
 };
 
-// A list of output dimensions, row-major: what the lanes of a block run over.
+// Output dimensions, in row-major order, that the lanes of a block run over.
 struct Space {
     int rank;
     int64_t size;
@@ -62,9 +62,8 @@ struct PlannedCoordinate {
     bool varies;
 };
 
-// Registers are numbered anew: operands, coordinates, accumulator, constants, instructions. Each has a buffer of one block;
-// the accumulator and the result have none of their own: they live in the output.
-// Operands that a primitive does not use repeat `a`.
+// Registers of a plan: operands, coordinates, accumulator, constants, results. Each has a buffer of one block, but for the
+// accumulator and the last result, which live in the output. Operands that a primitive does not use repeat `a`.
 struct PlannedInstruction {
     uint8_t op;  // a primitive, perhaps | kLazy; or a function (arithmetic/functions.h)
     uint16_t result, a, b, c;
@@ -76,8 +75,8 @@ constexpr int kMaxPlanRegisters = kMaxOperands + kMaxCoordinates + 1 + kMaxRegis
 // Which kernel runs a node; Isa has one row of its table for each.
 enum Kind { kElements, kContraction, kRowFold, kKinds };
 
-// A contraction with bounds, as in a convolution: x varies along rows, y along lanes, either along positions, and no bound
-// depends on rows or lanes.
+// A contraction with bounds, as in a convolution: x varies along rows, y along lanes, both may vary along positions, and no
+// bound depends on rows or lanes.
 struct TapPlan {
     int x, y;
     Space batch, rows, positions, lanes;  // lanes: one dimension
@@ -90,7 +89,7 @@ struct TapPlan {
 struct ContractionPlan {
     int x, y;         // operands; y varies along the innermost dimension
     Space batch, rows, columns;
-    // If reads have bounds: the same output cut otherwise, so that bounds depend on positions and terms only.
+    // For reads with bounds: the same output cut in another way, so that bounds depend on positions and terms only.
     bool has_taps;
     TapPlan taps;
 };
@@ -104,8 +103,8 @@ struct RowPlan {
     uint8_t join;     // FADD, FMAX, FMIN with x, or FFMA with x and y
     int x, y;         // registers
     bool programmed;  // the term is computed, not just read
-    // A term that rows.cpp computes in registers: FFMA(x, y - mean), x being an operand, a product or y - mean itself.
-    bool centred;
+    // A term that nodes/rows.cpp computes in registers: FFMA(x, y - mean), x being an operand, a product or y - mean itself.
+    bool centered;
     int factor, scale, value, mean;  // operands; no factor or scale: -1
 };
 
@@ -165,24 +164,25 @@ class PlannedNode {
     PlannedNode& operator=(const PlannedNode&) = delete;
     // Computes the output. The caller guarantees sizes; `step` < 2^32. The result does not depend on `threads`.
     void run(uint32_t step, const uint32_t* const* sources, uint32_t* out, size_t threads) const;
-    // Whether the output may have the memory of this operand, its only reader: element by element it reads what it replaces.
+    // Whether the output may be written over this operand: every element reads only the word that it replaces. The caller
+    // makes sure that nobody else reads the operand.
     bool may_write_over(size_t operand) const;
 
    private:
     void merge_dimensions(const Descriptor& descriptor);
     void plan_operands(const Descriptor& descriptor);
     void schedule(const Descriptor& descriptor);
-    // Each fills in its part of the plan and returns true if its kernel can run the node.
+    // Each fills in its part of the plan. The first three return whether their kernel can run the node.
     bool find_contraction();
     bool find_taps(int x, int y);
     unsigned bound_axes(int o) const;
     int64_t own_positions(const TapPlan& taps) const;
     bool find_rows();
-    void find_centred();
+    void find_centered();
     void find_key();
     void find_tiles();
     void find_join();
-    // Marks the instructions whose NaNs no bit of the output depends on.
+    // Marks the instructions whose NaN bits cannot reach the output.
     void mark_lazy();
     bool keeps_accumulator(int reg, const PlannedInstruction& guard) const;
     std::vector<std::pair<uint32_t, uint32_t>> keyed_terms(const int64_t* bases, const uint32_t* source) const;

@@ -1,5 +1,5 @@
-// Numbers the registers of a node's body, cuts its instructions into those run once and those run for every term, and gives
-// each register a buffer.
+// Numbers the registers of a node's body, separates the instructions that run once per block from those that run for every
+// term, and gives registers their buffers.
 #include <algorithm>
 #include <vector>
 
@@ -39,7 +39,7 @@ void PlannedNode::schedule(const Descriptor& descriptor) {
     for (int i = 0; i < plan_.coordinates; ++i) varies[first_coordinate + i] = coordinates_[i].varies;
     varies[plan_.accumulator] = true;
     number.resize(body.inputs + body.constants.size() + body.instructions.size(), -1);  // inputs may repeat
-    const std::vector<BodyInstruction> instructions = recognise_functions(body);
+    const std::vector<BodyInstruction> instructions = recognize_functions(body);
     for (const BodyInstruction& in : instructions) {
         const int result = first_result + in.result - body.inputs - static_cast<int>(body.constants.size());
         const auto reg = [&](int i) { return static_cast<uint16_t>(number[in.operands[i]]); };
@@ -49,7 +49,7 @@ void PlannedNode::schedule(const Descriptor& descriptor) {
         (varies[result] || in.result == instructions.back().result ? each_ : once_).push_back(planned);
     }
 
-    // Results share buffers as soon as nobody reads the earlier one any more; what a fold reads again and again stays.
+    // A result takes the buffer of one that is not read any more. What a fold reads in every term keeps its buffer.
     std::vector<PlannedInstruction> order = once_;
     order.insert(order.end(), each_.begin(), each_.end());
     const int forever = static_cast<int>(order.size());

@@ -5,7 +5,7 @@
 
 namespace pol {
 
-// Gives out ranges of words and takes them back; what is given out never overlaps. Only plans: no memory is touched.
+// Gives out ranges of words that do not overlap, and takes them back. Only plans: it touches no memory.
 class ArenaPlan {
    public:
     int64_t take(int64_t words);

@@ -1,4 +1,4 @@
-// Rounding to nearest with subnormal numbers, whatever other code in this thread has asked for; restored at the end of scope.
+// Rounding to nearest with subnormal numbers in this thread; the mode of before is restored at the end of the scope.
 #pragma once
 #include <cstdint>
 

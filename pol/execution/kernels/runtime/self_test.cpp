@@ -14,7 +14,7 @@ constexpr int64_t kRows = 29, kTerms = 70, kColumns = 37;
 constexpr uint32_t kSpecial[16] = {0x00000000, 0x80000000, 0x3f800000, 0xbf800000, 0x00000001, 0x807fffff, 0x00800000, 0x7f7fffff,
                                    0x7f800000, 0xff800000, 0x7fc00000, 0xffa00001, 0x4b000001, 0x3f000000, 0x0000001f, 0xcf000000};
 
-// A fixed permutation of the words (the finaliser of MurmurHash3).
+// A fixed permutation of the words (the finalizer of MurmurHash3).
 uint32_t mix(uint32_t x) {
     x = (x ^ x >> 16) * 0x85ebca6b;
     x = (x ^ x >> 13) * 0xc2b2ae35;

@@ -1,4 +1,4 @@
-// What shows whether this machine computes the bits that the specification asks for.
+// The self-test: whether this machine computes the bits that the specification asks for.
 #pragma once
 #include <cstdint>
 #include <vector>

@@ -1,4 +1,4 @@
-// All nodes of a step program, run in order without going back to Python in between.
+// Runs all nodes of a step program in order, without returning to Python in between.
 #pragma once
 #include <deque>
 #include <memory>
@@ -25,21 +25,21 @@ class Step {
     Step& operator=(const Step&) = delete;
     // Computes every node's output. Throws Malformed if a number or size of arrays is wrong or an output overlaps another array.
     void run(uint32_t step, const std::vector<Words>& state, const std::vector<Words>& constants, const std::vector<Words>& outputs, size_t threads) const;
-    // Computes the outputs of the nodes that `keep` was called with, in that order; the others share memory that stays here.
-    // Throws like run; one call at a time computes.
+    // Computes the outputs of the kept nodes, in the order of `keep`; all others share one block of memory. Throws like run.
+    // Calls from several threads run one after another.
     void advance(uint32_t step, const std::vector<Words>& state, const std::vector<Words>& constants, const std::vector<Words>& results, size_t threads) const;
-    // Says which nodes `advance` yields: each at most once, before the first call. Throws Malformed for a node that does not exist.
+    // Chooses the nodes whose outputs `advance` yields, before its first call. Throws Malformed for a node that does not exist
+    // or is kept already.
     void keep(const std::vector<uint32_t>& nodes);
-    // Words of memory that `advance` works in.
+    // Size of that block in words.
     int64_t arena_words() const { return arena_plan_.size(); }
 
    private:
     struct Entry {
-        Entry(const Descriptor& descriptor) : planned(descriptor), numel(descriptor.numel) {
+        Entry(const Descriptor& descriptor) : planned(descriptor) {
             for (const Operand& operand : descriptor.operands) sources.emplace_back(operand.source, operand.index);
         }
         PlannedNode planned;
-        int64_t numel;
         std::vector<std::pair<uint8_t, uint32_t>> sources;
     };
     std::deque<Entry> nodes_;

@@ -1,4 +1,4 @@
-// Recognises maps that nodes/elements.cpp has short ways for: transposed reads, and tensors put side by side.
+// Recognizes maps that nodes/elements.cpp has shortcuts for: transposed reads, and tensors put side by side.
 #include <vector>
 
 #include "plan/plan.h"
@@ -35,7 +35,7 @@ void PlannedNode::find_join() {
         if (operands_[o].fill != 0 || operands_[o].gather >= 0 || used[o] != 1) return;
     for (int i = 0; i < plan_.constants; ++i)
         if (used[plan_.accumulator + 1 + i] > 0) return;
-    // A tree: every result but the last is read, as often as there are results left.
+    // All instructions are live: n - 1 of them that read n operands once each read every result but the last once.
     plan_.joins = plan_.once_count + plan_.each_count == plan_.operands - 1;
 }
 
