@@ -26,18 +26,21 @@ struct Registers {
         for (int i = 0; i < plan.constants; ++i) fill(buffer[plan.accumulator + 1 + i], plan.constant[i], width);
     }
 
+    void execute(const PlannedInstruction& in, uint32_t* result, int lanes) {
+        if (in.op < kFunction) {
+            apply(in.op, result, value[in.a], value[in.b], value[in.c], lanes);
+        } else {
+            const uint32_t* inputs[] = {value[in.a], value[in.b], value[in.c], value[in.d], value[in.e]};
+            apply_function(in.op - kFunction, result, inputs, lanes);
+        }
+    }
+
     // A result without a buffer of its own goes to `out`.
     void execute(const PlannedInstruction* instructions, int count, uint32_t* out, int lanes) {
         for (int i = 0; i < count; ++i) {
             const PlannedInstruction& in = instructions[i];
             uint32_t* result = buffer[in.result] == nullptr ? out : buffer[in.result];
-            if (in.op == MOV && value[in.a] == result) continue;
-            if (in.op < kFunction) {
-                apply(in.op, result, value[in.a], value[in.b], value[in.c], lanes);
-            } else {
-                const uint32_t* inputs[] = {value[in.a], value[in.b], value[in.c], value[in.d], value[in.e]};
-                apply_function(in.op - kFunction, result, inputs, lanes);
-            }
+            if (in.op != MOV || value[in.a] != result) execute(in, result, lanes);
         }
     }
 

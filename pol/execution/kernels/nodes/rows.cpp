@@ -99,8 +99,8 @@ struct Rows : Registers {
     // Sets the values of x and y to the words of a part of a row.
     void compute_terms(const int64_t* place, int64_t first, int count) {
         for (int o = 0; o < plan.operands; ++o) value[o] = read(o, place, first, count, buffer[o]);
-        execute(plan.once, plan.once_count, nullptr, count);
-        execute(plan.each, plan.each_count - 1, nullptr, count);
+        for (int i = 0; i < plan.once_count; ++i) execute(plan.once[i], buffer[plan.once[i].result], count);
+        for (int i = 0; i < plan.each_count - 1; ++i) execute(plan.each[i], buffer[plan.each[i].result], count);
     }
 
     // How many words from the beginning of a row can be read where they are.
