@@ -11,7 +11,7 @@ from pol.arithmetic.primitives import Words
 from pol.commitments import _hashing, merkle
 from pol.commitments.keccak import keccak256
 from pol.errors import ProtocolError
-from pol.graph.types import TensorType
+from pol.graph.tensor_type import TensorType
 
 
 class ListTag(IntEnum):

@@ -21,7 +21,7 @@ from pol.commitments.tensor import (
     trace_root,
 )
 from pol.errors import ProtocolError
-from pol.graph.types import DType, TensorType
+from pol.graph.tensor_type import DType, TensorType
 
 
 @pytest.fixture(params=_hashing.isas())
