@@ -89,7 +89,7 @@ def digest(arrays: Sequence[Words]) -> str:
 
 
 def build(compiler: str, directory: Path, *flags: str, isas: Sequence[str] = ("baseline", "v3", "v4")) -> Path:
-    """Builds runner.cpp with the sources of both extension modules for these instruction sets.
+    """Builds runner.cpp with the sources of both extension modules for all instruction sets of its processor.
 
     The flags are those of native/CMakeLists.txt and `flags`. Raises AssertionError with the compiler's words.
     """
