@@ -7,7 +7,8 @@ namespace pol {
 namespace {
 
 #if defined(__x86_64__)
-// By single features, because older compilers cannot ask for a level; processors with these have the rest of their level.
+// By single features, because older compilers cannot ask for a level; processors with these have the rest of their
+// level.
 bool runs_v3() {
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
 }

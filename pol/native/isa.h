@@ -1,7 +1,8 @@
-// The instruction sets that a module is built for, and the one in use. Every build computes the same bits; only speed differs.
+// The instruction sets that a module is built for, and the one in use. Every build computes the same bits; only speed
+// differs.
 //
-// Files that are compiled once per set must not use inline library code (templates, containers): the linker keeps one copy of
-// such functions, and if that were the copy with AVX-512 instructions, older processors would crash.
+// Files that are compiled once per set must not use inline library code (templates, containers): the linker keeps one
+// copy of such functions, and if that were the copy with AVX-512 instructions, older processors would crash.
 #pragma once
 #include <string>
 #include <vector>
@@ -21,8 +22,8 @@ bool set_isa(const std::string& name);
 
 }  // namespace pol
 
-// Declares the table `name`, which every build defines in its own namespace, and defines the function `name` that returns the
-// table in use.
+// Declares the table `name`, which every build defines in its own namespace, and defines the function `name` that
+// returns the table in use.
 #if defined(__x86_64__)
 #define POL_TABLE_IN_USE(Table, name)                      \
     namespace baseline { extern const Table name; }        \

@@ -20,8 +20,8 @@ class TaskQueue {
     const size_t count_;
 };
 
-// Runs work(context) on the calling thread and on up to `helpers` threads of a pool, those that wake up in time; returns when
-// all of them have returned. The pool has one job at a time: a second caller meanwhile works alone.
+// Runs work(context) on the calling thread and on up to `helpers` threads of a pool, those that wake up in time;
+// returns when all of them have returned. The pool has one job at a time: a second caller meanwhile works alone.
 void run_with_helpers(size_t helpers, void (*work)(void*), void* context);
 
 // Runs worker(queue) on up to `threads` threads, the calling one included, until all tasks are done. It must not throw.

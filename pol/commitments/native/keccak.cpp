@@ -1,4 +1,5 @@
-// Keccak-256 with the original padding byte 0x01. Several messages of one length are hashed side by side, one per vector lane.
+// Keccak-256 with the original padding byte 0x01. Several messages of one length are hashed side by side, one per
+// vector lane.
 #include "hashing.h"
 
 #include <cstring>

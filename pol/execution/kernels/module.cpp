@@ -1,7 +1,8 @@
 // Python bindings: pol.execution._kernels.
 //
-// Each folder uses only those before it: arithmetic/ has primitives, functions and scalar programs; plan/ makes descriptors of
-// nodes ready to run; nodes/ and contraction/ are the kernels, compiled once per instruction set; runtime/ runs nodes and steps.
+// Each folder uses only those before it: arithmetic/ has primitives, functions and scalar programs; plan/ makes
+// descriptors of nodes ready to run; nodes/ and contraction/ are the kernels, compiled once per instruction set;
+// runtime/ runs nodes and steps.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>

@@ -1,5 +1,6 @@
 // The functions of docs/spec/functions.md as single instructions. Planning finds them in the bodies of nodes; every
-// instruction-set build has a compiled loop for each (function_lanes.cpp). tests/lab/kernels/generate.py writes both lists.
+// instruction-set build has a compiled loop for each (function_lanes.cpp). tests/lab/kernels/generate.py writes both
+// lists.
 #pragma once
 #include <vector>
 

@@ -19,15 +19,16 @@ inline uint32_t bits(float value) {
     return word;
 }
 inline bool is_nan(uint32_t word) { return (word & kMagnitude) > kInfinity; }
-// The word of a computed number, with every NaN made canonical. A lazy primitive leaves a NaN as it is, which is allowed
-// where only other float primitives read the result (plan/lazy_nans.cpp).
+// The word of a computed number, with every NaN made canonical. A lazy primitive leaves a NaN as it is, which is
+// allowed where only other float primitives read the result (plan/lazy_nans.cpp).
 template <bool lazy>
 inline uint32_t word(float value) {
     return lazy || value == value ? bits(value) : kNan;
 }
 
-// The minimum and maximum that processors have as an instruction. Both orders of the operands give the same word for ordered
-// numbers that differ. For equal numbers (only zeros have two words) and for NaNs each order gives another operand.
+// The minimum and maximum that processors have as an instruction. Both orders of the operands give the same word for
+// ordered numbers that differ. For equal numbers (only zeros have two words) and for NaNs each order gives another
+// operand.
 [[gnu::always_inline]] inline uint32_t below(float x, float y) { return bits(x < y ? x : y); }
 [[gnu::always_inline]] inline uint32_t above(float x, float y) { return bits(x > y ? x : y); }
 // The OR of a NaN and any word is a NaN.
@@ -158,8 +159,8 @@ inline uint32_t select(uint32_t a, uint32_t b, uint32_t c) { return a != 0 ? b :
 #undef POL_WORD1
 #undef POL_WORD2
 
-// Applies one primitive, perhaps | kLazy, to n lanes. d may be one of a, b, c. Unused operands are ignored. Each file that
-// includes this has a copy: calls into another file save more registers and cost short rows 3 %.
+// Applies one primitive, perhaps | kLazy, to n lanes. d may be one of a, b, c. Unused operands are ignored. Each file
+// that includes this has a copy: calls into another file save more registers and cost short rows 3 %.
 #define POL_LANES(expression)                            \
     _Pragma("GCC ivdep") for (int j = 0; j < n; ++j) {   \
         d[j] = (expression);                             \

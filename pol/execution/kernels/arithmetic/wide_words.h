@@ -1,5 +1,5 @@
-// Vectors of words for programs of integer products: compilers vectorize the upper half of a product poorly. Included by the
-// files compiled once per instruction set; POL_WIDE_WORDS says whether the set has such vectors.
+// Vectors of words for programs of integer products: compilers vectorize the upper half of a product poorly. Included
+// by the files compiled once per instruction set; POL_WIDE_WORDS says whether the set has such vectors.
 #pragma once
 #if defined(__AVX2__)
 #include <immintrin.h>

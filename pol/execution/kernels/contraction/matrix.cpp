@@ -1,5 +1,6 @@
-// Rows times columns in blocks of terms. Reads that cannot leave their tensor are copied by strides into panels, or not at
-// all where they would be used only a few times; others are fetched lane by lane, out-of-range reads becoming the fill word.
+// Rows times columns in blocks of terms. Reads that cannot leave their tensor are copied by strides into panels, or not
+// at all where they would be used only a few times; others are fetched lane by lane, out-of-range reads becoming the
+// fill word.
 #include "contraction/matrix.h"
 
 #include "contraction/tile.h"
@@ -143,9 +144,9 @@ struct MatrixProduct {
             float* to = by_tile(r);
             const int rows = count - r < kTileRows ? count - r : kTileRows;
             const float* const* from = panels.row + r;
-            bool neighbours = rows == kTileRows;
-            for (int i = 1; i < rows; ++i) neighbours = neighbours && from[i] == from[0] + i;
-            if (neighbours)
+            bool neighbors = rows == kTileRows;
+            for (int i = 1; i < rows; ++i) neighbors = neighbors && from[i] == from[0] + i;
+            if (neighbors)
                 for (int t = 0; t < terms; ++t) {
                     __builtin_prefetch(from[0] + panels.x_term[t + kAhead < terms ? t + kAhead : t]);
                     __builtin_memcpy(to + t * kTileRows, from[0] + panels.x_term[t], kTileRows * sizeof(float));
@@ -177,11 +178,11 @@ struct MatrixProduct {
         for (int p = 0; p <= last; ++p) {
             const int columns = p < last ? kTileColumns : count - last * kTileColumns;
             const int64_t* at = panels.column_place + p * kTileColumns;
-            const bool neighbours = consecutive(at, columns);
-            if (neighbours && even && uses <= kFewUses && columns == kTileColumns) {
+            const bool neighbors = consecutive(at, columns);
+            if (neighbors && even && uses <= kFewUses && columns == kTileColumns) {
                 panels.panel[p] = source + at[0] + panels.y_term[0];
                 panels.in_place[p] = true;
-            } else if (neighbours && columns == kTileColumns) {
+            } else if (neighbors && columns == kTileColumns) {
                 for (int t = 0; t < terms; ++t) {
                     __builtin_prefetch(source + at[0] + panels.y_term[t + kAhead < terms ? t + kAhead : t]);
                     __builtin_memcpy(packed(p) + t * kTileColumns, source + at[0] + panels.y_term[t], kTileColumns * sizeof(float));

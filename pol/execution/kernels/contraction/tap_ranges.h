@@ -22,7 +22,7 @@ struct Sizes {
 
 // Words of y that a block needs for positions that span `reach` words.
 inline int64_t packed_words(const TapPlan& taps, const Sizes& sizes, int64_t reach, int width) {
-    const int64_t line = (sizes.inner - 1 + reach) | 1;  // odd: neighbours along the chunked dimension in different cache sets
+    const int64_t line = (sizes.inner - 1 + reach) | 1;  // odd: neighbors along the chunked dimension in different cache sets
     return line * (sizes.apart ? taps.chunk : 1) * width;
 }
 
@@ -39,8 +39,9 @@ inline Sizes sizes_of(const Plan& plan) {
     return {apart, inner.low, inner.width()};
 }
 
-// Whether every word that an operand's bounds allow is one of its source: the address is a sum of multiples of the bounded
-// forms, which the limits confine, and a rest. The operand is moderate; multiples that are not are refused, lest they overflow.
+// Whether every word that an operand's bounds allow is one of its source: the address is a sum of multiples of the
+// bounded forms, which the limits confine, and a rest. The operand is moderate; multiples that are not are refused,
+// lest they overflow.
 inline bool stays_inside(const Plan& plan, const PlannedOperand& operand, const int64_t* bases) {
     const auto is_large = [](int64_t x) { return x <= -kModerate || x >= kModerate; };
     Form rest = plan.form[operand.address];

@@ -1,14 +1,15 @@
 // Rows times lanes at every position, over the list of those terms (taps) whose reads are within bounds there.
 //
-// y is copied once per block of terms into an array that has the lanes innermost and otherwise keeps the order of the source,
-// so that overlapping windows share words and every tap is one address. x is read a word at a time.
+// y is copied once per block of terms into an array that has the lanes innermost and otherwise keeps the order of the
+// source, so that overlapping windows share words and every tap is one address. x is read a word at a time.
 //
-// A term outside of bounds has a fill word as a factor, and is skipped. Why this keeps the bits, if that word is a zero and the
-// other factors of skipped terms are finite: the term's product is +0 or -0, so that it changes only an accumulator that is
-// itself a zero, and then from -0 to +0 at most. Let s be the accumulator with terms skipped and t the one without. Before
-// every term s == t, or s is -0 and t is +0. That holds at first; a skipped term keeps it; and any other term makes both equal
-// again, unless its product is -0, which leaves both as they are. So a result differs at most where s is -0. Therefore: should
-// a factor not be finite, or a result be -0 (products of normal size never round to it), all is done again without skipping.
+// A term outside of bounds has a fill word as a factor, and is skipped. Why this keeps the bits, if that word is a zero
+// and the other factors of skipped terms are finite: the term's product is +0 or -0, so that it changes only an
+// accumulator that is itself a zero, and then from -0 to +0 at most. Let s be the accumulator with terms skipped and t
+// the one without. Before every term s == t, or s is -0 and t is +0. That holds at first; a skipped term keeps it; and
+// any other term makes both equal again, unless its product is -0, which leaves both as they are. So a result differs
+// at most where s is -0. Therefore: should a factor not be finite, or a result be -0 (products of normal size never
+// round to it), all is done again without skipping.
 #include "contraction/taps.h"
 
 #include "contraction/tile.h"
@@ -276,7 +277,8 @@ struct TapProduct {
         }
     }
 
-    // The same with fill words multiplied: y's are a term that stands at the end of `packed`, x's need a row of their own.
+    // The same with fill words multiplied: y's are a term that stands at the end of `packed`, x's need a row of their
+    // own.
     void multiply_filled(Ends ends, int first, int count, int64_t at) {
         const Position& position = scratch.position[at];
         const int32_t filled = static_cast<int32_t>(scratch.packed + kPackedWords - (scratch.packed + (position.y - low) * width));
@@ -341,7 +343,8 @@ struct TapProduct {
         }
     }
 
-    // Moves the sums to the output with NaNs made canonical; false if there is a -0 among them that skipping may have made.
+    // Moves the sums to the output with NaNs made canonical; false if there is a -0 among them that skipping may have
+    // made.
     bool store_sums() {
         bool side_by_side = true;
         for (int64_t p = 1; p < positions; ++p) side_by_side = side_by_side && scratch.position[p].out == scratch.position[p - 1].out + 1;

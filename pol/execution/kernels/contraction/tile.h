@@ -89,8 +89,8 @@ struct Listed {
     }
 };
 
-// What happens before the first and after the last terms of a fold: sums begin with `init`, and NaNs become canonical. In
-// between, a NaN stays some NaN.
+// What happens before the first and after the last terms of a fold: sums begin with `init`, and NaNs become canonical.
+// In between, a NaN stays some NaN.
 struct Ends {
     bool first, last;
     float init;

@@ -1,5 +1,5 @@
-// The kernel for any node: interprets the scalar program over blocks of output elements, one instruction at a time over all
-// lanes. A fold runs its terms in order, for all lanes of a block side by side.
+// The kernel for any node: interprets the scalar program over blocks of output elements, one instruction at a time over
+// all lanes. A fold runs its terms in order, for all lanes of a block side by side.
 #include "nodes/nodes.h"
 #include "nodes/plain_maps.h"
 #include "nodes/registers.h"
@@ -73,8 +73,8 @@ struct Engine : Registers {
         execute(plan.each, plan.each_count, out, lanes.count);
     }
 
-    // Copies the words of a join, each from the only operand that is in range there. Returns false if two are: their words
-    // have to be combined.
+    // Copies the words of a join, each from the only operand that is in range there. Returns false if two are: their
+    // words have to be combined.
     bool copy_block(int64_t first, int count) {
         const int inner = plan.space.axis[plan.space.rank - 1];
         locate(plan, plan.space, run.bases, 0, plan.forms, first, count, lanes);
@@ -148,7 +148,7 @@ int64_t first_key(const Run& run, uint64_t key) {
     return low;
 }
 
-// Number of neighbouring elements that share the coordinate of a keyed plan.
+// Number of neighboring elements that share the coordinate of a keyed plan.
 int64_t keyed_width(const Plan& plan) {
     int64_t width = 1;
     for (int d = plan.key_axis + 1; d < plan.space.rank; ++d) width *= plan.space.dims[d];

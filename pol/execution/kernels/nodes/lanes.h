@@ -1,4 +1,5 @@
-// A block of lanes and the words its operands read. Included by the files compiled once per instruction set (native/isa.h).
+// A block of lanes and the words its operands read. Included by the files compiled once per instruction set
+// (native/isa.h).
 #pragma once
 #include "plan/plan.h"
 
@@ -33,7 +34,7 @@ inline int64_t offset_at(const Space& space, const int64_t* out_strides, int64_t
     return offset + out_strides[space.axis[0]] * index;
 }
 
-// Distance in words of the output between neighbours along each merged dimension.
+// Distance in words of the output between neighbors along each merged dimension.
 inline void output_strides(const Plan& plan, int64_t* strides) {
     int64_t stride = 1;
     for (int d = plan.space.rank - 1; d >= 0; --d) {
@@ -172,8 +173,8 @@ struct Access {
     bool uniform_index;   // a gathering operand whose index is one word per cut
 };
 
-// The words of an operand for all lanes; either `buffer`, filled, or a place in the source. `index` are the words of the
-// operand that it gathers through.
+// The words of an operand for all lanes; either `buffer`, filled, or a place in the source. `index` are the words of
+// the operand that it gathers through.
 inline const uint32_t* fetch(const Plan& plan, const Access& access, const Lanes& lanes, const FoldIndex& at, const uint32_t* index, uint32_t* buffer) {
     const PlannedOperand& operand = *access.operand;
     const int address = operand.address;

@@ -124,8 +124,8 @@ struct PlainMap : Registers {
         }
     }
 
-    // Short rows: blocks of several rows [number, end). An operand is one line through all, the same in every row, or put
-    // together row by row.
+    // Short rows: blocks of several rows [number, end). An operand is one line through all, the same in every row, or
+    // put together row by row.
     void compute_short_rows(int64_t number, int64_t end) {
         const int length = static_cast<int>(plan.space.dims[plan.space.rank - 1]);
         const int most = static_cast<int>(end - number < plan.lanes / length ? end - number : plan.lanes / length);
@@ -174,8 +174,8 @@ struct PlainMap : Registers {
         }
     }
 
-    // Maps with an operand that is contiguous along another output dimension than the innermost: tiles over these two, so
-    // that whole cache lines are read and written.
+    // Maps with an operand that is contiguous along another output dimension than the innermost: tiles over these two,
+    // so that whole cache lines are read and written.
     void compute_tile(int64_t tile) {
         const int inner = plan.space.rank - 1, other = plan.tile_axis;
         const int columns = plan.lanes / kTileRows;

@@ -1,5 +1,5 @@
-// The registers of one worker: where each is written and read, and how instructions run over them. Included by the files
-// compiled once per instruction set.
+// The registers of one worker: where each is written and read, and how instructions run over them. Included by the
+// files compiled once per instruction set.
 #pragma once
 #include "arithmetic/function_lanes.h"
 #include "arithmetic/primitives.h"

@@ -1,6 +1,6 @@
-// Folds along contiguous words of their operands (plan/find_rows.cpp). A row is read from its first word to its last, its
-// accumulators stay in registers, and sixteen rows share a tile, because their elements are neighbours in the output.
-// Within a tile a NaN may have any bits; it becomes canonical when the tile is written to the output.
+// Folds along contiguous words of their operands (plan/find_rows.cpp). A row is read from its first word to its last,
+// its accumulators stay in registers, and sixteen rows share a tile, because their elements are neighbors in the
+// output. Within a tile a NaN may have any bits; it becomes canonical when the tile is written to the output.
 #include "nodes/nodes.h"
 #include "nodes/registers.h"
 #include "nodes/row_joins.h"
@@ -187,7 +187,8 @@ struct Rows : Registers {
         for (int r = 0; r < count; ++r) tile[r][0] = acc[r];
     }
 
-    // The words themselves if they lie in a source, else a copy past the buffers, which the next row does not overwrite.
+    // The words themselves if they lie in a source, else a copy past the buffers, which the next row does not
+    // overwrite.
     const uint32_t* keep(const uint32_t* words, int place, int count) {
         if (words < buffers || words >= rest) return words;
         uint32_t* copied = rest + size_t(place) * plan.lanes;

@@ -12,7 +12,8 @@ constexpr int64_t kMostKeys = int64_t{1} << 24;
 
 }  // namespace
 
-// Whether a register equals the accumulator in every term in which the guard is 0. Each register is looked at once, in order:
+// Whether a register equals the accumulator in every term in which the guard is 0. Each register is looked at once, in
+// order:
 // a body may select from the same ones over and over.
 bool PlannedNode::keeps_accumulator(int reg, const PlannedInstruction& guard) const {
     std::vector<bool> keeps(plan_.registers, false);

@@ -1,7 +1,7 @@
 // Which float instructions may leave a NaN as the processor made it.
 //
-// Every primitive yields the canonical NaN, but float primitives do not tell NaNs apart. So the bits of a NaN matter only
-// where they escape: in the output and in integer primitives. SELECT and MOV pass them on.
+// Every primitive yields the canonical NaN, but float primitives do not tell NaNs apart. So the bits of a NaN matter
+// only where they escape: in the output and in integer primitives. SELECT and MOV pass them on.
 #include <algorithm>
 #include <vector>
 

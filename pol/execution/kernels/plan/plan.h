@@ -1,4 +1,5 @@
-// The plan of a node. It is plain data: files compiled once per instruction set must not use library code (native/isa.h).
+// The plan of a node. It is plain data: files compiled once per instruction set must not use library code
+// (native/isa.h).
 #pragma once
 #include <cstdint>
 #include <utility>
@@ -62,8 +63,8 @@ struct PlannedCoordinate {
     bool varies;
 };
 
-// Registers of a plan: operands, coordinates, accumulator, constants, results. Each has a buffer of one block, but for the
-// accumulator and the last result, which live in the output. Operands that a primitive does not use repeat `a`.
+// Registers of a plan: operands, coordinates, accumulator, constants, results. Each has a buffer of one block, but for
+// the accumulator and the last result, which live in the output. Operands that a primitive does not use repeat `a`.
 struct PlannedInstruction {
     uint8_t op;  // a primitive, perhaps | kLazy; or a function (arithmetic/functions.h)
     uint16_t result, a, b, c;
@@ -75,8 +76,8 @@ constexpr int kMaxPlanRegisters = kMaxOperands + kMaxCoordinates + 1 + kMaxRegis
 // Which kernel runs a node; Isa has one row of its table for each.
 enum Kind { kElements, kContraction, kRowFold, kKinds };
 
-// A contraction with bounds, as in a convolution: x varies along rows, y along lanes, both may vary along positions, and no
-// bound depends on rows or lanes.
+// A contraction with bounds, as in a convolution: x varies along rows, y along lanes, both may vary along positions,
+// and no bound depends on rows or lanes.
 struct TapPlan {
     int x, y;
     Space batch, rows, positions, lanes;  // lanes: one dimension
@@ -94,8 +95,8 @@ struct ContractionPlan {
     TapPlan taps;
 };
 
-// A fold along contiguous words of its operands, acc = join(acc, term): rows of terms, each for one element, or for `width`
-// elements in turn (lanes, which are then the first output dimension).
+// A fold along contiguous words of its operands, acc = join(acc, term): rows of terms, each for one element, or for
+// `width` elements in turn (lanes, which are then the first output dimension).
 struct RowPlan {
     bool lanes;
     int width;
@@ -103,7 +104,8 @@ struct RowPlan {
     uint8_t join;     // FADD, FMAX, FMIN with x, or FFMA with x and y
     int x, y;         // registers
     bool programmed;  // the term is computed, not just read
-    // A term that nodes/rows.cpp computes in registers: FFMA(x, y - mean), x being an operand, a product or y - mean itself.
+    // A term that nodes/rows.cpp computes in registers: FFMA(x, y - mean), x being an operand, a product or y - mean
+    // itself.
     bool centered;
     int factor, scale, value, mean;  // operands; no factor or scale: -1
 };
@@ -137,8 +139,8 @@ struct Plan {
     int lanes;                // per block
     int tile_axis;            // of a map: the dimension along which an operand is contiguous that is not along the innermost; or -1
     bool joins;               // a map that is the OR of reads that are 0 out of range, as tensors put side by side are
-    // A fold whose term leaves the accumulator as it is unless an operand's word (the key) equals a coordinate, as in the
-    // gradient of a table lookup: only the terms with that key are run.
+    // A fold whose term leaves the accumulator as it is unless an operand's word (the key) equals a coordinate, as in
+    // the gradient of a table lookup: only the terms with that key are run.
     bool keyed;
     int key;                  // operand; it varies with the fold index only
     int key_form;             // of the coordinate
@@ -164,8 +166,8 @@ class PlannedNode {
     PlannedNode& operator=(const PlannedNode&) = delete;
     // Computes the output. The caller guarantees sizes; `step` < 2^32. The result does not depend on `threads`.
     void run(uint32_t step, const uint32_t* const* sources, uint32_t* out, size_t threads) const;
-    // Whether the output may be written over this operand: every element reads only the word that it replaces. The caller
-    // makes sure that nobody else reads the operand.
+    // Whether the output may be written over this operand: every element reads only the word that it replaces. The
+    // caller makes sure that nobody else reads the operand.
     bool may_write_over(size_t operand) const;
 
    private:
@@ -201,7 +203,8 @@ class PlannedNode {
     std::vector<PlannedInstruction> once_, each_;
 };
 
-// The instructions of a scalar program by themselves: registers are its inputs, its constants, and the results in order.
+// The instructions of a scalar program by themselves: registers are its inputs, its constants, and the results in
+// order.
 std::vector<PlannedInstruction> plan_program(const ScalarProgram& program);
 
 }  // namespace pol

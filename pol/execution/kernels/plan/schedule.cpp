@@ -1,5 +1,5 @@
-// Numbers the registers of a node's body, separates the instructions that run once per block from those that run for every
-// term, and gives registers their buffers.
+// Numbers the registers of a node's body, separates the instructions that run once per block from those that run for
+// every term, and gives registers their buffers.
 #include <algorithm>
 #include <vector>
 

@@ -10,7 +10,8 @@ namespace {
 constexpr size_t kWords = 4096;
 constexpr int64_t kRows = 29, kTerms = 70, kColumns = 37;
 
-// Zeros, ones, subnormal and extreme numbers, halves, infinities, NaNs, and integers around the edges of shifts and words.
+// Zeros, ones, subnormal and extreme numbers, halves, infinities, NaNs, and integers around the edges of shifts and
+// words.
 constexpr uint32_t kSpecial[16] = {0x00000000, 0x80000000, 0x3f800000, 0xbf800000, 0x00000001, 0x807fffff, 0x00800000, 0x7f7fffff,
                                    0x7f800000, 0xff800000, 0x7fc00000, 0xffa00001, 0x4b000001, 0x3f000000, 0x0000001f, 0xcf000000};
 

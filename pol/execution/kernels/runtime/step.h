@@ -23,13 +23,14 @@ class Step {
     Step(const std::vector<std::string>& descriptors, std::vector<int64_t> state_sizes, std::vector<int64_t> constant_sizes);
     Step(const Step&) = delete;
     Step& operator=(const Step&) = delete;
-    // Computes every node's output. Throws Malformed if a number or size of arrays is wrong or an output overlaps another array.
+    // Computes every node's output. Throws Malformed if a number or size of arrays is wrong or an output overlaps
+    // another array.
     void run(uint32_t step, const std::vector<Words>& state, const std::vector<Words>& constants, const std::vector<Words>& outputs, size_t threads) const;
-    // Computes the outputs of the kept nodes, in the order of `keep`; all others share one block of memory. Throws like run.
-    // Calls from several threads run one after another.
+    // Computes the outputs of the kept nodes, in the order of `keep`; all others share one block of memory. Throws like
+    // run. Calls from several threads run one after another.
     void advance(uint32_t step, const std::vector<Words>& state, const std::vector<Words>& constants, const std::vector<Words>& results, size_t threads) const;
-    // Chooses the nodes whose outputs `advance` yields, before its first call. Throws Malformed for a node that does not exist
-    // or is kept already.
+    // Chooses the nodes whose outputs `advance` yields, before its first call. Throws Malformed for a node that does
+    // not exist or is kept already.
     void keep(const std::vector<uint32_t>& nodes);
     // Size of that block in words.
     int64_t arena_words() const { return arena_plan_.size(); }
