@@ -156,15 +156,6 @@ def test_somebody_elses_plan_isnt_carried_out(connection: Connection) -> None:
         plan.carry_out(Wallet.create(connection, KEYS[1]), plan.missing(), lambda name: None)
 
 
-def test_the_build_that_counts_zeros_needs_its_opcode(connection: Connection) -> None:
-    osaka, _ = plan_of(connection, counts_zeros=True)
-    assert "OneStepOsaka" in [step.contract for step in osaka.missing().creations]
-    with anvil_node(hardfork="prague") as url:
-        prague, _ = plan_of(Connection.to(url), counts_zeros=True)
-        with pytest.raises(OperationalError, match="counts_zeros = false"):
-            prague.missing()
-
-
 def test_a_chain_without_the_factory() -> None:
     with anvil_node("--disable-default-create2-deployer") as url:
         plan, _ = plan_of(Connection.to(url))

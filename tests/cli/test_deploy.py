@@ -100,12 +100,12 @@ def test_parameters_are_one_file(deploy: tuple[str | Path, ...], tmp_path: Path)
     ("text", "match"),
     [
         ("game = 1", "game is no section"),
-        ("[game]\nbytes = 4", "no parameter game.bytes: there are court.counts_zeros"),
+        ("[game]\nbytes = 4", "no parameter game.bytes: there are draws.beacon"),
         ("[game]\nbits = true", "game.bits: True isn't a whole number"),
         ("[game]\nbits = -1", "isn't a whole number"),
         ('[money]\ntreasury = "me"', "money.treasury: 'me' isn't an address"),
         ('[draws]\nbeacon = "dice"', "draws.beacon"),
-        ("[court]\ncounts_zeros = 1", "neither true nor false"),
+        ("[court]\nbuild = 1", "no parameter court.build"),
         ("[game", "aren't TOML"),
     ],
 )
