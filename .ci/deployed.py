@@ -94,6 +94,7 @@ FILES = {
     COMMITMENTS + "LearningLog.sol": (LOG,),
     FOLDER + "Chunk.sol": (STEP,),
     FOLDER + "Clock.sol": (GAME, PUBLISHED),
+    FOLDER + "ClockExpiry.sol": (GAME,),
     FOLDER + "Descriptor.sol": (harness("dispute/Descriptor", "DescriptorHarness"), STEP, GAME, PUBLISHED),
     FOLDER + "Disputes.sol": (GAME,),
     FOLDER + "DisputeGame.sol": (GAME,),

@@ -43,6 +43,7 @@ TESTS = {
     "contracts/commitments/CheckpointLog.sol": ("commitments/CheckpointLog.t.sol",),
     "contracts/commitments/MerkleBranch.sol": ("commitments/MerkleBranch.t.sol", "commitments/CommitmentVectors.t.sol"),
     "contracts/dispute/Clock.sol": ("proofs/ClockLaws.t.sol",),
+    "contracts/dispute/ClockExpiry.sol": ("proofs/DisputesLaws.t.sol",),
     "contracts/dispute/Disputes.sol": ("proofs/DisputesLaws.t.sol",),
     "contracts/dispute/Distance.sol": ("dispute/Distance.t.sol", "proofs/DistanceLaws.t.sol"),
     "contracts/dispute/Frames.sol": ("dispute/Frames.t.sol",),

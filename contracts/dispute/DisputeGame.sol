@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {IDisputeGame, StartParams} from "../interfaces/IDisputeGame.sol";
+import {IDisputeGame, StartParams} from "./IDisputeGame.sol";
 import {Clocks} from "./Clock.sol";
+import {ClockExpiry} from "./ClockExpiry.sol";
 import {Disputes, Reason, Verb} from "./Disputes.sol";
 import {IOneStep, Outcome, Picked} from "./IOneStep.sol";
 import {IStarts} from "./IStarts.sol";
@@ -29,7 +30,7 @@ struct Move {
 /// @dev Moves have no declared parameters. Behind the selector come packed bytes: `u32 number || bytes32 frame || u32 count ||
 /// u64 lo || u64 hi || u8 index || witness || rest`; what `rest` is says each move. Moves that break a rule revert, and the clock of
 /// the side that cannot move runs out.
-contract DisputeGame is IDisputeGame, Segments {
+contract DisputeGame is IDisputeGame, Segments, ClockExpiry {
     using Reader for Cursor;
 
     /// @notice A dispute begins; together with the moves and the program this is all that is needed to rebuild every position.
@@ -201,16 +202,6 @@ contract DisputeGame is IDisputeGame, Segments {
         else if (selector == this.describeSlot.selector) _describeSlot(move, mover);
         else if (selector == this.resign.selector) _resign(move, mover);
         else revert NotRelayable(selector);
-    }
-
-    /// @notice Ends a dispute whose side on turn has no time left. Anybody may call it.
-    /// @param number The dispute.
-    function timeout(uint256 number) external {
-        uint256 clock = _existing(number);
-        uint256 end = Clocks.deadline(clock);
-        if (end == 0) revert Finished(number);
-        if (block.timestamp < end) revert NotExpired(end);
-        _end(number, clock, !Clocks.isAsserterOnTurn(clock), Reason.TIMEOUT);
     }
 
     /// @inheritdoc IDisputeGame

@@ -110,6 +110,5 @@ def wiring(desks: Desks) -> Iterator[Wiring]:
     known = tuple(getattr(desks, name) for name in KNOWN)
     for name, contract in _WIRED.items():
         yield Wiring(contract, getattr(desks, name), ((*known, desks.game, desks.profile_game),))
-    yield Wiring("Sortition", desks.sortition, ([],))
     yield Wiring("Jackpot", desks.jackpot, (desks.verdicts, [desks.registry]))
     yield Wiring("StakeVault", desks.vault, (list(known),))

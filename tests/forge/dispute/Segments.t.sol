@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {Clock, Clocks, Result} from "../../../contracts/dispute/Clock.sol";
+import {Clock, Result} from "../../../contracts/dispute/Clock.sol";
+import {ClockExpiry} from "../../../contracts/dispute/ClockExpiry.sol";
 import {DisputeGame} from "../../../contracts/dispute/DisputeGame.sol";
 import {Disputes} from "../../../contracts/dispute/Disputes.sol";
 import {Payloads} from "../../../contracts/dispute/Payloads.sol";
@@ -9,6 +10,7 @@ import {Picks} from "../../../contracts/dispute/Picks.sol";
 import {Level} from "../../../contracts/dispute/Position.sol";
 import {Vm} from "../Base.sol";
 import {Deployment} from "./Deployment.sol";
+import {ClockWords} from "./ClockWords.sol";
 
 /// @notice Answers in STEPS, from positions that are put into storage, against rules that are written down once more.
 contract SegmentsTest is Deployment {
@@ -164,7 +166,7 @@ contract SegmentsTest is Deployment {
     function _put(At memory p, uint256 left, uint24 spare) internal {
         Clock memory clock = Clock(other, Level.STEPS, 0, true, Result.NONE, spare, uint40(block.timestamp + left));
         vm.store(address(game), bytes32(SLOT + 2 * number), _head(FRAME, _opening(p.roots), me, 1, 0, p));
-        vm.store(address(game), bytes32(SLOT + 2 * number + 1), bytes32(Clocks.pack(clock)));
+        vm.store(address(game), bytes32(SLOT + 2 * number + 1), bytes32(ClockWords.pack(clock)));
     }
 
     function _move(At memory p, uint256 index, bytes memory payload) internal view returns (bytes memory) {
@@ -384,7 +386,7 @@ contract SegmentsTest is Deployment {
             _refuse(me, data, abi.encodeWithSelector(Picks.NoSuchPart.selector, 8));
             data[60] = bytes1(uint8(5));
             vm.warp(block.timestamp + 100);
-            _refuse(me, data, abi.encodeWithSelector(Disputes.OutOfTime.selector, block.timestamp));
+            _refuse(me, data, abi.encodeWithSelector(ClockExpiry.OutOfTime.selector, block.timestamp));
         }
     }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {Clock, Clocks, Result} from "../../../contracts/dispute/Clock.sol";
+import {Clock, Result} from "../../../contracts/dispute/Clock.sol";
+import {ClockExpiry} from "../../../contracts/dispute/ClockExpiry.sol";
 import {DisputeGame} from "../../../contracts/dispute/DisputeGame.sol";
 import {Disputes} from "../../../contracts/dispute/Disputes.sol";
 import {Payloads} from "../../../contracts/dispute/Payloads.sol";
@@ -9,6 +10,7 @@ import {Picks} from "../../../contracts/dispute/Picks.sol";
 import {Level} from "../../../contracts/dispute/Position.sol";
 import {Vm} from "../Base.sol";
 import {Deployment} from "./Deployment.sol";
+import {ClockWords} from "./ClockWords.sol";
 
 /// @notice Answers in subtrees, from positions that are put into storage, against rules that are written down once more.
 contract SubtreesTest is Deployment {
@@ -133,7 +135,7 @@ contract SubtreesTest is Deployment {
         Clock memory clock =
             Clock(other, p.level, uint8(p.height), true, Result.NONE, spare, uint40(block.timestamp + left));
         vm.store(address(game), slot, _head(p, me));
-        vm.store(address(game), bytes32(uint256(slot) + 1), bytes32(Clocks.pack(clock)));
+        vm.store(address(game), bytes32(uint256(slot) + 1), bytes32(ClockWords.pack(clock)));
     }
 
     function _move(At memory p, uint256 index, bytes memory payload) internal view returns (bytes memory) {
@@ -356,7 +358,7 @@ contract SubtreesTest is Deployment {
         _refuse(other, data, _wrongHead(other));
         _refuse(address(this), data, _wrongHead(address(this)));
         vm.warp(block.timestamp + 100);
-        _refuse(me, data, abi.encodeWithSelector(Disputes.OutOfTime.selector, block.timestamp));
+        _refuse(me, data, abi.encodeWithSelector(ClockExpiry.OutOfTime.selector, block.timestamp));
         vm.warp(block.timestamp - 1);
         _send(me, data);
     }
