@@ -186,12 +186,12 @@ contract TaskRegistry is ITaskRegistry, MarketDesk {
 
     /// @dev Whether the caller is one of these desks.
     function _isCalledBy(uint256 movers) private view returns (bool) {
-        return (movers & Lifecycle.SETTLEMENT != 0 && msg.sender == address(settlement))
-            || (movers & Lifecycle.VERDICTS != 0 && msg.sender == address(verdicts))
-            || (movers & Lifecycle.SEATS != 0 && msg.sender == address(seats))
+        return (movers & Lifecycle.SEATS != 0 && msg.sender == address(seats))
+            || (movers & Lifecycle.PROOFS != 0 && msg.sender == address(proofs))
             || (movers & Lifecycle.PROFILES != 0 && msg.sender == address(profiles))
+            || (movers & Lifecycle.VERDICTS != 0 && msg.sender == address(verdicts))
             || (movers & Lifecycle.DEMANDS != 0 && msg.sender == address(demands))
-            || (movers & Lifecycle.PROOFS != 0 && msg.sender == address(proofs));
+            || (movers & Lifecycle.SETTLEMENT != 0 && msg.sender == address(settlement));
     }
 
     function _expectStatus(bytes32 taskId, Status status) private view {
