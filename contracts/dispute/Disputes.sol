@@ -41,7 +41,7 @@ struct Dispute {
 /// @notice Heads and clocks: who is on turn, and where. When a clock ends: `ClockExpiry`.
 abstract contract Disputes {
     /// @notice A side has moved. The only topic is the number, and the data are no ABI encoding but the bytes
-    /// `u8 verb || u8 index || payload`: a topic and the lengths would cost 1,127 gas of a move's 50,000.
+    /// `u8 verb || u8 index || payload`: a topic and the lengths would cost 1,127 gas.
     event Moved(uint256 indexed number, bytes move) anonymous;
     /// @notice A proof refuted what was claimed.
     /// @param detail Of PROVE_STEP `u8 op || u32 a || u32 b || u32 c || u32 claimed || u32 computed`; else the claimed and the computed
