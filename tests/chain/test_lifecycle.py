@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from pol.chain.registry import Status
+from pol.chain.desks.task_registry import Status
 
 ROOT = Path(__file__).parent.parent.parent
 DESKS = {
