@@ -42,9 +42,8 @@ def forge_test(*arguments: str, profile: str = "default") -> int:
     """Number of tests of a profile of foundry.toml that passed; all did."""
     (ROOT / "build").mkdir(exist_ok=True)
     # The lock of .ci/artifacts.py: what one process compiles, another one finds.
-    lock = "build/forge-osaka.lock" if profile == "osaka" else "build/forge.lock"
     forge = "node_modules/@foundry-rs/forge-linux-amd64/bin/forge"
-    out = run("flock", lock, "env", f"FOUNDRY_PROFILE={profile}", forge, "test", *arguments)
+    out = run("flock", "build/forge.lock", "env", f"FOUNDRY_PROFILE={profile}", forge, "test", *arguments)
     passed, failed = re.findall(r"(\d+) tests passed, (\d+) failed", out)[-1]
     assert int(failed) == 0
     return int(passed)
@@ -88,17 +87,6 @@ def test_json_of_strangers_is_read_in_one_place() -> None:
     reads = re.compile(r"(?<!\w)json\.loads?\b|from json import|JSONDecoder|\.json\(\)")
     found = {str(path.relative_to(ROOT)) for path in ROOT.glob("pol/**/*.py") if reads.search(path.read_text())}
     assert found == set(OWN_JSON)
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(1500)
-def test_contracts_for_chains_that_count_leading_zeros() -> None:
-    """What depends on the build: the arithmetic, and what executes the last operation of a dispute with it.
-
-    The same tests of the same sources but for one function; tests/arithmetic has all of it executed at each test run.
-    """
-    paths = "tests/forge/{arithmetic/*,dispute/{OneStep,Instructions,Operands,Chunk,Opening,StepGas,Deep}.t.sol}"
-    assert forge_test("--match-path", paths, profile="osaka") > 100
 
 
 @pytest.mark.slow

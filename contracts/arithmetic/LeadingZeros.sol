@@ -4,9 +4,7 @@ pragma solidity 0.8.37;
 /// @dev Byte i is the number of bits of i, for i < 32.
 uint256 constant BIT_LENGTH = 0x0001020203030303040404040404040405050505050505050505050505050505;
 
-/// @dev Number of zero bits above the first set bit of `value`, 256 for 0, on chains without the opcode CLZ.
-// Called through a remapped import, which Slither does not follow.
-// slither-disable-next-line dead-code
+/// @dev Number of zero bits above the first set bit of `value`, 256 for 0.
 function leadingZeros(uint256 value) pure returns (uint256 zeros) {
     assembly ("memory-safe") {
         // Halves the places where the bit may be, down to 8, then 5, and reads the rest from the table.
@@ -21,7 +19,6 @@ function leadingZeros(uint256 value) pure returns (uint256 zeros) {
 }
 
 /// @dev The same, for less than half of the gas if the first set bit is one of the five from bit `near` on.
-// slither-disable-next-line dead-code
 function leadingZerosNear(uint256 value, uint256 near) pure returns (uint256 zeros) {
     uint256 length;
     assembly ("memory-safe") {

@@ -1,13 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-/// @dev Challenge kinds, see docs/spec/verdict.md. Zero means nothing.
-uint8 constant KIND_REPLAY = 1;
-uint8 constant KIND_DISTANCE = 2;
-uint8 constant KIND_REFERENCE = 3;
-/// @dev A replay whose traces were published, see docs/spec/dispute.md.
-uint8 constant KIND_PUBLISHED = 4;
-
 /// @notice What a dispute is about. Fields that a kind does not use are zero.
 /// @dev REPLAY uses program, constants, firstStep, steps, start, end; PUBLISHED also x. DISTANCE and REFERENCE use program, component, x, y, sum.
 struct StartParams {
@@ -15,7 +8,7 @@ struct StartParams {
     address challenger; // disagrees with it, and opens first
     bytes32 program; // hash of the step program
     bytes32 constants; // root of the constants
-    uint8 kind; // KIND_REPLAY, KIND_DISTANCE, KIND_REFERENCE or KIND_PUBLISHED
+    uint8 kind; // see DisputeKinds.sol
     uint8 component; // 1 parameter, 2 buffer, 3 optimizer; 0 for a replay
     uint64 firstStep; // index of the first step of the segment
     uint64 steps; // steps in the segment

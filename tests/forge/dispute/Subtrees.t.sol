@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {Clock, Clocks, Result} from "../../../contracts/dispute/Clock.sol";
-import {Descent} from "../../../contracts/dispute/Descent.sol";
+import {Clock, Result} from "../../../contracts/dispute/Clock.sol";
+import {ClockExpiry} from "../../../contracts/dispute/ClockExpiry.sol";
 import {DisputeGame} from "../../../contracts/dispute/DisputeGame.sol";
 import {Disputes} from "../../../contracts/dispute/Disputes.sol";
 import {Payloads} from "../../../contracts/dispute/Payloads.sol";
@@ -10,9 +10,10 @@ import {Picks} from "../../../contracts/dispute/Picks.sol";
 import {Level} from "../../../contracts/dispute/Position.sol";
 import {Vm} from "../Base.sol";
 import {Deployment} from "./Deployment.sol";
+import {ClockWords} from "./ClockWords.sol";
 
 /// @notice Answers in subtrees, from positions that are put into storage, against rules that are written down once more.
-contract DescentTest is Deployment {
+contract SubtreesTest is Deployment {
     struct At {
         Level level;
         uint256 height;
@@ -134,12 +135,12 @@ contract DescentTest is Deployment {
         Clock memory clock =
             Clock(other, p.level, uint8(p.height), true, Result.NONE, spare, uint40(block.timestamp + left));
         vm.store(address(game), slot, _head(p, me));
-        vm.store(address(game), bytes32(uint256(slot) + 1), bytes32(Clocks.pack(clock)));
+        vm.store(address(game), bytes32(uint256(slot) + 1), bytes32(ClockWords.pack(clock)));
     }
 
     function _move(At memory p, uint256 index, bytes memory payload) internal view returns (bytes memory) {
         return abi.encodePacked(
-            Descent.answer.selector,
+            DisputeGame.answer.selector,
             uint32(number),
             p.frame,
             uint32(p.count),
@@ -189,24 +190,24 @@ contract DescentTest is Deployment {
         vm.cool(address(game));
         vm.prank(me);
         (bool success,) = address(game).call(data);
-        vm.assertLe(_gasOf(data), 50000);
+        vm.assertLe(_gasOf(data), 54000);
         vm.assertTrue(success);
         vm.assertEq(game.head(number), _head(next, other));
     }
 
-    function test_an_answer_of_leaves_costs_less_than_50000_gas() public {
+    function test_an_answer_of_leaves_costs_less_than_54000_gas() public {
         _price(Level.LEAVES, 64 * 2 ** 24, 11 << 20);
     }
 
-    function test_an_answer_of_nodes_costs_less_than_50000_gas() public {
+    function test_an_answer_of_nodes_costs_less_than_54000_gas() public {
         _price(Level.NODES, 2 ** 20, 0);
     }
 
-    function test_an_answer_of_a_state_costs_less_than_50000_gas() public {
+    function test_an_answer_of_a_state_costs_less_than_54000_gas() public {
         _price(Level.STATE, 2 ** 20, 0);
     }
 
-    // --- that it is the general answer ---
+    // --- that it follows the rules ---
 
     function _assertNext(At memory p, At memory next, uint256 left, uint24 spare) private view {
         (bytes32 head, Clock memory clock) = game.dispute(number);
@@ -218,7 +219,7 @@ contract DescentTest is Deployment {
         vm.assertEq(uint256(clock.deadline), block.timestamp + (spare > MOVE_GRACE ? spare : MOVE_GRACE));
     }
 
-    /// @dev Any subtree of any tree, with any number of children: in assembly or not, the same comes of it.
+    /// @dev Any subtree of any tree, with any number of children.
     function testFuzz_answer(uint256 kind, uint256 height, uint256 count, uint256 lo, uint256 index, uint24 spare)
         public
     {
@@ -245,8 +246,7 @@ contract DescentTest is Deployment {
     }
 
     /// @dev Subtrees of every height, of which the last child is opened: it is whole, or ends in one leaf of the last subtree below it, or
-    /// has one subtree less. In assembly or not, the same comes of it. The gas beside calldata says that the former is not left to the
-    /// general rules.
+    /// has one subtree less. Up to sixteen children have a ceiling: the gas beside calldata.
     function _everyHeight(Level level, uint8 width) private {
         _deploy(width);
         for (uint256 height = 2; height <= (level == Level.LEAVES ? 26 : 31); height++) {
@@ -254,7 +254,6 @@ contract DescentTest is Deployment {
             uint256 opened = _share(height - share, width);
             if (opened == 0) continue;
             uint256 end = 1 << (height - share - opened);
-            bool isFast = (share == 3 || share == 4) && (opened == 3 || opened == 4);
             for (uint256 i = 0; i < 3; i++) {
                 uint256 leaves = (1 << height) - (i == 0 ? 0 : i == 1 ? end - 1 : end);
                 At memory p = _at(level, height, level == Level.LEAVES ? 64 * leaves - 63 : leaves, 0);
@@ -272,21 +271,18 @@ contract DescentTest is Deployment {
                 }
                 vm.cool(address(game));
                 _send(me, _move(p, index, next.row));
-                uint256 used = vm.lastCallGas().gasTotalUsed;
+                if (opened < 5) vm.assertLe(vm.lastCallGas().gasTotalUsed, 25_700);
                 _assertNext(p, next, 100 + i, spare);
-                if (i == 2 || !isFast) continue;
-                if (opened == 4) vm.assertLe(used, 17600);
-                else vm.assertLe(used, 15000);
             }
         }
     }
 
-    function test_nodes_of_every_height_take_less_than_17600_gas() public {
+    function test_nodes_of_every_height_take_less_than_25700_gas() public {
         _everyHeight(Level.NODES, 4);
         _everyHeight(Level.NODES, 5);
     }
 
-    function test_leaves_of_every_height_take_less_than_17600_gas() public {
+    function test_leaves_of_every_height_take_less_than_25700_gas() public {
         _everyHeight(Level.LEAVES, 4);
         _everyHeight(Level.LEAVES, 5);
     }
@@ -303,7 +299,7 @@ contract DescentTest is Deployment {
         }
     }
 
-    /// @dev The same move, sent for its mover, goes by the general rules.
+    /// @dev The same move, sent for its mover.
     function test_a_relayed_answer_leads_to_the_same() public {
         me = vm.addr(7);
         for (uint256 level = 2; level < 8; level = level == 3 ? 7 : level + 1) {
@@ -362,7 +358,7 @@ contract DescentTest is Deployment {
         _refuse(other, data, _wrongHead(other));
         _refuse(address(this), data, _wrongHead(address(this)));
         vm.warp(block.timestamp + 100);
-        _refuse(me, data, abi.encodeWithSelector(Disputes.OutOfTime.selector, block.timestamp));
+        _refuse(me, data, abi.encodeWithSelector(ClockExpiry.OutOfTime.selector, block.timestamp));
         vm.warp(block.timestamp - 1);
         _send(me, data);
     }
@@ -379,7 +375,7 @@ contract DescentTest is Deployment {
         _refuse(me, _move(p, 5, next.row), abi.encodeWithSelector(Payloads.Agreed.selector));
     }
 
-    /// @dev The same of a subtree that the general rules answer.
+    /// @dev The same of a subtree with few children.
     function test_what_the_other_side_said_is_no_answer_of_another_size() public {
         for (uint256 i = 0; i < 2; i++) {
             At memory p = i == 0 ? _at(Level.LEAVES, 5, 64 * 19, 0) : _at(Level.NODES, 5, 19, 0);
@@ -473,7 +469,7 @@ contract DescentTest is Deployment {
         _refuse(me, _move(p, 5, ""), abi.encodeWithSelector(Picks.NoSuchPart.selector, 5));
     }
 
-    /// @dev A subtree that the general rules answer and that does not begin where the tree begins: 51 leaves, of which 32 are before it.
+    /// @dev A subtree that does not begin where the tree begins: 51 leaves, of which 32 are before it.
     function test_what_is_opened_of_a_later_subtree() public {
         At memory p = _at(Level.NODES, 5, 51, 32);
         _put(p, 100, BUDGET);
@@ -483,7 +479,6 @@ contract DescentTest is Deployment {
         vm.assertEq(game.head(number), _head(next, other));
     }
 
-    /// @dev The general rules, too, look at where the dispute stands.
     function test_the_wrong_position_or_side_in_a_subtree_of_another_size() public {
         At memory p = _at(Level.NODES, 5, 19, 0);
         bytes memory data = _move(p, 4, _below(p, 4, 2).row);
