@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from pol.dispute.agreed_facts import Replayed, Summed
 from pol.dispute.position import HASH_BITS, Level, Position, Side
-from pol.dispute.program_header import Header
+from pol.dispute.program_header import ProgramHeader
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class ReplayClaim:
         Raises:
             ProtocolError: it is another program's header.
         """
-        facts, nodes = Replayed(self.id, self.program, self.constants), Header.decode(header, self.program).nodes
+        facts, nodes = Replayed(self.id, self.program, self.constants), ProgramHeader.decode(header, self.program).nodes
         return Position(
             Level.STEPS,
             Side.CHALLENGER,
@@ -87,8 +87,8 @@ class SumClaim:
         """
         facts = Summed(self.id, self.program, self.x, self.y, self.component)
         return Position(
-            Level.SUM_SLOTS, Side.CHALLENGER, facts, hi=Header.decode(header, self.program).slots, bits=bits
+            Level.SUM_SLOTS, Side.CHALLENGER, facts, hi=ProgramHeader.decode(header, self.program).slots, bits=bits
         )
 
 
-Claim: TypeAlias = ReplayClaim | PublishedClaim | SumClaim
+DisputedClaim: TypeAlias = ReplayClaim | PublishedClaim | SumClaim

@@ -53,7 +53,7 @@ SUMS = (Level.SUM_SLOTS, Level.SUM_LEAVES)
 WORDS = (Level.LEAF, Level.TERMS, Level.BODY)
 
 
-class Kind(IntEnum):
+class ClaimKind(IntEnum):
     """What a challenge is about (docs/spec/verdict.md#claim)."""
 
     REPLAY = 1

@@ -14,7 +14,7 @@ from pol.dispute.disputed_claim import PublishedClaim
 from pol.dispute.moves import IllegalMove
 from pol.dispute.openings import WrongInclusionProof, require_branch
 from pol.dispute.position import HASH_BITS, Level, Position, Side
-from pol.dispute.program_header import Header
+from pol.dispute.program_header import ProgramHeader
 from pol.dispute.rules import lay
 from pol.errors import ProtocolError
 
@@ -22,7 +22,7 @@ TRACES_TAG, STEP_TAG = b"\x0a", b"\x0b"
 MAX_STEPS = 2**32 - 1
 
 
-class Part(IntEnum):
+class ShownPart(IntEnum):
     """What is shown of a claim."""
 
     NODE = 1
@@ -84,7 +84,7 @@ def begin(claim: PublishedClaim, header: bytes, payload: bytes, bits: int = HASH
         WrongInclusionProof: what is shown does not stand in what was published.
         ProtocolError: the header is another program's, or the segment is none.
     """
-    counts = Header.decode(header, claim.program)
+    counts = ProgramHeader.decode(header, claim.program)
     if not 0 < claim.steps <= MAX_STEPS or claim.first_step + claim.steps >= 1 << 64:
         raise ProtocolError(f"{claim.steps} steps from step {claim.first_step} on cannot be published")
     reader = _Reader(payload)
@@ -96,12 +96,12 @@ def begin(claim: PublishedClaim, header: bytes, payload: bytes, bits: int = HASH
         pre=shown.pre if index else claim.start,
         step=claim.first_step + index,
     )
-    if what == Part.STATE:
+    if what == ShownPart.STATE:
         claimed = _step(claim, reader, index + 1).pre if index + 1 < claim.steps else claim.end
         return _state(AtState(facts, shown.trace), counts.slots, claimed, reader.rest(), bits)
-    if what not in (Part.NODE, Part.LEAF):
+    if what not in (ShownPart.NODE, ShownPart.LEAF):
         raise IllegalMove(f"part {what} of a claim cannot be shown")
-    return _node(AtTrace(facts, shown.trace, depth(counts.nodes)), counts, what == Part.LEAF, reader, bits)
+    return _node(AtTrace(facts, shown.trace, depth(counts.nodes)), counts, what == ShownPart.LEAF, reader, bits)
 
 
 def _step(claim: PublishedClaim, reader: _Reader, index: int) -> PublishedStep:
@@ -111,7 +111,7 @@ def _step(claim: PublishedClaim, reader: _Reader, index: int) -> PublishedStep:
     return step
 
 
-def _node(trace: AtTrace, counts: Header, is_leaf: bool, reader: _Reader, bits: int) -> Position:
+def _node(trace: AtTrace, counts: ProgramHeader, is_leaf: bool, reader: _Reader, bits: int) -> Position:
     number, height, (root,) = reader.number(4), depth(counts.nodes), reader.hashes(1)
     require_branch(root, number, reader.hashes(height), counts.nodes, trace.root, f"node {number}")
     siblings, descriptor = reader.hashes(height), reader.take(reader.number(2))

@@ -31,7 +31,7 @@ from pol.dispute.moves import (
     Answer,
     Describe,
     DescribeSlot,
-    Ended,
+    DisputeEnded,
     IllegalMove,
     Move,
     OpenBody,
@@ -40,11 +40,11 @@ from pol.dispute.moves import (
     ProveStep,
     ProveSum,
     Unfold,
-    Upheld,
+    UpheldClaim,
 )
 from pol.dispute.openings import leaf_hash, require_branch, word_in_leaf
 from pol.dispute.position import LEAF_WORDS, SUMS, TREES, Level, Position
-from pol.dispute.program_header import Header
+from pol.dispute.program_header import ProgramHeader
 from pol.graph.step_program import Slot
 
 
@@ -53,7 +53,7 @@ def start(position: Position, claimed: bytes, payload: bytes) -> Position:
     return lay(position, payload, claimed)
 
 
-def apply(position: Position, move: Move) -> Position | Ended:
+def apply(position: Position, move: Move) -> Position | DisputeEnded:
     """The position after ``move`` of the side on turn, or the end of the game.
 
     Raises:
@@ -66,7 +66,10 @@ def apply(position: Position, move: Move) -> Position | Ended:
         case Describe(index, header, branch, descriptor, payload):
             _require_program(position, header)
             after = described(position, index, descriptor)
-            program, what = Header.decode(header, step_of(position.facts).before.program), f"node {position.lo + index}"
+            program, what = (
+                ProgramHeader.decode(header, step_of(position.facts).before.program),
+                f"node {position.lo + index}",
+            )
             leaf = keccak256(NODE_TAG + descriptor)
             require_branch(leaf, position.lo + index, branch, program.nodes, program.nodes_tree, what)
             return lay(after, payload, picked(position, index))
@@ -201,7 +204,7 @@ def require_children(position: Position, leaves: bool) -> None:
 
 def _require_program(position: Position, header: bytes) -> None:
     require_level(position, Level.NODES)
-    Header.decode(header, step_of(position.facts).before.program)
+    ProgramHeader.decode(header, step_of(position.facts).before.program)
 
 
 # --- opening ----------------------------------------------------------------------------------------------------------
@@ -255,7 +258,7 @@ def _output(p: Position, tree_root: bytes) -> bytes:
 def _open_state(position: Position, header: bytes, payload: bytes) -> Position:
     if not isinstance(position.facts, AtStep):
         raise IllegalMove("a state can be opened only where the whole trace lies open")
-    slots = Header.decode(header, position.facts.before.program).slots
+    slots = ProgramHeader.decode(header, position.facts.before.program).slots
     facts, turn = AtState(position.facts, position.opening), position.turn.other
     p = replace(position, level=Level.STATE, facts=facts, opened=payload, count=slots, height=depth(slots), turn=turn)
     _require_length(p, payload)
@@ -264,14 +267,14 @@ def _open_state(position: Position, header: bytes, payload: bytes) -> Position:
     return p
 
 
-def _describe_slot(position: Position, move: DescribeSlot) -> Position | Ended:
+def _describe_slot(position: Position, move: DescribeSlot) -> Position | DisputeEnded:
     require_level(position, Level.SUM_SLOTS)
     claimed = picked(position, move.index)
     ends = position.boundaries
     if ends[move.index + 1] - ends[move.index] > 1:
         raise IllegalMove("more than one slot is disputed: answer")
     assert isinstance(position.facts, Summed)
-    header, q = Header.decode(move.header, position.facts.program), ends[move.index]
+    header, q = ProgramHeader.decode(move.header, position.facts.program), ends[move.index]
     leaf = keccak256(SLOT_TAG + move.descriptor)
     require_branch(leaf, q, move.branch, header.slots, header.slots_tree, f"slot {q}")
     slot = Slot.decode(move.descriptor)
@@ -279,8 +282,8 @@ def _describe_slot(position: Position, move: DescribeSlot) -> Position | Ended:
         if move.payload:
             raise IllegalMove("the slot belongs to another component: nothing is opened")
         if not any(claimed):
-            raise Upheld(f"slot {q} belongs to another component: its distance is 0, as the other side had said")
-        return Ended(position.turn, f"slot {q} belongs to another component, so its distance is 0")
+            raise UpheldClaim(f"slot {q} belongs to another component: its distance is 0, as the other side had said")
+        return DisputeEnded(position.turn, f"slot {q} belongs to another component, so its distance is 0")
     facts = AtSlot(position.facts, q, move.descriptor)
     p = replace(position, level=Level.SUM_LEAVES, facts=facts, opened=b"", lo=0, hi=slot.type.leaves)
     return lay(p, move.payload, claimed)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pol.dispute.move_encoding import encode
-from pol.dispute.moves import Ended, Move, OpenState
+from pol.dispute.moves import DisputeEnded, Move, OpenState
 from pol.dispute.position import LEAF_WORDS, TREES, Level, Position, Side
 
 RANGES = {
@@ -38,9 +38,9 @@ class Row:
     """Of calldata."""
 
 
-def row(position: Position, move: Move, after: Position | Ended) -> Row:
+def row(position: Position, move: Move, after: Position | DisputeEnded) -> Row:
     """A move in words."""
-    remains = "nothing: decided" if isinstance(after, Ended) else open_at(after)
+    remains = "nothing: decided" if isinstance(after, DisputeEnded) else open_at(after)
     kind = type(move).__name__
     size = len(encode(0, position, move))
     return Row(who(position.turn), position.level.name, kind, picked_by(position, move), remains, size)

@@ -17,7 +17,7 @@ from test_game import replay_claim, trace
 import toy
 from pol.commitments.program_hash import ProgramCommitment
 from pol.demo.lying_players import Lie, LyingSums, LyingTrace
-from pol.dispute.dispute_record import Record
+from pol.dispute.dispute_record import DisputeRecord
 from pol.dispute.disputed_claim import SumClaim
 from pol.dispute.move_encoding import encode
 from pol.dispute.play.distance_evidence import SumEvidence
@@ -106,7 +106,7 @@ def test_the_file_holds_every_kind_of_proof() -> None:
     assert {kind for kind, refuted in last if refuted} == {"ProveStep", "ProveSlot", "ProveSum", "DescribeSlot"}
     assert any(not refuted for _, refuted in last)
     for entry in stated:
-        record = Record.from_dict({key: entry[key] for key in ("claim", "header", "payload", "bits", "moves")})
+        record = DisputeRecord.from_dict({key: entry[key] for key in ("claim", "header", "payload", "bits", "moves")})
         assert len(list(record.walk())) == len(entry["calldata"])
 
 

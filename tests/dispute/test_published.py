@@ -19,7 +19,7 @@ from pol.commitments.merkle import PAD, tree
 from pol.commitments.program_hash import ProgramCommitment
 from pol.commitments.tensor import constants_root
 from pol.demo.lying_players import LyingTrace, RandomPlayer
-from pol.dispute.dispute_record import Record
+from pol.dispute.dispute_record import DisputeRecord
 from pol.dispute.disputed_claim import PublishedClaim
 from pol.dispute.moves import IllegalMove
 from pol.dispute.play.execution_evidence import SegmentTrace
@@ -27,7 +27,7 @@ from pol.dispute.play.honest_players import NothingToDispute, Player, ReplayPlay
 from pol.dispute.play.match import Match, play
 from pol.dispute.play.trace_publication import Publication, publish, show
 from pol.dispute.position import Level, Side
-from pol.dispute.published_start import Part, PublishedStep, begin
+from pol.dispute.published_start import PublishedStep, ShownPart, begin
 from pol.errors import ProtocolError
 from pol.execution.cpu import CpuExecutor
 
@@ -197,23 +197,23 @@ def test_a_dispute_about_published_traces_is_a_document() -> None:
     claim, header = claim_of(liar, publication, end), ProgramCommitment.of(honest.program).header
     players = (ReplayPlayer(liar), challenger_of(honest, publication))
     match = play(claim, header, *players, payload=show(honest, publication, claim))
-    assert Record.from_dict(match.record.to_dict()) == match.record
+    assert DisputeRecord.from_dict(match.record.to_dict()) == match.record
 
 
-@pytest.mark.parametrize("what", list(Part))
-def test_nothing_else_can_be_shown(bench: Court, what: Part) -> None:
+@pytest.mark.parametrize("what", list(ShownPart))
+def test_nothing_else_can_be_shown(bench: Court, what: ShownPart) -> None:
     """What is damaged anywhere is refused by the rules and on the EVM."""
     honest = toy_trace(3)
     random = Random(what)
     # A node with several leaves, or a state that doesn't follow.
     while True:
-        liar = tampered(honest, "state" if what is Part.STATE else "scalar", random)
+        liar = tampered(honest, "state" if what is ShownPart.STATE else "scalar", random)
         if liar is None:
             continue
-        publication, end = publish(liar, what is Part.LEAF), liar.state_root(6)
+        publication, end = publish(liar, what is ShownPart.LEAF), liar.state_root(6)
         claim, header = claim_of(liar, publication, end), ProgramCommitment.of(honest.program).header
         payload = show(honest, publication, claim, bench.bits)
-        if payload[0] == what and (what is not Part.STATE or payload[4] < 2):
+        if payload[0] == what and (what is not ShownPart.STATE or payload[4] < 2):
             break
     own = len(begin(claim, header, payload, bench.bits).opened)
     for at in range(0, len(payload) - own, 11):

@@ -7,6 +7,7 @@ import pytest
 from torch.optim import AdamW
 from torch.optim.lr_scheduler import CosineAnnealingLR
 
+from pol.claims.acceptance_rule import relative_distance
 from pol.claims.distance import tensor_distance
 from pol.demo import digits
 from pol.demo.cheating_training import SkippingExecutor
@@ -20,7 +21,8 @@ from pol.training.task.task_training import StepExecutor, TaskRecorder, environm
 from pol.verification.profile.profile import Profile
 from pol.verification.profile.profiling import profile
 from pol.verification.replay.replay import replay_end
-from pol.verification.verdict.verdict import Verdict, relative_distance, verify_segment
+from pol.verification.verdict.segment_verification import verify_segment
+from pol.verification.verdict.verdict import Verdict
 
 STEPS, INTERVAL = 20, 5
 

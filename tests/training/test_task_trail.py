@@ -21,7 +21,8 @@ from pol.training.task.learning_proof import load_checkpoint
 from pol.training.task.task import load, publish
 from pol.training.task.task_randomness import TaskRandomness
 from pol.verification.profile.profiling import profile
-from pol.verification.verdict.verdict import Outcome, verify_segment
+from pol.verification.verdict.segment_verification import verify_segment
+from pol.verification.verdict.verdict import Outcome
 from trained import Training, loaded, profiled, published, verdict
 
 

@@ -15,7 +15,7 @@ from py_ecc.optimized_bls12_381 import field_modulus
 from drand_rounds import ROUNDS, VECTORS
 from pol.errors import ProtocolError
 from pol.verification.beacon import bls_arkworks, bls_reference, drand
-from pol.verification.beacon.drand import DEFAULT, LAST_ROUND, NETWORKS, QUICKNET, Network, Round, verify
+from pol.verification.beacon.drand import DEFAULT, LAST_ROUND, NETWORKS, QUICKNET, DrandNetwork, Round, verify
 
 BOTH = pytest.mark.parametrize("verifier", [bls_arkworks.verify_signature, bls_reference.verify_signature])
 ALL = [(NETWORKS[name], published) for name, rounds in ROUNDS.items() for published in rounds]
@@ -23,7 +23,7 @@ CURVE = {"quicknet": G1Point, "default": G2Point}
 COMPRESSED, INFINITY, LARGER_Y = 0x80, 0x40, 0x20
 
 
-def randomness(network: Network, number: int) -> str:
+def randomness(network: DrandNetwork, number: int) -> str:
     return str(VECTORS["networks"][network.name]["rounds"][str(number)]["randomness"])
 
 
@@ -71,7 +71,7 @@ def test_hashes_to_the_curves_are_those_of_rfc_9380() -> None:
 
 
 @BOTH
-def test_a_round_has_no_other_number(verifier: drand.Verifier) -> None:
+def test_a_round_has_no_other_number(verifier: drand.SignatureVerifier) -> None:
     published = ROUNDS["quicknet"][2]
     with pytest.raises(ProtocolError, match="round 4 of quicknet: the signature is not the network's"):
         verify(QUICKNET, replace(published, number=4), verifier)
@@ -85,7 +85,7 @@ def test_no_neighbour_and_no_other_round_verifies() -> None:
 
 
 @BOTH
-def test_the_negated_signature_is_another(verifier: drand.Verifier) -> None:
+def test_the_negated_signature_is_another(verifier: drand.SignatureVerifier) -> None:
     """The one that differs in a bit and is a point of the right group all the same."""
     published = ROUNDS["quicknet"][0]
     negated = bytes([published.signature[0] ^ LARGER_Y]) + published.signature[1:]
@@ -152,14 +152,14 @@ def flags(x: int, bits: int) -> bytes:
 
 @BOTH
 @pytest.mark.parametrize("wrong", bad_points())
-def test_what_is_no_point_of_g1_is_refused(wrong: str, verifier: drand.Verifier) -> None:
+def test_what_is_no_point_of_g1_is_refused(wrong: str, verifier: drand.SignatureVerifier) -> None:
     with pytest.raises(ProtocolError, match=r"no point of G1|at infinity|subgroup"):
         verify(QUICKNET, Round(1, bad_points()[wrong]), verifier)
 
 
 @BOTH
 @pytest.mark.parametrize("wrong", ["infinity", "zeros", "not said to be compressed", "out of the curve or subgroup"])
-def test_what_is_no_point_of_g2_is_refused(wrong: str, verifier: drand.Verifier) -> None:
+def test_what_is_no_point_of_g2_is_refused(wrong: str, verifier: drand.SignatureVerifier) -> None:
     published = ROUNDS["default"][0]
     signature = {
         "infinity": bytes([COMPRESSED | INFINITY]) + bytes(95),
@@ -173,7 +173,7 @@ def test_what_is_no_point_of_g2_is_refused(wrong: str, verifier: drand.Verifier)
 
 @BOTH
 @pytest.mark.parametrize("public_key", [b"", bytes(95), bytes([COMPRESSED | INFINITY]) + bytes(95)])
-def test_a_key_that_is_no_point_signs_nothing(public_key: bytes, verifier: drand.Verifier) -> None:
+def test_a_key_that_is_no_point_signs_nothing(public_key: bytes, verifier: drand.SignatureVerifier) -> None:
     """The key at infinity would make every pairing one."""
     signature = ROUNDS["quicknet"][0].signature
     with pytest.raises(ProtocolError, match="public key"):
@@ -217,7 +217,7 @@ def test_rounds_are_due_when_the_network_says() -> None:
 
 
 @given(st.integers(0, 2**40), st.integers(0, 2**20), st.sampled_from([QUICKNET, DEFAULT]))
-def test_a_claim_is_bound_to_the_first_round_past_its_delay(time: int, delay: int, network: Network) -> None:
+def test_a_claim_is_bound_to_the_first_round_past_its_delay(time: int, delay: int, network: DrandNetwork) -> None:
     number = network.round_after(time, delay)
     assert network.time_of(number) > time + delay
     assert number == 1 or network.time_of(number - 1) <= time + delay

@@ -11,15 +11,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import verified
+from pol.claims.acceptance_rule import EXACT
 from pol.errors import EvidenceError, Fault, OperationalError, ProtocolError, UnsupportedError
 from pol.training.storage.store import CorruptObjectError, Store
 from pol.training.task import learning_proof
 from pol.training.task.learning_proof import LearningProof, compute_log_root
 from pol.training.task.task import LoadedTask
-from pol.verification.replay.engines.engine import Examined
-from pol.verification.replay.engines.local import LocalEngine
-from pol.verification.verdict.examination import Draw, conclude, examine, failed, open_subject, subject_of
-from pol.verification.verdict.verdict import EXACT, Outcome, Reason, Verdict
+from pol.verification.engines.engine import ExaminedSegment
+from pol.verification.engines.local import LocalEngine
+from pol.verification.examination.proof_examination import (
+    SegmentDraw,
+    conclude,
+    examine,
+    failed,
+    open_subject,
+    subject_of,
+)
+from pol.verification.verdict.verdict import Outcome, Reason, Verdict
 
 ACCEPTED, REJECTED, INCONCLUSIVE = Outcome
 SOME = tuple(range(0, 20, 4))
@@ -32,8 +40,8 @@ def exact(tmp_path_factory: pytest.TempPathFactory) -> tuple[Store, LoadedTask, 
     return store, task, verified.solve_with(store, task, verified.Canonical(task))
 
 
-def verdict(segment: int, outcome: Outcome, *reasons: Reason | Fault) -> Examined:
-    return Examined(Verdict(segment, outcome, reasons, ""))
+def verdict(segment: int, outcome: Outcome, *reasons: Reason | Fault) -> ExaminedSegment:
+    return ExaminedSegment(Verdict(segment, outcome, reasons, ""))
 
 
 def test_one_rejection_is_enough_and_what_was_not_seen_is_not_accepted() -> None:
@@ -55,7 +63,7 @@ def test_only_evidence_rejects() -> None:
 
 
 def test_what_is_drawn_and_what_is_suspected_are_replayed_once() -> None:
-    draw = Draw(20, bytes(32), (9, 3), 1, (4,))
+    draw = SegmentDraw(20, bytes(32), (9, 3), 1, (4,))
     assert (draw.replayed, draw.probability) == ([3, 4, 9], Fraction(1, 10))
 
 

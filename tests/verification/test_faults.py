@@ -14,13 +14,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pol.arithmetic.primitives import Words
+from pol.claims.acceptance_rule import EXACT
 from pol.errors import EvidenceError, Fault
 from pol.graph.tensor_type import DType, TensorType
 from pol.training.storage.store import CorruptObjectError, Store
 from pol.training.task import checkpoint, task
 from pol.training.task.learning_proof import LearningProof, compute_log_root, require_committed, require_proof_of
 from pol.verification.replay.replay import replay_end
-from pol.verification.verdict.verdict import EXACT, Outcome, Reason, Verdict, judge, verify_segment
+from pol.verification.verdict.segment_verification import verify_segment
+from pol.verification.verdict.verdict import Outcome, Reason, Verdict, judge
 from trained import Training, checkpoints, executor, honest, loaded, profiled, proof_over, published, verdict
 
 SEGMENT = 5

@@ -15,7 +15,9 @@ from torch import nn
 from torch.nn import functional
 
 from pol.arithmetic.primitives import Words
+from pol.claims.acceptance_rule import EXACT
 from pol.claims.distance import component_distances
+from pol.claims.segment_claim import Rerun
 from pol.commitments.checkpoint_log import CheckpointLog
 from pol.commitments.keccak import keccak256
 from pol.commitments.program_hash import program_hash
@@ -31,7 +33,7 @@ from pol.training.storage.store import Store
 from pol.training.task.task import LoadedTask, publish
 from pol.training.task.task import load as load_task
 from pol.verification.profile.profile import Profile, load
-from pol.verification.profile.profile_claim import EXACT, FLOOR, Rerun, claim
+from pol.verification.profile.profile_claim import FLOOR, claim
 from pol.verification.profile.profiling import profile, rerun_programs, rerun_programs_root, slots_apart
 from pol.verification.replay.replay import replay_end
 from pol.verification.runs.state_metrics import measure

@@ -6,13 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pol.claims.acceptance_rule import EXACT
 from pol.claims.distance import INFINITE, UNEQUAL
-from pol.claims.segment_claim import Three
+from pol.claims.segment_claim import Rerun, Three
 from pol.errors import ProtocolError
 from pol.graph.step_program import Component
-from pol.verification.profile.profile_challenge import Charge, compare
-from pol.verification.profile.profile_challenge import ChargeKind as Kind
-from pol.verification.profile.profile_claim import EXACT, Portion, ProfileClaim, Rerun, claim
+from pol.verification.profile.profile_challenge import ProfileCharge, compare
+from pol.verification.profile.profile_challenge import ProfileChargeKind as Kind
+from pol.verification.profile.profile_claim import Portion, ProfileClaim, claim
 
 SEGMENTS, RERUNS = 3, 4
 FAR = 1 << 80
@@ -51,13 +52,13 @@ def test_a_false_portion_and_nothing_that_rests_on_it(index: int) -> None:
     """What lies before it, and reruns that start before it, can be challenged; the rest of it has no states."""
     false = with_portion(honest(), index, Portion(root(1), (1, 2, 3)))
     found = compare(honest(), false)
-    assert found[0] == Charge(Kind.PORTION, index)
+    assert found[0] == ProfileCharge(Kind.PORTION, index)
     assert {charge.kind for charge in found[1:]} <= {Kind.UNDERSTATED}
     for rerun in range(SEGMENTS * RERUNS):
         wrong = with_rerun(false, rerun, replace(false.reruns[rerun], end=root(2)))
         charges = compare(honest(), wrong)
-        assert charges[0] == Charge(Kind.PORTION, index)
-        assert (Charge(Kind.RERUN, rerun) in charges) == (rerun // RERUNS <= index)
+        assert charges[0] == ProfileCharge(Kind.PORTION, index)
+        assert (ProfileCharge(Kind.RERUN, rerun) in charges) == (rerun // RERUNS <= index)
         wrong = with_rerun(false, rerun, replace(false.reruns[rerun], distances=(5, 6, 7)))
         measured = {charge.index for charge in compare(honest(), wrong) if charge.kind is Kind.DISTANCE}
         assert measured == ({rerun} if rerun // RERUNS < index else set())
@@ -71,7 +72,7 @@ def test_a_false_distance(index: int, component: Component, value: int) -> None:
     if false == honest():
         assert found == []
     else:
-        assert found[0] == Charge(Kind.DISTANCE, index, component)
+        assert found[0] == ProfileCharge(Kind.DISTANCE, index, component)
         assert {charge.kind for charge in found[1:]} <= {Kind.UNDERSTATED}
 
 
@@ -83,14 +84,14 @@ def test_a_false_reference(index: int, component: Component, value: int) -> None
     if false == honest():
         assert found == []
     else:
-        assert found[0] == Charge(Kind.REFERENCE, index, component)
+        assert found[0] == ProfileCharge(Kind.REFERENCE, index, component)
         assert {charge.kind for charge in found[1:]} <= {Kind.UNDERSTATED}
 
 
 def test_a_false_end_of_a_rerun_leaves_its_distances_aside() -> None:
     """They are measured against a state that nobody has."""
     false = with_rerun(honest(), 5, Rerun(root(3), (1, 1, 1)))
-    assert compare(honest(), false) == [Charge(Kind.RERUN, 5)]
+    assert compare(honest(), false) == [ProfileCharge(Kind.RERUN, 5)]
 
 
 @given(st.tuples(*[st.integers(0, SEGMENTS * RERUNS - 1)] * 3))
@@ -98,7 +99,7 @@ def test_witnesses(witnesses: Three) -> None:
     """Each that another rerun exceeds is named with the rerun that exceeds it most; all else is right."""
     right = honest()
     expected = [
-        Charge(Kind.UNDERSTATED, best, component)
+        ProfileCharge(Kind.UNDERSTATED, best, component)
         for component, best, named in zip(Component, right.witnesses, witnesses, strict=True)
         if right.demanded(component, named) != right.demanded(component, best)
     ]
@@ -122,7 +123,7 @@ def test_a_rerun_without_a_ratio_exceeds_every_witness(worst: int) -> None:
     assert right.witnesses[1] == 6
     hidden = replace(right, witnesses=(right.witnesses[0], 11, right.witnesses[2]))
     assert hidden.thresholds
-    assert compare(right, hidden) == [Charge(Kind.UNDERSTATED, 6, Component.BUFFER)]
+    assert compare(right, hidden) == [ProfileCharge(Kind.UNDERSTATED, 6, Component.BUFFER)]
 
 
 def test_below_the_floor_nothing_is_understated() -> None:
@@ -132,13 +133,13 @@ def test_below_the_floor_nothing_is_understated() -> None:
     )
     assert near.witnesses == (1, 1, 1)
     first = replace(near, witnesses=(0, 0, 0))
-    assert compare(near, first) == [Charge(Kind.UNDERSTATED, 1, Component.OPTIMIZER)]
+    assert compare(near, first) == [ProfileCharge(Kind.UNDERSTATED, 1, Component.OPTIMIZER)]
 
 
 def test_a_rerun_that_ends_in_zero_is_convicted_at_once() -> None:
     """No dispute could be about it."""
     false = with_rerun(honest(), 5, replace(honest().reruns[5], end=bytes(32)))
-    assert compare(honest(), false) == [Charge(Kind.UNDERSTATED, 5, Component.PARAMETER)]
+    assert compare(honest(), false) == [ProfileCharge(Kind.UNDERSTATED, 5, Component.PARAMETER)]
 
 
 def test_a_task_without_a_profile_convicts_whoever_posts_one() -> None:
@@ -147,7 +148,7 @@ def test_a_task_without_a_profile_convicts_whoever_posts_one() -> None:
     right = claim(64, honest().portions[:1], [far, honest().reruns[0]])
     posted = replace(right, witnesses=(1, 1, 1))
     assert posted.thresholds
-    assert compare(right, posted) == [Charge(Kind.UNDERSTATED, 0, component) for component in Component]
+    assert compare(right, posted) == [ProfileCharge(Kind.UNDERSTATED, 0, component) for component in Component]
 
 
 def test_everything_at_once_in_the_order_of_the_specification() -> None:

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 import trained
 from pol.arithmetic.primitives import Words
+from pol.claims.acceptance_rule import EXACT
 from pol.claims.distance import INFINITE, SATURATION, UNEQUAL, component_distances
-from pol.claims.segment_claim import Claim, Three
+from pol.claims.segment_claim import Rerun, SecondLook, SegmentClaim, Three
 from pol.commitments.program_hash import program_hash
 from pol.commitments.tensor import state_root
 from pol.errors import ProtocolError
@@ -19,14 +20,15 @@ from pol.execution.reference import ReferenceExecutor
 from pol.graph.perturbation import perturb
 from pol.graph.reordering import reorder
 from pol.graph.step_program import Component
-from pol.verification.profile.profile_claim import FLOOR, Rerun
+from pol.verification.engines.local import LocalEngine
+from pol.verification.examination.proof_examination import ExaminedProof, examine
+from pol.verification.examination.verdict_advice import looked_at_often
+from pol.verification.examination.verification_report import segment_document
+from pol.verification.profile.profile_claim import FLOOR
 from pol.verification.profile.profiling import rerun_programs
-from pol.verification.replay.engines.local import LocalEngine
 from pol.verification.replay.replay import replay_end
-from pol.verification.verdict.examination import Subject, examine
 from pol.verification.verdict.second_look import (
     LookChallenge,
-    SecondLook,
     SecondLooker,
     allowances,
     compare,
@@ -36,9 +38,8 @@ from pol.verification.verdict.second_look import (
     look_programs,
     shares,
 )
-from pol.verification.verdict.verdict import EXACT, Outcome, Reason, decide, measure
-from pol.verification.verdict.verdict_advice import looked_at_often
-from pol.verification.verdict.verification_report import segment_document
+from pol.verification.verdict.segment_verification import measure_segment
+from pol.verification.verdict.verdict import Outcome, Reason, decide
 
 ROOTS = (b"\1" * 32, b"\2" * 32, b"\3" * 32)
 STRICT: Three = (FLOOR, FLOOR, FLOOR)
@@ -48,8 +49,8 @@ SEGMENT = 3
 ACCEPTED, REJECTED = Outcome.ACCEPTED, Outcome.REJECTED
 
 
-def claim(distances: Three, references: Three = (WAY, WAY, WAY)) -> Claim:
-    return Claim(SEGMENT, *ROOTS, distances, references)
+def claim(distances: Three, references: Three = (WAY, WAY, WAY)) -> SegmentClaim:
+    return SegmentClaim(SEGMENT, *ROOTS, distances, references)
 
 
 def looked(*distances: int) -> SecondLook:
@@ -113,7 +114,7 @@ def test_integers_that_moved_are_no_way() -> None:
         (replace(claim((2**80, 0, 0)), end=bytes(32)), STRICT, False),
     ],
 )
-def test_when_a_claim_has_a_second_look(made: Claim, thresholds: Three, due: bool) -> None:
+def test_when_a_claim_has_a_second_look(made: SegmentClaim, thresholds: Three, due: bool) -> None:
     assert is_due(made, thresholds) == due
     if not due:
         with pytest.raises(ProtocolError, match="no second look"):
@@ -173,11 +174,11 @@ def test_every_number_is_what_the_specification_says() -> None:
     assert look(short, CpuExecutor, *args) == look(short, ReferenceExecutor, *args)
 
 
-def judged(end: list[Words], count: int = 4) -> tuple[Claim, SecondLooker]:
+def judged(end: list[Words], count: int = 4) -> tuple[SegmentClaim, SecondLooker]:
     """A segment that ends there, and who judges it, with thresholds that reject nearly everything."""
     task = trained.loaded()
     interval = task.document.interval
-    made = measure(task.program, trained.executor(), canonical()[0], end, SEGMENT, interval)
+    made = measure_segment(task.program, trained.executor(), canonical()[0], end, SEGMENT, interval)
     return made, SecondLooker(task, CpuExecutor, STRICT, count)
 
 
@@ -225,7 +226,7 @@ def test_gross_work_costs_no_second_look() -> None:
 def test_a_proof_is_verified_with_a_second_look() -> None:
     """By an engine, to the document; torch's own rounding is beyond such thresholds everywhere."""
     training = trained.honest()
-    subject = Subject(training.store, training.task, training.proof)
+    subject = ExaminedProof(training.store, training.task, training.proof)
     strictest: Three = (1, 1, 1)
     alone = examine(subject, [1], strictest, LocalEngine(1), looks=0)
     assert (alone.outcome, alone.reasons) == (REJECTED, (Reason.DISTANCE_ABOVE_THRESHOLD,))

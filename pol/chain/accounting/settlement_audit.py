@@ -16,11 +16,11 @@ from pol.chain.desks.challenges import Challenges
 from pol.chain.desks.market import Market
 from pol.chain.desks.profiles import Profiles
 from pol.chain.desks.task_registry import TaskOutcome
+from pol.claims.acceptance_rule import EXACT
 from pol.claims.segment_claim import Three
 from pol.errors import ProtocolError
 from pol.incentives import payouts
 from pol.incentives.payouts import Deal, Payout
-from pol.verification.profile.profile_claim import EXACT
 from pol.verification.verdict.second_look import decide_again
 from pol.verification.verdict.verdict import Outcome, Verdict, decide
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pol.commitments.canonical_json import parse
-from pol.dispute.dispute_record import Record
+from pol.dispute.dispute_record import DisputeRecord
 from pol.dispute.disputed_claim import ReplayClaim
 from pol.dispute.position import Position, Side
 from pol.errors import OperationalError, ProtocolError
@@ -23,7 +23,7 @@ from pol.training.task.task import LoadedTask, load
 class Recorded:
     """A dispute and what is known about how it went on chain."""
 
-    record: Record
+    record: DisputeRecord
     names: Names
     ended_by: str
     gas: tuple[int, ...]
@@ -55,7 +55,7 @@ def read(folder: Path, false_dispute: bool) -> Recorded:
         ProtocolError: claim, task and proof don't belong together.
     """
     document = read_json(folder / ("false_dispute.json" if false_dispute else "dispute.json"))
-    record, kept = Record.from_dict(document), read_json(folder / "task.json")
+    record, kept = DisputeRecord.from_dict(document), read_json(folder / "task.json")
     store = Store(f"file://{(folder / 'store').resolve()}")
     try:
         task = load(store, kept["document"])
@@ -72,7 +72,7 @@ def read(folder: Path, false_dispute: bool) -> Recorded:
     return Recorded(record, task.names, ended_by, gas)
 
 
-def require_heads(record: Record, heads: list[bytes], players: list[bytes]) -> None:
+def require_heads(record: DisputeRecord, heads: list[bytes], players: list[bytes]) -> None:
     """Check that the moves lead to what the chain held; the last of the heads it still holds.
 
     Raises:
@@ -84,7 +84,7 @@ def require_heads(record: Record, heads: list[bytes], players: list[bytes]) -> N
         raise ProtocolError("the recorded moves don't lead to what the chain held before each of them; it was changed")
 
 
-def require_about(record: Record, task: LoadedTask, proof: LearningProof) -> None:
+def require_about(record: DisputeRecord, task: LoadedTask, proof: LearningProof) -> None:
     """Check that a dispute is about a segment of this task that begins where the learning proof says.
 
     Raises:

@@ -19,7 +19,7 @@ from pol.cli.file_output import DIFFERS, FINE, console, looking
 from pol.errors import OperationalError
 
 if TYPE_CHECKING:
-    from pol.verification.runs.resume_check import Ended, Examination
+    from pol.verification.runs.resume_check import ProgramExit, ResumeReport
 
 PATHS_SHOWN = 8
 OUTPUT_SHOWN = 2000
@@ -42,7 +42,7 @@ def doctor(command: tuple[str, ...], steps: int, timeout: int, keep: Path | None
 
     terminal = console()
 
-    def run(variables: Mapping[str, str]) -> Ended:
+    def run(variables: Mapping[str, str]) -> ProgramExit:
         return _run(command, variables, timeout)
 
     with _folder(keep) as folder:
@@ -55,8 +55,8 @@ def doctor(command: tuple[str, ...], steps: int, timeout: int, keep: Path | None
     return FINE if found.verdict == EXACT else DIFFERS
 
 
-def _run(command: Sequence[str], variables: Mapping[str, str], timeout: int) -> Ended:
-    from pol.verification.runs.resume_check import Ended
+def _run(command: Sequence[str], variables: Mapping[str, str], timeout: int) -> ProgramExit:
+    from pol.verification.runs.resume_check import ProgramExit
 
     with tempfile.TemporaryFile() as output:
         try:
@@ -80,7 +80,7 @@ def _run(command: Sequence[str], variables: Mapping[str, str], timeout: int) -> 
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
         output.seek(max(0, output.tell() - OUTPUT_SHOWN))
-        return Ended(code, output.read().decode(errors="replace").strip())
+        return ProgramExit(code, output.read().decode(errors="replace").strip())
 
 
 @contextmanager
@@ -94,7 +94,7 @@ def _folder(keep: Path | None) -> Iterator[Path]:
     yield keep
 
 
-def _told(found: Examination, keep: Path | None) -> Iterator[str]:
+def _told(found: ResumeReport, keep: Path | None) -> Iterator[str]:
     verdicts = {
         "exact": f"EXACT: resumed after step {found.resumed_from}, it went on as the uninterrupted run, in every step "
         f"and every component, to step {found.steps}.",
@@ -127,7 +127,7 @@ def _told(found: Examination, keep: Path | None) -> Iterator[str]:
         yield f"compare the runs: pol diff {keep}/whole/store@{found.step} {keep}/{other}/store@{found.step}"
 
 
-def _document(found: Examination) -> dict[str, Any]:
+def _document(found: ResumeReport) -> dict[str, Any]:
     difference = found.difference
     return {
         "verdict": found.verdict,

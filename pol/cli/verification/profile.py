@@ -32,7 +32,7 @@ from pol.verification.profile.native_reruns import NativeReruns, rerun_natively
 from pol.verification.profile.native_setting import settings_here
 from pol.verification.profile.profile import Profile
 from pol.verification.profile.profile import load as load_profile
-from pol.verification.profile.profile_challenge import Charge, compare
+from pol.verification.profile.profile_challenge import ProfileCharge, compare
 from pol.verification.profile.profile_claim import MARGIN
 from pol.verification.profile.profiling import PROFILED, RERUNS, rerun_programs_root, slots_apart
 from pol.verification.profile.profiling import profile as measure_profile
@@ -178,7 +178,7 @@ def _show(terminal: Console, found: Profile, native: NativeReruns | None, docume
             terminal.print(f"{name:<9} {document[name]}", soft_wrap=True)
 
 
-def _show_charges(terminal: Console, charges: list[Charge], equal: bool) -> None:
+def _show_charges(terminal: Console, charges: list[ProfileCharge], equal: bool) -> None:
     for charge in charges:
         component = f", {charge.component.name.lower()}" if charge.component is not None else ""
         terminal.print(f"false: {charge.kind.name} {charge.index}{component}")
@@ -188,6 +188,6 @@ def _show_charges(terminal: Console, charges: list[Charge], equal: bool) -> None
         terminal.print("nothing that can be challenged is false, but the documents differ")
 
 
-def _charge_json(charge: Charge) -> dict[str, Any]:
+def _charge_json(charge: ProfileCharge) -> dict[str, Any]:
     component = charge.component.name.lower() if charge.component is not None else None
     return {"kind": charge.kind.name, "index": charge.index, "component": component}

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
-class Setting:
+class NativeSetting:
     """How torch executes. An empty string leaves it as it is by default.
 
     ``capability`` is ATEN_CPU_CAPABILITY (default, avx2, avx512) and ``mkl`` MKL_CBWR (COMPATIBLE: no vector code
@@ -46,13 +46,13 @@ class Setting:
         return ", ".join(parts)
 
 
-def settings_here(compiled: bool = False, devices: tuple[str, ...] = ()) -> list[Setting]:
+def settings_here(compiled: bool = False, devices: tuple[str, ...] = ()) -> list[NativeSetting]:
     """What this machine can try: thread counts, oneDNN and MKL off, the plainest kernels of ATen, float64, ``devices``.
 
     ``compiled`` adds torch.compile, if there is a C++ compiler: it takes a minute.
     """
     cores = os.cpu_count() or 1
-    plain = Setting()
+    plain = NativeSetting()
     found = [replace(plain, threads=count) for count in sorted({1, min(2, cores), cores})]
     found += [replace(plain, onednn=False), replace(plain, capability="default"), replace(plain, mkl="COMPATIBLE")]
     found += [replace(plain, compiled=True)] * (compiled and shutil.which("c++") is not None)

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from pol.claims.acceptance_rule import EXACT, travelled
 from pol.claims.distance import SATURATION
-from pol.claims.segment_claim import Three
+from pol.claims.segment_claim import Rerun, Three
 from pol.commitments import canonical_json
 from pol.commitments.canonical_json import Fields
 from pol.commitments.keccak import keccak256
@@ -19,10 +20,9 @@ from pol.errors import ProtocolError, UnsupportedError
 from pol.graph.step_program import Component
 from pol.training.storage.store import Store
 from pol.training.task.task import LoadedTask
-from pol.verification.profile.profile_claim import EXACT, Portion, ProfileClaim, Rerun, require_ratio
+from pol.verification.profile.profile_claim import Portion, ProfileClaim, require_ratio
 from pol.verification.profile.tolerance_bounds import fresh_share
-from pol.verification.runs.state_metrics import Gap, Metrics, derive
-from pol.verification.verdict.verdict import travelled
+from pol.verification.runs.state_metrics import ComponentGap, ComponentMetrics, derive
 
 KIND = "pol/profile"
 VERSION = 2
@@ -109,7 +109,7 @@ class Profile:
         """The keccak-256 of the document."""
         return keccak256(self.encode())
 
-    def metrics(self, component: Component, index: int) -> Metrics | None:
+    def metrics(self, component: Component, index: int) -> ComponentMetrics | None:
         """How far a rerun ended from the canonical end; None if the component has no numbers."""
         c = component - 1
         portion, rerun = self.portions[index // self.claim.rerun_count], self.reruns[index]
@@ -118,9 +118,9 @@ class Profile:
         if not elements:
             return None
         unfit = int(distance >= SATURATION or reference >= SATURATION)
-        update = Gap(elements, portion.l1[c], travelled(reference), portion.linf[c], unfit, 0)
-        gap = Gap(elements, rerun.l1[c], travelled(distance), rerun.linf[c], unfit, 0)
-        return derive(update, gap, Gap(elements, 0, rerun.travelled[c], 0, unfit, 0))
+        update = ComponentGap(elements, portion.l1[c], travelled(reference), portion.linf[c], unfit, 0)
+        gap = ComponentGap(elements, rerun.l1[c], travelled(distance), rerun.linf[c], unfit, 0)
+        return derive(update, gap, ComponentGap(elements, 0, rerun.travelled[c], 0, unfit, 0))
 
     def encode(self) -> bytes:
         """The canonical bytes of the document.

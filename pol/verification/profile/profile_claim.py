@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pol.claims.acceptance_rule import EXACT, THRESHOLD_BITS, travelled
 from pol.claims.distance import SATURATION, UNEQUAL
-from pol.claims.segment_claim import Three
+from pol.claims.segment_claim import Rerun, Three
 from pol.commitments.checkpoint_log import CheckpointLog
-from pol.commitments.keccak import keccak256
 from pol.errors import ProtocolError, UnsupportedError
 from pol.graph.step_program import Component
-from pol.verification.verdict.verdict import THRESHOLD_BITS, travelled
 
 # Profiles cover early segments and reduction orders only. Measured on the digits example: late segments part four times
 # as far as early ones, torch on other instruction sets as far as reorderings, and the mildest cheats (float16 weights,
@@ -20,8 +19,6 @@ MARGIN = 64
 MAX_MARGIN = (1 << 16) - 1
 FLOOR = 1 << (THRESHOLD_BITS - 40)
 """2^-20 of the distance travelled, a few roundings of a binary32: nobody can be asked to do better than the format."""
-EXACT: Three = (0, 0, 0)
-"""The thresholds of exact mode; the roots decide, and have to be equal."""
 NO_RERUNS = bytes(32)
 
 
@@ -31,19 +28,6 @@ class Portion:
 
     end: bytes
     references: Three
-
-
-@dataclass(frozen=True)
-class Rerun:
-    """The same segment in another order: the root of its end, and its distance; the contract's struct ``Rerun``."""
-
-    end: bytes
-    distances: Three
-
-    @property
-    def leaf(self) -> bytes:
-        """The entry of the rerun root."""
-        return keccak256(self.end + b"".join(distance.to_bytes(32, "big") for distance in self.distances))
 
 
 @dataclass(frozen=True)

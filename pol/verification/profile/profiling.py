@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from pol.arithmetic.primitives import Words
 from pol.claims.distance import slot_distances
-from pol.claims.segment_claim import Three
+from pol.claims.segment_claim import Rerun, Three
 from pol.commitments.checkpoint_log import CheckpointLog
 from pol.commitments.program_hash import program_hash
 from pol.commitments.tensor import state_root
@@ -17,9 +17,9 @@ from pol.graph.reordering import reorder
 from pol.graph.step_program import Component, StepProgram
 from pol.training.task.task import LoadedTask
 from pol.verification.profile.profile import PortionDetail, Profile, RerunDetail
-from pol.verification.profile.profile_claim import MARGIN, NO_RERUNS, Portion, ProfileClaim, Rerun, claim
+from pol.verification.profile.profile_claim import MARGIN, NO_RERUNS, Portion, ProfileClaim, claim
 from pol.verification.replay.replay import replay_end
-from pol.verification.runs.state_metrics import Gap, gaps
+from pol.verification.runs.state_metrics import ComponentGap, gaps
 from pol.verification.verdict.second_look import look_program
 
 PROFILED = 2
@@ -147,7 +147,7 @@ def _rerun(
     return Rerun(_root(program, rerun), _each(gap, "distance")), RerunDetail(l1, linf, squared)
 
 
-def _each(found: tuple[Gap, Gap, Gap], name: str) -> Three:
+def _each(found: tuple[ComponentGap, ComponentGap, ComponentGap], name: str) -> Three:
     parameter, buffer, optimizer = (int(getattr(gap, name)) for gap in found)
     return parameter, buffer, optimizer
 

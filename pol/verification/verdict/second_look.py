@@ -14,8 +14,9 @@ from functools import cached_property
 from math import sqrt
 
 from pol.arithmetic.primitives import Words
+from pol.claims.acceptance_rule import EXACT, is_accepted, relative_distance, relative_limit, travelled
 from pol.claims.distance import SATURATION, UNEQUAL, component_distances
-from pol.claims.segment_claim import Claim, Three
+from pol.claims.segment_claim import Rerun, SecondLook, SegmentClaim, Three
 from pol.commitments.tensor import state_root
 from pol.errors import ProtocolError
 from pol.execution.executor import ExecutorFactory
@@ -23,18 +24,8 @@ from pol.graph.perturbation import perturb
 from pol.graph.reordering import reorder
 from pol.graph.step_program import Component, StepProgram
 from pol.training.task.task import LoadedTask
-from pol.verification.profile.profile_claim import Rerun
 from pol.verification.replay.replay import replay_end
-from pol.verification.verdict.verdict import (
-    EXACT,
-    Outcome,
-    Reason,
-    Verdict,
-    is_accepted,
-    limit,
-    relative_distance,
-    travelled,
-)
+from pol.verification.verdict.verdict import Outcome, Reason, Verdict
 
 LOOKS = 16
 """Reruns of a segment. Eight met every branch that honest runs took (docs/adr/0021); each may miss one by chance."""
@@ -44,17 +35,6 @@ LOOK_MARGIN = 2
 MAX_LOOK_MARGIN = (1 << 16) - 1
 CAP_BITS = 12
 """However unstable a segment is, nothing beyond 2^-6 of the distance travelled is excused; distances are squared."""
-
-
-@dataclass(frozen=True)
-class SecondLook:
-    """Reruns of one segment by index, all of them public; the contract's struct ``Look``.
-
-    ``distances`` of a rerun are those of its end from the claim's ``replay``.
-    """
-
-    segment: int
-    reruns: tuple[Rerun, ...]
 
 
 class LookChallenge(IntEnum):
@@ -79,7 +59,7 @@ def look_programs(program: StepProgram, count: int = LOOKS) -> list[StepProgram]
     return [look_program(program, index) for index in range(count)]
 
 
-def is_due(claim: Claim, thresholds: Three) -> bool:
+def is_due(claim: SegmentClaim, thresholds: Three) -> bool:
     """Whether the thresholds reject a claim that a second look may accept."""
     if thresholds == EXACT or not any(claim.start) or not any(claim.end):
         return False
@@ -111,7 +91,7 @@ def look(
     return SecondLook(segment, tuple(reruns))
 
 
-def allowances(claim: Claim, found: SecondLook, margin: int = LOOK_MARGIN) -> Three:
+def allowances(claim: SegmentClaim, found: SecondLook, margin: int = LOOK_MARGIN) -> Three:
     """The greatest squared distance of each component that a second look excuses.
 
     ``margin^2`` times the furthest rerun's, at most 2^-`CAP_BITS` of the way; 0 if a rerun has no distance.
@@ -121,7 +101,7 @@ def allowances(claim: Claim, found: SecondLook, margin: int = LOOK_MARGIN) -> Th
 
 
 def decide_again(
-    claim: Claim, thresholds: Three, found: SecondLook, count: int = LOOKS, margin: int = LOOK_MARGIN
+    claim: SegmentClaim, thresholds: Three, found: SecondLook, count: int = LOOKS, margin: int = LOOK_MARGIN
 ) -> Verdict:
     """The verdict on a claim with its second look; the contract decides the same.
 
@@ -137,7 +117,7 @@ def decide_again(
             continue
         details.append(
             f"{component.name.lower()}: {relative_distance(distance, reference):.3g} of the distance travelled, limit "
-            f"{limit(thresholds[c]):.3g}, by a second look {relative_distance(allowed[c], reference):.3g}"
+            f"{relative_limit(thresholds[c]):.3g}, by a second look {relative_distance(allowed[c], reference):.3g}"
         )
     if details:
         reasons = (Reason.DISTANCE_ABOVE_THRESHOLD,)
@@ -165,7 +145,7 @@ def compare(own: SecondLook, posted: SecondLook) -> list[tuple[LookChallenge, in
     return found
 
 
-def shares(claim: Claim, found: SecondLook, margin: int = LOOK_MARGIN) -> list[float]:
+def shares(claim: SegmentClaim, found: SecondLook, margin: int = LOOK_MARGIN) -> list[float]:
     """Distances in units of what the second look allows, unsquared, for people; infinite where it allows nothing."""
     pairs = zip(claim.distances, allowances(claim, found, margin), strict=True)
     return [0.0 if d == 0 else sqrt(d / allowed) if allowed else float("inf") for d, allowed in pairs]
@@ -173,7 +153,7 @@ def shares(claim: Claim, found: SecondLook, margin: int = LOOK_MARGIN) -> list[f
 
 @dataclass(frozen=True)
 class SecondLooker:
-    """Judges rejected segments of one task again; for `pol.verification.verdict.verdict.verify_entries`.
+    """Judges rejected segments of one task again; for `pol.verification.verdict.segment_verification.verify_entries`.
 
     Nothing is done for segments that a second look can't change.
     """
@@ -201,7 +181,7 @@ class SecondLooker:
         return decide_again(claim, self.thresholds, found, self.count, self.margin)
 
 
-def _allowance(claim: Claim, found: SecondLook, c: int, margin: int) -> int:
+def _allowance(claim: SegmentClaim, found: SecondLook, c: int, margin: int) -> int:
     furthest = max(rerun.distances[c] for rerun in found.reruns)
     return min(margin * margin * furthest, _cap(furthest, claim.references[c]))
 
@@ -213,7 +193,7 @@ def _cap(distance: int, reference: int) -> int:
     return travelled(reference) >> CAP_BITS
 
 
-def _require_look(claim: Claim, thresholds: Three, found: SecondLook, count: int, margin: int) -> None:
+def _require_look(claim: SegmentClaim, thresholds: Three, found: SecondLook, count: int, margin: int) -> None:
     _require_count(count)
     if not 1 <= margin <= MAX_LOOK_MARGIN:
         raise ProtocolError(f"the margin of a second look is 1 to {MAX_LOOK_MARGIN}, not {margin}")

@@ -26,7 +26,7 @@ from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.dispute.play.honest_players import ReplayPlayer
 from pol.dispute.play.match import Match, play
 from pol.dispute.play.trace_publication import Publication, show
-from pol.dispute.position import HASH_BITS, Kind, Side
+from pol.dispute.position import HASH_BITS, ClaimKind, Side
 from pol.dispute.published_start import PublishedStep
 from pol.errors import OperationalError
 from pol.execution.cpu import CpuExecutor
@@ -285,7 +285,7 @@ class Court:
     ) -> Played:
         """A dispute, move by move in transactions."""
         self.disputes += 1
-        kind, x = (Kind.PUBLISHED, claim.traces) if isinstance(claim, PublishedClaim) else (Kind.REPLAY, ZERO)
+        kind, x = (ClaimKind.PUBLISHED, claim.traces) if isinstance(claim, PublishedClaim) else (ClaimKind.REPLAY, ZERO)
         sides = (self.asserter, self.challenger, claim.program, claim.constants, int(kind), 0)
         params = (*sides, claim.first_step, claim.steps, claim.start, claim.end, x, ZERO, 0, CLOCK)
         types = ["uint256", "address", "uint256", PARAMS]

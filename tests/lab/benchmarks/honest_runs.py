@@ -20,7 +20,8 @@ from torch import Tensor, nn
 
 from lab.benchmarks.classifier import SMALL, Size, Training
 from pol.arithmetic.primitives import Words
-from pol.claims.segment_claim import Claim, Three
+from pol.claims.acceptance_rule import is_accepted, travelled
+from pol.claims.segment_claim import SecondLook, SegmentClaim, Three
 from pol.demo import digits
 from pol.execution.cpu import CpuExecutor
 from pol.graph.step_program import StepProgram
@@ -30,8 +31,9 @@ from pol.verification.profile import profile as profiles
 from pol.verification.profile.profile import Profile
 from pol.verification.profile.profiling import PROFILED, profile
 from pol.verification.profile.tolerance_bounds import clopper_pearson_upper
-from pol.verification.verdict.second_look import SecondLook, SecondLooker, shares
-from pol.verification.verdict.verdict import Outcome, decide, is_accepted, measure, travelled
+from pol.verification.verdict.second_look import SecondLooker, shares
+from pol.verification.verdict.segment_verification import measure_segment
+from pol.verification.verdict.verdict import Outcome, decide
 
 STEPS, INTERVAL = 200, 4
 CONFIDENCE = Fraction(95, 100)
@@ -101,7 +103,7 @@ class Tally:
     closest: float = 0.0
     closest_look: float = 0.0
 
-    def add(self, claim: Claim, thresholds: Three, again: SecondLooker, start: Sequence[Words]) -> None:
+    def add(self, claim: SegmentClaim, thresholds: Three, again: SecondLooker, start: Sequence[Words]) -> None:
         """Decide one interval."""
         first = decide(claim, thresholds)
         verdict = first if first.outcome is Outcome.ACCEPTED else again(first, start)
@@ -129,7 +131,7 @@ class Tally:
         return clopper_pearson_upper(self.rejected, self.tested, CONFIDENCE)
 
 
-def worst(claim: Claim, look: SecondLook, thresholds: Three) -> float:
+def worst(claim: SegmentClaim, look: SecondLook, thresholds: Three) -> float:
     """The greatest distance that the thresholds reject, in units of what the second look allows."""
     rows = zip(claim.distances, claim.references, thresholds, shares(claim, look), strict=True)
     return max(share for distance, reference, t, share in rows if not is_accepted(distance, reference, t))
@@ -175,7 +177,7 @@ def run_kind(task: LoadedTask, thresholds: Three, training: Training, kind: Kind
             for step in range(first, first + task.document.interval):
                 training.step(step)
             end = training.words(task.names.slots)
-            claim = measure(task.program, executor, start, end, segment, task.document.interval)
+            claim = measure_segment(task.program, executor, start, end, segment, task.document.interval)
             tally.add(claim, thresholds, again, start)
             start = end
     return tally

@@ -35,7 +35,8 @@ from pol.training.task import learning_proof
 from pol.training.task.task import LoadedTask, load, publish
 from pol.training.task.task_training import TaskRecorder, environment
 from pol.verification.verdict.second_look import SecondLooker
-from pol.verification.verdict.verdict import Outcome, verify_segment
+from pol.verification.verdict.segment_verification import verify_segment
+from pol.verification.verdict.verdict import Outcome
 
 EPOCHS = 100
 INTERVAL = 14

@@ -20,7 +20,8 @@ from pol.training.task import task
 from pol.training.task.learning_proof import Checkpoint
 from pol.training.task.task import LoadedTask
 from pol.verification.verdict.second_look import LOOKS, SecondLooker
-from pol.verification.verdict.verdict import Outcome, Reason, Verdict, judge, verify_entries
+from pol.verification.verdict.segment_verification import verify_entries
+from pol.verification.verdict.verdict import Outcome, Reason, Verdict, judge
 
 ATTEMPTS = 3
 """How often a job is begun whose process ends before it has an answer."""
@@ -28,7 +29,7 @@ MAX_OBSERVED = 8
 
 
 @dataclass(frozen=True)
-class Job:
+class ReplayJob:
     """One segment to verify. All that travels to a worker are names: the store's URL, digests and roots.
 
     ``looks`` is how many reruns a second look has (`pol.verification.verdict.second_look`), 0 for none.
@@ -43,7 +44,7 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Examined:
+class ExaminedSegment:
     """The verdict on a segment, and the scalars that the replay observed, one number for each step."""
 
     verdict: Verdict
@@ -53,7 +54,7 @@ class Examined:
 class Engine(Protocol):
     """Replays segments somewhere."""
 
-    def run(self, jobs: Sequence[Job]) -> Iterator[Examined]:
+    def run(self, jobs: Sequence[ReplayJob]) -> Iterator[ExaminedSegment]:
         """One result for each job, as they come. What keeps a segment from being replayed makes it INCONCLUSIVE.
 
         Raises:
@@ -62,13 +63,13 @@ class Engine(Protocol):
         ...
 
 
-def examine(job: Job, threads: int) -> Examined:
+def examine(job: ReplayJob, threads: int) -> ExaminedSegment:
     """Do a job in this process; ``threads`` of the kernels change no bit, 0 takes all that the machine has."""
     try:
         store, loaded, executor = _prepare(job.store, job.task, threads)
     except (ProtocolError, OperationalError, UnsupportedError, MemoryError) as error:
         outcome, reason = judge(error)
-        return Examined(Verdict(job.start.index, outcome, (reason,), f"the task: {error}"))
+        return ExaminedSegment(Verdict(job.start.index, outcome, (reason,), f"the task: {error}"))
     names = _scalars(loaded)
     seen: dict[str, list[float]] = {name: [] for name in names}
 
@@ -78,7 +79,7 @@ def examine(job: Job, threads: int) -> Examined:
 
     again = SecondLooker(loaded, functools.partial(CpuExecutor, threads=threads), job.thresholds, job.looks)
     verdict = verify_entries(store, loaded, job.start, job.end, executor, job.thresholds, observe, again)
-    return Examined(verdict, {name: tuple(values) for name, values in seen.items()})
+    return ExaminedSegment(verdict, {name: tuple(values) for name, values in seen.items()})
 
 
 def forget() -> None:
@@ -86,13 +87,13 @@ def forget() -> None:
     _prepare.cache_clear()
 
 
-def lost(job: Job, how: str) -> Examined:
+def lost(job: ReplayJob, how: str) -> ExaminedSegment:
     """The result of a job whose process ended without one, however often it was begun."""
     detail = f"the process that replayed the segment ended {ATTEMPTS} times: {how}"
-    return Examined(Verdict(job.start.index, Outcome.INCONCLUSIVE, (Reason.WORKER_LOST,), detail))
+    return ExaminedSegment(Verdict(job.start.index, Outcome.INCONCLUSIVE, (Reason.WORKER_LOST,), detail))
 
 
-def require_shared(jobs: Sequence[Job]) -> None:
+def require_shared(jobs: Sequence[ReplayJob]) -> None:
     """Check that other processes can read the stores of these jobs.
 
     Raises:

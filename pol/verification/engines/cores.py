@@ -8,7 +8,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
 
-from pol.verification.replay.engines.engine import ATTEMPTS, Examined, Job, examine, lost, require_shared
+from pol.verification.engines.engine import ATTEMPTS, ExaminedSegment, ReplayJob, examine, lost, require_shared
 
 
 class CoresEngine:
@@ -20,7 +20,7 @@ class CoresEngine:
     def __init__(self, threads: int = 0, cores: int = 0):
         self._threads, self._cores = threads, cores
 
-    def run(self, jobs: Sequence[Job]) -> Iterator[Examined]:
+    def run(self, jobs: Sequence[ReplayJob]) -> Iterator[ExaminedSegment]:
         """The results as they come.
 
         Raises:
@@ -43,7 +43,9 @@ class CoresEngine:
                 yield lost(job, "there may not be memory enough")
 
 
-def _together(jobs: Sequence[Job], processes: int, threads: int) -> Generator[Examined, None, list[Job]]:
+def _together(
+    jobs: Sequence[ReplayJob], processes: int, threads: int
+) -> Generator[ExaminedSegment, None, list[ReplayJob]]:
     """Yields results; gives the jobs that have none because a process ended."""
     broken = []
     # Spawned: a forked process would inherit threads of the kernels, of torch and of filesystems in any state.

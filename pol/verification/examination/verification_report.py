@@ -9,15 +9,16 @@ from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import Any
 
+from pol.claims.acceptance_rule import EXACT, relative_distance, relative_limit
 from pol.claims.segment_claim import Three
 from pol.execution import _kernels
 from pol.graph.step_program import Component
-from pol.verification.replay.engines.engine import Examined
+from pol.verification.engines.engine import ExaminedSegment
+from pol.verification.examination.proof_examination import ExaminedProof, ProofVerdict, SegmentDraw
+from pol.verification.examination.screening import Suspicion
+from pol.verification.examination.verdict_advice import advice, looked_at_often
 from pol.verification.verdict import second_look
-from pol.verification.verdict.examination import Draw, ProofVerdict, Subject
-from pol.verification.verdict.screening import Suspicion
-from pol.verification.verdict.verdict import EXACT, Verdict, limit, relative_distance
-from pol.verification.verdict.verdict_advice import advice, looked_at_often
+from pol.verification.verdict.verdict import Verdict
 
 
 def fingerprint() -> dict[str, str]:
@@ -32,7 +33,7 @@ def fingerprint() -> dict[str, str]:
 
 
 @dataclass(frozen=True)
-class Verification:
+class VerificationReport:
     """One verification.
 
     ``proof`` is the digest of the learning proof, empty if it was read off a learning record. ``profile`` is that of
@@ -46,8 +47,8 @@ class Verification:
     engine: str
     verdict: ProofVerdict
     thresholds: Three = EXACT
-    subject: Subject | None = None
-    draw: Draw | None = None
+    subject: ExaminedProof | None = None
+    draw: SegmentDraw | None = None
     given_seed: bool = False
     suspicions: tuple[Suspicion, ...] = ()
     seconds: float = 0.0
@@ -78,13 +79,13 @@ def shares(verdict: Verdict, thresholds: Three) -> list[float]:
     if verdict.claim is None:
         return []
     rows = zip(verdict.claim.distances, verdict.claim.references, thresholds, strict=True)
-    first = [relative_distance(d, r) / (limit(t) or 1.0) for d, r, t in rows]
+    first = [relative_distance(d, r) / (relative_limit(t) or 1.0) for d, r, t in rows]
     if verdict.look is None:
         return first
     return [min(pair) for pair in zip(first, second_look.shares(verdict.claim, verdict.look), strict=True)]
 
 
-def because(found: Verification) -> list[str]:
+def because(found: VerificationReport) -> list[str]:
     """Why these segments were replayed, in sentences."""
     draw = found.draw
     if draw is None:
@@ -107,7 +108,7 @@ def because(found: Verification) -> list[str]:
     return told
 
 
-def document(found: Verification) -> dict[str, Any]:
+def document(found: VerificationReport) -> dict[str, Any]:
     """A verification as JSON; integers that may exceed 2^53 are decimal strings, numbers without a value null."""
     verdict, subject, draw = found.verdict, found.subject, found.draw
     return {
@@ -132,7 +133,7 @@ def document(found: Verification) -> dict[str, Any]:
     }
 
 
-def segment_document(result: Examined) -> dict[str, Any]:
+def segment_document(result: ExaminedSegment) -> dict[str, Any]:
     """A segment: the same bytes whatever the engine."""
     claim, verdict = result.verdict.claim, verdict_document(result.verdict)
     relative = None
@@ -175,7 +176,7 @@ def finite(number: float) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _draw(draw: Draw, given: bool) -> dict[str, Any]:
+def _draw(draw: SegmentDraw, given: bool) -> dict[str, Any]:
     return {
         "segments": draw.segments,
         "seed": None if draw.seed is None else draw.seed.hex(),

@@ -14,7 +14,7 @@ from pol.training.task import learning_proof
 from pol.training.task.learning_proof import LearningProof
 from pol.training.task.task import LoadedTask
 from pol.training.task.task import load as load_task
-from pol.verification.replay.engines.engine import Engine, Examined, Job
+from pol.verification.engines.engine import Engine, ExaminedSegment, ReplayJob
 from pol.verification.verdict.second_look import LOOKS
 from pol.verification.verdict.verdict import Outcome, Reason, Reasons, judge
 
@@ -23,7 +23,7 @@ Advance = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
-class Subject:
+class ExaminedProof:
     """A learning proof with its task, checked against each other, and the store that holds them."""
 
     store: Store
@@ -32,7 +32,7 @@ class Subject:
 
 
 @dataclass(frozen=True)
-class Draw:
+class SegmentDraw:
     """Which segments are replayed, and why.
 
     ``drawn`` are those that ``seed`` selects (all of them, if it is None), in the order drawn; ``suspected`` those that
@@ -63,13 +63,13 @@ class ProofVerdict:
     outcome: Outcome
     reasons: Reasons
     detail: str
-    examined: tuple[Examined, ...] = ()
+    examined: tuple[ExaminedSegment, ...] = ()
 
 
 UNSEEN = ProofVerdict(Outcome.INCONCLUSIVE, (Reason.NOT_AVAILABLE,), "nothing was looked at")
 
 
-def open_subject(store: Store, digest: str, log_root: bytes | None = None) -> Subject:
+def open_subject(store: Store, digest: str, log_root: bytes | None = None) -> ExaminedProof:
     """The learning proof with this digest; ``log_root`` is what its solver committed to, if that is known.
 
     Raises:
@@ -81,16 +81,16 @@ def open_subject(store: Store, digest: str, log_root: bytes | None = None) -> Su
     return subject_of(store, load_task(store, proof.task), proof, log_root)
 
 
-def subject_of(store: Store, task: LoadedTask, proof: LearningProof, log_root: bytes | None = None) -> Subject:
+def subject_of(store: Store, task: LoadedTask, proof: LearningProof, log_root: bytes | None = None) -> ExaminedProof:
     """As `open_subject`, for documents that have been read."""
     if log_root is not None:
         learning_proof.require_committed(proof, log_root)
     learning_proof.require_proof_of(proof, task)
-    return Subject(store, task, proof)
+    return ExaminedProof(store, task, proof)
 
 
 def examine(
-    subject: Subject,
+    subject: ExaminedProof,
     segments: Sequence[int],
     thresholds: Three,
     engine: Engine,
@@ -107,8 +107,8 @@ def examine(
     if not segments or not all(0 <= segment < count for segment in segments):
         raise ProtocolError(f"can't replay segments {list(segments)}: the task has {count}, from 0")
     url, task = subject.store.url, subject.task.digest
-    jobs = [Job(url, task, checkpoints[s], checkpoints[s + 1], thresholds, looks) for s in segments]
-    examined: list[Examined] = []
+    jobs = [ReplayJob(url, task, checkpoints[s], checkpoints[s + 1], thresholds, looks) for s in segments]
+    examined: list[ExaminedSegment] = []
     advance(0, len(jobs))
     for result in engine.run(jobs):
         examined.append(result)
@@ -119,7 +119,7 @@ def examine(
     return conclude(examined)
 
 
-def conclude(examined: Sequence[Examined]) -> ProofVerdict:
+def conclude(examined: Sequence[ExaminedSegment]) -> ProofVerdict:
     """One verdict over several segments: one rejected is enough, and what wasn't seen isn't accepted."""
     verdicts = [result.verdict for result in examined]
     outcome = next(

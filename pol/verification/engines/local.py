@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from pol.verification.replay.engines.engine import Examined, Job, examine, forget
+from pol.verification.engines.engine import ExaminedSegment, ReplayJob, examine, forget
 
 
 class LocalEngine:
@@ -13,7 +13,7 @@ class LocalEngine:
     def __init__(self, threads: int = 0):
         self._threads = threads
 
-    def run(self, jobs: Sequence[Job]) -> Iterator[Examined]:
+    def run(self, jobs: Sequence[ReplayJob]) -> Iterator[ExaminedSegment]:
         """The results, in the order of the jobs."""
         try:
             for job in jobs:

@@ -22,7 +22,7 @@ from pol.graph.tensor_type import DType
 from pol.training.storage.store import Store
 from pol.training.task.learning_proof import LearningProof, load_checkpoint
 from pol.training.task.task import LoadedTask
-from pol.verification.verdict.outliers import Series, oddness
+from pol.verification.examination.outliers import Series, oddness
 
 STILL = 0.1
 """Training stands still after a segment if in no later one more than this part of its moving numbers moves."""

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from pol.errors import OperationalError
-from pol.verification.replay.engines.engine import ATTEMPTS, Examined, Job, examine, lost, require_shared
+from pol.verification.engines.engine import ATTEMPTS, ExaminedSegment, ReplayJob, examine, lost, require_shared
 
 
 class RayEngine:
@@ -35,7 +35,7 @@ class RayEngine:
             raise OperationalError(f"can't use Ray: {error}; install it with: pip install 'pol[ray]'") from error
         self._ray: Any = ray
 
-    def run(self, jobs: Sequence[Job]) -> Iterator[Examined]:
+    def run(self, jobs: Sequence[ReplayJob]) -> Iterator[ExaminedSegment]:
         """The results as they come.
 
         Raises:
