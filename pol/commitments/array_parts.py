@@ -11,11 +11,8 @@ from dataclasses import dataclass
 
 from pol.commitments import merkle
 from pol.commitments.array import LEAF_SIZE, ArrayType, Bytes, root_over_tree
-from pol.commitments.keccak import keccak256
 from pol.errors import ProtocolError
 from pol.execution import _kernels
-
-LEAF_TAG = b"\x00"
 
 
 @dataclass(frozen=True)
@@ -76,7 +73,7 @@ def root_of_parts(type_: ArrayType, parts: Iterable[ArrayPart]) -> bytes:
         raise ProtocolError(f"the parts of an array have {end} bytes, the array has {type_.nbytes}")
     if not end:
         return root_over_tree(type_, merkle.PAD)
-    known |= {(0, leaf): keccak256(LEAF_TAG + data.ljust(LEAF_SIZE, b"\0")) for leaf, data in shared.items()}
+    known |= {(0, leaf): merkle.leaf_hash(data.ljust(LEAF_SIZE, b"\0")) for leaf, data in shared.items()}
 
     def node(height: int, position: int) -> bytes:
         if position << height >= type_.leaves:

@@ -22,7 +22,6 @@ from pol.execution import _kernels
 STATE_TAG = b"\x0c"
 ENTRY_TAG = b"\x0d"
 DOCUMENT_TAG = b"\x0e"
-LEAF_TAG = b"\x00"
 MAX_NAME = 1 << 10
 MAX_ENTRIES = 1 << 24
 
@@ -130,7 +129,7 @@ class ChunkProof:
             raise ProtocolError(f"the branch of a leaf of {self.entry} has the wrong length")
         if len(self.state_branch) != merkle.depth(self.count):
             raise ProtocolError(f"the branch of entry {self.entry} has the wrong length")
-        leaf = keccak256(LEAF_TAG + self.leaf) if leaves else merkle.PAD
+        leaf = merkle.leaf_hash(self.leaf) if leaves else merkle.PAD
         content = root_of_content(self.type, merkle.climb(leaf, self.index, self.array_branch))
         entry = StateEntry(self.entry, self.type if isinstance(self.type, ArrayType) else None, content)
         return root_over_entries(self.count, merkle.climb(entry.hash, self.position, self.state_branch))

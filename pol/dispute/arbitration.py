@@ -16,10 +16,11 @@ from pol.commitments.tensor import ListTag
 from pol.dispute.agreed_facts import AtElement, AtNode, AtSlot, AtState, AtTerm, Pick, node_of, picked_roots, step_of
 from pol.dispute.moves import DisputeEnded, IllegalMove, ProveSlot, ProveStep, ProveSum, UpheldClaim
 from pol.dispute.openings import Opening, require_branch, require_node_opening, require_opening, word_in_leaf
-from pol.dispute.position import CHUNK_TERMS, LEAF_WORDS, Level, Position
+from pol.dispute.position import CHUNK_TERMS, Level, Position
 from pol.dispute.program_header import ProgramHeader
 from pol.graph.node import InputKind, Node, Operand, Source
 from pol.graph.step_program import Slot
+from pol.graph.tensor_type import LEAF_WORDS
 
 
 @dataclass(frozen=True)

@@ -7,16 +7,16 @@ from enum import IntEnum
 from functools import cached_property
 from itertools import pairwise
 
+from pol.commitments.array import LEAF_SIZE
 from pol.commitments.keccak import keccak256
-from pol.commitments.merkle import branch, depth, pad_root, tree
+from pol.commitments.merkle import branch, depth, leaf_hash, pad_root, tree
 from pol.dispute.agreed_facts import Facts
+from pol.graph.tensor_type import LEAF_WORDS
 
 HASH_BITS = 4
 """Levels of a tree that one move opens: 16 children. A deployment may take 5."""
 VALUE_BITS = 6
 """The same for accumulators: 64 parts."""
-LEAF_WORDS = 64
-LEAF_BYTES = 4 * LEAF_WORDS
 CHUNK_TERMS = 64
 """Most terms that a proof executes at once."""
 
@@ -121,7 +121,7 @@ class Position:
     def expected_bytes(self) -> int:
         """Length of what is opened here."""
         if self.level is Level.LEAF:
-            return LEAF_BYTES
+            return LEAF_SIZE
         if self.level is Level.BODY:
             return 4 * self.count
         if self.level not in TREES:
@@ -140,14 +140,14 @@ class Position:
             ends = [self.agreed, *self.items]
             return [keccak256(a + b) for a, b in pairwise(ends)]
         if self.level is Level.TERMS:
-            return [keccak256(b"\0" + piece) for piece in self.pieces]
+            return [leaf_hash(piece) for piece in self.pieces]
         return self.pieces if self.level is Level.LEAF else self.items
 
     @cached_property
     def pieces(self) -> list[bytes]:
         """LEAF and TERMS are shown in pieces of eight words; in TERMS with the one before them."""
         if self.level is Level.LEAF:
-            return [self.opened[i : i + 32] for i in range(0, LEAF_BYTES, 32)]
+            return [self.opened[i : i + 32] for i in range(0, LEAF_SIZE, 32)]
         ends = self.agreed + self.opened
         return [ends[i : i + 36].ljust(36, b"\0") for i in range(0, len(self.opened), 32)]
 

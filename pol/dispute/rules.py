@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from pol.claims.distance import saturating_sum
 from pol.commitments.keccak import keccak256
-from pol.commitments.merkle import depth, tree
+from pol.commitments.merkle import depth, leaf_hash, tree
 from pol.commitments.program_hash import NODE_TAG, SLOT_TAG
 from pol.commitments.tensor import ListTag, list_root_over_tree, root_over_tree
 from pol.dispute.agreed_facts import (
@@ -42,10 +42,11 @@ from pol.dispute.moves import (
     Unfold,
     UpheldClaim,
 )
-from pol.dispute.openings import leaf_hash, require_branch, word_in_leaf
-from pol.dispute.position import LEAF_WORDS, SUMS, TREES, Level, Position
+from pol.dispute.openings import require_branch, word_in_leaf
+from pol.dispute.position import SUMS, TREES, Level, Position
 from pol.dispute.program_header import ProgramHeader
 from pol.graph.step_program import Slot
+from pol.graph.tensor_type import LEAF_WORDS
 
 
 def start(position: Position, claimed: bytes, payload: bytes) -> Position:

@@ -9,10 +9,11 @@ from typing import Any
 from pol.dispute.agreed_facts import AtElement, AtNode, AtStep, AtTerm, Facts, Replayed
 from pol.dispute.dispute_record import DisputeRecord
 from pol.dispute.moves import Describe, DisputeEnded, Move, OpenState, ProveStep
-from pol.dispute.position import LEAF_WORDS, Level, Position
+from pol.dispute.position import Level, Position
 from pol.dispute.rules import picked
 from pol.errors import ProtocolError
 from pol.graph.node_names import Names
+from pol.graph.tensor_type import LEAF_WORDS
 from pol.report.last_operation import OneStep, one_step
 from pol.report.move_descriptions import Row, opening_row, part, resignation_row, row, who
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from pol.dispute.move_encoding import encode
 from pol.dispute.moves import DisputeEnded, Move, OpenState
-from pol.dispute.position import LEAF_WORDS, TREES, Level, Position, Side
+from pol.dispute.position import TREES, Level, Position, Side
+from pol.graph.tensor_type import LEAF_WORDS
 
 RANGES = {
     Level.STEPS: "step",

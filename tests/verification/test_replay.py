@@ -9,7 +9,7 @@ from pol.commitments.tensor import state_root
 from pol.errors import ProtocolError
 from pol.execution.reference import ReferenceExecutor, next_state
 from pol.graph.step_program import Component
-from pol.verification.replay.replay import replay, replay_end, replay_roots
+from pol.verification.replay.replay import replay, replay_end
 from pol.verification.runs.state_metrics import measure as metrics
 from pol.verification.verdict.segment_verification import measure_segment
 from pol.verification.verdict.verdict import Outcome, Reason, decide
@@ -25,7 +25,8 @@ def test_replay_is_one_step_after_another() -> None:
     for step in range(7, 11):
         state = next_state(PROGRAM, EXECUTOR.run(state, step))
         expected.append(state_root(TYPES, state))
-    assert list(replay_roots(PROGRAM, EXECUTOR, toy.initial_state(), 7, 4)) == expected
+    states = replay(PROGRAM, EXECUTOR, toy.initial_state(), 7, 4)
+    assert [state_root(TYPES, replayed) for replayed in states] == expected
     assert state_root(TYPES, replay_end(PROGRAM, EXECUTOR, toy.initial_state(), 7, 4)) == expected[-1]
     assert replay_end(PROGRAM, EXECUTOR, toy.initial_state(), 7, 0)[0] is not None
 

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from pol.arithmetic.primitives import Words
+from pol.commitments.array import LEAF_SIZE
 from pol.commitments.merkle import Hashes, branch, branch_of_two, levels
 from pol.commitments.tensor import ListTag, list_root, tensor_leaves, tensor_roots
 from pol.dispute.agreed_facts import AtTrace, node_of, picked_roots, step_of
 from pol.dispute.openings import Opening, agreed_root
-from pol.dispute.position import LEAF_BYTES, Position
+from pol.dispute.position import Position
 from pol.execution.element import accumulators, body_values
 from pol.execution.executor import Executor
 from pol.execution.operand_sources import Sources
@@ -33,7 +34,7 @@ def subtree(leaves: Hashes, p: Position) -> bytes:
 def leaf_bytes(words: Words, index: int) -> bytes:
     """The 256 bytes of one leaf, zeros past the end of the tensor."""
     flat = words.reshape(-1)[index * 64 : index * 64 + 64]
-    return flat.astype("<u4").tobytes().ljust(LEAF_BYTES, b"\0")
+    return flat.astype("<u4").tobytes().ljust(LEAF_SIZE, b"\0")
 
 
 def open_leaves(tensors: Sequence[Words], roots: Sequence[bytes], index: int, leaves: range) -> Opening:
