@@ -32,6 +32,7 @@ from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.dispute.play.honest_players import Player, ReplayPlayer
 from pol.dispute.play.match import Match, play
 from pol.dispute.position import HASH_BITS, ClaimKind, Position, Side
+from pol.dispute.state_hash import state_hash
 from pol.execution.cpu import CpuExecutor
 from pol.execution.element import reads
 from pol.graph.node import InputKind, Node
@@ -102,7 +103,7 @@ class Court:
         call = self.hearing.functions.hear(self.heard.address, params, record.header, record.payload, moves, vain)
         heads, resolved, asserter_won = call.call({"gas": 10**9})
         positions = [record.start] + [after for _, _, after in walked if isinstance(after, Position)]
-        expected = [position.head(self._seat(position)) for position in positions]
+        expected = [state_hash(position, self._seat(position)) for position in positions]
         assert heads[: len(expected)] == expected
         assert resolved == match.refuted
         if resolved:

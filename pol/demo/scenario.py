@@ -29,6 +29,7 @@ from pol.demo.scenario_report import DisputeReport, Report, ether
 from pol.dispute.moves import ProveStep
 from pol.dispute.position import Side
 from pol.dispute.rules import apply, picked
+from pol.dispute.state_hash import state_hash
 from pol.errors import OperationalError, ProtocolError
 from pol.graph.capture import Capture
 from pol.graph.node_names import Names
@@ -414,7 +415,7 @@ class Story:
             rows=tuple(row_of(m) for m in made),
             gas=tuple(gas_of(m) for m in made),
             record=record,
-            heads=tuple(m.position.head(players[m.position.turn is Side.CHALLENGER]) for m in made),
+            heads=tuple(state_hash(m.position, players[m.position.turn is Side.CHALLENGER]) for m in made),
             players=players,
             one_step=self._one_step(made[-1], sides, attacker.task(task_id).names),
         )

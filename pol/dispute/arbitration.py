@@ -186,16 +186,20 @@ def chunk_words(d: DisputedTerms, step: int, read_leaves: LeafReader) -> tuple[l
 
 def instance(position: Position, index: int, claimed: bytes, read_leaves: LeafReader) -> ExecutedOperation:
     """Execute what is left to be disputed, on leaves that are supplied."""
-    d, step = disputed(position, index), step_of(position.facts).step
-    said = int.from_bytes(claimed, "big")
+    step = step_of(position.facts).step
+    return execute_disputed(disputed(position, index), step, int.from_bytes(claimed, "big"), read_leaves)
+
+
+def execute_disputed(d: DisputedTerms, step: int, claimed: int, read_leaves: LeafReader) -> ExecutedOperation:
+    """Execute the disputed instruction, or chunk of fma, of a step."""
     if d.is_chunk:
         computed = np.array([d.agreed], np.uint32)
         for a, b in zip(*chunk_words(d, step, read_leaves), strict=True):
             computed = execute(Op.FFMA, np.array([a], np.uint32), np.array([b], np.uint32), computed)
-        return ExecutedOperation(None, (), said, int(computed[0]))
+        return ExecutedOperation(None, (), claimed, int(computed[0]))
     operands = operand_words(d, step, read_leaves)
     op = d.facts.node.body.instructions[d.instruction].op
-    return ExecutedOperation(op, operands, said, int(execute(op, *(np.array([w], np.uint32) for w in operands))[0]))
+    return ExecutedOperation(op, operands, claimed, int(execute(op, *(np.array([w], np.uint32) for w in operands))[0]))
 
 
 def prove_step(position: Position, index: int, claimed: bytes, move: ProveStep) -> DisputeEnded:

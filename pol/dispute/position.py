@@ -166,14 +166,3 @@ class Position:
         if self.level is Level.STEPS:
             return [self.agreed, *self.items][index] + self.items[index] + siblings
         return self.items[index] + siblings
-
-    @property
-    def packed(self) -> bytes:
-        """What every move repeats of the position."""
-        numbers = self.count.to_bytes(4, "big") + self.lo.to_bytes(8, "big") + self.hi.to_bytes(8, "big")
-        return self.facts.frame + numbers
-
-    def head(self, on_turn: bytes) -> bytes:
-        """What the chain stores; ``on_turn`` is the 20-byte address of the side on turn."""
-        scalars = bytes((self.level, self.height)) + self.packed[32:]
-        return keccak256(self.facts.frame + self.opening + on_turn + scalars)

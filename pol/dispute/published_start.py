@@ -13,6 +13,7 @@ from pol.dispute.agreed_facts import AtNode, AtState, AtStep, AtTrace, Replayed
 from pol.dispute.disputed_claim import PublishedClaim
 from pol.dispute.moves import IllegalMove
 from pol.dispute.openings import WrongInclusionProof, require_branch
+from pol.dispute.packed_bytes import PackedReader
 from pol.dispute.position import HASH_BITS, Level, Position, Side
 from pol.dispute.program_header import ProgramHeader
 from pol.dispute.rules import lay
@@ -48,28 +49,6 @@ def traces_root(steps: int, above: bytes) -> bytes:
     return keccak256(TRACES_TAG + steps.to_bytes(4, "big") + above)
 
 
-class _Reader:
-    """Packed bytes, from front to back."""
-
-    def __init__(self, data: bytes) -> None:
-        self._rest = data
-
-    def take(self, size: int) -> bytes:
-        if size > len(self._rest):
-            raise IllegalMove(f"what is shown ends {size - len(self._rest)} bytes too early")
-        found, self._rest = self._rest[:size], self._rest[size:]
-        return found
-
-    def number(self, size: int) -> int:
-        return int.from_bytes(self.take(size), "big")
-
-    def hashes(self, count: int) -> tuple[bytes, ...]:
-        return tuple(self.take(32) for _ in range(count))
-
-    def rest(self) -> bytes:
-        return self.take(len(self._rest))
-
-
 def begin(claim: PublishedClaim, header: bytes, payload: bytes, bits: int = HASH_BITS) -> Position:
     """The position after the challenger's opening.
 
@@ -87,7 +66,7 @@ def begin(claim: PublishedClaim, header: bytes, payload: bytes, bits: int = HASH
     counts = ProgramHeader.decode(header, claim.program)
     if not 0 < claim.steps <= MAX_STEPS or claim.first_step + claim.steps >= 1 << 64:
         raise ProtocolError(f"{claim.steps} steps from step {claim.first_step} on cannot be published")
-    reader = _Reader(payload)
+    reader = PackedReader(payload)
     what, index = reader.number(1), reader.number(4)
     shown = _step(claim, reader, index)
     facts = AtStep(
@@ -104,17 +83,17 @@ def begin(claim: PublishedClaim, header: bytes, payload: bytes, bits: int = HASH
     return _node(AtTrace(facts, shown.trace, depth(counts.nodes)), counts, what == ShownPart.LEAF, reader, bits)
 
 
-def _step(claim: PublishedClaim, reader: _Reader, index: int) -> PublishedStep:
+def _step(claim: PublishedClaim, reader: PackedReader, index: int) -> PublishedStep:
     step, siblings = PublishedStep(*reader.hashes(2)), reader.hashes(depth(claim.steps))
     if index >= claim.steps or traces_root(claim.steps, climb(step.hash, index, siblings)) != claim.traces:
         raise WrongInclusionProof(f"step {index} of the segment was not published like that")
     return step
 
 
-def _node(trace: AtTrace, counts: ProgramHeader, is_leaf: bool, reader: _Reader, bits: int) -> Position:
+def _node(trace: AtTrace, counts: ProgramHeader, is_leaf: bool, reader: PackedReader, bits: int) -> Position:
     number, height, (root,) = reader.number(4), depth(counts.nodes), reader.hashes(1)
     require_branch(root, number, reader.hashes(height), counts.nodes, trace.root, f"node {number}")
-    siblings, descriptor = reader.hashes(height), reader.take(reader.number(2))
+    siblings, descriptor = reader.hashes(height), reader.sized()
     leaf = keccak256(NODE_TAG + descriptor)
     require_branch(leaf, number, siblings, counts.nodes, counts.nodes_tree, f"node {number}")
     facts = AtNode(trace, descriptor, number)

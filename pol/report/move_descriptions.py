@@ -21,6 +21,9 @@ RANGES = {
 """What the ranges of a level count."""
 
 
+RESIGNATION_BYTES = 93
+"""Selector, number, packed position, index byte and opening."""
+
 HEADING = f"{'side':<10} {'move':<12} {'picks':<18} {'what is left of it':<25}"
 
 
@@ -54,7 +57,7 @@ def opening_row(position: Position) -> Row:
 
 def resignation_row(position: Position) -> Row:
     """The end of a side that has no move left, in words."""
-    return Row(who(position.turn), position.level.name, "Resign", "", "nothing: given up", len(position.packed) + 41)
+    return Row(who(position.turn), position.level.name, "Resign", "", "nothing: given up", RESIGNATION_BYTES)
 
 
 def who(side: Side) -> str:

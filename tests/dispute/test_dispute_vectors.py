@@ -25,6 +25,7 @@ from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.dispute.play.honest_players import ReplayPlayer, SumPlayer
 from pol.dispute.play.match import Match, play
 from pol.dispute.position import Position, Side
+from pol.dispute.state_hash import state_hash
 from pol.graph.step_program import Component
 
 FILE = Path(__file__).resolve().parents[2] / "fixtures" / "vectors" / "disputes.json"
@@ -85,7 +86,7 @@ def vector(name: str, match: Match) -> dict[str, Any]:
         "addresses": {side.name.lower(): address.hex() for side, address in ADDRESSES.items()},
         **record.to_dict(),
         "calldata": [encode(NUMBER, position, move).hex() for position, move, _ in walked],
-        "heads": [position.head(ADDRESSES[position.turn]).hex() for position in heads],
+        "heads": [state_hash(position, ADDRESSES[position.turn]).hex() for position in heads],
         "refuted": match.refuted,
         "winner": match.winner.name.lower(),
         "detail": match.detail,

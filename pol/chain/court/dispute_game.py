@@ -23,6 +23,7 @@ from pol.dispute.move_encoding import FUNCTIONS, encode, selector
 from pol.dispute.moves import DisputeEnded, Move, Proof
 from pol.dispute.position import ClaimKind, Position, Side
 from pol.dispute.rules import apply
+from pol.dispute.state_hash import packed_position, state_hash
 from pol.errors import OperationalError, ProtocolError
 from pol.graph.step_program import StepProgram
 
@@ -133,7 +134,7 @@ class DisputeGame(Binding):
         """
         record, position = self.reconstruct(dispute, program)
         standing = Standing(self.params(dispute), position, record)
-        if bytes(self.read("head", dispute)) != position.head(packed(standing.on_turn)):
+        if bytes(self.read("head", dispute)) != state_hash(position, packed(standing.on_turn)):
             raise OperationalError(f"dispute {dispute}: the events don't lead to the chain's position; read them again")
         return standing
 
@@ -205,7 +206,7 @@ class DisputeGame(Binding):
             "chainId": self.connection.chain_id,
             "verifyingContract": self.address,
         }
-        message = {"head": position.head(packed(wallet.address)), "content": keccak256(content)}
+        message = {"head": state_hash(position, packed(wallet.address)), "content": keccak256(content)}
         return wallet.sign_typed(domain, MOVE_TYPE, message)
 
     def relay(self, wallet: Wallet, content: bytes, signature: bytes) -> TxReceipt:
@@ -247,12 +248,12 @@ class DisputeGame(Binding):
         if isinstance(after, DisputeEnded):
             return self.winner(dispute) is after.winner
         on_turn = self.params(dispute).player(after.turn)
-        return bytes(self.read("head", dispute)) == after.head(packed(on_turn))
+        return bytes(self.read("head", dispute)) == state_hash(after, packed(on_turn))
 
 
 def resignation(dispute: int, position: Position) -> bytes:
     """The calldata by which the side on turn gives up."""
-    return selector("resign") + dispute.to_bytes(4, "big") + position.packed + b"\0" + position.opening
+    return selector("resign") + dispute.to_bytes(4, "big") + packed_position(position) + b"\0" + position.opening
 
 
 def _name(move: Move) -> str:

@@ -10,6 +10,7 @@ from pol.commitments.canonical_json import parse
 from pol.dispute.dispute_record import DisputeRecord
 from pol.dispute.disputed_claim import ReplayClaim
 from pol.dispute.position import Position, Side
+from pol.dispute.state_hash import state_hash
 from pol.errors import OperationalError, ProtocolError
 from pol.graph.node_names import Names
 from pol.report.dispute_entries import Entry, entries, given_up
@@ -80,7 +81,7 @@ def require_heads(record: DisputeRecord, heads: list[bytes], players: list[bytes
     """
     positions = [record.start, *(after for _, _, after in record.walk() if isinstance(after, Position))]
     sides = {Side.ASSERTER: 0, Side.CHALLENGER: 1}
-    if len(players) != len(sides) or [p.head(players[sides[p.turn]]) for p in positions] != heads:
+    if len(players) != len(sides) or [state_hash(p, players[sides[p.turn]]) for p in positions] != heads:
         raise ProtocolError("the recorded moves don't lead to what the chain held before each of them; it was changed")
 
 
