@@ -19,6 +19,7 @@ from web3 import HTTPProvider, Web3
 from web3.contract import Contract
 
 from anvil_node import anvil_node
+from lab.disputes.dispute_match import Match, play
 from pol.arithmetic.primitives import Words
 from pol.chain.artifacts import artifact
 from pol.commitments.keccak import keccak256
@@ -30,7 +31,6 @@ from pol.dispute.move_encoding import encode
 from pol.dispute.moves import Move
 from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.dispute.play.honest_players import Player, ReplayPlayer
-from pol.dispute.play.match import Match, play
 from pol.dispute.position import HASH_BITS, ClaimKind, Position, Side
 from pol.dispute.state_hash import state_hash
 from pol.execution.cpu import CpuExecutor

@@ -1,4 +1,4 @@
-"""What both sides of a dispute have agreed upon so far, and the hash by which the chain remembers it.
+"""The facts that both sides of a dispute have agreed upon so far, and the frame: the hash over them.
 
 Each class is one line of docs/spec/dispute.md#frames: facts build on the facts before them.
 """

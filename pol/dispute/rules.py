@@ -1,7 +1,10 @@
 """The rule for each move: ``apply(position, move)`` is the whole referee, except for its clocks.
 
 A move first narrows the position down to the part that it picks, then lays the mover's own version open. The contract
-`DisputeGame` is the same function; tests hold the two against each other, head by head.
+`DisputeGame` is the same function; tests compare the two, state hash by state hash. Clocks run on chain only
+(contracts/dispute/Clock.sol), where `timeout` ends a dispute whose side on turn has no time left.
+
+Every rule states its rationale: the lie, or the waste, that it rules out.
 """
 
 from __future__ import annotations
@@ -50,7 +53,10 @@ from pol.graph.tensor_type import LEAF_WORDS
 
 
 def start(position: Position, claimed: bytes, payload: bytes) -> Position:
-    """The challenger opens its own version of a claim."""
+    """The challenger opens its own version of a claim.
+
+    Rationale: nobody can stop a claim by saying that it is false; one says where, and puts something else in its place.
+    """
     return lay(position, payload, claimed)
 
 
@@ -62,8 +68,10 @@ def apply(position: Position, move: Move) -> Position | DisputeEnded:
         WrongInclusionProof: something shown is not what was committed to; the contract would revert.
     """
     match move:
+        # Rationale: sixteen parts at a time a disagreement about 2^32 values takes eight moves.
         case Answer(index, payload):
             return lay(answered(position, index), payload, picked(position, index))
+        # Rationale: the program was committed to before the dispute, so neither side chooses what a node computes.
         case Describe(index, header, branch, descriptor, payload):
             _require_program(position, header)
             after = described(position, index, descriptor)
@@ -77,19 +85,24 @@ def apply(position: Position, move: Move) -> Position | DisputeEnded:
         case OpenState(header, payload):
             _require_program(position, header)
             return _open_state(position, header, payload)
+        # Rationale: a fold may have millions of terms; the chain executes 64 of them at most.
         case Unfold(index, payload):
             return lay(unfolded(position, index), payload, picked(position, index))
+        # Rationale: the chain executes one instruction, so the results of all instructions of a body are told apart.
         case OpenBody(index, payload):
             return lay(opened_body(position, index), payload, picked(position, index))
         case DescribeSlot():
             return _describe_slot(position, move)
+        # Rationale: one scalar operation on agreed operands has one result, and the chain computes it itself.
         case ProveStep(index=index):
             require_level(position, Level.LEAF, Level.TERMS, Level.BODY)
             return prove_step(position, index, picked(position, index), move)
+        # Rationale: the trace is agreed, so the node that produces a slot has already said what stands in it.
         case ProveSlot(index=index):
             require_level(position, Level.STATE)
             require_children(position, leaves=True)
             return prove_slot(position, index, picked(position, index), move)
+        # Rationale: both states are agreed, and the chain adds up 64 squared differences in one transaction.
         case ProveSum(index=index):
             require_level(position, Level.SUM_LEAVES)
             return prove_sum(position, index, picked(position, index), move)
@@ -100,6 +113,8 @@ def apply(position: Position, move: Move) -> Position | DisputeEnded:
 
 def picked(position: Position, index: int) -> bytes:
     """What the other side says about part ``index``: a root, a sum, or a word.
+
+    Rationale: padding belongs to nobody, so a disagreement about it must not exist.
 
     Raises:
         IllegalMove: there is no such part.
@@ -114,8 +129,11 @@ def picked(position: Position, index: int) -> bytes:
 
 
 def answered(position: Position, index: int) -> Position:
-    """Where an answer that picks part ``index`` opens."""
-    p = replace(position, turn=position.turn, opened=b"")
+    """Where an answer that picks part ``index`` opens.
+
+    Rationale: the pick is the first difference, so everything before it is agreed, and is hashed into the frame.
+    """
+    p = replace(position, opened=b"")
     picked(position, index)
     if position.level in TREES:
         require_children(position, leaves=position.level is Level.LEAVES and position.opened_height == position.height)
@@ -138,7 +156,10 @@ def answered(position: Position, index: int) -> Position:
 
 
 def described(position: Position, index: int, descriptor: bytes) -> Position:
-    """Where a move opens that describes the picked node."""
+    """Where a move opens that describes the picked node.
+
+    Rationale: the descriptor enters the frame, so no later move can show another one.
+    """
     require_level(position, Level.NODES)
     require_children(position, leaves=True)
     picked(position, index)
@@ -151,7 +172,10 @@ def described(position: Position, index: int, descriptor: bytes) -> Position:
 
 
 def unfolded(position: Position, index: int) -> Position:
-    """Where a move opens that unfolds an element: its fold, or the body of a map."""
+    """Where a move opens that unfolds an element: its fold, or the body of a map.
+
+    Rationale: the fold begins with the node's own initial accumulator, which nobody can choose.
+    """
     require_level(position, Level.LEAF)
     picked(position, index)
     assert isinstance(position.facts, AtNode)
@@ -164,7 +188,10 @@ def unfolded(position: Position, index: int) -> Position:
 
 
 def opened_body(position: Position, index: int) -> Position:
-    """Where a move opens that shows the body of one term."""
+    """Where a move opens that shows the body of one term.
+
+    Rationale: only of one term are the accumulator before it and that after it both on the table.
+    """
     require_level(position, Level.TERMS)
     picked(position, index)
     ends = position.boundaries
@@ -190,13 +217,19 @@ def _pick_nodes(position: Position) -> AtSubtree:
 
 
 def require_level(position: Position, *levels: Level) -> None:
-    """Refuse a move that does not belong to where the dispute stands."""
+    """Refuse a move that does not belong to where the dispute stands.
+
+    Rationale: a move of another level would read the open bytes as something that nobody has said.
+    """
     if position.level not in levels:
         raise IllegalMove(f"this move belongs to {levels[0].name}, the dispute is at {position.level.name}")
 
 
 def require_children(position: Position, leaves: bool) -> None:
-    """Refuse a move that does not fit the height of what lies open."""
+    """Refuse a move that does not fit the height of what lies open.
+
+    Rationale: a leaf of a tree has no children, and an inner node is no tensor.
+    """
     if (position.opened_height == position.height) != leaves:
         raise IllegalMove(
             "subtrees lie open: answer" if leaves else "leaves of the tree lie open: answer does not lead on"
@@ -204,6 +237,10 @@ def require_children(position: Position, leaves: bool) -> None:
 
 
 def _require_program(position: Position, header: bytes) -> None:
+    """Refuse the header of another program.
+
+    Rationale: counts and trees of the header decide which branches are accepted.
+    """
     require_level(position, Level.NODES)
     ProgramHeader.decode(header, step_of(position.facts).before.program)
 
@@ -213,6 +250,8 @@ def _require_program(position: Position, header: bytes) -> None:
 
 def lay(position: Position, payload: bytes, claimed: bytes) -> Position:
     """The mover's own version lies open at ``position``, the other side is on turn.
+
+    Rationale: who opens the same value agrees with it, and a dispute about nothing would never end.
 
     Raises:
         IllegalMove: the payload has the wrong length, or leads to just what the other side had said.
@@ -225,6 +264,10 @@ def lay(position: Position, payload: bytes, claimed: bytes) -> Position:
 
 
 def _require_length(position: Position, payload: bytes) -> None:
+    """Refuse an opening of another length than the position asks for.
+
+    Rationale: a part left out could not be picked, and the lie in it would stand.
+    """
     if len(payload) != position.expected_bytes:
         raise IllegalMove(f"the opening has {len(payload)} bytes, expected {position.expected_bytes}")
 
@@ -240,6 +283,7 @@ def _leads_to(p: Position) -> bytes | None:
             return None if isinstance(p.facts, AtStep) else p.opening
         case Level.LEAF:
             words = min(LEAF_WORDS, p.count - LEAF_WORDS * p.lo)
+            # Rationale: bytes past the end would make two leaves of one tensor.
             if any(p.opened[4 * words :]):
                 raise IllegalMove("the leaf has bytes other than zero past the end of its tensor")
             return _output(p, leaf_hash(p.opened)) if p.count <= LEAF_WORDS else leaf_hash(p.opened)
@@ -257,6 +301,10 @@ def _output(p: Position, tree_root: bytes) -> bytes:
 
 
 def _open_state(position: Position, header: bytes, payload: bytes) -> Position:
+    """Agree with the whole trace, and open the state that one had claimed to follow from it.
+
+    Rationale: a side may execute honestly and still claim another end; the slots show where the two part.
+    """
     if not isinstance(position.facts, AtStep):
         raise IllegalMove("a state can be opened only where the whole trace lies open")
     slots = ProgramHeader.decode(header, position.facts.before.program).slots
@@ -269,6 +317,10 @@ def _open_state(position: Position, header: bytes, payload: bytes) -> Position:
 
 
 def _describe_slot(position: Position, move: DescribeSlot) -> Position | DisputeEnded:
+    """Show the descriptor of one slot, and open the sums of its leaves if it belongs to the component.
+
+    Rationale: slots of another component count as zero, so a sum that is claimed for one is refuted at once.
+    """
     require_level(position, Level.SUM_SLOTS)
     claimed = picked(position, move.index)
     ends = position.boundaries

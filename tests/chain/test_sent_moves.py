@@ -10,13 +10,13 @@ import toy_market
 from anvil_node import anvil_node
 from command import pol
 from court import replay_claim
+from lab.disputes import dispute_match
 from pol.chain.court.sent_move import sent_move
 from pol.chain.node.connection import Connection
 from pol.commitments.program_hash import program_header
 from pol.demo.lying_players import LyingTrace, draw_lie
 from pol.dispute.move_encoding import FUNCTIONS, encode
 from pol.dispute.moves import Move
-from pol.dispute.play import match
 from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.dispute.play.honest_players import ReplayPlayer
 from pol.dispute.position import Position, Side
@@ -52,7 +52,7 @@ def lying(ground: toy_market.Ground, nodes: Sequence[int]) -> tuple[ToyMarket, S
         header = program_header(honest.program)
         for node in nodes:
             liar = LyingTrace(honest, draw_lie(honest, [node], Random(node)))
-            if match.play(replay_claim(honest, liar), header, ReplayPlayer(liar), ReplayPlayer(honest)).refuted:
+            if dispute_match.play(replay_claim(honest, liar), header, ReplayPlayer(liar), ReplayPlayer(honest)).refuted:
                 lies.append(liar)
                 return liar
         raise AssertionError(f"no proof ends a lie in the nodes {nodes}")

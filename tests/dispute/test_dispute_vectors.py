@@ -15,6 +15,7 @@ from adversaries import TamperedState
 from test_game import replay_claim, trace
 
 import toy
+from lab.disputes.dispute_match import Match, play
 from pol.commitments.program_hash import ProgramCommitment
 from pol.demo.lying_players import Lie, LyingSums, LyingTrace
 from pol.dispute.dispute_record import DisputeRecord
@@ -23,7 +24,6 @@ from pol.dispute.move_encoding import encode
 from pol.dispute.play.distance_evidence import SumEvidence
 from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.dispute.play.honest_players import ReplayPlayer, SumPlayer
-from pol.dispute.play.match import Match, play
 from pol.dispute.position import Position, Side
 from pol.dispute.state_hash import state_hash
 from pol.graph.step_program import Component

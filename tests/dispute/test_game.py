@@ -8,6 +8,7 @@ import pytest
 from adversaries import KINDS, tampered
 
 import toy
+from lab.disputes.dispute_match import Match, play
 from pol.arithmetic.primitives import Words
 from pol.commitments.program_hash import ProgramCommitment
 from pol.commitments.tensor import constants_root
@@ -18,7 +19,6 @@ from pol.dispute.moves import IllegalMove
 from pol.dispute.play.distance_evidence import SumEvidence
 from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.dispute.play.honest_players import Player, ReplayPlayer, SumPlayer
-from pol.dispute.play.match import Match, play
 from pol.dispute.position import Side
 from pol.dispute.rules import apply
 from pol.errors import ProtocolError

@@ -9,6 +9,7 @@ import pytest
 from test_dispute_vectors import FILE
 from test_game import replay_claim
 
+from lab.disputes.dispute_match import play
 from pol.arithmetic.primitives import Op
 from pol.arithmetic.scalar_program import Builder
 from pol.commitments.program_hash import program_header
@@ -21,7 +22,6 @@ from pol.dispute.moves import Describe, DescribeSlot, Move, OpenState, ProveSlot
 from pol.dispute.openings import Opening
 from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.dispute.play.honest_players import ReplayPlayer
-from pol.dispute.play.match import play
 from pol.dispute.position import Level, Position
 from pol.dispute.rules import picked
 from pol.dispute.state_hash import packed_position

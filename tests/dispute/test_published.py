@@ -15,6 +15,7 @@ from web3.exceptions import ContractLogicError
 
 import toy
 from court import ZERO, Court, court
+from lab.disputes.dispute_match import Match, play
 from pol.commitments.merkle import PAD, tree
 from pol.commitments.program_hash import ProgramCommitment
 from pol.commitments.tensor import constants_root
@@ -24,7 +25,6 @@ from pol.dispute.disputed_claim import PublishedClaim
 from pol.dispute.moves import IllegalMove
 from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.dispute.play.honest_players import NothingToDispute, Player, ReplayPlayer
-from pol.dispute.play.match import Match, play
 from pol.dispute.play.trace_publication import Publication, publish, show
 from pol.dispute.position import Level, Side
 from pol.dispute.published_start import PublishedStep, ShownPart, begin

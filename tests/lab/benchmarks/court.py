@@ -12,6 +12,7 @@ from eth_abi.abi import encode as abi_encode
 from web3 import Web3
 
 from lab.benchmarks.local_node import local_node
+from lab.disputes.dispute_match import Match, play
 from pol.arithmetic.primitives import Op, Words
 from pol.arithmetic.scalar_program import Builder
 from pol.chain.artifacts import artifact
@@ -24,7 +25,6 @@ from pol.dispute.disputed_claim import PublishedClaim, ReplayClaim
 from pol.dispute.move_encoding import encode
 from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.dispute.play.honest_players import ReplayPlayer
-from pol.dispute.play.match import Match, play
 from pol.dispute.play.trace_publication import Publication, show
 from pol.dispute.position import HASH_BITS, ClaimKind, Side
 from pol.dispute.published_start import PublishedStep
