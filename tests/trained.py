@@ -18,7 +18,7 @@ from pol.training.task.learning_proof import LearningProof, load_checkpoint
 from pol.training.task.task import LoadedTask, load, publish
 from pol.training.task.task_training import StepExecutor, TaskRecorder, environment, train
 from pol.verification.profile.profile import Profile
-from pol.verification.profile.profiling import profile
+from pol.verification.profile.profiling import measure_profile
 from pol.verification.verdict.segment_verification import verify_segment
 from pol.verification.verdict.verdict import Verdict
 
@@ -85,7 +85,7 @@ def honest() -> Training:
 @cache
 def profiled() -> Profile:
     """The profile of the task."""
-    return profile(loaded(), CpuExecutor, PROFILED, RERUNS)
+    return measure_profile(loaded(), CpuExecutor, PROFILED, RERUNS)
 
 
 @cache

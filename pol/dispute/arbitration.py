@@ -184,7 +184,9 @@ def chunk_words(d: DisputedTerms, step: int, read_leaves: LeafReader) -> tuple[l
     return found[0], found[1]
 
 
-def instance(position: Position, index: int, claimed: bytes, read_leaves: LeafReader) -> ExecutedOperation:
+def execute_last_operation(
+    position: Position, index: int, claimed: bytes, read_leaves: LeafReader
+) -> ExecutedOperation:
     """Execute what is left to be disputed, on leaves that are supplied."""
     step = step_of(position.facts).step
     return execute_disputed(disputed(position, index), step, int.from_bytes(claimed, "big"), read_leaves)
@@ -225,7 +227,7 @@ def executed(position: Position, index: int, claimed: bytes, move: ProveStep) ->
         WrongInclusionProof: an opening does not lead to what is agreed.
     """
     openings = iter(move.openings)
-    found = instance(position, index, claimed, _reader(position, openings))
+    found = execute_last_operation(position, index, claimed, _reader(position, openings))
     if next(openings, None) is not None:
         raise IllegalMove("more openings than are read")
     return found

@@ -13,7 +13,7 @@ from pol.dispute import moves as moves_module
 from pol.dispute.disputed_claim import DisputedClaim, PublishedClaim
 from pol.dispute.moves import DisputeEnded, Move
 from pol.dispute.position import HASH_BITS, Position
-from pol.dispute.published_start import begin
+from pol.dispute.published_start import start_published
 from pol.dispute.rules import apply, start
 from pol.errors import ProtocolError
 
@@ -39,7 +39,7 @@ class DisputeRecord:
             IllegalMove: it was none: this is no record of a dispute.
         """
         if isinstance(self.claim, PublishedClaim):
-            return begin(self.claim, self.header, self.payload, self.bits)
+            return start_published(self.claim, self.header, self.payload, self.bits)
         return start(self.claim.first(self.header, self.bits), self.claim.claimed, self.payload)
 
     def walk(self) -> Iterator[tuple[Position, Move, Position | DisputeEnded]]:

@@ -16,7 +16,7 @@ from pol.dispute.openings import WrongInclusionProof, require_branch
 from pol.dispute.packed_bytes import PackedReader
 from pol.dispute.position import HASH_BITS, Level, Position, Side
 from pol.dispute.program_header import ProgramHeader
-from pol.dispute.rules import lay
+from pol.dispute.rules import lay_open
 from pol.errors import ProtocolError
 
 TRACES_TAG, STEP_TAG = b"\x0a", b"\x0b"
@@ -49,7 +49,7 @@ def traces_root(steps: int, above: bytes) -> bytes:
     return keccak256(TRACES_TAG + steps.to_bytes(4, "big") + above)
 
 
-def begin(claim: PublishedClaim, header: bytes, payload: bytes, bits: int = HASH_BITS) -> Position:
+def start_published(claim: PublishedClaim, header: bytes, payload: bytes, bits: int = HASH_BITS) -> Position:
     """The position after the challenger's opening.
 
     Args:
@@ -101,18 +101,18 @@ def _node(trace: AtTrace, counts: ProgramHeader, is_leaf: bool, reader: PackedRe
     level = Level.LEAF if is_leaf or type_.leaves == 1 else Level.LEAVES
     p = Position(level, Side.CHALLENGER, facts, height=depth(type_.leaves), count=type_.numel, bits=bits)
     if not is_leaf:
-        return lay(p, reader.rest(), root)
+        return lay_open(p, reader.rest(), root)
     at, (claimed,) = reader.number(8), reader.hashes(1)
     siblings = reader.hashes(depth(type_.leaves))
     if at >= type_.leaves or root_over_tree(type_, climb(claimed, at, siblings)) != root:
         raise WrongInclusionProof(f"leaf {at} of node {number} was not published like that")
     # Of an output with a single leaf the rules compare the tensor's root.
-    return lay(replace(p, lo=at, height=0), reader.rest(), root if type_.leaves == 1 else claimed)
+    return lay_open(replace(p, lo=at, height=0), reader.rest(), root if type_.leaves == 1 else claimed)
 
 
 def _state(facts: AtState, slots: int, claimed: bytes, payload: bytes, bits: int) -> Position:
     p = Position(Level.STATE, Side.CHALLENGER, facts, height=depth(slots), count=slots, bits=bits)
-    p = lay(p, payload, b"")
+    p = lay_open(p, payload, b"")
     if list_root_over_tree(ListTag.STATE, slots, tree(p.row)) == claimed:
         raise IllegalMove("the children hash to the state that was claimed; there is nothing to dispute about it")
     return p

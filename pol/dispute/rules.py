@@ -57,7 +57,7 @@ def start(position: Position, claimed: bytes, payload: bytes) -> Position:
 
     Rationale: nobody can stop a claim by saying that it is false; one says where, and puts something else in its place.
     """
-    return lay(position, payload, claimed)
+    return lay_open(position, payload, claimed)
 
 
 def apply(position: Position, move: Move) -> Position | DisputeEnded:
@@ -70,7 +70,7 @@ def apply(position: Position, move: Move) -> Position | DisputeEnded:
     match move:
         # Rationale: sixteen parts at a time a disagreement about 2^32 values takes eight moves.
         case Answer(index, payload):
-            return lay(answered(position, index), payload, picked(position, index))
+            return lay_open(answered(position, index), payload, picked(position, index))
         # Rationale: the program was committed to before the dispute, so neither side chooses what a node computes.
         case Describe(index, header, branch, descriptor, payload):
             _require_program(position, header)
@@ -81,16 +81,16 @@ def apply(position: Position, move: Move) -> Position | DisputeEnded:
             )
             leaf = keccak256(NODE_TAG + descriptor)
             require_branch(leaf, position.lo + index, branch, program.nodes, program.nodes_tree, what)
-            return lay(after, payload, picked(position, index))
+            return lay_open(after, payload, picked(position, index))
         case OpenState(header, payload):
             _require_program(position, header)
             return _open_state(position, header, payload)
         # Rationale: a fold may have millions of terms; the chain executes 64 of them at most.
         case Unfold(index, payload):
-            return lay(unfolded(position, index), payload, picked(position, index))
+            return lay_open(unfolded(position, index), payload, picked(position, index))
         # Rationale: the chain executes one instruction, so the results of all instructions of a body are told apart.
         case OpenBody(index, payload):
-            return lay(opened_body(position, index), payload, picked(position, index))
+            return lay_open(opened_body(position, index), payload, picked(position, index))
         case DescribeSlot():
             return _describe_slot(position, move)
         # Rationale: one scalar operation on agreed operands has one result, and the chain computes it itself.
@@ -248,7 +248,7 @@ def _require_program(position: Position, header: bytes) -> None:
 # --- opening ----------------------------------------------------------------------------------------------------------
 
 
-def lay(position: Position, payload: bytes, claimed: bytes) -> Position:
+def lay_open(position: Position, payload: bytes, claimed: bytes) -> Position:
     """The mover's own version lies open at ``position``, the other side is on turn.
 
     Rationale: who opens the same value agrees with it, and a dispute about nothing would never end.
@@ -339,4 +339,4 @@ def _describe_slot(position: Position, move: DescribeSlot) -> Position | Dispute
         return DisputeEnded(position.turn, f"slot {q} belongs to another component, so its distance is 0")
     facts = AtSlot(position.facts, q, move.descriptor)
     p = replace(position, level=Level.SUM_LEAVES, facts=facts, opened=b"", lo=0, hi=slot.type.leaves)
-    return lay(p, move.payload, claimed)
+    return lay_open(p, move.payload, claimed)

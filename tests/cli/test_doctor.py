@@ -23,7 +23,7 @@ from pol.verification.runs.resume_check import (
     OTHER_ROOTS,
     ProgramExit,
     ResumeReport,
-    examine,
+    check_resumption,
 )
 
 TRAINER = Path(__file__).parent / "trainer.py"
@@ -47,7 +47,7 @@ def examined(folder: Path, *arguments: str, steps: int = 12) -> ResumeReport:
         assert process.exitcode is not None
         return ProgramExit(process.exitcode, "")
 
-    return examine(run, folder, steps)
+    return check_resumption(run, folder, steps)
 
 
 def said(found: ResumeReport) -> str:

@@ -19,7 +19,7 @@ from pol.training.storage.store import Store
 from pol.training.task.task import LoadedTask, load, publish
 from pol.training.task.task_training import StepExecutor, TaskRecorder, environment, train
 from pol.verification.profile.profile import Profile
-from pol.verification.profile.profiling import profile
+from pol.verification.profile.profiling import measure_profile
 from pol.verification.replay.replay import replay_end
 from pol.verification.verdict.segment_verification import verify_segment
 from pol.verification.verdict.verdict import Verdict
@@ -43,7 +43,7 @@ def published() -> tuple[Store, LoadedTask]:
 
 @cache
 def thresholds() -> Profile:
-    return profile(published()[1], CpuExecutor, 2, 2)
+    return measure_profile(published()[1], CpuExecutor, 2, 2)
 
 
 def verdicts(solver: StepExecutor) -> list[Verdict]:

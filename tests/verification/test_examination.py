@@ -22,10 +22,10 @@ from pol.verification.engines.local import LocalEngine
 from pol.verification.examination.proof_examination import (
     SegmentDraw,
     conclude,
-    examine,
-    failed,
+    examine_proof,
     open_subject,
     subject_of,
+    verdict_on_failure,
 )
 from pol.verification.verdict.verdict import Outcome, Reason, Verdict
 
@@ -56,10 +56,10 @@ def test_one_rejection_is_enough_and_what_was_not_seen_is_not_accepted() -> None
 
 def test_only_evidence_rejects() -> None:
     for error in (OperationalError("x"), UnsupportedError("x"), CorruptObjectError("x"), MemoryError("x")):
-        assert failed(error).outcome is INCONCLUSIVE
-    assert failed(ProtocolError("x")).reasons == (Reason.BAD_EVIDENCE,)
+        assert verdict_on_failure(error).outcome is INCONCLUSIVE
+    assert verdict_on_failure(ProtocolError("x")).reasons == (Reason.BAD_EVIDENCE,)
     with pytest.raises(ZeroDivisionError):
-        failed(ZeroDivisionError())
+        verdict_on_failure(ZeroDivisionError())
 
 
 def test_what_is_drawn_and_what_is_suspected_are_replayed_once() -> None:
@@ -71,12 +71,14 @@ def test_segments_that_the_task_doesn_t_have(exact: tuple[Store, LoadedTask, str
     subject = open_subject(exact[0], exact[2])
     for bad in ([], [20], [-1]):
         with pytest.raises(ProtocolError, match="from 0"):
-            examine(subject, bad, EXACT, LocalEngine(1))
+            examine_proof(subject, bad, EXACT, LocalEngine(1))
 
 
 def test_progress_is_told(exact: tuple[Store, LoadedTask, str]) -> None:
     seen: list[tuple[int, int]] = []
-    found = examine(open_subject(exact[0], exact[2]), [5, 2], EXACT, LocalEngine(1), lambda *told: seen.append(told))
+    found = examine_proof(
+        open_subject(exact[0], exact[2]), [5, 2], EXACT, LocalEngine(1), lambda *told: seen.append(told)
+    )
     assert [r.verdict.segment for r in found.examined] == [2, 5]
     assert seen == [(0, 2), (1, 2), (2, 2)]
 
@@ -87,7 +89,7 @@ def test_an_engine_that_loses_a_segment_is_caught(exact: tuple[Store, LoadedTask
             return super().run(jobs[1:])
 
     with pytest.raises(OperationalError, match="lost"):
-        examine(open_subject(exact[0], exact[2]), [1, 2], EXACT, Losing(1))
+        examine_proof(open_subject(exact[0], exact[2]), [1, 2], EXACT, Losing(1))
 
 
 def hostile(document: dict[str, Any], data: st.DataObject) -> None:
@@ -132,9 +134,9 @@ def test_no_hostile_document_is_accepted_unless_it_says_the_same(
     except EvidenceError as error:
         refusal = error
     if refusal is not None:
-        assert failed(refusal).outcome is REJECTED
+        assert verdict_on_failure(refusal).outcome is REJECTED
         return
-    found = examine(subject, SOME, EXACT, LocalEngine(1))
+    found = examine_proof(subject, SOME, EXACT, LocalEngine(1))
     looked_at = [i for segment in SOME for i in (segment, segment + 1)]
     same = all(proof.checkpoints[i] == honest.checkpoints[i] for i in looked_at)
     assert found.outcome is (ACCEPTED if same else REJECTED)

@@ -11,7 +11,7 @@ from pol.claims.distance import INFINITE, SATURATION, UNEQUAL
 from pol.claims.segment_claim import SegmentClaim
 from pol.errors import OperationalError, ProtocolError
 from pol.training.storage.store import CorruptObjectError
-from pol.verification.verdict.segment_verification import gather
+from pol.verification.verdict.segment_verification import load_evidence
 from pol.verification.verdict.verdict import Outcome, Reason, Verdict, decide
 
 ROOTS = (b"\1" * 32, b"\2" * 32, b"\3" * 32)
@@ -135,7 +135,7 @@ def test_bad_evidence_rejects_and_a_failed_look_does_not(error: Exception, outco
     def fail() -> tuple[list[object], list[object]]:
         raise error
 
-    verdict = gather(3, fail)  # type: ignore[arg-type]  # it never returns
+    verdict = load_evidence(3, fail)  # type: ignore[arg-type]  # it never returns
     assert isinstance(verdict, Verdict)
     assert (verdict.outcome, verdict.reasons, verdict.claim) == (outcome, (reason,), None)
     assert str(error) in verdict.detail
@@ -146,7 +146,7 @@ def test_a_bug_of_ours_is_not_turned_into_a_verdict() -> None:
         raise TypeError("bug")
 
     with pytest.raises(TypeError):
-        gather(3, fail)  # type: ignore[arg-type]  # it never returns
+        load_evidence(3, fail)  # type: ignore[arg-type]  # it never returns
 
 
 def test_enums_start_at_one() -> None:

@@ -12,7 +12,7 @@ import requests
 from pol.commitments import canonical_json
 from pol.errors import OperationalError, PolError, ProtocolError
 from pol.training.storage.http_files import HttpFiles, Patience, TooLongError
-from pol.verification.beacon.drand import QUICKNET, DrandNetwork, Round, verify
+from pol.verification.beacon.drand import QUICKNET, DrandNetwork, Round, verify_round
 
 TIMEOUT = 10.0
 LIMIT = 4096
@@ -74,7 +74,7 @@ class Relays:
         published, randomness = _parse(text)
         if published.number != number:
             raise ProtocolError(f"answers with round {published.number}")
-        if verify(self.network, published) != randomness:
+        if verify_round(self.network, published) != randomness:
             raise ProtocolError("answers with another randomness than its signature's")
         return published
 

@@ -38,7 +38,7 @@ def doctor(command: tuple[str, ...], steps: int, timeout: int, keep: Path | None
     The program has to use pol.training.Recorder or one of the integrations. It records into a folder of its own here,
     and every step, whatever the program says; what else it writes, it writes.
     """
-    from pol.verification.runs.resume_check import EXACT, examine
+    from pol.verification.runs.resume_check import EXACT, check_resumption
 
     terminal = console()
 
@@ -46,7 +46,9 @@ def doctor(command: tuple[str, ...], steps: int, timeout: int, keep: Path | None
         return _run(command, variables, timeout)
 
     with _folder(keep) as folder:
-        found = examine(run, folder, steps, lambda line: None if as_json else terminal.print(line, soft_wrap=True))
+        found = check_resumption(
+            run, folder, steps, lambda line: None if as_json else terminal.print(line, soft_wrap=True)
+        )
     if as_json:
         print(json.dumps(_document(found), indent=2))
     else:

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from pol.verification.beacon.drand import LAST_ROUND, NETWORKS, DrandNetwork, Round, verify
+from pol.verification.beacon.drand import LAST_ROUND, NETWORKS, DrandNetwork, Round, verify_round
 
 
 class _Time(click.ParamType[int]):
@@ -97,7 +97,7 @@ def beacon(
 
 
 def _seed(network: DrandNetwork, published: Round) -> dict[str, str]:
-    return {"signature": published.signature.hex(), "seed": verify(network, published).hex()}
+    return {"signature": published.signature.hex(), "seed": verify_round(network, published).hex()}
 
 
 def _time(seconds: int) -> str:

@@ -30,12 +30,10 @@ from pol.training.task.task import load as load_task
 from pol.verification.profile import profile_signature
 from pol.verification.profile.native_reruns import NativeReruns, rerun_natively
 from pol.verification.profile.native_setting import settings_here
-from pol.verification.profile.profile import Profile
-from pol.verification.profile.profile import load as load_profile
-from pol.verification.profile.profile_challenge import ProfileCharge, compare
+from pol.verification.profile.profile import Profile, load_profile
+from pol.verification.profile.profile_challenge import ProfileCharge, find_false_parts
 from pol.verification.profile.profile_claim import MARGIN
-from pol.verification.profile.profiling import PROFILED, RERUNS, rerun_programs_root, slots_apart
-from pol.verification.profile.profiling import profile as measure_profile
+from pol.verification.profile.profiling import PROFILED, RERUNS, measure_profile, rerun_programs_root, slots_apart
 
 _HASH = re.compile(r"[0-9a-f]{64}", re.IGNORECASE)
 _FILE_LIMIT = 1 << 16
@@ -92,7 +90,7 @@ def profile(
 
     with _progress(as_json) as advance:
         found = measure_profile(loaded, executor, count, reruns, margin, advance)
-    charges = compare(found.claim, posted.claim) if posted is not None else []
+    charges = find_false_parts(found.claim, posted.claim) if posted is not None else []
     _require_thresholds(loaded, executor, found)
     document: dict[str, Any] = {"digest": opened.put(found.encode()), "thresholds": [str(t) for t in found.thresholds]}
     # What a submitter puts into the terms, so that everybody reruns the same programs.

@@ -148,7 +148,7 @@ def _verify(path: str, digest: str | None, quiet: bool, **options: Any) -> Verif
             task, proof = task_proof.proof_of(run)
             subject = proof_examination.subject_of(store, task, proof, root)
     except (ProtocolError, OperationalError, UnsupportedError) as error:
-        return replace(found, verdict=proof_examination.failed(error))
+        return replace(found, verdict=proof_examination.verdict_on_failure(error))
     found = replace(found, subject=subject, thresholds=_thresholds(subject, options["profile"]))
     if options["suspicious"]:
         with narrator.progress("looking at all checkpoints") as advance:
@@ -161,9 +161,9 @@ def _verify(path: str, digest: str | None, quiet: bool, **options: Any) -> Verif
             ends = {segment + 1 for segment in draw.replayed} | {0, draw.segments}
             task_proof.require_recorded(run, subject.task, subject.proof, sorted(ends))
     except (ProtocolError, OperationalError) as error:
-        return replace(found, verdict=proof_examination.failed(error))
+        return replace(found, verdict=proof_examination.verdict_on_failure(error))
     with narrator.progress("replaying segments") as advance:
-        verdict = proof_examination.examine(
+        verdict = proof_examination.examine_proof(
             subject, draw.replayed, found.thresholds, _engine(options), advance, options["looks"]
         )
     return replace(found, verdict=verdict, seconds=time.monotonic() - begun)
@@ -189,7 +189,7 @@ def _thresholds(subject: ExaminedProof, digest: str | None) -> Three:
     if digest is None:
         return EXACT
     try:
-        return profile.load(subject.store, digest, subject.task).thresholds
+        return profile.load_profile(subject.store, digest, subject.task).thresholds
     except ProtocolError as error:
         raise OperationalError(f"the profile can't be used: {error}") from error
 

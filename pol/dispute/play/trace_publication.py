@@ -73,7 +73,9 @@ def publish(trace: SegmentTrace, with_leaves: bool = False) -> Publication:
     return Publication(tuple(steps), rows.__getitem__, leaves)
 
 
-def show(trace: SegmentTrace, publication: Publication, claim: PublishedClaim, bits: int = HASH_BITS) -> bytes:
+def show_first_lie(
+    trace: SegmentTrace, publication: Publication, claim: PublishedClaim, bits: int = HASH_BITS
+) -> bytes:
     """What a challenger with this execution sends to begin a dispute: the first lie, and its own version of it.
 
     Args:

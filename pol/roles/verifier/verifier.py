@@ -30,7 +30,7 @@ from pol.roles.verifier.forced_error_duty import NO_REPLAY, Erring
 from pol.training.task.learning_proof import Checkpoint, LearningProof, load_checkpoint
 from pol.training.task.task import LoadedTask
 from pol.verification.profile.profile import Profile
-from pol.verification.profile.profiling import profile
+from pol.verification.profile.profiling import measure_profile
 from pol.verification.verdict.second_look import SecondLooker
 from pol.verification.verdict.segment_verification import verify_segment
 from pol.verification.verdict.verdict import Outcome, Verdict
@@ -125,7 +125,9 @@ class Verifier(Erring):
     def _profile(self, task_id: bytes) -> Profile:
         if task_id not in self._profiles:
             task, terms = self.task(task_id), self.market.registry.terms(task_id)
-            self._profiles[task_id] = profile(task, CpuExecutor, terms.profiled, terms.rerun_count, terms.margin)
+            self._profiles[task_id] = measure_profile(
+                task, CpuExecutor, terms.profiled, terms.rerun_count, terms.margin
+            )
         return self._profiles[task_id]
 
     def forget(self, task_id: bytes) -> None:

@@ -20,10 +20,9 @@ from pol.roles.party.role import Role
 from pol.roles.whistleblower.paid_reports import convict
 from pol.training.task.task import LoadedTask
 from pol.verification.profile import profile
-from pol.verification.profile.profile_challenge import ProfileCharge, ProfileChargeKind, compare
+from pol.verification.profile.profile_challenge import ProfileCharge, ProfileChargeKind, find_false_parts
 from pol.verification.profile.profile_claim import ProfileClaim
-from pol.verification.profile.profiling import profile as measure_profile
-from pol.verification.profile.profiling import rerun_programs
+from pol.verification.profile.profiling import measure_profile, rerun_programs
 
 REFERENCE_WORK = 10**8
 """Units of work of a segment that the reference executes within a minute or so."""
@@ -84,7 +83,7 @@ class ProfileChallenger(Role):
         posted = self.market.profiles.posted(task_id)
         shown = self._shown(task_id, posted)
         if shown is not None:
-            return compare(own, shown)
+            return find_false_parts(own, shown)
         # The document isn't to be had: of its reruns the chain has shown the witnesses, and nobody can prove others.
         reruns = list(own.reruns)
         for witness in posted.witnesses:
@@ -94,7 +93,7 @@ class ProfileChallenger(Role):
         proved = {witness.index for witness in posted.witnesses}
         return [
             charge
-            for charge in compare(own, known)
+            for charge in find_false_parts(own, known)
             if charge.kind in {ProfileChargeKind.PORTION, ProfileChargeKind.REFERENCE} or charge.index in proved
         ]
 
@@ -160,7 +159,7 @@ class ProfileChallenger(Role):
     def _shown(self, task_id: bytes, posted: PostedProfile) -> ProfileClaim | None:
         """The claim of the document behind the posted digest; None if it can't be had or isn't what was posted."""
         try:
-            claim = profile.load(self.store, posted.digest.hex(), self.task(task_id)).claim
+            claim = profile.load_profile(self.store, posted.digest.hex(), self.task(task_id)).claim
         except (OperationalError, ProtocolError):
             return None
         told = (claim.portions, claim.root, claim.witnesses)

@@ -25,8 +25,8 @@ from pol.roles.party.second_look_evidence import Looks
 from pol.roles.process.join_strategy import Strategy
 from pol.roles.whistleblower.profile_challenger import FLAKY, ProfileChallenger
 from pol.training.task.learning_proof import load_checkpoint
-from pol.verification.verdict.second_look import compare as compare_looks
-from pol.verification.verdict.second_look import is_due
+from pol.verification.verdict.second_look import compare_second_looks as compare_looks
+from pol.verification.verdict.second_look import needs_second_look
 from pol.verification.verdict.segment_verification import verify_segment
 
 
@@ -122,7 +122,7 @@ class Whistleblower(ProfileChallenger):
 
     def _entry(self, task_id: bytes, own: SegmentClaim, thresholds: Three) -> bytes:
         """The whole truth about a segment: this party's claim, and its second look where one is due."""
-        due = self.market.registry.terms(task_id).looks and is_due(own, thresholds)
+        due = self.market.registry.terms(task_id).looks and needs_second_look(own, thresholds)
         look = self.looks(task_id).look(self.trace(task_id, own.segment)) if due else None
         return entry(own, look_hash(look))
 

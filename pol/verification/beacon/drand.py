@@ -85,7 +85,7 @@ NETWORKS = {network.name: network for network in (QUICKNET, DEFAULT)}
 
 @dataclass(frozen=True)
 class Round:
-    """A published round; nothing is true about it before `verify`."""
+    """A published round; nothing is true about it before `verify_round`."""
 
     number: int
     signature: bytes
@@ -99,7 +99,7 @@ class Round:
         return sha256(self.signature).digest()
 
 
-def message(network: DrandNetwork, published: Round) -> bytes:
+def signed_message(network: DrandNetwork, published: Round) -> bytes:
     """What the network signs for a round, before it is hashed to the curve: 32 bytes.
 
     Raises:
@@ -119,7 +119,7 @@ def message(network: DrandNetwork, published: Round) -> bytes:
     return sha256(published.previous + published.number.to_bytes(8, "big")).digest()
 
 
-def verify(network: DrandNetwork, published: Round, verifier: SignatureVerifier | None = None) -> bytes:
+def verify_round(network: DrandNetwork, published: Round, verifier: SignatureVerifier | None = None) -> bytes:
     """The seed of a round, 32 bytes, if the network has signed it.
 
     ``verifier`` is `bls_arkworks.verify_signature` unless it is given; `bls_reference` has the other.
@@ -128,7 +128,7 @@ def verify(network: DrandNetwork, published: Round, verifier: SignatureVerifier 
         ProtocolError: the network has not signed this round.
         OperationalError: the extra ``pol[beacon]`` isn't installed.
     """
-    signed = message(network, published)
+    signed = signed_message(network, published)
     try:
         (verifier or _arkworks_verifier())(network.public_key, signed, published.signature)
     except ProtocolError as error:

@@ -8,7 +8,14 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
 
-from pol.verification.engines.engine import ATTEMPTS, ExaminedSegment, ReplayJob, examine, lost, require_shared
+from pol.verification.engines.engine import (
+    ATTEMPTS,
+    ExaminedSegment,
+    ReplayJob,
+    lost_segment,
+    replay_segment,
+    require_shared,
+)
 
 
 class CoresEngine:
@@ -40,7 +47,7 @@ class CoresEngine:
                 if not again:
                     break
             else:
-                yield lost(job, "there may not be memory enough")
+                yield lost_segment(job, "there may not be memory enough")
 
 
 def _together(
@@ -50,7 +57,7 @@ def _together(
     broken = []
     # Spawned: a forked process would inherit threads of the kernels, of torch and of filesystems in any state.
     with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
-        futures = {pool.submit(examine, job, threads): job for job in jobs}
+        futures = {pool.submit(replay_segment, job, threads): job for job in jobs}
         try:
             for future in as_completed(futures):
                 try:

@@ -21,7 +21,7 @@ from pol.training.task.learning_proof import Checkpoint
 from pol.training.task.task import LoadedTask
 from pol.verification.verdict.second_look import LOOKS, SecondLooker
 from pol.verification.verdict.segment_verification import verify_entries
-from pol.verification.verdict.verdict import Outcome, Reason, Verdict, judge
+from pol.verification.verdict.verdict import Outcome, Reason, Verdict, outcome_of_failure
 
 ATTEMPTS = 3
 """How often a job is begun whose process ends before it has an answer."""
@@ -63,12 +63,12 @@ class Engine(Protocol):
         ...
 
 
-def examine(job: ReplayJob, threads: int) -> ExaminedSegment:
+def replay_segment(job: ReplayJob, threads: int) -> ExaminedSegment:
     """Do a job in this process; ``threads`` of the kernels change no bit, 0 takes all that the machine has."""
     try:
         store, loaded, executor = _prepare(job.store, job.task, threads)
     except (ProtocolError, OperationalError, UnsupportedError, MemoryError) as error:
-        outcome, reason = judge(error)
+        outcome, reason = outcome_of_failure(error)
         return ExaminedSegment(Verdict(job.start.index, outcome, (reason,), f"the task: {error}"))
     names = _scalars(loaded)
     seen: dict[str, list[float]] = {name: [] for name in names}
@@ -82,12 +82,12 @@ def examine(job: ReplayJob, threads: int) -> ExaminedSegment:
     return ExaminedSegment(verdict, {name: tuple(values) for name, values in seen.items()})
 
 
-def forget() -> None:
+def forget_task() -> None:
     """Let go of what this process keeps from one job to the next: a task with its data."""
     _prepare.cache_clear()
 
 
-def lost(job: ReplayJob, how: str) -> ExaminedSegment:
+def lost_segment(job: ReplayJob, how: str) -> ExaminedSegment:
     """The result of a job whose process ended without one, however often it was begun."""
     detail = f"the process that replayed the segment ended {ATTEMPTS} times: {how}"
     return ExaminedSegment(Verdict(job.start.index, Outcome.INCONCLUSIVE, (Reason.WORKER_LOST,), detail))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from pol.verification.engines.engine import ExaminedSegment, ReplayJob, examine, forget
+from pol.verification.engines.engine import ExaminedSegment, ReplayJob, forget_task, replay_segment
 
 
 class LocalEngine:
@@ -17,6 +17,6 @@ class LocalEngine:
         """The results, in the order of the jobs."""
         try:
             for job in jobs:
-                yield examine(job, self._threads)
+                yield replay_segment(job, self._threads)
         finally:
-            forget()
+            forget_task()

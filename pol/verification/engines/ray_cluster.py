@@ -9,7 +9,14 @@ from contextlib import contextmanager
 from typing import Any
 
 from pol.errors import OperationalError
-from pol.verification.engines.engine import ATTEMPTS, ExaminedSegment, ReplayJob, examine, lost, require_shared
+from pol.verification.engines.engine import (
+    ATTEMPTS,
+    ExaminedSegment,
+    ReplayJob,
+    lost_segment,
+    replay_segment,
+    require_shared,
+)
 
 
 class RayEngine:
@@ -44,7 +51,7 @@ class RayEngine:
         require_shared(jobs)
         ray = self._ray
         with self._cluster():
-            remote = ray.remote(num_cpus=self._threads, max_retries=ATTEMPTS - 1)(examine)
+            remote = ray.remote(num_cpus=self._threads, max_retries=ATTEMPTS - 1)(replay_segment)
             waiting = {remote.remote(job, self._threads): job for job in jobs}
             while waiting:
                 (done,), _ = ray.wait(list(waiting), num_returns=1)
@@ -54,7 +61,7 @@ class RayEngine:
                 except ray.exceptions.RayTaskError:  # the job itself raised: a bug, and no verdict
                     raise
                 except ray.exceptions.RayError as error:
-                    yield lost(job, str(error).strip().partition("\n")[0])
+                    yield lost_segment(job, str(error).strip().partition("\n")[0])
 
     @contextmanager
     def _cluster(self) -> Iterator[None]:

@@ -16,7 +16,7 @@ from pol.training.task.task import LoadedTask
 from pol.training.task.task import load as load_task
 from pol.verification.engines.engine import Engine, ExaminedSegment, ReplayJob
 from pol.verification.verdict.second_look import LOOKS
-from pol.verification.verdict.verdict import Outcome, Reason, Reasons, judge
+from pol.verification.verdict.verdict import Outcome, Reason, Reasons, outcome_of_failure
 
 Advance = Callable[[int, int], None]
 """``advance(done, total)``"""
@@ -89,7 +89,7 @@ def subject_of(store: Store, task: LoadedTask, proof: LearningProof, log_root: b
     return ExaminedProof(store, task, proof)
 
 
-def examine(
+def examine_proof(
     subject: ExaminedProof,
     segments: Sequence[int],
     thresholds: Three,
@@ -132,11 +132,11 @@ def conclude(examined: Sequence[ExaminedSegment]) -> ProofVerdict:
     return ProofVerdict(outcome, reasons, detail, tuple(examined))
 
 
-def failed(error: Exception) -> ProofVerdict:
+def verdict_on_failure(error: Exception) -> ProofVerdict:
     """The verdict that follows if the proof or its task is bad, or couldn't be looked at.
 
     Raises:
         Exception: the error itself, if it says nothing about evidence.
     """
-    outcome, reason = judge(error)
+    outcome, reason = outcome_of_failure(error)
     return ProofVerdict(outcome, (reason,), str(error))

@@ -82,7 +82,7 @@ def shares(verdict: Verdict, thresholds: Three) -> list[float]:
     first = [relative_distance(d, r) / (relative_limit(t) or 1.0) for d, r, t in rows]
     if verdict.look is None:
         return first
-    return [min(pair) for pair in zip(first, second_look.shares(verdict.claim, verdict.look), strict=True)]
+    return [min(pair) for pair in zip(first, second_look.second_look_shares(verdict.claim, verdict.look), strict=True)]
 
 
 def because(found: VerificationReport) -> list[str]:

@@ -205,7 +205,7 @@ _PORTION = ("end", "references", "elements", "l1", "linf")
 _RERUN = ("end", "distances", "travelled", "l1", "linf")
 
 
-def load(store: Store, digest: str, task: LoadedTask) -> Profile:
+def load_profile(store: Store, digest: str, task: LoadedTask) -> Profile:
     """The profile with this digest.
 
     Raises:

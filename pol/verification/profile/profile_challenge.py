@@ -29,7 +29,7 @@ class ProfileCharge:
     component: Component | None = None
 
 
-def compare(own: ProfileClaim, posted: ProfileClaim) -> list[ProfileCharge]:
+def find_false_parts(own: ProfileClaim, posted: ProfileClaim) -> list[ProfileCharge]:
     """Everything false in ``posted`` that can be challenged now, most basic first; empty if the thresholds are right.
 
     ``own`` is measured on the same terms. From the first false portion on, nothing that begins or is measured at its

@@ -35,7 +35,7 @@ class ProfileClaim:
     """What whoever posts a profile answers for. ``reruns`` are those of portion 0 first; all are empty in exact mode.
 
     ``witnesses`` are indices of reruns, one for each component. Nothing says that they are the right ones:
-    `pol.verification.profile.profile_challenge.compare` does.
+    `pol.verification.profile.profile_challenge.find_false_parts` does.
 
     Raises:
         ProtocolError: not as many reruns for each portion, no such witness, or a margin that doesn't fit.

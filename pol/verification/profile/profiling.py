@@ -51,7 +51,7 @@ def rerun_programs_root(hashes: Sequence[bytes]) -> bytes:
     return CheckpointLog(hashes).root() if hashes else NO_RERUNS
 
 
-def profile(
+def measure_profile(
     task: LoadedTask,
     executor: ExecutorFactory,
     segments: int = PROFILED,

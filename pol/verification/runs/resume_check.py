@@ -71,7 +71,9 @@ class _Run:
     """Entries that weren't as recorded right after the resumption."""
 
 
-def examine(run: ProgramRunner, folder: Path, steps: int, tell: Callable[[str], None] = lambda _: None) -> ResumeReport:
+def check_resumption(
+    run: ProgramRunner, folder: Path, steps: int, tell: Callable[[str], None] = lambda _: None
+) -> ResumeReport:
     """Examine a trainer over its first ``steps`` steps; the runs are kept in ``folder``.
 
     Raises:

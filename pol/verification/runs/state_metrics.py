@@ -88,7 +88,7 @@ def gaps(
     return parameter, buffer, optimizer
 
 
-def measure(
+def component_metrics(
     program: StepProgram, start: Sequence[Words], x: Sequence[Words], y: Sequence[Words], component: Component
 ) -> ComponentMetrics | None:
     """The metrics of one component's f32 slots; None if the program has none.

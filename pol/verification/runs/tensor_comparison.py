@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pol.commitments.array import Array, ArrayType
 from pol.training.record.recorded_run import RecordedRun, is_run, open_run, split_step
 from pol.training.storage.tensor_folder import open_tensors
-from pol.verification.runs.tensor_difference import TensorDistance, measure
+from pol.verification.runs.tensor_difference import TensorDistance, measure_difference
 
 if TYPE_CHECKING:
     from pol.training.storage.saved_state import SavedState
@@ -119,7 +119,7 @@ def _compare(a: NamedTensors, b: NamedTensors, name: str) -> TensorComparison:
         return TensorComparison(name, "another type")
     if name in a.roots and a.roots[name] == b.roots.get(name):
         return TensorComparison(name, "equal")
-    distance = measure(a.load(name), b.load(name))
+    distance = measure_difference(a.load(name), b.load(name))
     a.release(name)
     b.release(name)
     if a.types[name] != b.types[name]:

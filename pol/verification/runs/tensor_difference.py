@@ -52,7 +52,7 @@ class TensorDistance:
     values: tuple[complex | float | int, complex | float | int] | None
 
 
-def measure(a: Array, b: Array) -> TensorDistance:
+def measure_difference(a: Array, b: Array) -> TensorDistance:
     """The distance of two arrays.
 
     Raises:

@@ -37,7 +37,7 @@ CAP_BITS = 12
 """However unstable a segment is, nothing beyond 2^-6 of the distance travelled is excused; distances are squared."""
 
 
-class LookChallenge(IntEnum):
+class SecondLookChallenge(IntEnum):
     """What of a second look is wrong; numbers beside those of a claim's challenges."""
 
     RERUN = 5
@@ -59,7 +59,7 @@ def look_programs(program: StepProgram, count: int = LOOKS) -> list[StepProgram]
     return [look_program(program, index) for index in range(count)]
 
 
-def is_due(claim: SegmentClaim, thresholds: Three) -> bool:
+def needs_second_look(claim: SegmentClaim, thresholds: Three) -> bool:
     """Whether the thresholds reject a claim that a second look may accept."""
     if thresholds == EXACT or not any(claim.start) or not any(claim.end):
         return False
@@ -69,7 +69,7 @@ def is_due(claim: SegmentClaim, thresholds: Three) -> bool:
     return bool(rejected) and all(0 < distance <= _cap(distance, reference) for distance, reference in rejected)
 
 
-def look(
+def measure_second_look(
     task: LoadedTask,
     executor: ExecutorFactory,
     start: Sequence[Words],
@@ -100,7 +100,7 @@ def allowances(claim: SegmentClaim, found: SecondLook, margin: int = LOOK_MARGIN
     return parameter, buffer, optimizer
 
 
-def decide_again(
+def decide_with_second_look(
     claim: SegmentClaim, thresholds: Three, found: SecondLook, count: int = LOOKS, margin: int = LOOK_MARGIN
 ) -> Verdict:
     """The verdict on a claim with its second look; the contract decides the same.
@@ -126,7 +126,9 @@ def decide_again(
     return Verdict(claim.segment, Outcome.ACCEPTED, (Reason.WITHIN_SECOND_LOOK,), detail, claim, found)
 
 
-def compare(own: SecondLook, posted: SecondLook) -> list[tuple[LookChallenge, int, Component | None]]:
+def compare_second_looks(
+    own: SecondLook, posted: SecondLook
+) -> list[tuple[SecondLookChallenge, int, Component | None]]:
     """What of a posted second look can be challenged, by one's own: kind, index of the rerun, and component.
 
     Raises:
@@ -134,18 +136,18 @@ def compare(own: SecondLook, posted: SecondLook) -> list[tuple[LookChallenge, in
     """
     if (own.segment, len(own.reruns)) != (posted.segment, len(posted.reruns)):
         raise ProtocolError("second looks can be compared if they are at one segment and have as many reruns")
-    found: list[tuple[LookChallenge, int, Component | None]] = []
+    found: list[tuple[SecondLookChallenge, int, Component | None]] = []
     for index, (mine, other) in enumerate(zip(own.reruns, posted.reruns, strict=True)):
         if mine.end != other.end:
             # Distances to an end that nobody has mean nothing.
-            found.append((LookChallenge.RERUN, index, None))
+            found.append((SecondLookChallenge.RERUN, index, None))
             continue
         wrong = (c for c in Component if mine.distances[c - 1] != other.distances[c - 1])
-        found += [(LookChallenge.DISTANCE, index, component) for component in wrong]
+        found += [(SecondLookChallenge.DISTANCE, index, component) for component in wrong]
     return found
 
 
-def shares(claim: SegmentClaim, found: SecondLook, margin: int = LOOK_MARGIN) -> list[float]:
+def second_look_shares(claim: SegmentClaim, found: SecondLook, margin: int = LOOK_MARGIN) -> list[float]:
     """Distances in units of what the second look allows, unsquared, for people; infinite where it allows nothing."""
     pairs = zip(claim.distances, allowances(claim, found, margin), strict=True)
     return [0.0 if d == 0 else sqrt(d / allowed) if allowed else float("inf") for d, allowed in pairs]
@@ -172,13 +174,13 @@ class SecondLooker:
     def __call__(self, verdict: Verdict, start: Sequence[Words]) -> Verdict:
         """The verdict on the segment that begins in ``start``, by a second look if one is due."""
         claim = verdict.claim
-        if claim is None or self.count == 0 or not is_due(claim, self.thresholds):
+        if claim is None or self.count == 0 or not needs_second_look(claim, self.thresholds):
             return verdict
         program, interval = self.task.program, self.task.document.interval
         canonical = self.executor(program, self.task.constants)
         replayed = replay_end(program, canonical, start, claim.segment * interval, interval)
-        found = look(self.task, self.executor, start, replayed, claim.segment, self.programs)
-        return decide_again(claim, self.thresholds, found, self.count, self.margin)
+        found = measure_second_look(self.task, self.executor, start, replayed, claim.segment, self.programs)
+        return decide_with_second_look(claim, self.thresholds, found, self.count, self.margin)
 
 
 def _allowance(claim: SegmentClaim, found: SecondLook, c: int, margin: int) -> int:
@@ -197,7 +199,7 @@ def _require_look(claim: SegmentClaim, thresholds: Three, found: SecondLook, cou
     _require_count(count)
     if not 1 <= margin <= MAX_LOOK_MARGIN:
         raise ProtocolError(f"the margin of a second look is 1 to {MAX_LOOK_MARGIN}, not {margin}")
-    if not is_due(claim, thresholds):
+    if not needs_second_look(claim, thresholds):
         raise ProtocolError(f"segment {claim.segment} has no second look: none could change its verdict")
     if found.segment != claim.segment or len(found.reruns) != count:
         raise ProtocolError(

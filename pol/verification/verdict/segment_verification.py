@@ -18,7 +18,7 @@ from pol.training.storage.store import Store
 from pol.training.task.learning_proof import Checkpoint, LearningProof, load_checkpoint
 from pol.training.task.task import LoadedTask
 from pol.verification.replay.replay import Observe, replay_end
-from pol.verification.verdict.verdict import Outcome, Reason, Verdict, decide, judge
+from pol.verification.verdict.verdict import Outcome, Reason, Verdict, decide, outcome_of_failure
 
 SecondLookCallback: TypeAlias = Callable[[Verdict, Sequence[Words]], Verdict]
 """``second_look(verdict, start)``: optional second look at a rejected segment (`second_look.SecondLooker`)."""
@@ -88,7 +88,7 @@ def verify_entries(
     asked for, is INCONCLUSIVE: it proves nothing about the solver. What the thresholds reject may have a second look.
     """
     segment = start.index
-    states = gather(segment, lambda: (load_checkpoint(store, task, start), load_checkpoint(store, task, end)))
+    states = load_evidence(segment, lambda: (load_checkpoint(store, task, start), load_checkpoint(store, task, end)))
     if isinstance(states, Verdict):
         return states
     try:
@@ -122,12 +122,12 @@ def _worst(words: Words) -> Reason:
     return Reason.INFINITE if np.isinf(numbers).any() else Reason.OUT_OF_RANGE
 
 
-def gather(
+def load_evidence(
     segment: int, load: Callable[[], tuple[list[Words], list[Words]]]
 ) -> tuple[list[Words], list[Words]] | Verdict:
     """The evidence that ``load`` fetches, or the verdict that follows from the way it failed."""
     try:
         return load()
     except (ProtocolError, OperationalError, MemoryError) as error:
-        outcome, reason = judge(error)
+        outcome, reason = outcome_of_failure(error)
         return Verdict(segment, outcome, (reason,), str(error))

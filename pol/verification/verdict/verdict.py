@@ -111,7 +111,7 @@ def _reason(distance: int, reference: int) -> Reason:
     return Reason.REFERENCE_INFINITE if reference >= SATURATION else Reason.DISTANCE_ABOVE_THRESHOLD
 
 
-def judge(error: Exception) -> tuple[Outcome, Reason | Fault]:
+def outcome_of_failure(error: Exception) -> tuple[Outcome, Reason | Fault]:
     """What a failed look at evidence says about the evidence.
 
     Raises:

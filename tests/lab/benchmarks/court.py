@@ -25,7 +25,7 @@ from pol.dispute.disputed_claim import PublishedClaim, ReplayClaim
 from pol.dispute.move_encoding import encode
 from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.dispute.play.honest_players import ReplayPlayer
-from pol.dispute.play.trace_publication import Publication, show
+from pol.dispute.play.trace_publication import Publication, show_first_lie
 from pol.dispute.position import HASH_BITS, ClaimKind, Side
 from pol.dispute.published_start import PublishedStep
 from pol.errors import OperationalError
@@ -178,7 +178,7 @@ def _published(court: Court, size: Size, knows_leaves: bool) -> Played:
             tuple(steps), {STEP: row}.__getitem__, asserted.output_leaves if knows_leaves else None
         )
         claim = PublishedClaim(**vars(_claim(honest, asserted.state_root(STEPS))), traces=publication.root)
-        payload = show(other, publication, claim, court.bits)
+        payload = show_first_lie(other, publication, claim, court.bits)
         challenger = ReplayPlayer(other, published=publication.row)
         played = court.play(claim, header, ReplayPlayer(asserted), challenger, payload)
         if played.match.refuted:

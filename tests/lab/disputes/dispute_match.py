@@ -50,7 +50,7 @@ def play(
         challenger: opens first.
         bits: levels of a tree that one move opens.
         payload: what the challenger begins with; about published traces it shows them
-            (`pol.dispute.play.trace_publication.show`).
+            (`pol.dispute.play.trace_publication.show_first_lie`).
 
     Whoever is the first to make an illegal move has lost.
 
