@@ -17,7 +17,7 @@ from pol.execution import _kernels
 
 @dataclass(frozen=True)
 class ArrayPart:
-    """What the holder of bytes ``first`` to ``first + size`` of an array tells about them.
+    """The report of the holder of bytes ``first`` to ``first + size`` of an array.
 
     ``head`` and ``tail`` are the bytes before the first and after the last border of a leaf; all of them are the head
     where no leaf lies between. ``nodes`` are the greatest subtrees over whole leaves as height, position and root.
@@ -31,7 +31,7 @@ class ArrayPart:
 
 
 def describe_part(first: int, data: Bytes, threads: int = 0) -> ArrayPart:
-    """What to tell about ``data``, the bytes of an array from ``first`` on; all cores if ``threads`` is 0."""
+    """The report on ``data``, the bytes of an array from ``first`` on; all cores if ``threads`` is 0."""
     end = first + data.size
     left, right = -(-first // LEAF_SIZE), end // LEAF_SIZE
     if left >= right:

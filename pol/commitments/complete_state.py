@@ -1,4 +1,4 @@
-"""The root of everything that a training goes on from (docs/spec/complete_state.md, "Root").
+"""The root of the complete state: everything that a training needs to continue (docs/spec/complete_state.md, "Root").
 
 A complete state is a list of entries with names: arrays, and documents for what isn't a tensor. The root is a tree over
 the entries in the order of their names, so that one entry, or one chunk of one array, can be shown to stand in it.
@@ -51,7 +51,7 @@ class StateEntry:
 
 @dataclass(frozen=True)
 class DocumentType:
-    """What a document's root says about it besides its bytes: how many they are."""
+    """The type of a document, which its root covers: its number of bytes."""
 
     nbytes: int
 
@@ -113,7 +113,7 @@ class ChunkProof:
     state_branch: tuple[bytes, ...]
 
     def root(self) -> bytes:
-        """The root of the complete state that follows; whoever checks compares it.
+        """The root of the complete state that follows; the caller compares it.
 
         Raises:
             ProtocolError: the proof is malformed: a wrong length of a branch or of the leaf, a position past the end.

@@ -84,7 +84,7 @@ def branch_of_two(leaves: Hashes, position: int) -> list[bytes]:
 
 
 def length_of_two(position: int, depth_: int) -> int:
-    """How many siblings `branch_of_two` yields at a position, in a tree of this depth that holds both leaves."""
+    """The number of siblings of `branch_of_two` at a position, in a tree of this depth that holds both leaves."""
     apart = (position ^ (position + 1)).bit_length() - 1
     return depth_ - 1 + apart
 

@@ -16,7 +16,7 @@ from pol.graph.tensor_type import LEAF_WORDS
 
 @dataclass(frozen=True)
 class StatePiece:
-    """What stands at one place of a state; past the end of a list it is padding, and what isn't needed is empty."""
+    """The content of one place of a state: padding past the end of a list. Fields that aren't needed are empty."""
 
     header: bytes
     slot: bytes

@@ -1,4 +1,4 @@
-"""The last move of a dispute: one primitive, a chunk of fma, one slot or one leaf, decided on what is agreed."""
+"""The last move of a dispute: the chain executes one primitive, a chunk of fma, one slot or one leaf."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ from pol.graph.tensor_type import LEAF_WORDS
 
 @dataclass(frozen=True)
 class ExecutedOperation:
-    """One instruction, or a chunk of fma (``op`` None): on which words, what was claimed, what is right."""
+    """One instruction, or a chunk of fma (``op`` None), with its operands, the claimed and the right result."""
 
     op: Op | None
     operands: tuple[int, ...]
@@ -35,7 +35,7 @@ class ExecutedOperation:
 
 @dataclass(frozen=True)
 class DisputedTerms:
-    """What a proof of a step executes: instruction, or terms, of one element of one node."""
+    """The instruction, or the terms, of one element of one node that a proof of a step executes."""
 
     facts: AtNode
     element: int
@@ -52,29 +52,38 @@ class DisputedTerms:
 
 
 def disputed(position: Position, index: int) -> DisputedTerms:
-    """What the pick of part ``index`` leaves over to be executed.
+    """The terms that remain to be executed after the pick of part ``index``.
 
     Raises:
         IllegalMove: more than one proof executes: answer, unfold or open the body first.
     """
+    return require_executable(_left_over(position, index), step_of(position.facts).step)
+
+
+def _left_over(position: Position, index: int) -> DisputedTerms:
     facts = node_of(position.facts)
     node = facts.node
     if position.level is Level.BODY:
         assert isinstance(position.facts, AtTerm)
         place, values = position.facts, tuple(int.from_bytes(item, "big") for item in position.items)
         return DisputedTerms(facts, place.before.element, place.term, place.term + 1, place.agreed, index, values)
-    if facts.instructions > 1:
-        raise IllegalMove("the body has more than one instruction: unfold it, or open the body")
     if position.level is Level.LEAF:
-        found = DisputedTerms(facts, LEAF_WORDS * position.lo + index, 0, node.terms, node.init, 0, ())
-    else:
-        assert isinstance(position.facts, AtElement)
-        ends = position.boundaries
-        agreed = int.from_bytes([position.agreed, *position.items][index], "big")
-        found = DisputedTerms(facts, position.facts.element, ends[index], ends[index + 1], agreed, 0, ())
-    if found.is_chunk and (
-        found.end - found.begin > CHUNK_TERMS or chunk_addresses(found, step_of(facts).step) is None
-    ):
+        return DisputedTerms(facts, LEAF_WORDS * position.lo + index, 0, node.terms, node.init, 0, ())
+    assert isinstance(position.facts, AtElement)
+    ends = position.boundaries
+    agreed = int.from_bytes([position.agreed, *position.items][index], "big")
+    return DisputedTerms(facts, position.facts.element, ends[index], ends[index + 1], agreed, 0, ())
+
+
+def require_executable(found: DisputedTerms, step: int) -> DisputedTerms:
+    """The same terms, if one proof executes them.
+
+    Raises:
+        IllegalMove: it doesn't: answer, unfold or open the body first.
+    """
+    if not found.values and found.facts.instructions > 1:
+        raise IllegalMove("the body has more than one instruction: unfold it, or open the body")
+    if found.is_chunk and (found.end - found.begin > CHUNK_TERMS or chunk_addresses(found, step) is None):
         raise IllegalMove("these terms cannot be executed at once: narrow them down to one")
     return found
 
@@ -109,7 +118,7 @@ def coordinates(node: Node, step: int, element: int, term: int) -> tuple[int, ..
 
 
 def address(operand: Operand, coords: tuple[int, ...], gathered: int | None) -> int | None:
-    """Which word an operand reads, or None where it yields its fill."""
+    """The word that an operand reads, or None where it yields its fill."""
     a = operand.address.at(coords)
     if operand.gather is not None:
         if gathered is None:
@@ -187,7 +196,7 @@ def chunk_words(d: DisputedTerms, step: int, read_leaves: LeafReader) -> tuple[l
 def execute_last_operation(
     position: Position, index: int, claimed: bytes, read_leaves: LeafReader
 ) -> ExecutedOperation:
-    """Execute what is left to be disputed, on leaves that are supplied."""
+    """Execute the last disputed operation, on leaves that are supplied."""
     step = step_of(position.facts).step
     return execute_disputed(disputed(position, index), step, int.from_bytes(claimed, "big"), read_leaves)
 
@@ -220,7 +229,7 @@ def prove_step(position: Position, index: int, claimed: bytes, move: ProveStep) 
 
 
 def executed(position: Position, index: int, claimed: bytes, move: ProveStep) -> ExecutedOperation:
-    """What a proof executes, on the words that it shows.
+    """The operation that a proof executes, on the words that it shows.
 
     Raises:
         IllegalMove: more is disputed than a proof executes, or openings are missing or left over.

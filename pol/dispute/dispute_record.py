@@ -1,4 +1,4 @@
-"""A dispute as a document: the claim, the program's header and every move, replayable off chain by anybody."""
+"""A dispute as a document: the claim, the program's header and every move; it can be replayed off chain."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CLAIM_TYPES: dict[str, type[Any]] = {kind.__name__: kind for kind in typing.get_
 
 @dataclass(frozen=True)
 class DisputeRecord:
-    """All that a dispute consisted of; a side that gave up or ran out of time made no move for that."""
+    """A whole dispute. Giving up and running out of time are no moves."""
 
     claim: DisputedClaim
     header: bytes

@@ -1,4 +1,4 @@
-"""What a dispute is about, and where it begins (docs/spec/dispute.md#moves, `start`)."""
+"""The claims that can be disputed, and the first position of a dispute (docs/spec/dispute.md#moves, `start`)."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class ReplayClaim:
 
     @property
     def claimed(self) -> bytes:
-        """What the challenger's version must differ from."""
+        """The claimed value, from which the challenger's version must differ."""
         return self.end
 
     def first(self, header: bytes, bits: int = HASH_BITS) -> Position:
-        """Where the challenger opens: all steps; ``header`` is the program's.
+        """The position at which the challenger opens: all steps; ``header`` is the program's.
 
         Raises:
             ProtocolError: it is another program's header.
@@ -48,9 +48,9 @@ class ReplayClaim:
 
 @dataclass(frozen=True)
 class PublishedClaim:
-    """A replay, and what happened in each of its steps: ``traces`` is the root of what was published of them.
+    """A replay with the published traces of its steps; ``traces`` is their root.
 
-    Where a dispute about it begins says `pol.dispute.published_start`.
+    `pol.dispute.published_start` says where a dispute about it begins.
     """
 
     id: bytes
@@ -76,11 +76,11 @@ class SumClaim:
 
     @property
     def claimed(self) -> bytes:
-        """What the challenger's version must differ from."""
+        """The claimed value, from which the challenger's version must differ."""
         return self.sum.to_bytes(32, "big")
 
     def first(self, header: bytes, bits: int = HASH_BITS) -> Position:
-        """Where the challenger opens: all slots; ``header`` is the program's.
+        """The position at which the challenger opens: all slots; ``header`` is the program's.
 
         Raises:
             ProtocolError: it is another program's header.

@@ -23,7 +23,7 @@ class Opening:
     leaf: bytes
     """256 bytes a leaf."""
     leaf_branch: tuple[bytes, ...]
-    """In the tensor's tree; of two leaves what `branch_of_two` yields."""
+    """The branch in the tensor's tree; of two leaves the result of `branch_of_two`."""
     list_branch: tuple[bytes, ...]
 
 

@@ -1,4 +1,4 @@
-"""Where a dispute stands: what is agreed, what lies open, who is on turn (docs/spec/dispute.md#position)."""
+"""The position of a dispute: agreed facts, open parts, the side on turn (docs/spec/dispute.md#position)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Side(IntEnum):
 
 
 class Level(IntEnum):
-    """What lies open."""
+    """The level of a dispute: the kind of the open parts."""
 
     STEPS = 1
     NODES = 2
@@ -54,7 +54,7 @@ WORDS = (Level.LEAF, Level.TERMS, Level.BODY)
 
 
 class ClaimKind(IntEnum):
-    """What a challenge is about (docs/spec/verdict.md#claim)."""
+    """The subject of a challenge (docs/spec/verdict.md#claim)."""
 
     REPLAY = 1
     DISTANCE = 2
@@ -63,7 +63,7 @@ class ClaimKind(IntEnum):
 
 
 def share(height: int, bits: int) -> int:
-    """How much of a height one move opens: as few moves as ``bits`` allows, cut evenly."""
+    """The part of a height that one move opens: the fewest moves that ``bits`` allows, of even size."""
     return -(-height // -(-height // bits)) if height else 0
 
 
@@ -104,7 +104,7 @@ class Position:
 
     @property
     def boundaries(self) -> list[int]:
-        """Where a range is cut."""
+        """The boundaries of the parts of a range."""
         return parts(self.lo, self.hi, VALUE_BITS if self.level is Level.TERMS else self.bits)
 
     @property
@@ -157,7 +157,7 @@ class Position:
         return keccak256(self.opened) if self.level is Level.BODY else tree(self.row)
 
     def witness(self, index: int) -> bytes:
-        """What a move shows of the opening to pick a part."""
+        """The bytes that show a picked part to stand in the opening."""
         if self.level is Level.BODY:
             return self.opened
         if self.level in (Level.LEAF, Level.TERMS):

@@ -1,4 +1,4 @@
-"""Where a dispute about published traces begins (docs/spec/dispute.md#published-traces): checks what is shown."""
+"""The first position of a dispute about published traces (docs/spec/dispute.md#published-traces)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MAX_STEPS = 2**32 - 1
 
 
 class ShownPart(IntEnum):
-    """What is shown of a claim."""
+    """The part of a claim that is shown."""
 
     NODE = 1
     LEAF = 2
@@ -40,7 +40,7 @@ class PublishedStep:
 
     @property
     def hash(self) -> bytes:
-        """What stands in the tree of the published traces."""
+        """The leaf in the tree of the published traces."""
         return keccak256(STEP_TAG + self.pre + self.trace)
 
 

@@ -112,7 +112,7 @@ def apply(position: Position, move: Move) -> Position | DisputeEnded:
 
 
 def picked(position: Position, index: int) -> bytes:
-    """What the other side says about part ``index``: a root, a sum, or a word.
+    """The other side's claim about part ``index``: a root, a sum, or a word.
 
     Rationale: padding belongs to nobody, so a disagreement about it must not exist.
 
@@ -129,7 +129,7 @@ def picked(position: Position, index: int) -> bytes:
 
 
 def answered(position: Position, index: int) -> Position:
-    """Where an answer that picks part ``index`` opens.
+    """The position at which an answer that picks part ``index`` opens.
 
     Rationale: the pick is the first difference, so everything before it is agreed, and is hashed into the frame.
     """
@@ -156,7 +156,7 @@ def answered(position: Position, index: int) -> Position:
 
 
 def described(position: Position, index: int, descriptor: bytes) -> Position:
-    """Where a move opens that describes the picked node.
+    """The position at which a description of the picked node opens.
 
     Rationale: the descriptor enters the frame, so no later move can show another one.
     """
@@ -172,7 +172,7 @@ def described(position: Position, index: int, descriptor: bytes) -> Position:
 
 
 def unfolded(position: Position, index: int) -> Position:
-    """Where a move opens that unfolds an element: its fold, or the body of a map.
+    """The position at which an unfolded element opens: its fold, or the body of a map.
 
     Rationale: the fold begins with the node's own initial accumulator, which nobody can choose.
     """
@@ -188,7 +188,7 @@ def unfolded(position: Position, index: int) -> Position:
 
 
 def opened_body(position: Position, index: int) -> Position:
-    """Where a move opens that shows the body of one term.
+    """The position at which the body of one term opens.
 
     Rationale: only of one term are the accumulator before it and that after it both on the table.
     """
@@ -273,7 +273,7 @@ def _require_length(position: Position, payload: bytes) -> None:
 
 
 def _leads_to(p: Position) -> bytes | None:
-    """What an opening says about the whole of which it shows the parts; None where nothing is comparable."""
+    """The value of the whole that follows from the opened parts; None where nothing is comparable."""
     match p.level:
         case Level.SUM_SLOTS | Level.SUM_LEAVES:
             return saturating_sum([int.from_bytes(s, "big") for s in p.items]).to_bytes(32, "big")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from pol.dispute.move_decoding import PackedMove, Value
+from pol.dispute.move_decoding import PackedMove
+from pol.dispute.move_fields import Value
 from pol.report.move_descriptions import part
 
 ACTS = {

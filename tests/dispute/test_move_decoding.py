@@ -1,7 +1,9 @@
 """Calldata of moves read back: every move of the disputes in fixtures/vectors, of every kind and on both widths."""
 
+import contextlib
 import json
 from collections.abc import Iterator, Mapping
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -154,6 +156,28 @@ def test_what_is_no_move_is_refused() -> None:
         wrong = selector("openState" if not isinstance(move, OpenState) else "unfold") + data[4:]
         with pytest.raises(ProtocolError, match="fits no position"):
             decode(wrong, place)
+
+
+def test_damaged_calldata_is_read_or_refused_and_nothing_else() -> None:
+    """Bytes come from strangers: whatever stands in them, the reader ends, and with no other error."""
+    random = Random(3)
+    for data, position, _ in MOVES[::3]:
+        for _ in range(40):
+            damaged = bytearray(data)
+            for _ in range(random.choice((1, 1, 2, 5))):
+                damaged[random.randrange(4, len(damaged))] = random.choice(
+                    (0, 1, 0x7F, 0x80, 0xFF, random.randrange(256))
+                )
+            for place in (None, Place(position.level, position.height, position.bits)):
+                with contextlib.suppress(ProtocolError):
+                    decode(bytes(damaged), place, position.bits)
+
+
+def test_nothing_is_sent_for_another_side_twice() -> None:
+    data, position, _ = MOVES[-1]
+    for wrapper in (selector("help") + b"\x0a" * 20, selector("relay") + b"\x01" * 65):
+        with pytest.raises(ProtocolError, match="no move"):
+            decode(wrapper * 2 + data, bits=position.bits)
 
 
 def test_a_fact_that_was_changed_is_noticed() -> None:

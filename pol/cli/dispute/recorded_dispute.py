@@ -1,4 +1,4 @@
-"""What `pol demo --out DIR` kept of a dispute, read back and held against the task and the learning proof beside it."""
+"""The dispute that `pol demo --out DIR` recorded, checked against the task and the learning proof beside it."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from pol.training.task.task import LoadedTask, load
 
 @dataclass(frozen=True)
 class Recorded:
-    """A dispute and what is known about how it went on chain."""
+    """A dispute, and how it went on chain."""
 
     record: DisputeRecord
     names: Names
     ended_by: str
     gas: tuple[int, ...]
-    """Of every transaction; none if it isn't known."""
+    """The gas of every transaction; empty if it isn't known."""
 
     def entries(self) -> list[Entry]:
         """All transactions of the dispute, every rule checked on the way.

@@ -1,4 +1,4 @@
-"""``pol profile``: how far honest executions of a task part, and the thresholds that follow."""
+"""``pol profile``: measure how much honest runs of a task diverge, and the thresholds that follow."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def profile(
     threads: int,
     as_json: bool,
 ) -> int:
-    """Measure how far honest executions of TASK (its digest, or a file with it) in STORE part; store the profile there.
+    """Measure how much honest runs of TASK (its digest, or a file with it) in STORE diverge; store the profile there.
 
     The same task and options give the same bytes on any machine. Native reruns don't: they are stored apart.
     """

@@ -64,7 +64,7 @@ def settings(native: NativeReruns) -> Table:
 
 
 def promises(profile: Profile) -> str:
-    """What so few reruns can promise, and how many it would take."""
+    """The coverage of so few reruns, and the number of reruns that common shares need."""
     count, segments = profile.claim.rerun_count, len(profile.claim.portions)
     share = maximum_share(count, CONFIDENCE)
     needed = " and ".join(f"{samples_for(p, CONFIDENCE)} for {float(p):.0%}" for p in SHARES)
@@ -108,7 +108,7 @@ def picture(reruns: Sequence[float], native: Iterable[float], threshold: float) 
 
 
 def place(value: float) -> int:
-    """Where a relative distance stands; what is smaller or greater than the axis stands at its ends."""
+    """The column of a relative distance; values beyond the axis stand at its ends."""
     if value <= 0:
         return 0
     return min(WIDTH - 1, max(0, round((math.log10(value) / DECADES + 1) * (WIDTH - 1))))

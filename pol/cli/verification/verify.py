@@ -1,4 +1,4 @@
-"""``pol verify STORE [PROOF]``: whether a training was done as its learning proof says, by replaying drawn segments."""
+"""``pol verify STORE [PROOF]``: verify a learning proof by replaying drawn segments."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def _verify(path: str, digest: str | None, quiet: bool, **options: Any) -> Verif
 
 
 def _require_task(run: RecordedRun) -> None:
-    """A record says nothing wrong by naming no task: who asks for its replay asks for something else than it is."""
+    """Refuse a record that names no task: it isn't false, but it can't be replayed."""
     from pol.training.record import task_proof
 
     if not task_proof.names_task(run):
@@ -182,7 +182,7 @@ def _require_task(run: RecordedRun) -> None:
 
 
 def _thresholds(subject: ExaminedProof, digest: str | None) -> Three:
-    """What a profile allows. A bad profile is nothing that the solver has done: it keeps us from looking."""
+    """The thresholds of a profile. A bad profile is not the solver's fault: the verification is inconclusive."""
     from pol.claims.acceptance_rule import EXACT
     from pol.verification.profile import profile
 

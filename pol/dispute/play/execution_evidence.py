@@ -1,6 +1,6 @@
-"""What a party knows about its own execution: every level of the tree of commitments, computed when asked for.
+"""Evidence from a party's own execution: every level of the tree of commitments, computed on demand.
 
-States of the disputed segment are kept; the outputs of one step at a time, and hashes only of what a move needs.
+It keeps the states of the disputed segment and the outputs of one step, and hashes only what a move needs.
 """
 
 from collections.abc import Sequence
@@ -97,7 +97,7 @@ class SegmentTrace:
         return self.executor.run(self.state(step), step)
 
     def sources(self, step: int) -> Sources:
-        """What the nodes of ``step`` read."""
+        """The sources that the nodes of ``step`` read."""
         return Sources(self.state(step), self.constants, self.outputs(step))
 
     def accumulators(self, step: int, node: int, element: int) -> Words:

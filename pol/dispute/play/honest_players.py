@@ -1,4 +1,4 @@
-"""The honest players: which move to make at a position, given one's own execution. Both sides play alike.
+"""The honest players: the move at a position, given one's own execution. Both sides play alike.
 
 A player compares what lies open with its own execution, picks the first difference and opens its own version of it.
 """
@@ -139,7 +139,7 @@ class ReplayPlayer:
 
 
 def opened_by(trace: SegmentTrace, p: Position) -> bytes:
-    """What a party with this execution opens at a position."""
+    """The bytes that a party with this execution opens at a position."""
     facts = p.facts
     match p.level:
         case Level.STEPS:

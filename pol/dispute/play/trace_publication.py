@@ -1,4 +1,4 @@
-"""What an asserter publishes of its execution beside the end, and what a challenger shows of it."""
+"""Published traces: an asserter publishes them beside the end, and a challenger shows the first lie in them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Publication:
 
     @cached_property
     def root(self) -> bytes:
-        """What the claim names."""
+        """The root that the claim names."""
         return traces_root(len(self.steps), tree([step.hash for step in self.steps]))
 
     def node_roots(self, s: int, nodes: int) -> Sequence[bytes]:
@@ -76,7 +76,7 @@ def publish(trace: SegmentTrace, with_leaves: bool = False) -> Publication:
 def show_first_lie(
     trace: SegmentTrace, publication: Publication, claim: PublishedClaim, bits: int = HASH_BITS
 ) -> bytes:
-    """What a challenger with this execution sends to begin a dispute: the first lie, and its own version of it.
+    """The payload with which a challenger begins a dispute: the first lie, and its own version of it.
 
     Args:
         trace: the challenger's execution of the same steps.
@@ -138,5 +138,5 @@ def _step(publication: Publication, s: int) -> bytes:
 
 
 def _at(step: int, publication: Publication, s: int) -> AtStep:
-    """Facts about a step, as far as `opened_by` looks at them."""
+    """The facts about a step that `opened_by` reads."""
     return AtStep(Replayed(bytes(32), bytes(32), bytes(32)), bytes(32), publication.steps[s].pre, step)

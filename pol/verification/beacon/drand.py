@@ -85,7 +85,7 @@ NETWORKS = {network.name: network for network in (QUICKNET, DEFAULT)}
 
 @dataclass(frozen=True)
 class Round:
-    """A published round; nothing is true about it before `verify_round`."""
+    """A published round, unchecked before `verify_round`."""
 
     number: int
     signature: bytes
@@ -100,7 +100,7 @@ class Round:
 
 
 def signed_message(network: DrandNetwork, published: Round) -> bytes:
-    """What the network signs for a round, before it is hashed to the curve: 32 bytes.
+    """The message that the network signs for a round, before it is hashed to the curve: 32 bytes.
 
     Raises:
         ProtocolError: the round has parts of another length than the network's.

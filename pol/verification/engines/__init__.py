@@ -1,1 +1,1 @@
-"""Where segments are replayed: in this process, on all cores, on many machines. To add one, write an `Engine`."""
+"""Engines that replay segments: in this process, on all cores, on many machines. To add one, implement `Engine`."""

@@ -1,4 +1,4 @@
-"""All cores of this machine: a process for each, so that small models, which don't fill threads, use them as well."""
+"""An engine for all cores of this machine: one process a core, because small models don't fill threads."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class CoresEngine:
         processes = max(1, min(len(jobs), cores // (self._threads or 1)))
         threads = self._threads or max(1, cores // processes)
         left = yield from _together(jobs, processes, threads)
-        # A process that ends takes those beside it along: whatever is left is begun again on its own.
+        # A process that ends takes the whole pool along: each job that is left gets a pool of its own.
         for job in left:
             for _ in range(ATTEMPTS - 1):
                 again = yield from _together([job], 1, threads)

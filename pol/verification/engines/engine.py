@@ -1,4 +1,4 @@
-"""What every engine gets and gives: one job for each segment, one result for each job, the same whatever the engine."""
+"""The interface of engines: one job for each segment, one result for each job, the same on every engine."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from pol.verification.verdict.segment_verification import verify_entries
 from pol.verification.verdict.verdict import Outcome, Reason, Verdict, outcome_of_failure
 
 ATTEMPTS = 3
-"""How often a job is begun whose process ends before it has an answer."""
+"""Attempts at a job whose process ends without a result."""
 MAX_OBSERVED = 8
 
 
 @dataclass(frozen=True)
 class ReplayJob:
-    """One segment to verify. All that travels to a worker are names: the store's URL, digests and roots.
+    """One segment to verify. A worker receives names only: the store's URL, digests and roots.
 
     ``looks`` is how many reruns a second look has (`pol.verification.verdict.second_look`), 0 for none.
     """
@@ -55,7 +55,7 @@ class Engine(Protocol):
     """Replays segments somewhere."""
 
     def run(self, jobs: Sequence[ReplayJob]) -> Iterator[ExaminedSegment]:
-        """One result for each job, as they come. What keeps a segment from being replayed makes it INCONCLUSIVE.
+        """One result for each job, in order of completion. A segment that can't be replayed is INCONCLUSIVE.
 
         Raises:
             OperationalError: this engine can't do these jobs at all.
@@ -64,7 +64,7 @@ class Engine(Protocol):
 
 
 def replay_segment(job: ReplayJob, threads: int) -> ExaminedSegment:
-    """Do a job in this process; ``threads`` of the kernels change no bit, 0 takes all that the machine has."""
+    """Do a job in this process with ``threads`` of the kernels, 0 for all; their number changes no bit."""
     try:
         store, loaded, executor = _prepare(job.store, job.task, threads)
     except (ProtocolError, OperationalError, UnsupportedError, MemoryError) as error:
@@ -83,12 +83,12 @@ def replay_segment(job: ReplayJob, threads: int) -> ExaminedSegment:
 
 
 def forget_task() -> None:
-    """Let go of what this process keeps from one job to the next: a task with its data."""
+    """Free what this process keeps between jobs: a task with its data."""
     _prepare.cache_clear()
 
 
 def lost_segment(job: ReplayJob, how: str) -> ExaminedSegment:
-    """The result of a job whose process ended without one, however often it was begun."""
+    """The result of a job whose process ended without one in every attempt."""
     detail = f"the process that replayed the segment ended {ATTEMPTS} times: {how}"
     return ExaminedSegment(Verdict(job.start.index, Outcome.INCONCLUSIVE, (Reason.WORKER_LOST,), detail))
 
@@ -106,7 +106,7 @@ def require_shared(jobs: Sequence[ReplayJob]) -> None:
 
 @functools.lru_cache(maxsize=1)
 def _prepare(url: str, digest: str, threads: int) -> tuple[Store, LoadedTask, CpuExecutor]:
-    """What the jobs of one proof share; a process does many of them."""
+    """Store, task and executor, which all jobs of one proof share."""
     store = Store(url)
     loaded = task.load(store, digest)
     places = [loaded.names.observed[name] for name in _scalars(loaded)]

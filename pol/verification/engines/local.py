@@ -1,4 +1,4 @@
-"""One process: one segment after another."""
+"""An engine in this process: one segment after another."""
 
 from __future__ import annotations
 

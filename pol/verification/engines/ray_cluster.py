@@ -1,4 +1,4 @@
-"""Many machines: each segment a task of a Ray cluster. Ray moves names and verdicts; tensors come from the store."""
+"""An engine for many machines: each segment is a task of a Ray cluster, and tensors come from the store."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class RayEngine:
         self._threads = threads or 1
         self._address = address
         if address is None:
-            # Both are read when Ray is imported or starts: report nothing to anybody, listen on this machine alone.
+            # Read when Ray is imported or starts: send no usage statistics, listen on this machine only.
             os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
             os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
         try:

@@ -1,4 +1,4 @@
-"""A learning proof from its documents to one verdict: what is drawn, what an engine replays, what follows from it."""
+"""Examination of a learning proof: draw segments, replay them by an engine, conclude with one verdict."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ class ExaminedProof:
 
 @dataclass(frozen=True)
 class SegmentDraw:
-    """Which segments are replayed, and why.
+    """The segments to replay.
 
-    ``drawn`` are those that ``seed`` selects (all of them, if it is None), in the order drawn; ``suspected`` those that
-    a screen added, which the probability doesn't count. ``cheated`` is the number of bad segments that are assumed.
+    ``drawn`` are those that ``seed`` selects (all, if it is None), in the order drawn. ``suspected`` were added by a
+    screen; the probability doesn't count them. ``cheated`` is the assumed number of bad segments.
     """
 
     segments: int
@@ -47,7 +47,7 @@ class SegmentDraw:
 
     @property
     def probability(self) -> Fraction:
-        """That at least one of ``cheated`` bad segments is drawn, if nobody could foresee the seed."""
+        """The probability that at least one of ``cheated`` bad segments is drawn, if the seed was unpredictable."""
         return sampling.detection_probability(self.segments, self.cheated, len(self.drawn))
 
     @property
@@ -58,7 +58,7 @@ class SegmentDraw:
 
 @dataclass(frozen=True)
 class ProofVerdict:
-    """The outcome for a learning proof as a whole, and for each segment that was looked at, in order."""
+    """The outcome for a learning proof as a whole, and for each examined segment, in order."""
 
     outcome: Outcome
     reasons: Reasons
@@ -120,7 +120,7 @@ def examine_proof(
 
 
 def conclude(examined: Sequence[ExaminedSegment]) -> ProofVerdict:
-    """One verdict over several segments: one rejected is enough, and what wasn't seen isn't accepted."""
+    """One verdict over several segments: one rejected is enough, and unseen segments aren't accepted."""
     verdicts = [result.verdict for result in examined]
     outcome = next(
         (o for o in (Outcome.REJECTED, Outcome.INCONCLUSIVE) if any(v.outcome is o for v in verdicts)),
@@ -133,7 +133,7 @@ def conclude(examined: Sequence[ExaminedSegment]) -> ProofVerdict:
 
 
 def verdict_on_failure(error: Exception) -> ProofVerdict:
-    """The verdict that follows if the proof or its task is bad, or couldn't be looked at.
+    """The verdict if the proof or its task is bad, or couldn't be read.
 
     Raises:
         Exception: the error itself, if it says nothing about evidence.

@@ -1,4 +1,4 @@
-"""All that is known at the end of a verification, and its JSON form: what was drawn and why, and what came out."""
+"""The report of a verification, and its JSON form: the draw, the verdicts, and advice."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pol.verification.verdict.verdict import Verdict
 
 
 def fingerprint() -> dict[str, str]:
-    """What this verifier runs on, for people."""
+    """Versions and platform of this verifier, for people."""
     return {
         "pol": version("pol"),
         "python": platform.python_version(),
@@ -61,7 +61,7 @@ class VerificationReport:
 
     @property
     def advice(self) -> list[str]:
-        """What to do next, in sentences."""
+        """The next steps, in sentences."""
         often = looked_at_often([examined.verdict for examined in self.verdict.examined])
         return [*advice(self.verdict.outcome, self.verdict.reasons), *often]
 
@@ -72,7 +72,7 @@ class VerificationReport:
 
 
 def shares(verdict: Verdict, thresholds: Three) -> list[float]:
-    """How far off each component is: 1 is the limit, that of a second look if that allows more.
+    """The distance of each component as a share of the limit; a second look may raise the limit.
 
     In exact mode: in shares of the distance travelled.
     """
@@ -86,7 +86,7 @@ def shares(verdict: Verdict, thresholds: Three) -> list[float]:
 
 
 def because(found: VerificationReport) -> list[str]:
-    """Why these segments were replayed, in sentences."""
+    """The reasons for replaying these segments, in sentences."""
     draw = found.draw
     if draw is None:
         return []
@@ -96,8 +96,8 @@ def because(found: VerificationReport) -> list[str]:
     told = [f"{len(draw.drawn)} of {draw.segments} segments were drawn: {odds}."]
     if found.given_seed:
         told.append(
-            f"The seed {draw.seed.hex()} was given. It has to be newer than the learning proof: "
-            "whoever knew it before could have cheated elsewhere."
+            f"The seed {draw.seed.hex()} was given. It must be newer than the learning proof: "
+            "a solver who knew it before could have cheated in other segments."
         )
     else:
         told.append(f"The seed {draw.seed.hex()} is fresh entropy of this verifier; --seed repeats the draw.")
@@ -134,7 +134,7 @@ def document(found: VerificationReport) -> dict[str, Any]:
 
 
 def segment_document(result: ExaminedSegment) -> dict[str, Any]:
-    """A segment: the same bytes whatever the engine."""
+    """A segment; the bytes don't depend on the engine."""
     claim, verdict = result.verdict.claim, verdict_document(result.verdict)
     relative = None
     if claim is not None:

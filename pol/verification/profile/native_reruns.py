@@ -1,7 +1,7 @@
-"""How far torch's own kernels part from canonical execution on this machine, against the thresholds of a profile.
+"""Native reruns: the distance of torch's own kernels from canonical execution, compared with a profile's thresholds.
 
-A profile covers other orders of summation. What else differs between machines (kernels, libraries, fused operations) is
-looked at here: nothing is claimed, no two machines give the same document, and none of it goes to a chain.
+A profile covers other orders of summation. Native reruns cover the other differences between machines: kernels,
+libraries, fused operations. They claim nothing: each machine gives another document, and none of it goes to a chain.
 """
 
 from __future__ import annotations
@@ -196,7 +196,7 @@ def _run(folder: Path, environment: dict[str, str]) -> Iterator[dict[str, Any]]:
             for text in process.stdout:
                 yield json.loads(text)
         except BaseException:
-            # Whoever stops listening, by an interrupt say, leaves no process behind.
+            # A caller that stops reading, by an interrupt for example, leaves no process behind.
             process.kill()
             raise
     if process.returncode:

@@ -2,8 +2,8 @@
 
 ``python -m pol.verification.profile.native_worker FOLDER`` starts it.
 
-A process of its own, because some settings are read when it starts, and because torch may end it: an instruction that
-the processor lacks is fatal. The folder holds files of the parent process only; see `native_reruns`.
+It is a process of its own because some settings are read when it starts, and because torch may end it: an instruction
+that the processor lacks is fatal. The folder holds files of the parent process only; see `native_reruns`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def main(folder: Path) -> None:
                     end = _portion(graph, step, setting, state, constants, first, steps)
                 (folder / end_name(number, portion)).write_bytes(end)
                 _say({"setting": number, "portion": portion, "environment": environment()})
-        except Exception as error:  # noqa: BLE001  # whatever torch can't do here is an answer
+        except Exception as error:  # noqa: BLE001  # a setting that torch refuses is a result
             _say({"setting": number, "failed": f"{type(error).__name__}: {next(iter(str(error).splitlines()), '')}"})
 
 

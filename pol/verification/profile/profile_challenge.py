@@ -1,4 +1,4 @@
-"""What is false in a posted profile, found by measuring it again (docs/spec/profile.md, "Challenges")."""
+"""False parts of a posted profile, found by measuring it again (docs/spec/profile.md, "Challenges")."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pol.verification.profile.profile_claim import ProfileClaim, greatest
 
 
 class ProfileChargeKind(IntEnum):
-    """What is wrong, in the order in which it is found; zero means nothing."""
+    """The kind of a false part, most basic first; zero means nothing."""
 
     PORTION = 1
     RERUN = 2
@@ -22,7 +22,7 @@ class ProfileChargeKind(IntEnum):
 
 @dataclass(frozen=True)
 class ProfileCharge:
-    """One false thing. ``index`` is that of a portion for PORTION and REFERENCE, else that of a rerun (k * R + j)."""
+    """One false part. ``index`` is that of a portion for PORTION and REFERENCE, else that of a rerun (k * R + j)."""
 
     kind: ProfileChargeKind
     index: int
@@ -30,11 +30,11 @@ class ProfileCharge:
 
 
 def find_false_parts(own: ProfileClaim, posted: ProfileClaim) -> list[ProfileCharge]:
-    """Everything false in ``posted`` that can be challenged now, most basic first; empty if the thresholds are right.
+    """All false parts of ``posted`` that can be challenged now, most basic first; none if the thresholds are right.
 
-    ``own`` is measured on the same terms. From the first false portion on, nothing that begins or is measured at its
-    end is listed: nobody has a state behind a root that was made up. UNDERSTATED needs no dispute and stands last;
-    another witness with the same threshold is no ground.
+    ``own`` is measured on the same terms. After a false portion nothing is listed that begins or is measured at its
+    end: the state behind a false root doesn't exist. UNDERSTATED needs no dispute and comes last; another witness with
+    the same threshold is no ground for a challenge.
 
     Raises:
         ProtocolError: the two are not on the same terms.

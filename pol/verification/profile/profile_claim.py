@@ -1,4 +1,4 @@
-"""What a profile claims on chain: portions, reruns, witnesses, and thresholds that follow (docs/spec/profile.md)."""
+"""A profile's claim on chain: portions, reruns, witnesses, and the thresholds that follow (docs/spec/profile.md)."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from pol.commitments.checkpoint_log import CheckpointLog
 from pol.errors import ProtocolError, UnsupportedError
 from pol.graph.step_program import Component
 
-# Profiles cover early segments and reduction orders only. Measured on the digits example: late segments part four times
-# as far as early ones, torch on other instruction sets as far as reorderings, and the mildest cheats (float16 weights,
-# 1 % off the learning rate) a thousand times as far. 64 lies in the middle.
+# Profiles cover early segments and reduction orders only. Measured on the digits example: late segments diverge four
+# times as far as early ones, torch on other instruction sets as far as reorderings, and the mildest cheats (float16
+# weights, 1 % off the learning rate) a thousand times as far. 64 lies in the middle.
 MARGIN = 64
 MAX_MARGIN = (1 << 16) - 1
 FLOOR = 1 << (THRESHOLD_BITS - 40)
-"""2^-20 of the distance travelled, a few roundings of a binary32: nobody can be asked to do better than the format."""
+"""The least threshold: 2^-20 of the distance travelled, which is a few roundings of a binary32."""
 NO_RERUNS = bytes(32)
 
 
@@ -32,9 +32,9 @@ class Portion:
 
 @dataclass(frozen=True)
 class ProfileClaim:
-    """What whoever posts a profile answers for. ``reruns`` are those of portion 0 first; all are empty in exact mode.
+    """All that the poster of a profile answers for. ``reruns`` begin with those of portion 0; exact mode has none.
 
-    ``witnesses`` are indices of reruns, one for each component. Nothing says that they are the right ones:
+    ``witnesses`` are indices of reruns, one for each component. This class doesn't check that they are the right ones:
     `pol.verification.profile.profile_challenge.find_false_parts` does.
 
     Raises:
@@ -63,7 +63,7 @@ class ProfileClaim:
 
     @property
     def rerun_count(self) -> int:
-        """How often each portion was run again."""
+        """The number of reruns of each portion."""
         return len(self.reruns) // len(self.portions) if self.portions else 0
 
     @property
@@ -163,7 +163,7 @@ def require_threshold(distance: int, reference: int, margin: int) -> int:
     """The `threshold` that follows from a rerun.
 
     Raises:
-        UnsupportedError: it has no ratio, or parts as far as the training itself travels.
+        UnsupportedError: it has no ratio, or diverges as far as the training itself travels.
     """
     result = threshold(require_ratio(distance, reference), margin)
     if result is None:

@@ -23,9 +23,9 @@ from pol.verification.runs.state_metrics import ComponentGap, gaps
 from pol.verification.verdict.second_look import look_program
 
 PROFILED = 2
-"""Segments that are profiled if nobody says otherwise."""
+"""Default number of profiled segments."""
 RERUNS = 8
-"""Reruns of each."""
+"""Default number of reruns of each."""
 
 OnProgress = Callable[[int, int], None]
 
@@ -59,12 +59,12 @@ def measure_profile(
     margin: int = MARGIN,
     on_progress: OnProgress | None = None,
 ) -> Profile:
-    """Measure how far honest executions of the first ``segments`` segments part; deterministic in its arguments.
+    """Measure how much honest runs of the first ``segments`` segments diverge; deterministic in its arguments.
 
-    Canonical execution goes through them once; from the start of each, every reordered program runs once. Three states
-    are held at a time, and one executor beside the canonical one. ``on_progress(done, all)`` is called after each
-    execution of a segment. A task of which no honest profile can be posted has a measurement too; its thresholds and
-    its document raise UnsupportedError.
+    Canonical execution runs them once; every reordered program runs once from the start of each. Three states are held
+    at a time, and one executor beside the canonical one. ``on_progress(done, all)`` is called after each execution of a
+    segment. A task without possible thresholds can be measured as well; the thresholds and the document of its profile
+    raise UnsupportedError.
 
     Raises:
         ProtocolError: the task hasn't so many segments, or there is nothing to measure.
@@ -113,10 +113,10 @@ def measure_profile(
 def slots_apart(
     task: LoadedTask, executor: ExecutorFactory, claim: ProfileClaim, component: Component
 ) -> list[tuple[str, float]]:
-    """Which slots part in the rerun that a component's witness names, the furthest first, and their shares of the sum.
+    """The slots that diverge in the rerun of a component's witness, furthest first, with their shares of the sum.
 
-    ``claim`` is that of a profile measured here. The portion is executed once more; a slot without a distance counts as
-    infinitely far. For people who look for the cause of a large threshold.
+    For people who search for the cause of a large threshold. ``claim`` is that of a profile measured here. The portion
+    is executed once more; a slot without a distance counts as infinitely far.
     """
     witness = claim.witnesses[component - 1]
     portion, seed = divmod(witness, claim.rerun_count)

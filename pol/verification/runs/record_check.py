@@ -1,4 +1,4 @@
-"""What anybody can check of a published learning record without a chain, as a list of checks.
+"""Checks of a published learning record that need no chain.
 
 A check yields findings. To add one, write a function from `CheckedRecord` to findings and put it into `CHECKS`.
 """
@@ -24,7 +24,7 @@ from pol.training.storage.store import Store
 
 
 class CheckOutcome(Enum):
-    """How a check ended."""
+    """The outcome of a check."""
 
     GOOD = "good"
     BAD = "bad"
@@ -34,7 +34,7 @@ class CheckOutcome(Enum):
 
 @dataclass(frozen=True)
 class CheckFinding:
-    """What one check found about one thing."""
+    """The finding of one check about one subject."""
 
     check: str
     about: str
@@ -44,7 +44,7 @@ class CheckFinding:
 
 @dataclass(frozen=True)
 class CheckedRecord:
-    """What is checked: the newest record of a store, and which of its checkpoints are looked at."""
+    """The newest record of a store, and those of its checkpoints that are checked."""
 
     store: Store
     record: LearningRecord
@@ -114,7 +114,7 @@ def check_checkpoints(subject: CheckedRecord) -> Iterator[CheckFinding]:
 
 
 def check_start(subject: CheckedRecord) -> Iterator[CheckFinding]:
-    """Where the first weights come from, one finding for each training of the chain, or what is wrong with it."""
+    """The origin of the first weights: one finding for each training of the lineage."""
     try:
         levels = lineage.of_record(subject.store, subject.record)
     except (ProtocolError, OperationalError) as error:
@@ -129,7 +129,7 @@ def check_start(subject: CheckedRecord) -> Iterator[CheckFinding]:
 
 
 def check_rest(subject: CheckedRecord) -> Iterator[CheckFinding]:
-    """What a look at a store doesn't show; said, so that nobody takes it for checked."""
+    """The steps between checkpoints aren't checked; the finding says so."""
     yield CheckFinding("training", "steps between checkpoints", CheckOutcome.SKIPPED, "it takes a replay")
 
 

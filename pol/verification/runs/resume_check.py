@@ -39,7 +39,7 @@ MIN_STEPS = 6
 
 @dataclass(frozen=True)
 class ProgramExit:
-    """How a run of the program ended: its exit code (negative: a signal) and the end of what it printed."""
+    """The end of a run of the program: its exit code (negative: a signal) and the tail of its output."""
 
     code: int
     output: str
@@ -51,7 +51,7 @@ ProgramRunner = Callable[[Mapping[str, str]], ProgramExit]
 
 @dataclass(frozen=True)
 class ResumeReport:
-    """What was found. ``step`` is the first at which the runs differ; resumed and killed say where the cut was."""
+    """The result. ``step`` is the first at which the runs differ; ``killed_at`` and ``resumed_from`` tell the cut."""
 
     verdict: str
     steps: int
@@ -185,7 +185,7 @@ def _first_difference(a: RecordedRun, b: RecordedRun, unused: set[str], after: i
 
 
 def _never_drawn(a: RecordedRun, b: RecordedRun) -> set[str]:
-    """States of generators that differ between two runs and never change in either: unseeded, but nobody uses them."""
+    """States of unused, unseeded generators: they differ between two runs and never change in either."""
     contents: tuple[dict[str, set[bytes]], dict[str, set[bytes]]] = (defaultdict(set), defaultdict(set))
     for run, found in zip((a, b), contents, strict=True):
         for checkpoint in run.record.checkpoints:
@@ -222,7 +222,7 @@ def _cursor(run: RecordedRun, step: int) -> Mapping[str, str]:
 
 
 def _limits(run: RecordedRun, steps: int, begin: int) -> list[str]:
-    """What the runs were too short to show."""
+    """Limits of the check: what the runs were too short to show."""
     notes = []
     first, last = _cursor(run, begin), _cursor(run, steps)
     if not _follows_data(last):
@@ -237,7 +237,7 @@ def _follows_data(cursor: Mapping[str, str]) -> bool:
 
 
 def _steady(a: Mapping[int, Mapping[str, UnrecordedState]], b: Mapping[int, Mapping[str, UnrecordedState]]) -> set[str]:
-    """What isn't recorded and still was the same in two uninterrupted runs: no clock, no address."""
+    """Unrecorded state that was the same in two uninterrupted runs, and so is neither a clock nor an address."""
     names = {name for step in a for name in a[step]}
     return {name for name in names if all(a[step].get(name) == b.get(step, {}).get(name) for step in a)}
 

@@ -1,4 +1,4 @@
-"""What a difference between two runs of a trainer means, and what to do about it."""
+"""Diagnosis: causes and remedies of a difference between two runs of a trainer."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class UnrecordedState:
 
 @dataclass(frozen=True)
 class RunDifference:
-    """What is known about the first step at which two runs differ.
+    """The facts about the first step at which two runs differ.
 
     paths: tensors and values that differ, by component. follows_data: whether the recorder saw any batch. beside:
     unrecorded state that differs at that step. lost: entries that weren't as
@@ -162,7 +162,7 @@ def _resumption(facts: RunDifference) -> Iterator[Advice]:
 
 
 def _unseen_data(facts: RunDifference) -> Advice:
-    """Of a loop whose batches don't go through the recorder."""
+    """Advice for a loop whose batches don't go through the recorder."""
     if facts.loaders:
         loader = re.split(r"[. (]", facts.loaders[0])[0]
         return Advice(
@@ -185,7 +185,7 @@ def _unseen_data(facts: RunDifference) -> Advice:
 
 
 def explain_unseeded(entries: Sequence[str]) -> Advice:
-    """What to do about generators that two launches begin in other states, though nothing draws from them.
+    """Advice on unused generators that begin in another state at each launch.
 
     entries: names of a complete state, below ``random/``.
     """

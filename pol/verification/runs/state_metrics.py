@@ -28,7 +28,7 @@ from pol.graph.step_program import Component, StepProgram
 from pol.graph.tensor_type import DType
 
 UNIT = 2.0**-40
-"""What 1 stands for in a slot of scale 0."""
+"""The value of the integer 1 in a slot of scale 0."""
 
 
 @dataclass(frozen=True)
@@ -48,13 +48,13 @@ class ComponentGap:
 
     @property
     def distance(self) -> int:
-        """What the chain compares: `pol.claims.distance.component_distances`."""
+        """The distance that the chain compares: `pol.claims.distance.component_distances`."""
         return saturating_sum([INFINITE if self.infinite else self.squared, UNEQUAL * self.unequal])
 
 
 @dataclass(frozen=True)
 class ComponentMetrics:
-    """How far ``x`` (the replay) is from ``y`` (another execution), over one component.
+    """Distances between ``x`` (the replay) and ``y`` (another execution), over one component.
 
     ``l1``, ``l2`` and ``linf`` are norms of ``x - y`` and ``relative_*`` the same over the norm of ``x - start``, the
     reference of Jia et al. (2021); ``cosine`` is 1 - cos of the angle between the updates ``x - start`` and

@@ -1,4 +1,4 @@
-"""Two sets of named tensors held against each other: which differ, and how far; from files or recorded checkpoints."""
+"""Comparison of two sets of named tensors, from files or recorded checkpoints."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class TensorComparison:
 
 
 def open_side(text: str) -> NamedTensors:
-    """What stands at a path, or ``PATH@STEP`` in a record.
+    """The tensors at a path, or at ``PATH@STEP`` in a record.
 
     Raises:
         ProtocolError: a malformed file or record.

@@ -1,4 +1,4 @@
-"""How far two tensors are apart, as numbers: for people. What a court compares is `pol.claims.distance`.
+"""Norms of the difference of two tensors, for people; the court compares `pol.claims.distance`.
 
 Works in blocks, so that two memory-mapped files of any size need little memory.
 """
@@ -35,7 +35,7 @@ _PLAIN = {
 
 @dataclass(frozen=True)
 class TensorDistance:
-    """How two arrays of one shape differ.
+    """The difference of two arrays of one shape.
 
     differing: elements whose bytes differ (values, if the element types differ). l2, linf: norms of the difference;
     infinite where a number stands against one that isn't finite, or NaN against anything but the same bits.

@@ -1,8 +1,8 @@
 """A second look: a segment that the thresholds reject is judged by reruns of itself (docs/spec/verdict.md).
 
-Thresholds come from the first segments. Later ones may part further though they are honest: by a branch that another
-machine takes, or because the training hardly moves. Reruns from the solver's own start, with sums in another order and
-numbers moved by what the least accurate kernels do to them, show how far this very segment parts.
+Thresholds come from the first segments. Honest runs of later segments may diverge further: another machine takes
+another branch, or the training hardly moves. Reruns from the solver's own start show how much honest runs of this
+segment diverge; they add up in another order and perturb numbers by the error of the least accurate kernels.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ LOOKS = 16
 """Reruns of a segment. Eight met every branch that honest runs took (docs/adr/0021); each may miss one by chance."""
 MAX_LOOKS = 64
 LOOK_MARGIN = 2
-"""A rerun that takes the solver's branch parts as far as the solver: a factor of 1.00 was enough."""
+"""A rerun that takes the solver's branch diverges as far as the solver: a factor of 1.00 was enough."""
 MAX_LOOK_MARGIN = (1 << 16) - 1
 CAP_BITS = 12
-"""However unstable a segment is, nothing beyond 2^-6 of the distance travelled is excused; distances are squared."""
+"""The cap for unstable segments: 2^-6 of the distance travelled. Distances are squared, hence 12 bits."""
 
 
 class SecondLookChallenge(IntEnum):
-    """What of a second look is wrong; numbers beside those of a claim's challenges."""
+    """The false part of a second look; the numbers continue those of a claim's challenges."""
 
     RERUN = 5
     DISTANCE = 6
@@ -106,7 +106,7 @@ def decide_with_second_look(
     """The verdict on a claim with its second look; the contract decides the same.
 
     Raises:
-        ProtocolError: this claim has no second look, or this isn't one of it: what the contract refuses.
+        ProtocolError: the contract would refuse it: this claim has no second look, or this is the one of another claim.
     """
     _require_look(claim, thresholds, found, count, margin)
     details, allowed = [], allowances(claim, found, margin)
@@ -129,17 +129,17 @@ def decide_with_second_look(
 def compare_second_looks(
     own: SecondLook, posted: SecondLook
 ) -> list[tuple[SecondLookChallenge, int, Component | None]]:
-    """What of a posted second look can be challenged, by one's own: kind, index of the rerun, and component.
+    """The parts of a posted second look that differ from one's own: kind, index of the rerun, and component.
 
     Raises:
-        ProtocolError: they aren't looks at one segment with as many reruns.
+        ProtocolError: they are about different segments, or have different numbers of reruns.
     """
     if (own.segment, len(own.reruns)) != (posted.segment, len(posted.reruns)):
         raise ProtocolError("second looks can be compared if they are at one segment and have as many reruns")
     found: list[tuple[SecondLookChallenge, int, Component | None]] = []
     for index, (mine, other) in enumerate(zip(own.reruns, posted.reruns, strict=True)):
         if mine.end != other.end:
-            # Distances to an end that nobody has mean nothing.
+            # Distances to a false end mean nothing.
             found.append((SecondLookChallenge.RERUN, index, None))
             continue
         wrong = (c for c in Component if mine.distances[c - 1] != other.distances[c - 1])
@@ -155,9 +155,9 @@ def second_look_shares(claim: SegmentClaim, found: SecondLook, margin: int = LOO
 
 @dataclass(frozen=True)
 class SecondLooker:
-    """Judges rejected segments of one task again; for `pol.verification.verdict.segment_verification.verify_entries`.
+    """The second look of one task: a `segment_verification.SecondLookCallback`.
 
-    Nothing is done for segments that a second look can't change.
+    Verdicts that a second look can't change are returned as they are.
     """
 
     task: LoadedTask
@@ -168,7 +168,7 @@ class SecondLooker:
 
     @cached_property
     def programs(self) -> list[StepProgram]:
-        """Made when the first segment needs them."""
+        """The programs of the reruns, made when the first segment needs them."""
         return look_programs(self.task.program, self.count)
 
     def __call__(self, verdict: Verdict, start: Sequence[Words]) -> Verdict:

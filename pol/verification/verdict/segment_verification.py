@@ -35,7 +35,7 @@ def measure_segment(
 ) -> SegmentClaim:
     """Replay a segment from the solver's ``start`` and measure how far the solver's ``end`` is from the result.
 
-    ``observe`` is told what each step shows on the way.
+    ``observe`` receives the observed values of each step.
 
     Raises:
         ProtocolError: ``start`` or ``end`` isn't a state of the program.
@@ -84,8 +84,9 @@ def verify_entries(
 ) -> Verdict:
     """Fetch, replay and decide the segment between two entries of a checkpoint log that follow on each other.
 
-    Bad evidence is REJECTED. Whatever keeps us from looking, including a store that hands out other bytes than those
-    asked for, is INCONCLUSIVE: it proves nothing about the solver. What the thresholds reject may have a second look.
+    Bad evidence is REJECTED. If the evidence can't be read, or the store returns other bytes than those that were asked
+    for, the segment is INCONCLUSIVE: that proves nothing about the solver. A segment that the thresholds reject may get
+    a second look.
     """
     segment = start.index
     states = load_evidence(segment, lambda: (load_checkpoint(store, task, start), load_checkpoint(store, task, end)))
@@ -107,7 +108,7 @@ def verify_entries(
 
 
 def _without_distance(task: LoadedTask, state: Sequence[Words]) -> dict[str, Reason]:
-    """Slots of a state that hold a number without a distance, and what is the matter with the first of its kind."""
+    """Slots of a state that hold a number without a distance, each with the reason."""
     found = dict[str, Reason]()
     for position, (name, words) in enumerate(zip(task.names.slots, state, strict=True)):
         if not task.program.has_distances(position, words):

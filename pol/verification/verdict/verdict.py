@@ -22,10 +22,9 @@ class Outcome(IntEnum):
 
 
 class Reason(StrEnum):
-    """Why; for programs. ``Verdict.detail`` says it to people.
+    """The reason of an outcome, for programs; ``Verdict.detail`` is for people.
 
-    What is wrong with evidence is told by its `pol.errors.Fault`, which is a reason as well; ``BAD_EVIDENCE`` is all
-    other.
+    A `pol.errors.Fault` is a reason as well: it names the defect of evidence. ``BAD_EVIDENCE`` is any other defect.
     """
 
     WITHIN_THRESHOLD = "within-threshold"
@@ -57,7 +56,7 @@ Reasons = tuple[Reason | Fault, ...]
 class Verdict:
     """The outcome for one segment. ``claim`` is None if the evidence didn't allow a replay.
 
-    ``look`` is what it was judged by in place of the thresholds, if they reject the claim.
+    ``look`` is the second look that decided in place of the thresholds.
     """
 
     segment: int
@@ -112,10 +111,10 @@ def _reason(distance: int, reference: int) -> Reason:
 
 
 def outcome_of_failure(error: Exception) -> tuple[Outcome, Reason | Fault]:
-    """What a failed look at evidence says about the evidence.
+    """The outcome and the reason that follow from a failure to read or to check evidence.
 
     Raises:
-        Exception: the error itself, if it is neither one of evidence nor one of looking: a bug is no verdict.
+        Exception: the error itself, if it concerns neither the evidence nor the access to it: a bug is no verdict.
     """
     match error:
         case CorruptObjectError():
