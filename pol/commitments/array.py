@@ -28,7 +28,7 @@ LEAF_SIZE = 256
 
 
 class ElementType(IntEnum):
-    """What an element is; the number stands in the root, the name in documents and files."""
+    """The type of an element; the number stands in the root, the name in documents and files."""
 
     F32 = 1
     I32 = 2
@@ -108,7 +108,7 @@ class ArrayType:
 
 @dataclass(frozen=True)
 class Array:
-    """An array as bytes. Nothing is copied: whoever gives the bytes keeps them unchanged while they are used.
+    """An array as bytes. Nothing is copied: the bytes must not change while they are used.
 
     Raises ProtocolError if the number of bytes isn't that of the type, or a boolean is neither 0 nor 1.
     """

@@ -69,11 +69,6 @@ def state_root(types: Sequence[TensorType], tensors: Sequence[Words]) -> bytes:
     return list_root(ListTag.STATE, tensor_roots(types, tensors))
 
 
-def trace_root(types: Sequence[TensorType], tensors: Sequence[Words]) -> bytes:
-    """The root of the trace of one step: the outputs of all nodes in program order."""
-    return list_root(ListTag.TRACE, tensor_roots(types, tensors))
-
-
 def constants_root(types: Sequence[TensorType], tensors: Sequence[Words]) -> bytes:
     """The root of the constant tensors of a task."""
     return list_root(ListTag.CONSTANTS, tensor_roots(types, tensors))

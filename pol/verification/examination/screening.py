@@ -22,7 +22,7 @@ from pol.graph.tensor_type import DType
 from pol.training.storage.store import Store
 from pol.training.task.learning_proof import LearningProof, load_checkpoint
 from pol.training.task.task import LoadedTask
-from pol.verification.verdict.outliers import Series, oddness
+from pol.verification.examination.outliers import Series, oddness
 
 STILL = 0.1
 """Training stands still after a segment if in no later one more than this part of its moving numbers moves."""
@@ -34,7 +34,7 @@ _UNSEEN = np.array([np.nan])
 
 @dataclass(frozen=True)
 class Suspicion:
-    """How little a segment looks like its neighbours.
+    """How much a segment differs from its neighbors.
 
     ``moved`` is the L2 norm of the change of its f32 parameters, NaN if it couldn't be seen; ``score`` how far its
     updates are, in length or direction, from what the neighbours suggest, over what is typical in this training.
@@ -143,7 +143,7 @@ class _Movement:
         return np.flatnonzero((later <= STILL * moving[:-1]) & (moving[:-1] > 0))
 
     def scores(self) -> Series:
-        """How odd each segment is by its length, or by its cosines with the updates before and after."""
+        """The oddness of each segment: by its length, or by its cosines with the updates before and after."""
         with np.errstate(all="ignore"):
             lengths = np.log(np.array(self.lengths))
         turns = np.array([0.0, *oddness(np.array(self._cosines)), 0.0])

@@ -1,10 +1,10 @@
-"""One process: one segment after another."""
+"""An engine in this process: one segment after another."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from pol.verification.replay.engines.engine import Examined, Job, examine, forget
+from pol.verification.engines.engine import ExaminedSegment, ReplayJob, forget_task, replay_segment
 
 
 class LocalEngine:
@@ -13,10 +13,10 @@ class LocalEngine:
     def __init__(self, threads: int = 0):
         self._threads = threads
 
-    def run(self, jobs: Sequence[Job]) -> Iterator[Examined]:
+    def run(self, jobs: Sequence[ReplayJob]) -> Iterator[ExaminedSegment]:
         """The results, in the order of the jobs."""
         try:
             for job in jobs:
-                yield examine(job, self._threads)
+                yield replay_segment(job, self._threads)
         finally:
-            forget()
+            forget_task()

@@ -1,4 +1,4 @@
-"""All cores of this machine: a process for each, so that small models, which don't fill threads, use them as well."""
+"""An engine for all cores of this machine: one process a core, because small models don't fill threads."""
 
 from __future__ import annotations
 
@@ -8,7 +8,14 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
 
-from pol.verification.replay.engines.engine import ATTEMPTS, Examined, Job, examine, lost, require_shared
+from pol.verification.engines.engine import (
+    ATTEMPTS,
+    ExaminedSegment,
+    ReplayJob,
+    lost_segment,
+    replay_segment,
+    require_shared,
+)
 
 
 class CoresEngine:
@@ -20,7 +27,7 @@ class CoresEngine:
     def __init__(self, threads: int = 0, cores: int = 0):
         self._threads, self._cores = threads, cores
 
-    def run(self, jobs: Sequence[Job]) -> Iterator[Examined]:
+    def run(self, jobs: Sequence[ReplayJob]) -> Iterator[ExaminedSegment]:
         """The results as they come.
 
         Raises:
@@ -33,22 +40,24 @@ class CoresEngine:
         processes = max(1, min(len(jobs), cores // (self._threads or 1)))
         threads = self._threads or max(1, cores // processes)
         left = yield from _together(jobs, processes, threads)
-        # A process that ends takes those beside it along: whatever is left is begun again on its own.
+        # A process that ends takes the whole pool along: each job that is left gets a pool of its own.
         for job in left:
             for _ in range(ATTEMPTS - 1):
                 again = yield from _together([job], 1, threads)
                 if not again:
                     break
             else:
-                yield lost(job, "there may not be memory enough")
+                yield lost_segment(job, "there may not be memory enough")
 
 
-def _together(jobs: Sequence[Job], processes: int, threads: int) -> Generator[Examined, None, list[Job]]:
+def _together(
+    jobs: Sequence[ReplayJob], processes: int, threads: int
+) -> Generator[ExaminedSegment, None, list[ReplayJob]]:
     """Yields results; gives the jobs that have none because a process ended."""
     broken = []
     # Spawned: a forked process would inherit threads of the kernels, of torch and of filesystems in any state.
     with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
-        futures = {pool.submit(examine, job, threads): job for job in jobs}
+        futures = {pool.submit(replay_segment, job, threads): job for job in jobs}
         try:
             for future in as_completed(futures):
                 try:

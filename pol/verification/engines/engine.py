@@ -1,4 +1,4 @@
-"""What every engine gets and gives: one job for each segment, one result for each job, the same whatever the engine."""
+"""The interface of engines: one job for each segment, one result for each job, the same on every engine."""
 
 from __future__ import annotations
 
@@ -20,16 +20,17 @@ from pol.training.task import task
 from pol.training.task.learning_proof import Checkpoint
 from pol.training.task.task import LoadedTask
 from pol.verification.verdict.second_look import LOOKS, SecondLooker
-from pol.verification.verdict.verdict import Outcome, Reason, Verdict, judge, verify_entries
+from pol.verification.verdict.segment_verification import verify_entries
+from pol.verification.verdict.verdict import Outcome, Reason, Verdict, outcome_of_failure
 
 ATTEMPTS = 3
-"""How often a job is begun whose process ends before it has an answer."""
+"""Attempts at a job whose process ends without a result."""
 MAX_OBSERVED = 8
 
 
 @dataclass(frozen=True)
-class Job:
-    """One segment to verify. All that travels to a worker are names: the store's URL, digests and roots.
+class ReplayJob:
+    """One segment to verify. A worker receives names only: the store's URL, digests and roots.
 
     ``looks`` is how many reruns a second look has (`pol.verification.verdict.second_look`), 0 for none.
     """
@@ -43,7 +44,7 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Examined:
+class ExaminedSegment:
     """The verdict on a segment, and the scalars that the replay observed, one number for each step."""
 
     verdict: Verdict
@@ -53,8 +54,8 @@ class Examined:
 class Engine(Protocol):
     """Replays segments somewhere."""
 
-    def run(self, jobs: Sequence[Job]) -> Iterator[Examined]:
-        """One result for each job, as they come. What keeps a segment from being replayed makes it INCONCLUSIVE.
+    def run(self, jobs: Sequence[ReplayJob]) -> Iterator[ExaminedSegment]:
+        """One result for each job, in order of completion. A segment that can't be replayed is INCONCLUSIVE.
 
         Raises:
             OperationalError: this engine can't do these jobs at all.
@@ -62,13 +63,13 @@ class Engine(Protocol):
         ...
 
 
-def examine(job: Job, threads: int) -> Examined:
-    """Do a job in this process; ``threads`` of the kernels change no bit, 0 takes all that the machine has."""
+def replay_segment(job: ReplayJob, threads: int) -> ExaminedSegment:
+    """Do a job in this process with ``threads`` of the kernels, 0 for all; their number changes no bit."""
     try:
         store, loaded, executor = _prepare(job.store, job.task, threads)
     except (ProtocolError, OperationalError, UnsupportedError, MemoryError) as error:
-        outcome, reason = judge(error)
-        return Examined(Verdict(job.start.index, outcome, (reason,), f"the task: {error}"))
+        outcome, reason = outcome_of_failure(error)
+        return ExaminedSegment(Verdict(job.start.index, outcome, (reason,), f"the task: {error}"))
     names = _scalars(loaded)
     seen: dict[str, list[float]] = {name: [] for name in names}
 
@@ -78,21 +79,21 @@ def examine(job: Job, threads: int) -> Examined:
 
     again = SecondLooker(loaded, functools.partial(CpuExecutor, threads=threads), job.thresholds, job.looks)
     verdict = verify_entries(store, loaded, job.start, job.end, executor, job.thresholds, observe, again)
-    return Examined(verdict, {name: tuple(values) for name, values in seen.items()})
+    return ExaminedSegment(verdict, {name: tuple(values) for name, values in seen.items()})
 
 
-def forget() -> None:
-    """Let go of what this process keeps from one job to the next: a task with its data."""
+def forget_task() -> None:
+    """Free what this process keeps between jobs: a task with its data."""
     _prepare.cache_clear()
 
 
-def lost(job: Job, how: str) -> Examined:
-    """The result of a job whose process ended without one, however often it was begun."""
+def lost_segment(job: ReplayJob, how: str) -> ExaminedSegment:
+    """The result of a job whose process ended without one in every attempt."""
     detail = f"the process that replayed the segment ended {ATTEMPTS} times: {how}"
-    return Examined(Verdict(job.start.index, Outcome.INCONCLUSIVE, (Reason.WORKER_LOST,), detail))
+    return ExaminedSegment(Verdict(job.start.index, Outcome.INCONCLUSIVE, (Reason.WORKER_LOST,), detail))
 
 
-def require_shared(jobs: Sequence[Job]) -> None:
+def require_shared(jobs: Sequence[ReplayJob]) -> None:
     """Check that other processes can read the stores of these jobs.
 
     Raises:
@@ -105,7 +106,7 @@ def require_shared(jobs: Sequence[Job]) -> None:
 
 @functools.lru_cache(maxsize=1)
 def _prepare(url: str, digest: str, threads: int) -> tuple[Store, LoadedTask, CpuExecutor]:
-    """What the jobs of one proof share; a process does many of them."""
+    """Store, task and executor, which all jobs of one proof share."""
     store = Store(url)
     loaded = task.load(store, digest)
     places = [loaded.names.observed[name] for name in _scalars(loaded)]

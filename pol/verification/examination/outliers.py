@@ -1,4 +1,4 @@
-"""How far each number of a series is from what its neighbours suggest, in units of what is typical of the series."""
+"""Outliers of a series: the distance of each number from a prediction by its neighbors, in units of typical noise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Many machines: each segment a task of a Ray cluster. Ray moves names and verdicts; tensors come from the store."""
+"""An engine for many machines: each segment is a task of a Ray cluster, and tensors come from the store."""
 
 from __future__ import annotations
 
@@ -9,7 +9,14 @@ from contextlib import contextmanager
 from typing import Any
 
 from pol.errors import OperationalError
-from pol.verification.replay.engines.engine import ATTEMPTS, Examined, Job, examine, lost, require_shared
+from pol.verification.engines.engine import (
+    ATTEMPTS,
+    ExaminedSegment,
+    ReplayJob,
+    lost_segment,
+    replay_segment,
+    require_shared,
+)
 
 
 class RayEngine:
@@ -26,7 +33,7 @@ class RayEngine:
         self._threads = threads or 1
         self._address = address
         if address is None:
-            # Both are read when Ray is imported or starts: report nothing to anybody, listen on this machine alone.
+            # Read when Ray is imported or starts: send no usage statistics, listen on this machine only.
             os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
             os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
         try:
@@ -35,7 +42,7 @@ class RayEngine:
             raise OperationalError(f"can't use Ray: {error}; install it with: pip install 'pol[ray]'") from error
         self._ray: Any = ray
 
-    def run(self, jobs: Sequence[Job]) -> Iterator[Examined]:
+    def run(self, jobs: Sequence[ReplayJob]) -> Iterator[ExaminedSegment]:
         """The results as they come.
 
         Raises:
@@ -44,7 +51,7 @@ class RayEngine:
         require_shared(jobs)
         ray = self._ray
         with self._cluster():
-            remote = ray.remote(num_cpus=self._threads, max_retries=ATTEMPTS - 1)(examine)
+            remote = ray.remote(num_cpus=self._threads, max_retries=ATTEMPTS - 1)(replay_segment)
             waiting = {remote.remote(job, self._threads): job for job in jobs}
             while waiting:
                 (done,), _ = ray.wait(list(waiting), num_returns=1)
@@ -54,7 +61,7 @@ class RayEngine:
                 except ray.exceptions.RayTaskError:  # the job itself raised: a bug, and no verdict
                     raise
                 except ray.exceptions.RayError as error:
-                    yield lost(job, str(error).strip().partition("\n")[0])
+                    yield lost_segment(job, str(error).strip().partition("\n")[0])
 
     @contextmanager
     def _cluster(self) -> Iterator[None]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pol.dispute.dispute_record import Record
-from pol.dispute.disputed_claim import Claim, PublishedClaim
-from pol.dispute.moves import Ended, IllegalMove, Move
+from pol.dispute.dispute_record import DisputeRecord
+from pol.dispute.disputed_claim import DisputedClaim, PublishedClaim
+from pol.dispute.moves import DisputeEnded, IllegalMove, Move
 from pol.dispute.openings import WrongInclusionProof
 from pol.dispute.play.honest_players import NothingToDispute, Player
 from pol.dispute.position import HASH_BITS, Position, Side
@@ -17,7 +17,7 @@ from pol.dispute.rules import apply
 class Match:
     """A dispute that is over."""
 
-    record: Record
+    record: DisputeRecord
     winner: Side
     last: Position
     """Where it ended: a proof refuted, or the side on turn had no move."""
@@ -34,7 +34,7 @@ class Match:
 
 
 def play(
-    claim: Claim,
+    claim: DisputedClaim,
     header: bytes,
     asserter: Player,
     challenger: Player,
@@ -50,7 +50,7 @@ def play(
         challenger: opens first.
         bits: levels of a tree that one move opens.
         payload: what the challenger begins with; about published traces it shows them
-            (`pol.dispute.play.trace_publication.show`).
+            (`pol.dispute.play.trace_publication.show_first_lie`).
 
     Whoever is the first to make an illegal move has lost.
 
@@ -60,7 +60,7 @@ def play(
     if payload is None:
         assert not isinstance(claim, PublishedClaim), "what is shown of published traces is given"
         payload = challenger.open(claim.first(header, bits))
-    position = Record(claim, header, payload, (), bits).start
+    position = DisputeRecord(claim, header, payload, (), bits).start
     moves: list[Move] = []
     while True:
         attempt: Move | None = None
@@ -69,10 +69,10 @@ def play(
             attempt = player.move(position)
             after = apply(position, attempt)
         except (NothingToDispute, IllegalMove, WrongInclusionProof) as stuck:
-            record = Record(claim, header, payload, tuple(moves), bits)
+            record = DisputeRecord(claim, header, payload, tuple(moves), bits)
             return Match(record, position.turn.other, position, False, attempt, str(stuck))
         moves.append(attempt)
-        if isinstance(after, Ended):
-            record = Record(claim, header, payload, tuple(moves), bits)
+        if isinstance(after, DisputeEnded):
+            record = DisputeRecord(claim, header, payload, tuple(moves), bits)
             return Match(record, after.winner, position, True, None, after.detail)
         position = after

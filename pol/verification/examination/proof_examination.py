@@ -1,4 +1,4 @@
-"""A learning proof from its documents to one verdict: what is drawn, what an engine replays, what follows from it."""
+"""Examination of a learning proof: draw segments, replay them by an engine, conclude with one verdict."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from pol.training.task import learning_proof
 from pol.training.task.learning_proof import LearningProof
 from pol.training.task.task import LoadedTask
 from pol.training.task.task import load as load_task
-from pol.verification.replay.engines.engine import Engine, Examined, Job
+from pol.verification.engines.engine import Engine, ExaminedSegment, ReplayJob
 from pol.verification.verdict.second_look import LOOKS
-from pol.verification.verdict.verdict import Outcome, Reason, Reasons, judge
+from pol.verification.verdict.verdict import Outcome, Reason, Reasons, outcome_of_failure
 
 Advance = Callable[[int, int], None]
 """``advance(done, total)``"""
 
 
 @dataclass(frozen=True)
-class Subject:
+class ExaminedProof:
     """A learning proof with its task, checked against each other, and the store that holds them."""
 
     store: Store
@@ -32,11 +32,11 @@ class Subject:
 
 
 @dataclass(frozen=True)
-class Draw:
-    """Which segments are replayed, and why.
+class SegmentDraw:
+    """The segments to replay.
 
-    ``drawn`` are those that ``seed`` selects (all of them, if it is None), in the order drawn; ``suspected`` those that
-    a screen added, which the probability doesn't count. ``cheated`` is the number of bad segments that are assumed.
+    ``drawn`` are those that ``seed`` selects (all, if it is None), in the order drawn. ``suspected`` were added by a
+    screen; the probability doesn't count them. ``cheated`` is the assumed number of bad segments.
     """
 
     segments: int
@@ -47,7 +47,7 @@ class Draw:
 
     @property
     def probability(self) -> Fraction:
-        """That at least one of ``cheated`` bad segments is drawn, if nobody could foresee the seed."""
+        """The probability that at least one of ``cheated`` bad segments is drawn, if the seed was unpredictable."""
         return sampling.detection_probability(self.segments, self.cheated, len(self.drawn))
 
     @property
@@ -58,18 +58,18 @@ class Draw:
 
 @dataclass(frozen=True)
 class ProofVerdict:
-    """The outcome for a learning proof as a whole, and for each segment that was looked at, in order."""
+    """The outcome for a learning proof as a whole, and for each examined segment, in order."""
 
     outcome: Outcome
     reasons: Reasons
     detail: str
-    examined: tuple[Examined, ...] = ()
+    examined: tuple[ExaminedSegment, ...] = ()
 
 
 UNSEEN = ProofVerdict(Outcome.INCONCLUSIVE, (Reason.NOT_AVAILABLE,), "nothing was looked at")
 
 
-def open_subject(store: Store, digest: str, log_root: bytes | None = None) -> Subject:
+def open_subject(store: Store, digest: str, log_root: bytes | None = None) -> ExaminedProof:
     """The learning proof with this digest; ``log_root`` is what its solver committed to, if that is known.
 
     Raises:
@@ -81,16 +81,16 @@ def open_subject(store: Store, digest: str, log_root: bytes | None = None) -> Su
     return subject_of(store, load_task(store, proof.task), proof, log_root)
 
 
-def subject_of(store: Store, task: LoadedTask, proof: LearningProof, log_root: bytes | None = None) -> Subject:
+def subject_of(store: Store, task: LoadedTask, proof: LearningProof, log_root: bytes | None = None) -> ExaminedProof:
     """As `open_subject`, for documents that have been read."""
     if log_root is not None:
         learning_proof.require_committed(proof, log_root)
     learning_proof.require_proof_of(proof, task)
-    return Subject(store, task, proof)
+    return ExaminedProof(store, task, proof)
 
 
-def examine(
-    subject: Subject,
+def examine_proof(
+    subject: ExaminedProof,
     segments: Sequence[int],
     thresholds: Three,
     engine: Engine,
@@ -107,8 +107,8 @@ def examine(
     if not segments or not all(0 <= segment < count for segment in segments):
         raise ProtocolError(f"can't replay segments {list(segments)}: the task has {count}, from 0")
     url, task = subject.store.url, subject.task.digest
-    jobs = [Job(url, task, checkpoints[s], checkpoints[s + 1], thresholds, looks) for s in segments]
-    examined: list[Examined] = []
+    jobs = [ReplayJob(url, task, checkpoints[s], checkpoints[s + 1], thresholds, looks) for s in segments]
+    examined: list[ExaminedSegment] = []
     advance(0, len(jobs))
     for result in engine.run(jobs):
         examined.append(result)
@@ -119,8 +119,8 @@ def examine(
     return conclude(examined)
 
 
-def conclude(examined: Sequence[Examined]) -> ProofVerdict:
-    """One verdict over several segments: one rejected is enough, and what wasn't seen isn't accepted."""
+def conclude(examined: Sequence[ExaminedSegment]) -> ProofVerdict:
+    """One verdict over several segments: one rejected is enough, and unseen segments aren't accepted."""
     verdicts = [result.verdict for result in examined]
     outcome = next(
         (o for o in (Outcome.REJECTED, Outcome.INCONCLUSIVE) if any(v.outcome is o for v in verdicts)),
@@ -132,11 +132,11 @@ def conclude(examined: Sequence[Examined]) -> ProofVerdict:
     return ProofVerdict(outcome, reasons, detail, tuple(examined))
 
 
-def failed(error: Exception) -> ProofVerdict:
-    """The verdict that follows if the proof or its task is bad, or couldn't be looked at.
+def verdict_on_failure(error: Exception) -> ProofVerdict:
+    """The verdict if the proof or its task is bad, or couldn't be read.
 
     Raises:
         Exception: the error itself, if it says nothing about evidence.
     """
-    outcome, reason = judge(error)
+    outcome, reason = outcome_of_failure(error)
     return ProofVerdict(outcome, (reason,), str(error))

@@ -1,4 +1,4 @@
-"""All that is known at the end of a verification, and its JSON form: what was drawn and why, and what came out."""
+"""The report of a verification, and its JSON form: the draw, the verdicts, and advice."""
 
 from __future__ import annotations
 
@@ -9,19 +9,20 @@ from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import Any
 
+from pol.claims.acceptance_rule import EXACT, relative_distance, relative_limit
 from pol.claims.segment_claim import Three
 from pol.execution import _kernels
 from pol.graph.step_program import Component
-from pol.verification.replay.engines.engine import Examined
+from pol.verification.engines.engine import ExaminedSegment
+from pol.verification.examination.proof_examination import ExaminedProof, ProofVerdict, SegmentDraw
+from pol.verification.examination.screening import Suspicion
+from pol.verification.examination.verdict_advice import advice, looked_at_often
 from pol.verification.verdict import second_look
-from pol.verification.verdict.examination import Draw, ProofVerdict, Subject
-from pol.verification.verdict.screening import Suspicion
-from pol.verification.verdict.verdict import EXACT, Verdict, limit, relative_distance
-from pol.verification.verdict.verdict_advice import advice, looked_at_often
+from pol.verification.verdict.verdict import Verdict
 
 
 def fingerprint() -> dict[str, str]:
-    """What this verifier runs on, for people."""
+    """Versions and platform of this verifier, for people."""
     return {
         "pol": version("pol"),
         "python": platform.python_version(),
@@ -32,7 +33,7 @@ def fingerprint() -> dict[str, str]:
 
 
 @dataclass(frozen=True)
-class Verification:
+class VerificationReport:
     """One verification.
 
     ``proof`` is the digest of the learning proof, empty if it was read off a learning record. ``profile`` is that of
@@ -46,8 +47,8 @@ class Verification:
     engine: str
     verdict: ProofVerdict
     thresholds: Three = EXACT
-    subject: Subject | None = None
-    draw: Draw | None = None
+    subject: ExaminedProof | None = None
+    draw: SegmentDraw | None = None
     given_seed: bool = False
     suspicions: tuple[Suspicion, ...] = ()
     seconds: float = 0.0
@@ -60,7 +61,7 @@ class Verification:
 
     @property
     def advice(self) -> list[str]:
-        """What to do next, in sentences."""
+        """The next steps, in sentences."""
         often = looked_at_often([examined.verdict for examined in self.verdict.examined])
         return [*advice(self.verdict.outcome, self.verdict.reasons), *often]
 
@@ -71,21 +72,21 @@ class Verification:
 
 
 def shares(verdict: Verdict, thresholds: Three) -> list[float]:
-    """How far off each component is: 1 is the limit, that of a second look if that allows more.
+    """The distance of each component as a share of the limit; a second look may raise the limit.
 
     In exact mode: in shares of the distance travelled.
     """
     if verdict.claim is None:
         return []
     rows = zip(verdict.claim.distances, verdict.claim.references, thresholds, strict=True)
-    first = [relative_distance(d, r) / (limit(t) or 1.0) for d, r, t in rows]
+    first = [relative_distance(d, r) / (relative_limit(t) or 1.0) for d, r, t in rows]
     if verdict.look is None:
         return first
-    return [min(pair) for pair in zip(first, second_look.shares(verdict.claim, verdict.look), strict=True)]
+    return [min(pair) for pair in zip(first, second_look.second_look_shares(verdict.claim, verdict.look), strict=True)]
 
 
-def because(found: Verification) -> list[str]:
-    """Why these segments were replayed, in sentences."""
+def because(found: VerificationReport) -> list[str]:
+    """The reasons for replaying these segments, in sentences."""
     draw = found.draw
     if draw is None:
         return []
@@ -95,8 +96,8 @@ def because(found: Verification) -> list[str]:
     told = [f"{len(draw.drawn)} of {draw.segments} segments were drawn: {odds}."]
     if found.given_seed:
         told.append(
-            f"The seed {draw.seed.hex()} was given. It has to be newer than the learning proof: "
-            "whoever knew it before could have cheated elsewhere."
+            f"The seed {draw.seed.hex()} was given. It must be newer than the learning proof: "
+            "a solver who knew it before could have cheated in other segments."
         )
     else:
         told.append(f"The seed {draw.seed.hex()} is fresh entropy of this verifier; --seed repeats the draw.")
@@ -107,7 +108,7 @@ def because(found: Verification) -> list[str]:
     return told
 
 
-def document(found: Verification) -> dict[str, Any]:
+def document(found: VerificationReport) -> dict[str, Any]:
     """A verification as JSON; integers that may exceed 2^53 are decimal strings, numbers without a value null."""
     verdict, subject, draw = found.verdict, found.subject, found.draw
     return {
@@ -132,8 +133,8 @@ def document(found: Verification) -> dict[str, Any]:
     }
 
 
-def segment_document(result: Examined) -> dict[str, Any]:
-    """A segment: the same bytes whatever the engine."""
+def segment_document(result: ExaminedSegment) -> dict[str, Any]:
+    """A segment; the bytes don't depend on the engine."""
     claim, verdict = result.verdict.claim, verdict_document(result.verdict)
     relative = None
     if claim is not None:
@@ -175,7 +176,7 @@ def finite(number: float) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _draw(draw: Draw, given: bool) -> dict[str, Any]:
+def _draw(draw: SegmentDraw, given: bool) -> dict[str, Any]:
     return {
         "segments": draw.segments,
         "seed": None if draw.seed is None else draw.seed.hex(),
