@@ -45,6 +45,10 @@ class Call:
         """An argument that is a tensor or a number."""
         return self.values[value] if isinstance(value, Ref) else _number(value)
 
+    def operands(self) -> list[Value | float]:
+        """All arguments by position, tensors or numbers."""
+        return [self.as_operand(argument) for argument in self.node.arguments]
+
     def tensor(self, position: int) -> Value:
         """A tensor."""
         value = self.argument(position)

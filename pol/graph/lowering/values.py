@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from pol.arithmetic.registers import WideIntegerError
 from pol.errors import ProtocolError
 from pol.graph.node import Source
 from pol.graph.types import DType, TensorType, row_major
@@ -72,10 +73,6 @@ def float_word(value: float) -> int:
         return NAN
     with np.errstate(over="ignore"):
         return int(np.float32(value).view(np.uint32))
-
-
-class WideIntegerError(ProtocolError):
-    """A number of the step that no word of 32 bits holds."""
 
 
 def integer_word(value: int) -> int:

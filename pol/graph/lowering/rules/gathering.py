@@ -1,14 +1,14 @@
-"""Operations that read at addresses from data: rows of a table, and words of a tensor."""
+"""Reading at addresses from data: rows of a table, and words of a tensor."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from pol.arithmetic.primitives import Op
-from pol.arithmetic.program import Builder
+from pol.arithmetic.registers import Float, Word
+from pol.arithmetic.registers import select as chosen
 from pol.graph.lowering.call import Call
 from pol.graph.lowering.emitter import Coordinate, Read
+from pol.graph.lowering.rule_table import lowers
 from pol.graph.lowering.values import (
     NAN,
     StepNumber,
@@ -20,6 +20,8 @@ from pol.graph.lowering.values import (
     unsqueeze,
 )
 from pol.graph.types import DType, TensorType
+
+_ROWS = "rows by index; NaN (integers: 0) where there is none"
 
 
 def _view(call: Call, value: Value) -> View:
@@ -53,17 +55,20 @@ def _gathered(call: Call, shape: tuple[int, ...], index: Value, rest: Value, sou
         raise AssertionError("an expanded view is a view")
     fill = NAN if source.dtype is DType.F32 else 0
     read = Read(rest, fill=fill, gather=(0, source.strides[place], source.shape[place]))
-    return call.emitter.map(shape, source.dtype, [index, read], lambda b, regs: b.emit(Op.MOV, regs[1]))
+    return call.emitter.map(shape, source.dtype, [index, read], lambda _, word: word)
 
 
+@lowers("aten.index_select.default", defines=_ROWS, is_exact=True)
 def _index_select(call: Call) -> Value:
     return _rows(call, call.tensor(0), call.integer(1), call.tensor(2))
 
 
+@lowers("aten.embedding.default", defines=_ROWS, is_exact=True)
 def _embedding(call: Call) -> Value:
     return _rows(call, call.tensor(0), 0, call.tensor(1))
 
 
+@lowers("aten.gather.default", defines="words by index; NaN (integers: 0) where there is none", is_exact=True)
 def _gather(call: Call) -> Value:
     source, axis, index = _view(call, call.tensor(0)), call.integer(1), _view(call, call.tensor(2))
     place = axis_index(axis, len(source.shape))
@@ -73,8 +78,11 @@ def _gather(call: Call) -> Value:
     return _gathered(call, index.shape, index, replace(source, shape=index.shape, strides=strides), source, place)
 
 
+@lowers(
+    "aten.embedding_dense_backward.default",
+    defines="sum of the gradients of the tokens of a row, ascending; no scale_grad_by_freq",
+)
 def _embedding_backward(call: Call) -> Value:
-    """Row r is the sum, in order, of the gradients of the tokens whose index is r."""
     gradient, index = call.tensor(0), call.tensor(1)
     rows, padding = call.integer(2), call.integer(3)
     if call.flag(4):
@@ -87,15 +95,12 @@ def _embedding_backward(call: Call) -> Value:
     flat = call.emitter.reshaped(_view(call, gradient), (1, count, width))
     parts = expand(_transposed(flat), (rows, width, count))
 
-    def formula(b: Builder, accumulator: int, regs: list[int]) -> int:
-        here = b.emit(Op.EQ, regs[0], regs[1])
-        total = b.emit(Op.SELECT, here, b.emit(Op.FADD, accumulator, regs[2]), accumulator)
-        if 0 <= padding < rows:
-            total = b.emit(Op.SELECT, b.emit(Op.EQ, regs[1], b.const(padding)), accumulator, total)
-        return total
+    def add(total: Float, token: Word, row: Word, g: Float) -> Float:
+        added = chosen(token == row, total + g, total)
+        return chosen(row == padding, total, added) if 0 <= padding < rows else added
 
     type_ = TensorType(DType.F32, (rows, width))
-    return call.emitter.fold(type_, (count,), 0, [tokens, Coordinate(0), parts], formula)
+    return call.emitter.fold(type_, (count,), 0, [tokens, Coordinate(0), parts], add)
 
 
 def _transposed(value: Value) -> Value:
@@ -103,11 +108,3 @@ def _transposed(value: Value) -> Value:
         raise AssertionError("a reshaped view is a view")
     first, second, third = value.shape
     return replace(value, shape=(first, third, second), strides=(value.strides[0], value.strides[2], value.strides[1]))
-
-
-INDEXED: Mapping[str, Callable[[Call], Value | tuple[Value, ...]]] = {
-    "aten.index_select.default": _index_select,
-    "aten.embedding.default": _embedding,
-    "aten.gather.default": _gather,
-    "aten.embedding_dense_backward.default": _embedding_backward,
-}

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 
-from pol.arithmetic.primitives import Op
-from pol.arithmetic.program import Builder
+from pol.arithmetic.registers import Float, R, Word, fma, is_number, maximum, minimum, select, sqrt, to_float
 from pol.graph.lowering.call import Call
-from pol.graph.lowering.elementwise import elementwise
 from pol.graph.lowering.emitter import Coordinate, Read
 from pol.graph.lowering.folds import (
     ALL,
@@ -26,7 +24,9 @@ from pol.graph.lowering.folds import (
     reduce,
     restored,
 )
-from pol.graph.lowering.softmax import log_of_sum
+from pol.graph.lowering.rule_table import lowers
+from pol.graph.lowering.rules.elementwise import elementwise
+from pol.graph.lowering.rules.softmax import log_of_sum
 from pol.graph.lowering.values import Value, View, axis_index, cut, expand, permute, reshape, squeeze
 from pol.graph.node import Affine, Bound
 from pol.graph.types import DType, TensorType
@@ -59,78 +59,94 @@ def _of_words(call: Call, floating: Monoid, integer: Monoid) -> tuple[Value, Mon
         return value, floating if call.dtype is DType.F32 else integer
     if call.dtype is not DType.F32:
         raise call.unsupported("a reduction of float32 numbers to integers")
-    converted = call.emitter.map(value.shape, DType.F32, [value], lambda b, regs: b.emit(Op.I2F, *regs), "converted")
-    return converted, floating
+    return call.emitter.map(value.shape, DType.F32, [value], to_float, "converted"), floating
 
 
+@lowers("aten.sum.default", "aten.sum.dim_IntList", defines="FADD; integers: ADD, or I2F first with a float32 result")
 def _sum(call: Call) -> Value:
-    value, monoid = _of_words(call, FLOAT_SUM, INTEGER_SUM)
-    return _reduced(call, value, monoid)
+    return _reduced(call, *_of_words(call, FLOAT_SUM, INTEGER_SUM))
 
 
-def _product(call: Call) -> Value:
-    value, monoid = _of_words(call, FLOAT_PRODUCT, INTEGER_PRODUCT)
-    return _reduced(call, value, monoid)
-
-
+@lowers("aten.mean.default", "aten.mean.dim", defines="the sum, FDIV by the count; float32 only")
 def _mean(call: Call) -> Value:
     value = call.tensor(0)
-    total = _reduced(call, value, FLOAT_SUM, "sum")
-    return elementwise(call, [total, float(_count(value, _axes(call)))], lambda b, regs: b.emit(Op.FDIV, *regs))
+    n = float(_count(value, _axes(call)))
+    return elementwise(call, [_reduced(call, value, FLOAT_SUM, "sum")], lambda total: total / n)
 
 
-def _extreme(floating: Monoid, integer: Monoid) -> Callable[[Call], Value]:
-    def lower(call: Call) -> Value:
-        value = call.tensor(0)
-        return _reduced(call, value, floating if value.dtype is DType.F32 else integer)
-
-    return lower
+@lowers("aten.prod.default", "aten.prod.dim_int", defines="FMUL; integers: MUL, or I2F first with a float32 result")
+def _product(call: Call) -> Value:
+    return _reduced(call, *_of_words(call, FLOAT_PRODUCT, INTEGER_PRODUCT))
 
 
-def _with_place(floating: Monoid, integer: Monoid) -> Callable[[Call], tuple[Value, ...]]:
-    """The extreme along a dimension and the first place where it stands; a NaN is every extreme."""
-
-    def lower(call: Call) -> tuple[Value, ...]:
-        value, axis = call.tensor(0), call.integer(1)
-        extreme, place = _extreme_and_place(call, value, axis, floating, integer)
-        if call.flag(2, "keepdim"):
-            return restored(extreme, [axis], len(value.shape)), restored(place, [axis], len(value.shape))
-        return extreme, place
-
-    return lower
+def _extreme(call: Call, floating: Monoid, integer: Monoid) -> Value:
+    value = call.tensor(0)
+    return _reduced(call, value, floating if value.dtype is DType.F32 else integer)
 
 
-def _place(floating: Monoid, integer: Monoid) -> Callable[[Call], Value]:
-    def lower(call: Call) -> Value:
-        value = call.tensor(0)
-        if call.argument(1, "dim") is None:
-            flat = call.emitter.reshaped(value, [-1])
-            place = _extreme_and_place(call, flat, 0, floating, integer)[1]
-            return expand(place, call.output.shape) if call.output.shape else place
-        axis = call.integer(1, "dim")
-        place = _extreme_and_place(call, value, axis, floating, integer)[1]
-        return restored(place, [axis], len(value.shape)) if call.flag(2, "keepdim") else place
+@lowers("aten.amax.default", defines="FMAX from -infinity; the greatest integer", is_exact=True)
+@lowers("aten.max.default", defines="FMAX from -infinity; the greatest integer")
+def _greatest(call: Call) -> Value:
+    return _extreme(call, MAXIMUM, INTEGER_MAXIMUM)
 
-    return lower
+
+@lowers("aten.amin.default", defines="FMIN from +infinity; the least integer", is_exact=True)
+@lowers("aten.min.default", defines="FMIN from +infinity; the least integer")
+def _least(call: Call) -> Value:
+    return _extreme(call, MINIMUM, INTEGER_MINIMUM)
+
+
+@lowers("aten.max.dim", defines="as amax, and the first place of the extreme, or of a NaN")
+def _greatest_and_place(call: Call) -> tuple[Value, ...]:
+    return _with_place(call, MAXIMUM, INTEGER_MAXIMUM)
+
+
+@lowers("aten.min.dim", defines="as amin, and the first place of the extreme, or of a NaN")
+def _least_and_place(call: Call) -> tuple[Value, ...]:
+    return _with_place(call, MINIMUM, INTEGER_MINIMUM)
+
+
+def _with_place(call: Call, floating: Monoid, integer: Monoid) -> tuple[Value, ...]:
+    value, axis = call.tensor(0), call.integer(1)
+    extreme, place = _extreme_and_place(call, value, axis, floating, integer)
+    if call.flag(2, "keepdim"):
+        return restored(extreme, [axis], len(value.shape)), restored(place, [axis], len(value.shape))
+    return extreme, place
+
+
+@lowers("aten.argmax.default", defines="the first place of the extreme, or of a NaN")
+def _place_of_greatest(call: Call) -> Value:
+    return _place(call, MAXIMUM, INTEGER_MAXIMUM)
+
+
+@lowers("aten.argmin.default", defines="the first place of the extreme, or of a NaN")
+def _place_of_least(call: Call) -> Value:
+    return _place(call, MINIMUM, INTEGER_MINIMUM)
+
+
+def _place(call: Call, floating: Monoid, integer: Monoid) -> Value:
+    value = call.tensor(0)
+    if call.argument(1, "dim") is None:
+        flat = call.emitter.reshaped(value, [-1])
+        place = _extreme_and_place(call, flat, 0, floating, integer)[1]
+        return expand(place, call.output.shape) if call.output.shape else place
+    axis = call.integer(1, "dim")
+    place = _extreme_and_place(call, value, axis, floating, integer)[1]
+    return restored(place, [axis], len(value.shape)) if call.flag(2, "keepdim") else place
 
 
 def _extreme_and_place(call: Call, value: Value, axis: int, floating: Monoid, integer: Monoid) -> tuple[Value, Value]:
-    float_words = value.dtype is DType.F32
-    extreme = reduce(call.emitter, value, [axis], floating if float_words else integer, "extreme")
+    extreme = reduce(call.emitter, value, [axis], floating if value.dtype is DType.F32 else integer, "extreme")
     rank = len(value.shape)
     if not rank:
-        zero = call.emitter.map((), DType.I32, [extreme], lambda b, _: b.emit(Op.MOV, b.const(0)))
-        return extreme, zero
+        return extreme, call.emitter.map((), DType.I32, [extreme], lambda extreme: extreme.word(0))
 
-    def place(b: Builder, regs: list[int]) -> int:
-        word, wanted, here = regs
-        if not float_words:
-            found = b.emit(Op.EQ, word, wanted)
-        else:
-            # If there is a NaN, the extreme is NaN, which equals nothing: then the first NaN is looked for.
-            usual = b.emit(Op.FEQ, word, word)
-            found = b.emit(Op.SELECT, usual, b.emit(Op.FEQ, word, wanted), b.const(1))
-        return b.emit(Op.SELECT, found, here, b.const(NOWHERE))
+    def place(x: R, wanted: R, here: Word) -> Word:
+        if isinstance(x, Word):
+            return select(x == wanted, here, NOWHERE)
+        # If there is a NaN, the extreme is NaN, which equals nothing: then the first NaN is looked for.
+        found = select(is_number(x), x == wanted, 1)
+        return select(found, here, NOWHERE)
 
     wide = expand(restored(extreme, [axis], rank), value.shape)
     places = call.emitter.map(
@@ -139,40 +155,36 @@ def _extreme_and_place(call: Call, value: Value, axis: int, floating: Monoid, in
     return extreme, reduce(call.emitter, places, [axis], INTEGER_MINIMUM, "place")
 
 
-def _logical(monoid: Monoid) -> Callable[[Call], Value]:
-    def lower(call: Call) -> Value:
-        value = call.tensor(0)
-        if call.torch_dtype(0) != "bool":
-            value = _nonzero(call, value)
-        return _reduced(call, value, monoid)
-
-    return lower
+@lowers("aten.any.default", "aten.any.dim", "aten.any.dims", defines="OR of x != 0")
+def _any(call: Call) -> Value:
+    return _reduced(call, _truths(call), ANY)
 
 
-def _nonzero(call: Call, value: Value) -> Value:
-    same = Op.FEQ if value.dtype is DType.F32 else Op.EQ
+@lowers("aten.all.default", "aten.all.dim", defines="AND of x != 0")
+def _all(call: Call) -> Value:
+    return _reduced(call, _truths(call), ALL)
 
-    def formula(b: Builder, regs: list[int]) -> int:
-        return b.emit(Op.XOR, b.emit(same, regs[0], b.const(0)), b.const(1))
 
-    return call.emitter.map(value.shape, DType.I32, [value], formula, "nonzero")
+def _truths(call: Call) -> Value:
+    value = call.tensor(0)
+    if call.torch_dtype(0) == "bool":
+        return value
+    return call.emitter.map(value.shape, DType.I32, [value], lambda x: x != 0, "nonzero")
 
 
 def squares(call: Call, value: Value, mean: Value, axes: Sequence[int], part: str) -> View:
     """The sum along dimensions of (x - mean)^2, fused; the mean has the shape of the value."""
 
-    def formula(b: Builder, accumulator: int, regs: list[int]) -> int:
-        centred = b.emit(Op.FSUB, *regs)
-        return b.emit(Op.FFMA, centred, centred, accumulator)
+    def add(total: Float, x: Float, mean: Float) -> Float:
+        centered = x - mean
+        return fma(centered, centered, total)
 
-    return fold_terms(call.emitter, [value, mean], axes, FLOAT_SUM, formula, [0, 0], part)
+    return fold_terms(call.emitter, [value, mean], axes, FLOAT_SUM, add, [0, 0], part)
 
 
 def scaled(call: Call, value: Value, count: float, part: str) -> View:
     """The value divided by a number."""
-    return call.emitter.map(
-        value.shape, DType.F32, [value], lambda b, regs: b.emit(Op.FDIV, regs[0], b.f32(count)), part
-    )
+    return call.emitter.map(value.shape, DType.F32, [value], lambda x: x / count, part)
 
 
 def mean_along(call: Call, value: Value, axes: Sequence[int], part: str = "mean") -> View:
@@ -191,23 +203,19 @@ def _mean_from_first(call: Call, value: Value, axes: Sequence[int]) -> View:
     for axis in axes:
         first = cut(first, axis, 0, 1)
 
-    def formula(b: Builder, accumulator: int, regs: list[int]) -> int:
-        return b.emit(Op.FADD, accumulator, b.emit(Op.FSUB, *regs))
+    def add(total: Float, x: Float, first: Float) -> Float:
+        return total + (x - first)
 
-    away = fold_terms(call.emitter, [value, expand(first, value.shape)], axes, FLOAT_SUM, formula, [0, 0], "mean.sum")
-    count = _count(value, axes)
-
-    def mean(b: Builder, regs: list[int]) -> int:
-        return b.emit(Op.FADD, regs[0], b.emit(Op.FDIV, regs[1], b.f32(count)))
-
+    away = fold_terms(call.emitter, [value, expand(first, value.shape)], axes, FLOAT_SUM, add, [0, 0], "mean.sum")
+    n = _count(value, axes)
     begin = reshape(first, away.shape)
     if begin is None:
         raise AssertionError("dimensions of size 1 can be left out")
-    return call.emitter.map(away.shape, DType.F32, [begin, away], mean, "mean")
+    return call.emitter.map(away.shape, DType.F32, [begin, away], lambda first, away: first + away / n, "mean")
 
 
-def _variance(call: Call) -> tuple[Value, Value]:
-    """sum((x - mean)^2) / max(count - correction, 0), and the mean; the dimensions stay if the call says so."""
+def _variance_and_mean(call: Call) -> tuple[Value, Value]:
+    """The dimensions stay if the call says so."""
     value, axes = call.tensor(0), _axes(call)
     rank = len(value.shape)
     mean = _mean_from_first(call, value, axes)
@@ -220,47 +228,62 @@ def _variance(call: Call) -> tuple[Value, Value]:
     return variance, mean
 
 
+_VARIANCE = "sum(FFMA(c, c, ...)) / (n - correction), c = x - (x_0 + sum(x - x_0) / n)"
+
+
+@lowers("aten.var.correction", defines=_VARIANCE)
+def _variance(call: Call) -> Value:
+    return _variance_and_mean(call)[0]
+
+
+lowers("aten.var_mean.correction", defines=_VARIANCE)(_variance_and_mean)
+
+
+@lowers("aten.std.correction", defines="FSQRT of the variance")
 def _deviation(call: Call) -> Value:
-    return elementwise(call, [_variance(call)[0]], lambda b, regs: b.emit(Op.FSQRT, *regs))
+    return elementwise(call, [_variance_and_mean(call)[0]], sqrt)
 
 
+@lowers(
+    "aten.linalg_vector_norm.default",
+    defines="FSQRT(sum(FFMA(x, x, ...))), sum(|x|), max |x|, min |x|; no other orders",
+)
 def _norm(call: Call) -> Value:
-    """The 2-norm (a sum of fused squares), the 1-norm, or the greatest or least magnitude."""
     value, order = call.tensor(0), call.number(1, "ord", 2)
     axes = _axes(call, 2)
     if value.dtype is not DType.F32:
         raise call.unsupported("only float32 is defined")
-
-    def magnitude(join: Op) -> Callable[[Builder, int, list[int]], int]:
-        return lambda b, acc, regs: b.emit(join, acc, b.emit(Op.FABS, *regs))
-
+    emitter = call.emitter
     if order == 2:
-        total: Value = fold_terms(
-            call.emitter, [value], axes, FLOAT_SUM, lambda b, acc, regs: b.emit(Op.FFMA, regs[0], regs[0], acc), [0],
-            "squares",
-        )  # fmt: skip
-        total = call.emitter.map(total.shape, DType.F32, [total], lambda b, regs: b.emit(Op.FSQRT, *regs))
+        total: Value = fold_terms(emitter, [value], axes, FLOAT_SUM, lambda sum_, x: fma(x, x, sum_), [0], "squares")
+        total = emitter.map(total.shape, DType.F32, [total], sqrt)
     elif order == 1:
-        total = fold_terms(call.emitter, [value], axes, FLOAT_SUM, magnitude(Op.FADD), [0])
-    elif math.isinf(order):
+        total = fold_terms(emitter, [value], axes, FLOAT_SUM, lambda sum_, x: sum_ + abs(x), [0])
+    elif order == math.inf:
         # Magnitudes are never below 0, so that 0 is neutral for their maximum.
-        monoid = Monoid(MAXIMUM.join, 0, DType.F32) if order > 0 else MINIMUM
-        join = magnitude(Op.FMAX if order > 0 else Op.FMIN)
-        total = fold_terms(call.emitter, [value], axes, monoid, join, [monoid.neutral])
+        monoid = Monoid(maximum, 0, DType.F32)
+        total = fold_terms(emitter, [value], axes, monoid, lambda most, x: maximum(most, abs(x)), [0])
+    elif order == -math.inf:
+        fills = [MINIMUM.neutral]
+        total = fold_terms(emitter, [value], axes, MINIMUM, lambda least, x: minimum(least, abs(x)), fills)
     else:
         raise call.unsupported(f"only the norms of order 1, 2 and infinity are defined, not {order}")
     return restored(total, axes, len(value.shape)) if call.flag(3, "keepdim") else total
 
 
+@lowers("aten.logsumexp.default", defines="m + log(sum(exp(x - m))), m = max, or 0 where that is infinite")
 def _logsumexp(call: Call) -> Value:
-    """m + log(sum(exp(x - m))) with m = max, or 0 where that is infinite."""
     value, axes = call.tensor(0), list(_axes(call))
     shift, logarithm = log_of_sum(call, value, axes, finite=True)
     if call.flag(2, "keepdim"):
         shift, logarithm = (restored(part, axes, len(value.shape)) for part in (shift, logarithm))
-    return elementwise(call, [logarithm, shift], lambda b, regs: b.emit(Op.FADD, *regs))
+    return elementwise(call, [logarithm, shift], lambda logarithm, shift: logarithm + shift)
 
 
+@lowers(
+    "aten.cumsum.default",
+    defines="blocks of 64 terms in order, each then added to the running sum of the blocks before it",
+)
 def _cumulative_sum(call: Call) -> Value:
     value, monoid = _of_words(call, FLOAT_SUM, INTEGER_SUM)
     axis = call.integer(1, "dim")
@@ -297,7 +320,7 @@ def _scan(call: Call, value: Value, monoid: Monoid) -> Value:
         (*kept, blocks, _SCANNED),
         monoid.dtype,
         [inside, Read(shifted, fill=monoid.neutral, bounds=(bound,))],
-        lambda b, regs: monoid.join(b, regs[1], regs[0]),
+        lambda inside, before: monoid.join(before, inside),
         "cumulative",
     )
     flat = reshape(joined, (*kept, blocks * _SCANNED))
@@ -329,35 +352,6 @@ def _short_scan(call: Call, value: Value, monoid: Monoid, blocks: int = 0) -> Vi
         (width,),
         monoid.neutral,
         [read],
-        lambda b, acc, regs: monoid.join(b, acc, regs[0]),
+        monoid.join,
         "running",
     )
-
-
-REDUCTIONS: Mapping[str, Callable[[Call], Value | tuple[Value, ...]]] = {
-    "aten.sum.default": _sum,
-    "aten.sum.dim_IntList": _sum,
-    "aten.mean.default": _mean,
-    "aten.mean.dim": _mean,
-    "aten.prod.default": _product,
-    "aten.prod.dim_int": _product,
-    "aten.amax.default": _extreme(MAXIMUM, INTEGER_MAXIMUM),
-    "aten.amin.default": _extreme(MINIMUM, INTEGER_MINIMUM),
-    "aten.max.default": _extreme(MAXIMUM, INTEGER_MAXIMUM),
-    "aten.min.default": _extreme(MINIMUM, INTEGER_MINIMUM),
-    "aten.max.dim": _with_place(MAXIMUM, INTEGER_MAXIMUM),
-    "aten.min.dim": _with_place(MINIMUM, INTEGER_MINIMUM),
-    "aten.argmax.default": _place(MAXIMUM, INTEGER_MAXIMUM),
-    "aten.argmin.default": _place(MINIMUM, INTEGER_MINIMUM),
-    "aten.any.default": _logical(ANY),
-    "aten.any.dim": _logical(ANY),
-    "aten.any.dims": _logical(ANY),
-    "aten.all.default": _logical(ALL),
-    "aten.all.dim": _logical(ALL),
-    "aten.var.correction": lambda call: _variance(call)[0],
-    "aten.var_mean.correction": _variance,
-    "aten.std.correction": _deviation,
-    "aten.linalg_vector_norm.default": _norm,
-    "aten.logsumexp.default": _logsumexp,
-    "aten.cumsum.default": _cumulative_sum,
-}

@@ -1,19 +1,19 @@
-"""Adaptive average pooling: the mean of parts of a tensor whose borders are computed inside the program."""
+"""Adaptive pooling: the mean of parts of a tensor whose borders are computed inside the program."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pol.arithmetic.primitives import Op
-from pol.arithmetic.program import Builder
+from pol.arithmetic.registers import Float, Word, to_float, to_word
+from pol.arithmetic.registers import select as chosen
 from pol.graph.lowering.call import Call
 from pol.graph.lowering.emitter import Coordinate, Read
-from pol.graph.lowering.resampling import as_view, seen
+from pol.graph.lowering.rule_table import lowers
+from pol.graph.lowering.rules.resampling import as_view, seen
 from pol.graph.lowering.values import Value, View, expand, select, unsqueeze
 from pol.graph.types import DType, TensorType
 
-NOWHERE = 0xFFFFFFFF
 EXACT = 2**24
 """Below this, every integer is a binary32 number, and rounded quotients have the right integral part."""
 
@@ -29,17 +29,16 @@ class Parts:
     fine: int
     coarse: int
 
-    def start(self, b: Builder, part: int) -> int:
-        """Register of the first position of a part."""
-        return self._quotient(b, b.emit(Op.MUL, part, b.const(self.fine)))
+    def start(self, part: Word) -> Word:
+        """The first position of a part."""
+        return self._quotient(part * self.fine)
 
-    def end(self, b: Builder, part: int) -> int:
-        """Register of the position behind a part."""
-        upper = b.emit(Op.MUL, b.emit(Op.ADD, part, b.const(1)), b.const(self.fine))
-        return self._quotient(b, b.emit(Op.ADD, upper, b.const(self.coarse - 1)))
+    def end(self, part: Word) -> Word:
+        """The position behind a part."""
+        return self._quotient((part + 1) * self.fine + (self.coarse - 1))
 
-    def _quotient(self, b: Builder, dividend: int) -> int:
-        return b.emit(Op.F2I, b.emit(Op.FDIV, b.emit(Op.I2F, dividend), b.f32(float(self.coarse))))
+    def _quotient(self, dividend: Word) -> Word:
+        return to_word(to_float(dividend) / float(self.coarse))
 
     @property
     def longest(self) -> int:
@@ -56,13 +55,13 @@ def _sums(call: Call, source: View, parts: Sequence[Parts], part: str) -> View:
     leading, coarse = source.shape[:-rank], tuple(parts_.coarse for parts_ in parts)
     taps = tuple(parts_.longest for parts_ in parts)
 
-    def position(b: Builder, regs: list[int]) -> int:
-        flat, inside = b.const(0), b.const(1)
-        for number, parts_ in enumerate(parts):
-            place = b.emit(Op.ADD, parts_.start(b, regs[number]), regs[rank + number])
-            inside = b.emit(Op.AND, inside, b.emit(Op.LTS, place, parts_.end(b, regs[number])))
-            flat = b.emit(Op.ADD, b.emit(Op.MUL, flat, b.const(parts_.fine)), place)
-        return b.emit(Op.SELECT, inside, flat, b.const(NOWHERE))
+    def position(*coordinates: Word) -> Word:
+        flat, inside = coordinates[0].word(0), coordinates[0].word(1)
+        for parts_, number, tap in zip(parts, coordinates[:rank], coordinates[rank:], strict=True):
+            place = parts_.start(number) + tap
+            inside &= place < parts_.end(number)
+            flat = flat * parts_.fine + place
+        return chosen(inside, flat, -1)
 
     coordinates = [Coordinate(number) for number in range(2 * rank)]
     table = call.emitter.map((*coarse, *taps), DType.I32, coordinates, position, f"{part}.positions")
@@ -77,7 +76,7 @@ def _sums(call: Call, source: View, parts: Sequence[Parts], part: str) -> View:
         taps,
         0,
         [seen(expand(table, shape)), read],
-        lambda b, accumulator, regs: b.emit(Op.FADD, accumulator, regs[1]),
+        lambda total, _, x: total + x,
         part,
     )
 
@@ -86,11 +85,11 @@ def _means(call: Call, sums: View, parts: Sequence[Parts], part: str) -> View:
     """Divided by how many positions a part has."""
     rank = len(parts)
 
-    def formula(b: Builder, regs: list[int]) -> int:
-        count = b.const(1)
-        for parts_, place in zip(parts, regs[1:], strict=True):
-            count = b.emit(Op.MUL, count, b.emit(Op.SUB, parts_.end(b, place), parts_.start(b, place)))
-        return b.emit(Op.FDIV, regs[0], b.emit(Op.I2F, count))
+    def formula(total: Float, *places: Word) -> Float:
+        count = total.word(1)
+        for parts_, number in zip(parts, places, strict=True):
+            count *= parts_.end(number) - parts_.start(number)
+        return total / to_float(count)
 
     coordinates = [Coordinate(len(sums.shape) - rank + number) for number in range(rank)]
     return call.emitter.map(sums.shape, DType.F32, [sums, *coordinates], formula, part)
@@ -100,24 +99,22 @@ def _pooled_rank(call: Call) -> int:
     return int(call.node.operation.partition("pool")[2][0])
 
 
+@lowers(
+    *(f"aten._adaptive_avg_pool{rank}d.default" for rank in (2, 3)),
+    defines="parts floor(i * n / m) .. ceil((i + 1) * n / m): FADD from +0, FDIV by the count",
+)
 def _adaptive(call: Call) -> Value:
-    """The mean of each part."""
     source, rank = as_view(call, call.tensor(0)), _pooled_rank(call)
     parts = [Parts(*sizes) for sizes in zip(source.shape[-rank:], call.output.shape[-rank:], strict=True)]
     return _means(call, _sums(call, source, parts, "sum"), parts, "")
 
 
+@lowers(
+    *(f"aten._adaptive_avg_pool{rank}d_backward.default" for rank in (2, 3)),
+    defines="the gradients divided, FADD from +0 over the parts that hold the position",
+)
 def _adaptive_backward(call: Call) -> Value:
-    """The gradients divided as forward, summed over the parts that hold a position."""
     gradient, rank = as_view(call, call.tensor(0)), _pooled_rank(call)
     sizes = list(zip(call.output.shape[-rank:], gradient.shape[-rank:], strict=True))
     share = _means(call, gradient, [Parts(*pair) for pair in sizes], "share")
     return _sums(call, share, [Parts(coarse, fine) for fine, coarse in sizes], "")
-
-
-ADAPTIVE: Mapping[str, Callable[[Call], Value]] = {
-    "aten._adaptive_avg_pool2d.default": _adaptive,
-    "aten._adaptive_avg_pool2d_backward.default": _adaptive_backward,
-    "aten._adaptive_avg_pool3d.default": _adaptive,
-    "aten._adaptive_avg_pool3d_backward.default": _adaptive_backward,
-}
