@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 import torch
+from lab.operations import Measurements, document
 from samples import CASES, INTS, MORE, SPECIAL, WIDE, YES, A, B, Case, full_name, graph_of
 from special_points import DEFINED
 from special_points import expected as expected_at
@@ -27,9 +28,8 @@ from pol.graph.aten import (
 )
 from pol.graph.capture import to_words
 from pol.graph.lowering import RULES, lower
-from pol.graph.measurements import Measurements
+from pol.graph.lowering.rules import FAMILIES
 from pol.graph.node import Source
-from pol.graph.operations import DEFINITIONS, document
 from pol.graph.step_program import StepProgram
 
 
@@ -143,10 +143,11 @@ def test_the_lowering_is_that_of_its_version() -> None:
 def test_every_operation_is_in_the_document() -> None:
     docs = Path(__file__).parents[2] / "docs"
     measured = Measurements.read(docs)
-    message = "run: python -m pol.graph.operations > docs/operations.md"
+    message = "run: PYTHONPATH=tests python -m lab.operations > docs/operations.md"
     assert (docs / "operations.md").read_text() == document(measured), message
     assert set(measured.court) == set(RULES), "run: POL_WRITE_COURT=1 pytest tests/dispute/test_every_operation.py"
-    assert {full_name(name) for name in DEFINITIONS} == set(RULES)
+    families = {family.__name__ for family in FAMILIES}
+    assert {rule.lower.__module__ for rule in RULES.values()} == families, "pol/graph/lowering/rules/__init__.py"
 
 
 @pytest.mark.parametrize(

@@ -69,9 +69,14 @@ def _product(a: Float, b: Float) -> Float:
     return a * b
 
 
+def _terms(value: Value, axes: Sequence[int]) -> int:
+    """n, for means along dimensions."""
+    return math.prod(value.shape[axis] for axis in axes)
+
+
 def _statistics(call: Call, value: Value, axes: Sequence[int], epsilon: float) -> _Statistics:
     rank = len(value.shape)
-    n = math.prod(value.shape[axis] for axis in axes)
+    n = _terms(value, axes)
     mean = mean_along(call, value, axes)
     total = squares(call, value, expand(restored(mean, axes, rank), value.shape), axes, "squares")
 
@@ -148,7 +153,7 @@ def _input_gradient(
 ) -> View:
     """The gradient of a normalized tensor whose statistics are over `axes`; all operands broadcast to its shape."""
     rank, shape = len(value.shape), value.shape
-    n = math.prod(shape[axis] for axis in axes)
+    n = _terms(value, axes)
     total = scaled(call, _folded(call, [gradient, weight], axes, _add_product, "sum"), n, "mean_gradient")
 
     def add(total: Float, g: Float, x: Float, mean: Float, weight: Float) -> Float:
@@ -180,7 +185,7 @@ def _channel(value: Value, rank: int) -> Value:
 def _batch_norm(call: Call) -> tuple[Value, ...]:
     found, result = _of_batch(call, 5)
     momentum, value = call.number(6), call.tensor(0)
-    n = math.prod(value.shape) // value.shape[1]
+    n = _terms(value, (0, *range(2, len(value.shape))))
 
     def running_mean(old: Float, mean: Float) -> Float:
         share = old.real(momentum)
@@ -226,7 +231,7 @@ def _batch_norm_backward(call: Call) -> tuple[Value, ...]:
         raise call.unsupported("only statistics of the batch are differentiated here")
     rank = len(value.shape)
     axes = (0, *range(2, rank))
-    n = math.prod(value.shape[axis] for axis in axes)
+    n = _terms(value, axes)
     rstd = call.tensor(6)
     mean = _channel(call.tensor(5), rank)
     total = reduce(call.emitter, gradient, axes, FLOAT_SUM, "bias")
