@@ -10,8 +10,8 @@ from types import MappingProxyType
 from pol.arithmetic.exponential import erf, exp, exp2, expm1, sigmoid, tanh
 from pol.arithmetic.logarithm import log, log1p, log2
 from pol.arithmetic.power import power
-from pol.arithmetic.program import ScalarProgram
 from pol.arithmetic.registers import Float, Function, sqrt
+from pol.arithmetic.scalar_program import ScalarProgram
 from pol.arithmetic.trigonometric import cos, sin
 
 __all__ = [

@@ -9,7 +9,6 @@ from types import MappingProxyType
 
 from pol.arithmetic.logarithm import log_in_range
 from pol.arithmetic.primitives import SIGN
-from pol.arithmetic.program import ScalarProgram
 from pol.arithmetic.registers import (
     Float,
     Function,
@@ -21,6 +20,7 @@ from pol.arithmetic.registers import (
     sqrt,
     to_float,
 )
+from pol.arithmetic.scalar_program import ScalarProgram
 
 ROUNDS = 10
 MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Generic, NoReturn, TypeVar, overload
 
 from pol.arithmetic.primitives import Op
-from pol.arithmetic.program import Builder, ScalarProgram
+from pol.arithmetic.scalar_program import Builder, ScalarProgram
 from pol.errors import ProtocolError
 
 _WORDS = 1 << 32
@@ -301,6 +301,13 @@ def polynomial(x: Float, coefficients: Sequence[int]) -> Float:
     return Float(x.builder, x.builder.polynomial(x.handle, coefficients))
 
 
+def program_of(formula: Callable[..., Register], *kinds: type[Register]) -> ScalarProgram:
+    """The program of a formula whose parameters are the inputs, read as the kinds say."""
+    builder = Builder(len(kinds))
+    inputs = [kind(builder, builder.input(place)) for place, kind in enumerate(kinds)]
+    return builder.build(formula(*inputs).handle)
+
+
 class Function(Generic[R]):
     """A named formula: `exp(x)` writes its program out in place, `exp()` is that program.
 
@@ -318,9 +325,7 @@ class Function(Generic[R]):
     @cached_property
     def program(self) -> ScalarProgram:
         """The program of the formula."""
-        builder = Builder(len(self._kinds))
-        inputs = [kind(builder, builder.input(place)) for place, kind in enumerate(self._kinds)]
-        return builder.build(self._formula(*inputs).handle)
+        return program_of(self._formula, *self._kinds)
 
     @overload
     def __call__(self) -> ScalarProgram: ...

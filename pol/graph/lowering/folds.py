@@ -21,7 +21,7 @@ from pol.arithmetic.registers import Register, Word, maximum, minimum, select
 from pol.graph.lowering.emitter import Argument, Emitter, Formula, Read
 from pol.graph.lowering.values import Value, View, axis_index, cut, permute, squeeze, unsqueeze
 from pol.graph.node import MAX_FOLD_RANK, Affine, Bound
-from pol.graph.types import MAX_RANK, DType, TensorType
+from pol.graph.tensor_type import MAX_RANK, DType, TensorType
 
 SEQUENTIAL = 128
 LANES = 32

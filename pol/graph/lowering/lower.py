@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from pol.arithmetic.registers import WideIntegerError
 from pol.errors import ProtocolError
-from pol.graph.aten import AtenGraph, AtenNode, AtenType, InputRole, Ref
+from pol.graph.aten_graph import AtenGraph, AtenNode, AtenType, InputRole, Ref
 from pol.graph.lowering.advice import undefined
 from pol.graph.lowering.call import Call
 from pol.graph.lowering.emitter import Emitter
@@ -15,8 +15,8 @@ from pol.graph.lowering.fusion import fuse
 from pol.graph.lowering.precision import rounded
 from pol.graph.lowering.rule_table import RULES
 from pol.graph.lowering.values import StepNumber, Value, whole_view
-from pol.graph.names import Names
 from pol.graph.node import Node, Operand, Source
+from pol.graph.node_names import Names
 from pol.graph.step_program import Component, Slot, StepProgram
 
 

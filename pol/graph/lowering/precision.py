@@ -12,7 +12,7 @@ import numpy as np
 
 from pol.arithmetic.primitives import Op, apply
 from pol.arithmetic.registers import rounded_to_bfloat16
-from pol.graph.aten import AtenType, references
+from pol.graph.aten_graph import AtenType, references
 from pol.graph.lowering.call import Call
 from pol.graph.lowering.rule_table import RULES
 from pol.graph.lowering.values import Fill, Value

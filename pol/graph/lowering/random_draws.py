@@ -10,7 +10,7 @@ from pol.arithmetic.registers import Float, Register, Word, below, fma, high_pro
 from pol.errors import ProtocolError
 from pol.graph.lowering.emitter import Coordinate, Emitter
 from pol.graph.lowering.values import Value, View, expand, integer_word, select
-from pol.graph.types import DType
+from pol.graph.tensor_type import DType
 
 Shaping = Callable[[Word], Register]
 """From a drawn word to the result."""

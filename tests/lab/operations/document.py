@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Iterator
 
 from lab.operations.measurements import HEADINGS, Measurements
-from pol.graph.aten import LOWERING_VERSION
+from pol.graph.aten_graph import LOWERING_VERSION
 from pol.graph.lowering import RULES
 from pol.graph.lowering.advice import DECOMPOSED
 from pol.graph.lowering.folds import LANES, ROUNDS, SEQUENTIAL
@@ -21,8 +21,8 @@ def document(measured: Measurements) -> str:
 def _lines(measured: Measurements) -> Iterator[str]:
     yield "# Operations with a definition"
     yield ""
-    yield "Written by `PYTHONPATH=tests python -m lab.operations > docs/operations.md`; do not edit. The definitions stand on the"
-    yield "rules in `pol/graph/lowering/rules/`, one file for each section."
+    yield "Written by `PYTHONPATH=tests python -m lab.operations > docs/operations.md`; do not edit. The definitions are"
+    yield "those of the rules in `pol/graph/lowering/rules/`, one file for each section ([add one](guides/add_operation.md))."
     yield ""
     yield f"Lowering version {LOWERING_VERSION} ([spec/documents.md](spec/documents.md)): {len(RULES)} ATen operations."
     yield "Upper-case names are primitives ([spec/arithmetic.md](spec/arithmetic.md)), functions are those of"
@@ -47,7 +47,7 @@ def _lines(measured: Measurements) -> Iterator[str]:
     yield "- **time / torch**: our kernels over torch's for about a million elements, one thread each, medians of"
     yield "  alternating runs; `-` where it is not measured."
     for family in FAMILIES:
-        title, _, rest = inspect.getdoc(family).partition("\n\n")
+        title, _, rest = inspect.cleandoc(family.__doc__ or "").partition("\n\n")
         yield ""
         yield f"## {title.removesuffix('.')}"
         if rest:

@@ -13,7 +13,7 @@ from pol.graph.lowering.call import Call
 from pol.graph.lowering.rule_table import lowers
 from pol.graph.lowering.rules.elementwise import elementwise
 from pol.graph.lowering.values import Value
-from pol.graph.types import DType
+from pol.graph.tensor_type import DType
 
 _CUBIC = 0.044715
 _SCALE = math.sqrt(2 / math.pi)

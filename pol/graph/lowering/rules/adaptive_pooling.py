@@ -12,7 +12,7 @@ from pol.graph.lowering.emitter import Coordinate, Read
 from pol.graph.lowering.rule_table import lowers
 from pol.graph.lowering.rules.resampling import as_view, seen
 from pol.graph.lowering.values import Value, View, expand, select, unsqueeze
-from pol.graph.types import DType, TensorType
+from pol.graph.tensor_type import DType, TensorType
 
 EXACT = 2**24
 """Below this, every integer is a binary32 number, and rounded quotients have the right integral part."""

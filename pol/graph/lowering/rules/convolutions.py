@@ -19,7 +19,7 @@ from pol.graph.lowering.rule_table import lowers
 from pol.graph.lowering.rules.elementwise import elementwise
 from pol.graph.lowering.values import Value, View, unsqueeze
 from pol.graph.lowering.windows import Cover, Grid, Window, moved, uncovered
-from pol.graph.types import DType, TensorType
+from pol.graph.tensor_type import DType, TensorType
 
 
 @dataclass(frozen=True)

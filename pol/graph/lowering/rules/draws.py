@@ -12,7 +12,7 @@ from pol.graph.lowering.call import Call
 from pol.graph.lowering.random_draws import SHAPINGS, draw
 from pol.graph.lowering.rule_table import lowers
 from pol.graph.lowering.values import Fill, Value, integer_word, reshape
-from pol.graph.types import DType
+from pol.graph.tensor_type import DType
 
 
 def _drawn(call: Call, name: str, parameters: Sequence[float]) -> Value:

@@ -30,7 +30,7 @@ from pol.graph.lowering.call import Call
 from pol.graph.lowering.emitter import Formula
 from pol.graph.lowering.rule_table import Lowered, lowers
 from pol.graph.lowering.values import Value, expand, scalar
-from pol.graph.types import DType
+from pol.graph.tensor_type import DType
 
 
 def elementwise(

@@ -19,7 +19,7 @@ from pol.graph.lowering.values import (
     select,
     unsqueeze,
 )
-from pol.graph.types import DType, TensorType
+from pol.graph.tensor_type import DType, TensorType
 
 _ROWS = "rows by index; NaN (integers: 0) where there is none"
 

@@ -11,7 +11,7 @@ from pol.graph.lowering.rests import MOST_ROUNDS, exact_rest, floor_quotient, fl
 from pol.graph.lowering.rule_table import Lowered, lowers
 from pol.graph.lowering.rules.elementwise import elementwise
 from pol.graph.lowering.values import Value
-from pol.graph.types import DType
+from pol.graph.tensor_type import DType
 
 
 def quotient_and_rest(x: Word, divisor: int) -> tuple[Word, Word]:

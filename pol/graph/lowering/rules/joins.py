@@ -25,7 +25,7 @@ from pol.graph.lowering.values import (
     unsqueeze,
 )
 from pol.graph.node import Affine, Bound
-from pol.graph.types import DType
+from pol.graph.tensor_type import DType
 
 MOST_PARTS = 8
 """Parts that one node joins; more are joined in groups first."""

@@ -12,7 +12,7 @@ from pol.graph.lowering.folds import FLOAT_SUM, reduce
 from pol.graph.lowering.rule_table import lowers
 from pol.graph.lowering.rules.elementwise import elementwise
 from pol.graph.lowering.values import NAN, Value, View, expand, scalar, select, unsqueeze
-from pol.graph.types import DType
+from pol.graph.tensor_type import DType
 
 MEAN, SUM = 1, 2
 

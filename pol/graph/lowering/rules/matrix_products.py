@@ -8,7 +8,7 @@ from pol.graph.lowering.call import Call
 from pol.graph.lowering.rule_table import lowers
 from pol.graph.lowering.rules.elementwise import elementwise
 from pol.graph.lowering.values import Value, View, expand, permute, unsqueeze
-from pol.graph.types import DType, TensorType
+from pol.graph.tensor_type import DType, TensorType
 
 
 def product(call: Call, left: Value, right: Value, part: str = "") -> View:

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from pol.arithmetic.functions import rsqrt
 from pol.arithmetic.registers import Float, fma
 from pol.errors import ProtocolError
-from pol.graph.aten import Ref
+from pol.graph.aten_graph import Ref
 from pol.graph.lowering.call import Call
 from pol.graph.lowering.emitter import Formula
 from pol.graph.lowering.folds import FLOAT_SUM, fold_terms, reduce, restored
 from pol.graph.lowering.rule_table import lowers
 from pol.graph.lowering.rules.reductions import mean_along, scaled, squares
 from pol.graph.lowering.values import Fill, Value, View, expand, float_word, reshape, unsqueeze
-from pol.graph.types import DType
+from pol.graph.tensor_type import DType
 
 
 @dataclass(frozen=True)

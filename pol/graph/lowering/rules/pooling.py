@@ -21,7 +21,7 @@ from pol.graph.lowering.rule_table import lowers
 from pol.graph.lowering.values import Value, View
 from pol.graph.lowering.windows import Cover, Grid, Position, Window, uncovered
 from pol.graph.node import MAX_BOUNDS
-from pol.graph.types import DType, TensorType
+from pol.graph.tensor_type import DType, TensorType
 
 NOWHERE = 0xFFFFFFFF
 """The word -1, an index that is no position."""

@@ -8,7 +8,7 @@ from pol.graph.lowering.call import Call
 from pol.graph.lowering.rule_table import lowers
 from pol.graph.lowering.rules.elementwise import elementwise
 from pol.graph.lowering.values import Value
-from pol.graph.types import DType
+from pol.graph.tensor_type import DType
 
 _SHORT = frozenset({0.5, -0.5, -1.0, -2.0, 1.0, 2.0, 3.0, 4.0})
 

@@ -29,7 +29,7 @@ from pol.graph.lowering.rules.elementwise import elementwise
 from pol.graph.lowering.rules.softmax import log_of_sum
 from pol.graph.lowering.values import Value, View, axis_index, cut, expand, permute, reshape, squeeze
 from pol.graph.node import Affine, Bound
-from pol.graph.types import DType, TensorType
+from pol.graph.tensor_type import DType, TensorType
 
 NOWHERE = 0x7FFFFFFF
 _SCANNED = 64

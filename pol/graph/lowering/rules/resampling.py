@@ -19,7 +19,7 @@ from pol.graph.lowering.emitter import Argument, Coordinate, Read
 from pol.graph.lowering.rule_table import lowers
 from pol.graph.lowering.values import Value, View, expand, select, unsqueeze
 from pol.graph.lowering.windows import Grid
-from pol.graph.types import DType, TensorType
+from pol.graph.tensor_type import DType, TensorType
 
 
 def as_view(call: Call, value: Value) -> View:

@@ -8,13 +8,13 @@ from operator import and_, eq, or_
 from typing import Any
 
 from pol.arithmetic.registers import Word, below, select
-from pol.graph.aten import Ref
+from pol.graph.aten_graph import Ref
 from pol.graph.lowering.call import Call
 from pol.graph.lowering.emitter import Argument, Coordinate, Read
 from pol.graph.lowering.rule_table import Lowered, lowers
 from pol.graph.lowering.values import NAN, Fill, Value, View, axis_index, cut, expand, permute, scalar, unsqueeze
 from pol.graph.node import Affine, Bound
-from pol.graph.types import MAX_RANK, DType, TensorType
+from pol.graph.tensor_type import MAX_RANK, DType, TensorType
 
 NOWHERE = 0xFFFFFFFF
 """An index that is no position."""

@@ -15,7 +15,7 @@ from pol.graph.lowering.folds import FLOAT_SUM, MAXIMUM, fold_terms, reduce, res
 from pol.graph.lowering.rule_table import lowers
 from pol.graph.lowering.rules.elementwise import elementwise
 from pol.graph.lowering.values import Value, axis_index, expand, unsqueeze
-from pol.graph.types import DType
+from pol.graph.tensor_type import DType
 
 _LOWEST = replace(MAXIMUM, neutral=0xFF7FFFFF)
 """The greatest number of a row; the lowest finite one where all are minus infinity, so that a difference exists."""

@@ -21,7 +21,7 @@ from pol.graph.lowering.values import (
     squeeze,
     unsqueeze,
 )
-from pol.graph.types import DType
+from pol.graph.tensor_type import DType
 
 
 @lowers(
