@@ -89,6 +89,5 @@ def _moved(type_: TensorType, slot: int, words: int) -> Node:
         Operand(Source.STATE, slot, type_, address),
         Operand(Source.NODE, words, TensorType(DType.I32, (type_.numel,)), address),
     )
-    return Node(
-        type_, operands, (Input(InputKind.OPERAND, 0), Input(InputKind.OPERAND, 1)), program_of(moved, Float, Word)
-    )
+    inputs = (Input(InputKind.OPERAND, 0), Input(InputKind.OPERAND, 1))
+    return Node(type_, operands, inputs, program_of(moved, Float, Word))

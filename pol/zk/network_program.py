@@ -108,11 +108,8 @@ class _Writer:
                 return self._constant(type_, node)
             case Kind.ADD | Kind.SUB:
                 operation = add if node.kind is Kind.ADD else sub
-                return self._map(
-                    type_,
-                    self._both(node),
-                    integer_words.combined(operation, exact - scales[0], exact - scales[1], shift),
-                )
+                left, right = (exact - scale for scale in scales)
+                return self._map(type_, self._both(node), integer_words.combined(operation, left, right, shift))
             case Kind.MUL:
                 return self._map(type_, self._both(node), integer_words.product(shift))
             case Kind.GATE:

@@ -40,8 +40,8 @@ FLOATS: list[tuple[Callable[..., Register], list[Op]]] = [
     (lambda a, b: a * b, [Op.FMUL]),
     (lambda a, b: a / b, [Op.FDIV]),
     (lambda a, b: fma(a, b, a), [Op.FFMA]),
-    (lambda a, b: minimum(a, b), [Op.FMIN]),
-    (lambda a, b: maximum(a, b), [Op.FMAX]),
+    (minimum, [Op.FMIN]),
+    (maximum, [Op.FMAX]),
     (lambda a, b: sqrt(a), [Op.FSQRT]),
     (lambda a, b: nearest(a), [Op.FRINT]),
     (lambda a, b: rounded_to_bfloat16(a), [Op.RBF16]),
@@ -59,20 +59,20 @@ WORDS: list[tuple[Callable[..., Register], list[Op]]] = [
     (lambda a, b: a + b, [Op.ADD]),
     (lambda a, b: a - b, [Op.SUB]),
     (lambda a, b: a * b, [Op.MUL]),
-    (lambda a, b: high_product(a, b), [Op.MULHI]),
+    (high_product, [Op.MULHI]),
     (lambda a, b: a & b, [Op.AND]),
     (lambda a, b: a | b, [Op.OR]),
     (lambda a, b: a ^ b, [Op.XOR]),
     (lambda a, b: a << b, [Op.SHL]),
     (lambda a, b: a >> b, [Op.SHR]),
-    (lambda a, b: shifted_with_sign(a, b), [Op.SAR]),
+    (shifted_with_sign, [Op.SAR]),
     (lambda a, b: -a, [Op.SUB]),
     (lambda a, b: abs(a), [Op.LTS, Op.SUB, Op.SELECT]),
     (lambda a, b: a == b, [Op.EQ]),
     (lambda a, b: a != b, [Op.EQ, Op.XOR]),
     (lambda a, b: a < b, [Op.LTS]),
     (lambda a, b: a <= b, [Op.LTS, Op.XOR]),
-    (lambda a, b: below(a, b), [Op.LTU]),
+    (below, [Op.LTU]),
     (lambda a, b: to_float(a), [Op.I2F]),
     (lambda a, b: moved(a), [Op.MOV]),
 ]
@@ -149,7 +149,7 @@ def test_a_function_is_written_out_in_place_or_alone() -> None:
     assert twice.__doc__ == "2 e^x."
     assert twice().instructions[:-1] == exp().instructions
     assert twice() is twice()
-    assert program_of(lambda x: twice(x), Float) == twice()
+    assert program_of(twice, Float) == twice()
 
 
 @pytest.mark.parametrize(

@@ -21,8 +21,9 @@ def document(measured: Measurements) -> str:
 def _lines(measured: Measurements) -> Iterator[str]:
     yield "# Operations with a definition"
     yield ""
-    yield "Written by `PYTHONPATH=tests python -m lab.operations > docs/operations.md`; do not edit. The definitions are"
-    yield "those of the rules in `pol/graph/lowering/rules/`, one file for each section ([add one](guides/add_operation.md))."
+    yield "Written by `PYTHONPATH=tests python -m lab.operations > docs/operations.md`; do not edit."
+    yield "The definitions stand on the rules in `pol/graph/lowering/rules/`, one file for each section;"
+    yield "[how to add one](guides/add_operation.md)."
     yield ""
     yield f"Lowering version {LOWERING_VERSION} ([spec/documents.md](spec/documents.md)): {len(RULES)} ATen operations."
     yield "Upper-case names are primitives ([spec/arithmetic.md](spec/arithmetic.md)), functions are those of"
