@@ -1,8 +1,10 @@
 """Every operation that has a lowering gives torch's numbers, and every one is tested here."""
 
 import hashlib
+import itertools
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -194,14 +196,22 @@ ODD_ARGUMENTS: list[tuple[Argument, ...]] = [
 
 @pytest.mark.parametrize("operation", sorted(RULES))
 def test_strange_arguments_are_refused_or_lowered_to_a_valid_program(operation: str) -> None:
-    for arguments in ODD_ARGUMENTS:
-        graph, _ = graph_of("exp.default", (A,))
+    for arguments, tensor in itertools.product(ODD_ARGUMENTS, (A, INTS)):
+        graph, _ = graph_of("neg.default", (tensor,))
         node = AtenNode(operation, arguments, (), graph.nodes[0].outputs, "it", "here")
         try:
             program, _ = lower(AtenGraph(graph.inputs, (node,), graph.next_state, graph.observed))
         except PolError:
             continue
         program.validate()
+
+
+def test_a_graph_that_reads_a_word_as_of_another_type_is_refused() -> None:
+    """No operation of torch compares to a float: the formula gives an integer."""
+    graph, _ = graph_of("eq.Scalar", (A, 0.0))
+    node = replace(graph.nodes[0], outputs=(AtenType("float32", (3, 4)),))
+    with pytest.raises(ProtocolError, match="a formula for F32 gives a Word"):
+        lower(AtenGraph(graph.inputs, (node,), graph.next_state, graph.observed))
 
 
 def test_a_graph_that_lies_about_a_shape_is_refused() -> None:

@@ -79,6 +79,10 @@ class Emitter:
             return value
         return self.map(value.shape, value.dtype, [value], same, part)
 
+    def view(self, value: Value) -> View:
+        """The value as words in memory: itself if it is a view."""
+        return value if isinstance(value, View) else self.stored(value)
+
     def reshaped(self, value: Value, shape: Sequence[int]) -> Value:
         """The value under another shape; words are moved only where strides cannot say it."""
         seen = reshape(value, shape)

@@ -19,7 +19,7 @@ from typing import Any
 
 from pol.arithmetic.registers import Register, Word, maximum, minimum, select
 from pol.graph.lowering.emitter import Argument, Emitter, Formula, Read
-from pol.graph.lowering.values import Value, View, axis_index, cut, permute, squeeze, unsqueeze
+from pol.graph.lowering.values import Value, View, axis_index, cut, permute, squeeze, unsqueeze, view_of
 from pol.graph.node import MAX_FOLD_RANK, Affine, Bound
 from pol.graph.tensor_type import MAX_RANK, DType, TensorType
 
@@ -89,8 +89,7 @@ def fold_terms(
     gone = sorted({axis_index(axis, rank) for axis in axes}) if rank else []
     kept = [axis for axis in range(rank) if axis not in gone]
     operands = list(values)
-    if not isinstance(operands[0], View):
-        operands[0] = emitter.stored(operands[0])
+    operands[0] = emitter.view(operands[0])
     runs = _runs(operands, gone)
     if len(runs) > MAX_FOLD_RANK:
         operands = [
@@ -210,9 +209,7 @@ def _joined(emitter: Emitter, value: Value, monoid: Monoid, part: str, prefix: s
         value = emitter.map(
             parts[0].shape, monoid.dtype, parts, halves, part if width == 1 else f"{prefix}join_{width}"
         )
-    if not isinstance(value, View):
-        raise AssertionError("a node gives a view")
-    return value
+    return view_of(value)
 
 
 def restored(value: Value, axes: Sequence[int], rank: int) -> Value:

@@ -9,7 +9,7 @@ from pol.arithmetic import philox
 from pol.arithmetic.registers import Float, Register, Word, below, fma, high_product
 from pol.errors import ProtocolError
 from pol.graph.lowering.emitter import Coordinate, Emitter
-from pol.graph.lowering.values import Value, View, expand, integer_word, select
+from pol.graph.lowering.values import Value, View, at_index, expand, integer_word
 from pol.graph.tensor_type import DType
 
 Shaping = Callable[[Word], Register]
@@ -29,7 +29,7 @@ def draw(
         raise ProtocolError("a draw needs a scalar step and ordinal, and two words of a seed")
     if any(value.dtype is not DType.I32 for value in (step, seed, ordinal)):
         raise ProtocolError("the counter and the key of a draw are integers")
-    places = [step, ordinal, select(seed, 0, 0), select(seed, 0, 1)]
+    places = [step, ordinal, at_index(seed, 0, 0), at_index(seed, 0, 1)]
 
     arguments = [Coordinate(0), *(expand(value, (count,)) for value in places)]
     words = emitter.map((count,), DType.I32, arguments, philox.philox, "words")

@@ -67,6 +67,13 @@ def whole_view(source: Source, index: int, type_: TensorType) -> View:
     return View(source, index, type_, type_.shape, 0, row_major(type_.shape))
 
 
+def view_of(value: Value) -> View:
+    """A value that is a view because it came from one."""
+    if not isinstance(value, View):
+        raise AssertionError(f"{value} is no view")
+    return value
+
+
 def float_word(value: float) -> int:
     """The word of the binary32 number nearest to a binary64 one; NaN is canonical."""
     if math.isnan(value):
@@ -141,7 +148,7 @@ def squeeze(value: Value, axes: Sequence[int]) -> Value:
     return replace(value, shape=shape)
 
 
-def select(value: Value, axis: int, index: int) -> Value:
+def at_index(value: Value, axis: int, index: int) -> Value:
     """One position along a dimension, which disappears."""
     place = axis_index(axis, len(value.shape))
     size = value.shape[place]

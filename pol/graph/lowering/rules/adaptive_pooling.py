@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pol.arithmetic.registers import Float, Word, to_float, to_word
-from pol.arithmetic.registers import select as chosen
+from pol.arithmetic.registers import Float, Word, select, to_float, to_word
 from pol.graph.lowering.call import Call
 from pol.graph.lowering.emitter import Coordinate, Read
 from pol.graph.lowering.rule_table import lowers
-from pol.graph.lowering.rules.resampling import as_view, seen
-from pol.graph.lowering.values import Value, View, expand, select, unsqueeze
+from pol.graph.lowering.values import Value, View, at_index, expand, unsqueeze, view_of
 from pol.graph.tensor_type import DType, TensorType
 
 EXACT = 2**24
@@ -61,21 +59,21 @@ def _sums(call: Call, source: View, parts: Sequence[Parts], part: str) -> View:
             place = parts_.start(number) + tap
             inside &= place < parts_.end(number)
             flat = flat * parts_.fine + place
-        return chosen(inside, flat, -1)
+        return select(inside, flat, -1)
 
     coordinates = [Coordinate(number) for number in range(2 * rank)]
     table = call.emitter.map((*coarse, *taps), DType.I32, coordinates, position, f"{part}.positions")
     shape = (*leading, *coarse, *taps)
-    flat = seen(call.emitter.reshaped(source, (*leading, -1)))
-    first: Value = select(flat, -1, 0)
+    flat = view_of(call.emitter.reshaped(source, (*leading, -1)))
+    first: Value = at_index(flat, -1, 0)
     for _ in range(2 * rank):
         first = unsqueeze(first, len(leading))
-    read = Read(seen(expand(first, shape)), gather=(0, flat.strides[-1], flat.shape[-1]))
+    read = Read(view_of(expand(first, shape)), gather=(0, flat.strides[-1], flat.shape[-1]))
     return call.emitter.fold(
         TensorType(DType.F32, (*leading, *coarse)),
         taps,
         0,
-        [seen(expand(table, shape)), read],
+        [view_of(expand(table, shape)), read],
         lambda total, _, x: total + x,
         part,
     )
@@ -104,7 +102,7 @@ def _pooled_rank(call: Call) -> int:
     defines="parts floor(i * n / m) .. ceil((i + 1) * n / m): FADD from +0, FDIV by the count",
 )
 def _adaptive(call: Call) -> Value:
-    source, rank = as_view(call, call.tensor(0)), _pooled_rank(call)
+    source, rank = call.floats(0), _pooled_rank(call)
     parts = [Parts(*sizes) for sizes in zip(source.shape[-rank:], call.output.shape[-rank:], strict=True)]
     return _means(call, _sums(call, source, parts, "sum"), parts, "")
 
@@ -114,7 +112,7 @@ def _adaptive(call: Call) -> Value:
     defines="the gradients divided, FADD from +0 over the parts that hold the position",
 )
 def _adaptive_backward(call: Call) -> Value:
-    gradient, rank = as_view(call, call.tensor(0)), _pooled_rank(call)
+    gradient, rank = call.floats(0), _pooled_rank(call)
     sizes = list(zip(call.output.shape[-rank:], gradient.shape[-rank:], strict=True))
     share = _means(call, gradient, [Parts(*pair) for pair in sizes], "share")
     return _sums(call, share, [Parts(coarse, fine) for fine, coarse in sizes], "")

@@ -17,10 +17,6 @@ from pol.graph.lowering.values import Value, View, permute
 from pol.graph.lowering.windows import Grid
 
 
-def _view(call: Call, value: Value) -> View:
-    return value if isinstance(value, View) else call.emitter.stored(value)
-
-
 def _pairs(call: Call, position: int, rank: int) -> list[tuple[int, int]]:
     """Before and after every dimension; torch counts from the last one."""
     given = call.integers(position)
@@ -51,7 +47,7 @@ def _joined(call: Call, view: View, axis: int, size: int, pieces: Sequence[Piece
         reads.append(replace(read, bounds=(*read.bounds, *bounds)))
 
     result = call.emitter.map(grid.shape, view.dtype, reads, join, part)
-    return _view(call, call.emitter.reshaped(result, (*view.shape[:axis], size, *view.shape[axis + 1 :])))
+    return call.emitter.view(call.emitter.reshaped(result, (*view.shape[:axis], size, *view.shape[axis + 1 :])))
 
 
 def _sum(*words: Register) -> Register:
@@ -71,7 +67,7 @@ def _mirrored(size: int, before: int, after: int) -> tuple[Piece, Piece, Piece]:
 
 @lowers(*(f"aten.reflection_pad{rank}d.default" for rank in (1, 2)), defines="words mirrored at the borders")
 def _reflection_pad(call: Call) -> Value:
-    view = _view(call, call.tensor(0))
+    view = call.emitter.view(call.tensor(0))
     for axis, (before, after) in enumerate(_pairs(call, 1, len(view.shape))):
         if before or after:
             size = view.shape[axis]
@@ -85,7 +81,7 @@ def _reflection_pad(call: Call) -> Value:
     defines="per dimension FADD of the inside, of what was mirrored before it, of what was mirrored behind it",
 )
 def _reflection_pad_backward(call: Call) -> Value:
-    view = _view(call, call.tensor(0))
+    view = call.emitter.view(call.tensor(0))
     for axis, (before, after) in enumerate(_pairs(call, 2, len(view.shape))):
         if before or after:
             size = view.shape[axis] - before - after

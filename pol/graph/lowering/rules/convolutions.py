@@ -17,7 +17,7 @@ from pol.graph.lowering.emitter import Read
 from pol.graph.lowering.folds import FLOAT_SUM, reduce
 from pol.graph.lowering.rule_table import lowers
 from pol.graph.lowering.rules.elementwise import elementwise
-from pol.graph.lowering.values import Value, View, unsqueeze
+from pol.graph.lowering.values import Value, View, unsqueeze, view_of
 from pol.graph.lowering.windows import Cover, Grid, Window, moved, uncovered
 from pol.graph.tensor_type import DType, TensorType
 
@@ -108,13 +108,7 @@ def _spaced(call: Call, small: View, windows: Sequence[Window]) -> View:
     read = grid.read(small, places, folds=False)
     bounds = [bound for gap in gaps for bound in grid.bound(gap, 1, folds=False)]
     spaced = moved(call.emitter, replace(read, bounds=(*read.bounds, *bounds)), "spaced")
-    return _view(call, call.emitter.reshaped(spaced, (*small.shape[:2], *(w.outputs * w.stride for w in windows))))
-
-
-def _view(call: Call, value: Value) -> View:
-    if value.dtype is not DType.F32:
-        raise call.unsupported("only convolutions of float32 numbers are defined")
-    return value if isinstance(value, View) else call.emitter.stored(value)
+    return view_of(call.emitter.reshaped(spaced, (*small.shape[:2], *(w.outputs * w.stride for w in windows))))
 
 
 def _geometry(call: Call, first: int, large: Sequence[int], small: Sequence[int], kernel: Sequence[int]) -> Geometry:
@@ -142,7 +136,7 @@ def _each(call: Call, position: int, rank: int) -> tuple[int, ...]:
     "input x is +0; then FADD of the bias. Transposed: as the gradient of the input",
 )
 def _convolution(call: Call) -> Value:
-    source, weight = _view(call, call.tensor(0)), _view(call, call.tensor(1))
+    source, weight = call.floats(0), call.floats(1)
     shape, kernel = call.output.shape[2:], weight.shape[2:]
     has_bias = call.argument(2) is not None
     part = "product" if has_bias else ""
@@ -165,7 +159,7 @@ def _convolution(call: Call) -> Value:
 )
 def _backward(call: Call) -> tuple[Value, ...]:
     """Gradients of input, weight and bias, those of them that the mask asks for."""
-    gradient, source, weight = (_view(call, call.tensor(position)) for position in range(3))
+    gradient, source, weight = (call.floats(position) for position in range(3))
     mask = call.argument(10)
     if not isinstance(mask, tuple) or len(mask) != 3:
         raise ProtocolError(f"{mask!r} does not say which gradients are wanted")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
-from pol.arithmetic.registers import Float, Word
-from pol.arithmetic.registers import select as chosen
+from pol.arithmetic.registers import Float, Word, select
 from pol.graph.lowering.call import Call
 from pol.graph.lowering.emitter import Coordinate, Read
 from pol.graph.lowering.rule_table import lowers
@@ -14,28 +14,24 @@ from pol.graph.lowering.values import (
     StepNumber,
     Value,
     View,
+    at_index,
     axis_index,
     expand,
-    select,
+    permute,
     unsqueeze,
+    view_of,
 )
 from pol.graph.tensor_type import DType, TensorType
 
 _ROWS = "rows by index; NaN (integers: 0) where there is none"
 
 
-def _view(call: Call, value: Value) -> View:
-    return value if isinstance(value, View) else call.emitter.stored(value)
-
-
 def _rows(call: Call, table: Value, axis: int, indices: Value) -> Value:
     """The table with dimension `axis` replaced by the dimensions of `indices`."""
-    source = _view(call, table)
+    source = call.emitter.view(table)
     place = axis_index(axis, len(source.shape))
     if isinstance(indices, StepNumber):
-        row = select(source, place, 0)
-        if not isinstance(row, View):
-            raise AssertionError("a part of a view is a view")
+        row = view_of(at_index(source, place, 0))
         moved = unsqueeze(replace(row, step_stride=row.step_stride + source.strides[place]), place)
         return expand(moved, call.output.shape)
     before, after = source.shape[:place], source.shape[place + 1 :]
@@ -43,19 +39,17 @@ def _rows(call: Call, table: Value, axis: int, indices: Value) -> Value:
     index: Value = indices
     for _ in after:
         index = unsqueeze(index, len(index.shape))
-    rest: Value = select(source, place, 0)
+    rest: Value = at_index(source, place, 0)
     for _ in indices.shape:
         rest = unsqueeze(rest, place)
-    return _gathered(call, shape, expand(_view(call, index), shape), expand(rest, shape), source, place)
+    return _gathered(call, shape, expand(call.emitter.view(index), shape), expand(rest, shape), source, place)
 
 
 def _gathered(call: Call, shape: tuple[int, ...], index: Value, rest: Value, source: View, place: int) -> Value:
     """The words of `rest`, moved along dimension `place` of `source` by the words of `index`."""
-    if not isinstance(index, View) or not isinstance(rest, View):
-        raise AssertionError("an expanded view is a view")
     fill = NAN if source.dtype is DType.F32 else 0
-    read = Read(rest, fill=fill, gather=(0, source.strides[place], source.shape[place]))
-    return call.emitter.map(shape, source.dtype, [index, read], lambda _, word: word)
+    read = Read(view_of(rest), fill=fill, gather=(0, source.strides[place], source.shape[place]))
+    return call.emitter.map(shape, source.dtype, [view_of(index), read], lambda _, word: word)
 
 
 @lowers("aten.index_select.default", defines=_ROWS, is_exact=True)
@@ -70,7 +64,7 @@ def _embedding(call: Call) -> Value:
 
 @lowers("aten.gather.default", defines="words by index; NaN (integers: 0) where there is none", is_exact=True)
 def _gather(call: Call) -> Value:
-    source, axis, index = _view(call, call.tensor(0)), call.integer(1), _view(call, call.tensor(2))
+    source, axis, index = call.emitter.view(call.tensor(0)), call.integer(1), call.emitter.view(call.tensor(2))
     place = axis_index(axis, len(source.shape))
     if any(index.shape[d] > source.shape[d] for d in range(len(source.shape)) if d != place):
         raise call.unsupported("the index is larger than the tensor")
@@ -88,23 +82,14 @@ def _embedding_backward(call: Call) -> Value:
     if call.flag(4):
         raise call.unsupported("scale_grad_by_freq has no definition")
     width = gradient.shape[-1]
-    count = 1
-    for size in index.shape:
-        count *= size
-    tokens = expand(unsqueeze(call.emitter.reshaped(_view(call, index), (1, count)), 1), (rows, width, count))
-    flat = call.emitter.reshaped(_view(call, gradient), (1, count, width))
-    parts = expand(_transposed(flat), (rows, width, count))
+    count = math.prod(index.shape)
+    tokens = expand(unsqueeze(call.emitter.reshaped(call.emitter.view(index), (1, count)), 1), (rows, width, count))
+    flat = call.emitter.reshaped(call.emitter.view(gradient), (1, count, width))
+    parts = expand(permute(flat, (0, 2, 1)), (rows, width, count))
 
     def add(total: Float, token: Word, row: Word, g: Float) -> Float:
-        added = chosen(token == row, total + g, total)
-        return chosen(row == padding, total, added) if 0 <= padding < rows else added
+        added = select(token == row, total + g, total)
+        return select(row == padding, total, added) if 0 <= padding < rows else added
 
     type_ = TensorType(DType.F32, (rows, width))
     return call.emitter.fold(type_, (count,), 0, [tokens, Coordinate(0), parts], add)
-
-
-def _transposed(value: Value) -> Value:
-    if not isinstance(value, View):
-        raise AssertionError("a reshaped view is a view")
-    first, second, third = value.shape
-    return replace(value, shape=(first, third, second), strides=(value.strides[0], value.strides[2], value.strides[1]))

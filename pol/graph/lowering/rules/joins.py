@@ -23,6 +23,7 @@ from pol.graph.lowering.values import (
     integer_word,
     slice_range,
     unsqueeze,
+    view_of,
 )
 from pol.graph.node import Affine, Bound
 from pol.graph.tensor_type import DType
@@ -59,7 +60,7 @@ def joined(emitter: Emitter, values: Sequence[Value], axis: int, part: str = "")
     shape = (*first.shape[:place], total, *first.shape[place + 1 :])
     reads, start = [], 0
     for value in values:
-        view = value if isinstance(value, View) else emitter.stored(value)
+        view = emitter.view(value)
         reads.append(placed(view, shape, place, start))
         start += view.shape[place]
 
@@ -133,7 +134,7 @@ def _pad(call: Call) -> Value:
         before, after = max(0, before), max(0, after)
         if before or after:
             shape = (*value.shape[:axis], before + value.shape[axis] + after, *value.shape[axis + 1 :])
-            view = value if isinstance(value, View) else call.emitter.stored(value)
+            view = call.emitter.view(value)
             read = placed(view, shape, axis, before, fill)
             value = call.emitter.map(shape, value.dtype, [read], same, f"pad_{axis}")
     return value
@@ -156,7 +157,7 @@ def _select_backward(call: Call) -> Value:
 
 def _spread(call: Call, value: Value, shape: tuple[int, ...], axis: int, start: int, step: int) -> Value:
     """The value at positions start, start + step, ... of a dimension of `shape`, the zero word elsewhere."""
-    view = value if isinstance(value, View) else call.emitter.stored(value)
+    view = call.emitter.view(value)
     if step == 1:
         read = placed(view, shape, axis, start)
         return call.emitter.map(shape, view.dtype, [read], same)
@@ -182,10 +183,7 @@ def _positions(call: Call, shape: tuple[int, ...], axis: int, start: int, step: 
     value: Value = line
     for _ in shape[axis + 1 :]:
         value = unsqueeze(value, len(value.shape))
-    result = expand(value, shape)
-    if not isinstance(result, View):
-        raise AssertionError("an expanded view is a view")
-    return result
+    return view_of(expand(value, shape))
 
 
 @lowers(
@@ -212,7 +210,7 @@ def _select_scatter(call: Call) -> Value:
 
 
 def _replaced(call: Call, whole: Value, part: Value, axis: int, start: int) -> Value:
-    view = part if isinstance(part, View) else call.emitter.stored(part)
+    view = call.emitter.view(part)
     read = placed(view, whole.shape, axis, start)
     count = view.shape[axis]
 

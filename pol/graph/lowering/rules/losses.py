@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from operator import neg
 
-from pol.arithmetic.registers import Float, Word
-from pol.arithmetic.registers import select as chosen
+from pol.arithmetic.registers import Float, Word, select
 from pol.graph.lowering.call import Call
 from pol.graph.lowering.emitter import Argument, Coordinate, Read
 from pol.graph.lowering.folds import FLOAT_SUM, reduce
 from pol.graph.lowering.rule_table import lowers
 from pol.graph.lowering.rules.elementwise import elementwise
-from pol.graph.lowering.values import NAN, Value, View, expand, scalar, select, unsqueeze
+from pol.graph.lowering.values import NAN, Value, View, at_index, expand, scalar, unsqueeze, view_of
 from pol.graph.tensor_type import DType
 
 MEAN, SUM = 1, 2
@@ -26,17 +25,17 @@ def _forward(call: Call) -> tuple[Value, ...]:
     table, target, axis = _labels(call, 0)
     ignored, reduction = call.integer(4), call.integer(3)
     shape, emitter = target.shape, call.emitter
-    at_target = _view(expand(select(table, axis, 0), shape))
+    at_target = view_of(expand(at_index(table, axis, 0), shape))
     entry = Read(at_target, fill=NAN, gather=(0, table.strides[axis], table.shape[axis]))
     weight = _weight(call, 2, target, shape)
 
     def picked(target: Word, entry: Float, weight: Float | None = None) -> Float:
         loss = -entry if weight is None else -entry * weight
-        return chosen(target == ignored, 0.0, loss)
+        return select(target == ignored, 0.0, loss)
 
     def weighed(target: Word, weight: Float | None = None) -> Float:
         counted = target.real(1.0) if weight is None else weight
-        return chosen(target == ignored, 0.0, counted)
+        return select(target == ignored, 0.0, counted)
 
     if reduction not in {MEAN, SUM}:
         # torch leaves the weight at zero here; nothing reads it.
@@ -74,14 +73,14 @@ def _backward(call: Call) -> Value:
         # The weight of a class is read at the class coordinate: where the label is another, it does not matter.
         lead = (1,) * (len(shape) - axis - 1)
         weights = call.emitter.reshaped(call.tensor(3), (shape[axis], *lead))
-        weight = [_view(expand(weights, shape))]
+        weight = [view_of(expand(weights, shape))]
 
     # The loss of a row is -x[label] * w[label], over the sum of the weights for a mean:
     # its gradient is -g * w (over that sum) at the label, and 0 at other classes and in ignored rows.
     def formula(label: Word, here: Word, share: Float, weight: Float | None = None) -> Float:
         is_here = label == here
-        value = chosen(is_here, share if weight is None else share * weight, 0.0)
-        return chosen(label == ignored, 0.0, value) if 0 <= ignored < shape[axis] else value
+        value = select(is_here, share if weight is None else share * weight, 0.0)
+        return select(label == ignored, 0.0, value) if 0 <= ignored < shape[axis] else value
 
     labels = expand(unsqueeze(target, axis), shape)
     return call.emitter.map(shape, DType.F32, [labels, Coordinate(axis), expand(spread, shape), *weight], formula)
@@ -91,9 +90,8 @@ def _weight(call: Call, position: int, target: View, shape: tuple[int, ...]) -> 
     """The weights of the targets' classes as arguments that follow the targets, or nothing."""
     if call.argument(position) is None:
         return []
-    weights = call.tensor(position)
-    view = weights if isinstance(weights, View) else call.emitter.stored(weights)
-    first = _view(expand(select(view, 0, 0), shape))
+    view = call.emitter.view(call.tensor(position))
+    first = view_of(expand(at_index(view, 0, 0), shape))
     return [Read(first, fill=NAN, gather=(0, view.strides[0], view.shape[0]))]
 
 
@@ -104,11 +102,4 @@ def _labels(call: Call, position: int) -> tuple[View, View, int]:
     others = [size for place, size in enumerate(table.shape) if place != axis]
     if target.dtype is not DType.I32 or list(target.shape) != others:
         raise call.unsupported("targets must be one class index per row of a (batch, classes, ...) tensor")
-    views = [value if isinstance(value, View) else call.emitter.stored(value) for value in (table, target)]
-    return views[0], views[1], axis
-
-
-def _view(value: Value) -> View:
-    if not isinstance(value, View):
-        raise AssertionError("an expanded view is a view")
-    return value
+    return call.emitter.view(table), call.emitter.view(target), axis

@@ -18,7 +18,7 @@ from pol.graph.lowering.call import Call
 from pol.graph.lowering.emitter import Argument, Coordinate, Read
 from pol.graph.lowering.folds import MAXIMUM
 from pol.graph.lowering.rule_table import lowers
-from pol.graph.lowering.values import Value, View
+from pol.graph.lowering.values import Value, View, view_of
 from pol.graph.lowering.windows import Cover, Grid, Position, Window, uncovered
 from pol.graph.node import MAX_BOUNDS
 from pol.graph.tensor_type import DType, TensorType
@@ -118,28 +118,19 @@ def _each(call: Call, position: int, rank: int, default: int) -> tuple[int, ...]
     return given * rank if len(given) == 1 else given
 
 
-def _view(call: Call, position: int) -> View:
-    value = call.tensor(position)
-    if value.dtype is not DType.F32:
-        raise call.unsupported("only float32 is defined")
-    return value if isinstance(value, View) else call.emitter.stored(value)
-
-
 @lowers(
     *(f"aten.max_pool{rank}d_with_indices.default" for rank in (2, 3)),
     defines="FMAX from -infinity over the taps; the index is that of the first greatest, or of the last NaN",
 )
 def _max_pool(call: Call) -> tuple[Value, Value]:
-    source = _view(call, 0)
+    source = call.floats(0)
     pool = Pool.of(call, source.shape, call.output.shape, 1, dilated=True)
     emitter = call.emitter
     grid = Grid()
     before, seen = pool.seen(grid)
     read = grid.read(source, [*before, *seen], MAXIMUM.neutral)
     greatest = emitter.fold(TensorType(DType.F32, grid.shape), grid.terms, MAXIMUM.neutral, [read], maximum)
-    whole = emitter.reshaped(greatest, pool.outputs)
-    if not isinstance(whole, View):
-        raise AssertionError("a node gives a view")
+    whole = view_of(emitter.reshaped(greatest, pool.outputs))
 
     def first(index: Word, x: Float, greatest: Float, *coordinates: Word) -> Word:
         is_fresh = index == -1
@@ -171,9 +162,7 @@ def _outputs(grid: Grid, pool: Pool) -> list[Position]:
     defines="FADD from +0 over the windows whose index is the position",
 )
 def _max_pool_backward(call: Call) -> Value:
-    gradient, index = _view(call, 0), call.tensor(7)
-    if not isinstance(index, View):
-        index = call.emitter.stored(index)
+    gradient, index = call.floats(0), call.emitter.view(call.tensor(7))
     pool = Pool.of(call, call.tensor(1).shape, gradient.shape, 2, dilated=True)
     return pool.gradient(call, [gradient, index], [0, NOWHERE], by_index=True)
 
@@ -183,7 +172,7 @@ def _max_pool_backward(call: Call) -> Value:
     defines="FADD from +0 over the taps (+0 outside of the input), FDIV by the count or the divisor",
 )
 def _avg_pool(call: Call) -> Value:
-    source = _view(call, 0)
+    source = call.floats(0)
     pool = Pool.of(call, source.shape, call.output.shape, 1, dilated=False)
     total = _total(call, source, pool)
     return _divided(call, total, pool, call.flag(5, "count_include_pad", True), call.argument(6, "divisor_override"))
@@ -245,7 +234,7 @@ def _extent(window: Window, padded: bool, output: Word) -> Word:
     "without overlap",
 )
 def _avg_pool_backward(call: Call) -> Value:
-    gradient = _view(call, 0)
+    gradient = call.floats(0)
     pool = Pool.of(call, call.tensor(1).shape, gradient.shape, 2, dilated=False)
     share = _divided(call, gradient, pool, call.flag(6), call.argument(7), "share")
     return pool.gradient(call, [call.emitter.stored(share)], [0], by_index=False)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from pol.arithmetic.registers import Float, R, Word, fma, is_number, maximum, minimum, select, sqrt, to_float
 from pol.graph.lowering.call import Call
-from pol.graph.lowering.emitter import Coordinate, Read
+from pol.graph.lowering.emitter import Coordinate
 from pol.graph.lowering.folds import (
     ALL,
     ANY,
@@ -27,12 +27,10 @@ from pol.graph.lowering.folds import (
 from pol.graph.lowering.rule_table import lowers
 from pol.graph.lowering.rules.elementwise import elementwise
 from pol.graph.lowering.rules.softmax import log_of_sum
-from pol.graph.lowering.values import Value, View, axis_index, cut, expand, permute, reshape, squeeze
-from pol.graph.node import Affine, Bound
-from pol.graph.tensor_type import DType, TensorType
+from pol.graph.lowering.values import Value, View, axis_index, cut, expand, reshape
+from pol.graph.tensor_type import DType
 
 NOWHERE = 0x7FFFFFFF
-_SCANNED = 64
 
 
 def _axes(call: Call, position: int = 1, name: str = "dim") -> tuple[int, ...]:
@@ -52,7 +50,7 @@ def _reduced(call: Call, value: Value, monoid: Monoid, part: str = "") -> Value:
     return restored(result, axes, len(value.shape)) if call.flag(2, "keepdim") else result
 
 
-def _of_words(call: Call, floating: Monoid, integer: Monoid) -> tuple[Value, Monoid]:
+def of_words(call: Call, floating: Monoid, integer: Monoid) -> tuple[Value, Monoid]:
     """The first argument as words of the result, and the monoid for them."""
     value = call.tensor(0)
     if call.dtype is value.dtype:
@@ -64,7 +62,7 @@ def _of_words(call: Call, floating: Monoid, integer: Monoid) -> tuple[Value, Mon
 
 @lowers("aten.sum.default", "aten.sum.dim_IntList", defines="FADD; integers: ADD, or I2F first with a float32 result")
 def _sum(call: Call) -> Value:
-    return _reduced(call, *_of_words(call, FLOAT_SUM, INTEGER_SUM))
+    return _reduced(call, *of_words(call, FLOAT_SUM, INTEGER_SUM))
 
 
 @lowers("aten.mean.default", "aten.mean.dim", defines="the sum, FDIV by the count; float32 only")
@@ -76,7 +74,7 @@ def _mean(call: Call) -> Value:
 
 @lowers("aten.prod.default", "aten.prod.dim_int", defines="FMUL; integers: MUL, or I2F first with a float32 result")
 def _product(call: Call) -> Value:
-    return _reduced(call, *_of_words(call, FLOAT_PRODUCT, INTEGER_PRODUCT))
+    return _reduced(call, *of_words(call, FLOAT_PRODUCT, INTEGER_PRODUCT))
 
 
 def _extreme(call: Call, floating: Monoid, integer: Monoid) -> Value:
@@ -278,80 +276,3 @@ def _logsumexp(call: Call) -> Value:
     if call.flag(2, "keepdim"):
         shift, logarithm = (restored(part, axes, len(value.shape)) for part in (shift, logarithm))
     return elementwise(call, [logarithm, shift], lambda logarithm, shift: logarithm + shift)
-
-
-@lowers(
-    "aten.cumsum.default",
-    defines="blocks of 64 terms in order, each then added to the running sum of the blocks before it",
-)
-def _cumulative_sum(call: Call) -> Value:
-    value, monoid = _of_words(call, FLOAT_SUM, INTEGER_SUM)
-    axis = call.integer(1, "dim")
-    if not value.shape:
-        return value
-    rank = len(value.shape)
-    place = axis_index(axis, rank)
-    order = [*(i for i in range(rank) if i != place), place]
-    result = _scan(call, permute(value, order), monoid)
-    return permute(result, [order.index(i) for i in range(rank)])
-
-
-def _scan(call: Call, value: Value, monoid: Monoid) -> Value:
-    """Running sums along the last dimension: term after term in blocks of 64, to which the blocks before are added."""
-    *kept, count = value.shape
-    emitter = call.emitter
-    if count <= _SCANNED:
-        return _short_scan(call, value, monoid)
-    blocks = -(-count // _SCANNED)
-    view = value if isinstance(value, View) else emitter.stored(value)
-    inside = _short_scan(call, view, monoid, blocks)
-    ends = squeeze(cut(inside, -1, _SCANNED - 1, _SCANNED), [-1])
-    before = cut(_scan(call, ends, monoid), -1, 0, blocks - 1)
-    if not isinstance(before, View):
-        raise AssertionError("a scan gives a view")
-    # Block b adds the sum of the blocks before it; the first one adds the neutral word.
-    rank = len(kept)
-    shifted = View(
-        before.source, before.index, before.type, (*kept, blocks, _SCANNED),
-        before.base - before.strides[-1], (*before.strides, 0), before.step_stride,
-    )  # fmt: skip
-    bound = Bound(Affine(-1, (0, *[0] * rank, 1, 0)), blocks)
-    joined = emitter.map(
-        (*kept, blocks, _SCANNED),
-        monoid.dtype,
-        [inside, Read(shifted, fill=monoid.neutral, bounds=(bound,))],
-        lambda inside, before: monoid.join(before, inside),
-        "cumulative",
-    )
-    flat = reshape(joined, (*kept, blocks * _SCANNED))
-    if flat is None:
-        raise AssertionError("a stored tensor can have any shape")
-    return cut(flat, -1, 0, count)
-
-
-def _short_scan(call: Call, value: Value, monoid: Monoid, blocks: int = 0) -> View:
-    """Running sums of at most 64 terms, or of blocks of 64: element i folds the terms 0 .. i."""
-    view = value if isinstance(value, View) else call.emitter.stored(value)
-    *kept, count = view.shape
-    stride = view.strides[-1]
-    rank = len(kept)
-    width = _SCANNED if blocks else count
-    shape = (*kept, *([blocks] if blocks else []), width)
-    middle = (_SCANNED * stride,) if blocks else ()
-    seen = View(
-        view.source, view.index, view.type, (*shape, width), view.base,
-        (*view.strides[:-1], *middle, 0, stride), view.step_stride,
-    )  # fmt: skip
-    zeros = [0] * (1 + rank)
-    bounds = [Bound(Affine(0, (*zeros, *([0] if blocks else []), 1, -1)), width)]
-    if blocks and blocks * _SCANNED != count:
-        bounds.append(Bound(Affine(0, (*zeros, _SCANNED, 0, 1)), count))
-    read = Read(seen, fill=monoid.neutral, bounds=tuple(bounds))
-    return call.emitter.fold(
-        TensorType(monoid.dtype, shape),
-        (width,),
-        monoid.neutral,
-        [read],
-        monoid.join,
-        "running",
-    )

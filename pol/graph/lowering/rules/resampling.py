@@ -11,29 +11,14 @@ import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from pol.arithmetic.registers import Float, Register, Word, fma, maximum, minimum, moved, to_float, to_word
-from pol.arithmetic.registers import select as chosen
+from pol.arithmetic.registers import Float, Register, Word, fma, maximum, minimum, moved, select, to_float, to_word
 from pol.errors import ProtocolError
 from pol.graph.lowering.call import Call
 from pol.graph.lowering.emitter import Argument, Coordinate, Read
 from pol.graph.lowering.rule_table import lowers
-from pol.graph.lowering.values import Value, View, expand, select, unsqueeze
+from pol.graph.lowering.values import Value, View, at_index, expand, unsqueeze, view_of
 from pol.graph.lowering.windows import Grid
 from pol.graph.tensor_type import DType, TensorType
-
-
-def as_view(call: Call, value: Value) -> View:
-    """The value as words in memory; float32 only."""
-    if value.dtype is not DType.F32:
-        raise call.unsupported("only float32 is defined")
-    return value if isinstance(value, View) else call.emitter.stored(value)
-
-
-def seen(value: Value) -> View:
-    """What came of a view by cutting and expanding, which is one."""
-    if not isinstance(value, View):
-        raise AssertionError("a part of a view is a view")
-    return value
 
 
 @dataclass(frozen=True)
@@ -78,7 +63,7 @@ class Ratio:
 
     def _inside(self, place: Word) -> Word:
         last = place.word(self.size - 1)
-        return chosen(last < place, last, place)
+        return select(last < place, last, place)
 
 
 def _ratios(call: Call, sizes: Sequence[int], outputs: Sequence[int], first: int, kind: str) -> list[Ratio]:
@@ -103,12 +88,12 @@ def _along(table: View, shape: Sequence[int], axis: int) -> View:
     value: Value = table
     for _ in range(len(shape) - axis - 1):
         value = unsqueeze(value, len(value.shape))
-    return seen(expand(value, shape))
+    return view_of(expand(value, shape))
 
 
 def _gathered(source: View, shape: Sequence[int], axis: int, index: int) -> Read:
     """The source with one dimension addressed by an earlier argument."""
-    rest = seen(expand(unsqueeze(select(source, axis, 0), axis), shape))
+    rest = view_of(expand(unsqueeze(at_index(source, axis, 0), axis), shape))
     return Read(rest, gather=(index, source.strides[axis], source.shape[axis]))
 
 
@@ -122,7 +107,7 @@ def _gathered(source: View, shape: Sequence[int], axis: int, index: int) -> Read
 )
 def _nearest(call: Call) -> Value:
     """Words moved; nothing is computed but addresses."""
-    source, ratios = as_view(call, call.tensor(0)), _given(call, call.tensor(0).shape, call.output.shape, 2)
+    source, ratios = call.floats(0), _given(call, call.tensor(0).shape, call.output.shape, 2)
     first = len(source.shape) - len(ratios)
     if all(ratio.factor for ratio in ratios):
         pairs = [size for ratio in ratios for size in (ratio.size, ratio.factor)]
@@ -154,7 +139,7 @@ def _given(call: Call, sizes: Sequence[int], outputs: Sequence[int], first: int)
     defines="FADD from +0 over the outputs that repeat the position",
 )
 def _nearest_backward(call: Call) -> Value:
-    gradient = as_view(call, call.tensor(0))
+    gradient = call.floats(0)
     ratios = _given(call, call.output.shape, gradient.shape, 3)
     first = len(gradient.shape) - len(ratios)
     if all(ratio.factor for ratio in ratios):
@@ -187,16 +172,16 @@ def _collected(
     strides = (*gradient.strides[:axis], *gradient.strides[axis + 1 :], gradient.strides[axis])
     terms = View(gradient.source, gradient.index, gradient.type, order, gradient.base, strides, gradient.step_stride)
     arguments: list[Argument] = [
-        seen(expand(table, over)),
+        view_of(expand(table, over)),
         Coordinate(axis),
-        seen(expand(unsqueeze(terms, axis), over)),
+        view_of(expand(unsqueeze(terms, axis), over)),
     ]
     if weight is not None:
-        arguments.append(seen(expand(weight, over)))
+        arguments.append(view_of(expand(weight, over)))
 
     def add(total: Float, entry: Word, position: Word, g: Float, weight: Float | None = None) -> Float:
         is_own = entry == position
-        return chosen(is_own, total + g if weight is None else fma(weight, g, total), total)
+        return select(is_own, total + g if weight is None else fma(weight, g, total), total)
 
     return call.emitter.fold(TensorType(DType.F32, shape), (ratio.outputs,), 0, arguments, add, part)
 
@@ -235,7 +220,7 @@ def _linear(call: Call) -> Value:
     ) -> Float:
         return weight_below * x_below + weight_above * x_above
 
-    source = as_view(call, call.tensor(0))
+    source = call.floats(0)
     for number, ratio in reversed(list(enumerate(_linear_ratios(call, source.shape, call.output.shape, 2)))):
         axis = 2 + number
         shape = (*source.shape[:axis], ratio.outputs, *source.shape[axis + 1 :])
@@ -256,7 +241,7 @@ def _linear(call: Call) -> Value:
     defines="per dimension, the first one first: sums with FFMA of the gradients from below and from above, FADD",
 )
 def _linear_backward(call: Call) -> Value:
-    gradient = as_view(call, call.tensor(0))
+    gradient = call.floats(0)
     for number, ratio in enumerate(_linear_ratios(call, call.output.shape, gradient.shape, 3)):
         below, above, lower, upper = _tables(call, ratio, number)
         sums = [

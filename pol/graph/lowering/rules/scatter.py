@@ -12,7 +12,19 @@ from pol.graph.aten_graph import Ref
 from pol.graph.lowering.call import Call
 from pol.graph.lowering.emitter import Argument, Coordinate, Read
 from pol.graph.lowering.rule_table import Lowered, lowers
-from pol.graph.lowering.values import NAN, Fill, Value, View, axis_index, cut, expand, permute, scalar, unsqueeze
+from pol.graph.lowering.values import (
+    NAN,
+    Fill,
+    Value,
+    View,
+    axis_index,
+    cut,
+    expand,
+    permute,
+    scalar,
+    unsqueeze,
+    view_of,
+)
 from pol.graph.node import Affine, Bound
 from pol.graph.tensor_type import MAX_RANK, DType, TensorType
 
@@ -75,7 +87,7 @@ def _index_into(is_sum: bool) -> Lowered:
         order = [position for position in range(len(start.shape)) if position != place]
         over = (*start.shape, index.shape[0])
         rows = expand(unsqueeze(permute(source, [*order, place]), place), over)
-        return _collected(call, start, over[-1:], [(_view(expand(index, over)), place)], rows, is_sum)
+        return _collected(call, start, over[-1:], [(view_of(expand(index, over)), place)], rows, is_sum)
 
     return lower
 
@@ -104,7 +116,7 @@ def _index_put(call: Call) -> Value:
     keys: list[tuple[Argument, int]] = []
     for place, index in indices.items():
         wrapped = _wrapped(call, index, start.shape[place], f"index_{place}")
-        keys.append((_view(expand(wrapped, over)), place))
+        keys.append((view_of(expand(wrapped, over)), place))
     return _collected(call, start, shape, keys, expand(ordered, over), call.flag(3))
 
 
@@ -113,7 +125,7 @@ def _index_put(call: Call) -> Value:
     defines="words at the indices, below zero from the end; NaN (integers: 0) where there are none",
 )
 def _index(call: Call) -> Value:
-    table = _stored(call, call.tensor(0))
+    table = call.emitter.view(call.tensor(0))
     indices = _indices(call, table)
     if any(table.strides[place] < 0 for place in indices):
         table = call.emitter.stored(table)
@@ -130,7 +142,7 @@ def _index(call: Call) -> Value:
     rest = (*strides[:lead], *[0] * len(shape), *strides[lead:])
     start = View(table.source, table.index, table.type, over, table.base, rest, table.step_stride)
     read = Read(start, fill=NAN if table.dtype is DType.F32 else 0, gather=(0, 1, limit))
-    arguments: list[Argument] = [_view(expand(spread, over)), read]
+    arguments: list[Argument] = [view_of(expand(spread, over)), read]
     return call.emitter.map(over, table.dtype, arguments, lambda _, word: word)
 
 
@@ -235,16 +247,6 @@ def _collected(
     counters = [Coordinate(rank + place) for place in range(len(terms))]
     arguments += [expand(before, (*start.shape, *terms)), *counters]
     return call.emitter.fold(type_, terms, 0, arguments, keep_last)
-
-
-def _stored(call: Call, value: Value) -> View:
-    return value if isinstance(value, View) else call.emitter.stored(value)
-
-
-def _view(value: Value) -> View:
-    if not isinstance(value, View):
-        raise AssertionError("an expanded view is a view")
-    return value
 
 
 lowers("aten.scatter_add.default", defines="self + (sum of the source words whose index is the coordinate, ascending)")(

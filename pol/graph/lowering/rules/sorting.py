@@ -28,7 +28,7 @@ def _sorted(call: Call, axis: int, count: int, is_descending: bool) -> tuple[Val
         value = unsqueeze(value, 0)
     order = [position for position in range(len(value.shape)) if position != place]
     rows = permute(value, [*order, place])
-    rows = rows if isinstance(rows, View) else call.emitter.stored(rows)
+    rows = call.emitter.view(rows)
     *lead, _ = rows.shape
     depth = len(lead)
     over = (*lead, size, size)

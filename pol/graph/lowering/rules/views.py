@@ -11,12 +11,12 @@ from pol.graph.lowering.emitter import Coordinate
 from pol.graph.lowering.rule_table import lowers
 from pol.graph.lowering.values import (
     Value,
+    at_index,
     cut,
     expand,
     flip,
     permute,
     scalar,
-    select,
     slice_range,
     squeeze,
     unsqueeze,
@@ -88,7 +88,7 @@ def _view(call: Call) -> Value:
 
 @lowers("aten.select.int", defines="a part", is_exact=True)
 def _select(call: Call) -> Value:
-    return select(call.tensor(0), call.integer(1), call.integer(2))
+    return at_index(call.tensor(0), call.integer(1), call.integer(2))
 
 
 @lowers("aten.slice.Tensor", defines="a part; step >= 1", is_exact=True)
