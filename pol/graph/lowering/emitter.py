@@ -117,12 +117,11 @@ class Emitter:
                 inputs.append(entry)
             registers.append(inputs.index(entry))
         builder = Builder(len(inputs))
-        given = [
-            _kind(argument)(
-                builder, builder.const(argument.word) if isinstance(argument, Fill) else builder.input(_known(number))
-            )
-            for argument, number in zip(arguments, registers, strict=True)
+        handles = [
+            builder.const(argument.word) if isinstance(argument, Fill) else builder.input(_known(place))
+            for argument, place in zip(arguments, registers, strict=True)
         ]
+        given = [_kind(argument)(builder, handle) for argument, handle in zip(arguments, handles, strict=True)]
         kind = Float if type_.dtype is DType.F32 else Word
         result = formula(kind(builder, 0), *given) if terms else formula(*given)
         if type(result) is not kind:
