@@ -81,7 +81,6 @@ def test_test_modules_have_names_of_their_own() -> None:
 
 OWN_JSON = {
     "pol/commitments/canonical_json.py": "the bounded reader itself",
-    "pol/graph/measurements.py": "pol's own documentation; the layer is below the reader's",
     "pol/chain/artifacts.py": "files of the package",
     "pol/verification/profile/native_reruns.py": "lines of a process that pol has started",
     "pol/verification/profile/native_worker.py": "the job that pol gave its process",

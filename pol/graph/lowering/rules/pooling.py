@@ -1,4 +1,4 @@
-"""Pooling over one to three dimensions; the leading dimensions (examples, channels) are as they come.
+"""Pooling: over one to three dimensions; the leading dimensions (examples, channels) are as they come.
 
 A maximum is a fold with FMAX from -infinity; its index, the flat position in the channel, is found in a second fold.
 An average is a fold with FADD from +0 over the taps, positions outside of the input counted as +0, and a division.
@@ -7,21 +7,24 @@ Gradients are folds over the windows that see a position, in ascending order.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import add
 
-from pol.arithmetic.primitives import Op
-from pol.arithmetic.scalar_program import Builder
+from pol.arithmetic.registers import Float, Word, below, is_number, maximum, select, to_float
 from pol.errors import ProtocolError
 from pol.graph.lowering.call import Call
 from pol.graph.lowering.emitter import Argument, Coordinate, Read
 from pol.graph.lowering.folds import MAXIMUM
-from pol.graph.lowering.values import Value, View
+from pol.graph.lowering.rule_table import lowers
+from pol.graph.lowering.values import Value, View, view_of
 from pol.graph.lowering.windows import Cover, Grid, Position, Window, uncovered
 from pol.graph.node import MAX_BOUNDS
 from pol.graph.tensor_type import DType, TensorType
 
 NOWHERE = 0xFFFFFFFF
+"""The word -1, an index that is no position."""
 
 
 @dataclass(frozen=True)
@@ -63,9 +66,9 @@ class Pool:
             result = result * window.size + position
         return result
 
-    def gradient(self, call: Call, arguments: Sequence[View], fills: Sequence[int], select: bool) -> Value:
-        """Sum over the windows that see a position: of the first argument, where `select` those whose second argument
-        is the flat position; without it all windows of which a tap lies there."""
+    def gradient(self, call: Call, arguments: Sequence[View], fills: Sequence[int], by_index: bool) -> Value:
+        """Sum over the windows that see a position: of the first argument, `by_index` those whose second argument is
+        the flat position; without it all windows of which a tap lies there."""
         covers = [Cover.of(Window(w.size, w.reach, w.stride, w.padding, 1, w.outputs)) for w in self.windows]
         folds = any(cover.terms > 1 for cover in covers)
         grid = Grid()
@@ -78,7 +81,7 @@ class Pool:
         for view, fill in zip(arguments, fills, strict=True):
             read = grid.read(view, [*before, *outputs], fill, folds)
             bounds = list(read.bounds)
-            if not select:
+            if not by_index:
                 for cover, (_, r), j in zip(covers, pairs, terms, strict=True):
                     bounds += grid.bound(cover.tap(r, j), cover.window.taps, folds)
             if len(bounds) > MAX_BOUNDS:
@@ -86,19 +89,21 @@ class Pool:
             reads.append(Read(read.view, fill, tuple(bounds)))
         here = self.flat([cover.position(q, r) for cover, (q, r) in zip(covers, pairs, strict=True)])
 
-        def term(b: Builder, accumulator: int | None, regs: list[int]) -> int:
-            before = b.f32(0.0) if accumulator is None else accumulator
-            value = regs[0] if accumulator is None else b.emit(Op.FADD, accumulator, regs[0])
-            if not select:
-                return value if accumulator is not None else b.emit(Op.MOV, value)
-            own = b.emit(Op.EQ, regs[1], grid.register(b, regs[2:], here))
-            return b.emit(Op.SELECT, own, value, before)
+        def kept(value: Float, other: Float, index: Word, *coordinates: Word) -> Float:
+            return select(index == grid.word(index, coordinates, here), value, other)
 
-        inputs: list[Argument] = [*reads, *(grid.coordinates() if select else [])]
+        def add(total: Float, g: Float, *place: Word) -> Float:
+            added = total + g
+            return kept(added, total, *place) if by_index else added
+
+        def single(g: Float, *place: Word) -> Float:
+            return kept(g, g.real(0.0), *place) if by_index else g
+
+        inputs: list[Argument] = [*reads, *(grid.coordinates() if by_index else [])]
         if folds:
-            result = call.emitter.fold(TensorType(DType.F32, grid.shape), grid.terms, 0, inputs, term)
+            result = call.emitter.fold(TensorType(DType.F32, grid.shape), grid.terms, 0, inputs, add)
         else:
-            result = call.emitter.map(grid.shape, DType.F32, inputs, lambda b, regs: term(b, None, regs))
+            result = call.emitter.map(grid.shape, DType.F32, inputs, single)
         return uncovered(call.emitter, result, self.leading, covers)
 
 
@@ -113,43 +118,29 @@ def _each(call: Call, position: int, rank: int, default: int) -> tuple[int, ...]
     return given * rank if len(given) == 1 else given
 
 
-def _view(call: Call, position: int) -> View:
-    value = call.tensor(position)
-    if value.dtype is not DType.F32:
-        raise call.unsupported("only float32 is defined")
-    return value if isinstance(value, View) else call.emitter.stored(value)
-
-
+@lowers(
+    *(f"aten.max_pool{rank}d_with_indices.default" for rank in (2, 3)),
+    defines="FMAX from -infinity over the taps; the index is that of the first greatest, or of the last NaN",
+)
 def _max_pool(call: Call) -> tuple[Value, Value]:
-    """FMAX over the taps; the index is that of the first tap equal to it, or of the last NaN."""
-    source = _view(call, 0)
+    source = call.floats(0)
     pool = Pool.of(call, source.shape, call.output.shape, 1, dilated=True)
     emitter = call.emitter
     grid = Grid()
     before, seen = pool.seen(grid)
     read = grid.read(source, [*before, *seen], MAXIMUM.neutral)
-    greatest = emitter.fold(
-        TensorType(DType.F32, grid.shape),
-        grid.terms,
-        MAXIMUM.neutral,
-        [read],
-        lambda b, accumulator, regs: b.emit(Op.FMAX, accumulator, *regs),
-    )
-    whole = emitter.reshaped(greatest, pool.outputs)
-    if not isinstance(whole, View):
-        raise AssertionError("a node gives a view")
+    greatest = emitter.fold(TensorType(DType.F32, grid.shape), grid.terms, MAXIMUM.neutral, [read], maximum)
+    whole = view_of(emitter.reshaped(greatest, pool.outputs))
 
-    def first(b: Builder, accumulator: int, regs: list[int]) -> int:
-        value, maximum, *coordinates = regs
-        fresh = b.emit(Op.EQ, accumulator, b.const(NOWHERE))
-        number = b.emit(Op.FEQ, value, value)
-        hit = b.emit(Op.AND, b.emit(Op.FEQ, value, maximum), fresh)
-        hit = b.emit(Op.OR, hit, b.emit(Op.XOR, number, b.const(1)))
+    def first(index: Word, x: Float, greatest: Float, *coordinates: Word) -> Word:
+        is_fresh = index == -1
+        is_there = is_number(x)
+        hit = (x == greatest) & is_fresh
+        hit |= is_there ^ 1
         for window, position in zip(pool.windows, seen, strict=True):
             if grid.bound(position, window.size):
-                inside = b.emit(Op.LTU, grid.register(b, coordinates, position), b.const(window.size))
-                hit = b.emit(Op.AND, hit, inside)
-        return b.emit(Op.SELECT, hit, grid.register(b, coordinates, pool.flat(seen)), accumulator)
+                hit &= below(grid.word(index, coordinates, position), window.size)
+        return select(hit, grid.word(index, coordinates, pool.flat(seen)), index)
 
     outputs = _outputs(grid, pool)
     arguments: list[Argument] = [read, grid.read(whole, outputs), *grid.coordinates()]
@@ -166,17 +157,22 @@ def _outputs(grid: Grid, pool: Pool) -> list[Position]:
     return places
 
 
+@lowers(
+    *(f"aten.max_pool{rank}d_with_indices_backward.default" for rank in (2, 3)),
+    defines="FADD from +0 over the windows whose index is the position",
+)
 def _max_pool_backward(call: Call) -> Value:
-    """The sum of the gradients of the windows whose index is the position."""
-    gradient, index = _view(call, 0), call.tensor(7)
-    if not isinstance(index, View):
-        index = call.emitter.stored(index)
+    gradient, index = call.floats(0), call.emitter.view(call.tensor(7))
     pool = Pool.of(call, call.tensor(1).shape, gradient.shape, 2, dilated=True)
-    return pool.gradient(call, [gradient, index], [0, NOWHERE], select=True)
+    return pool.gradient(call, [gradient, index], [0, NOWHERE], by_index=True)
 
 
+@lowers(
+    *(f"aten.avg_pool{rank}d.default" for rank in (2, 3)),
+    defines="FADD from +0 over the taps (+0 outside of the input), FDIV by the count or the divisor",
+)
 def _avg_pool(call: Call) -> Value:
-    source = _view(call, 0)
+    source = call.floats(0)
     pool = Pool.of(call, source.shape, call.output.shape, 1, dilated=False)
     total = _total(call, source, pool)
     return _divided(call, total, pool, call.flag(5, "count_include_pad", True), call.argument(6, "divisor_override"))
@@ -185,23 +181,15 @@ def _avg_pool(call: Call) -> Value:
 def _total(call: Call, source: View, pool: Pool) -> Value:
     grid = Grid()
     before, seen = pool.seen(grid)
-    total = call.emitter.fold(
-        TensorType(DType.F32, grid.shape),
-        grid.terms,
-        0,
-        [grid.read(source, [*before, *seen])],
-        lambda b, accumulator, regs: b.emit(Op.FADD, accumulator, *regs),
-        "sum",
-    )
+    type_, read = TensorType(DType.F32, grid.shape), grid.read(source, [*before, *seen])
+    total = call.emitter.fold(type_, grid.terms, 0, [read], add, "sum")
     return call.emitter.reshaped(total, pool.outputs)
 
 
 def _divided(call: Call, value: Value, pool: Pool, padded: bool, divisor: object, part: str = "") -> Value:
     """FDIV by how many positions a window counts: all that it sees, with `padded` those of the padding too."""
     extents = [_extents(window, padded) for window in pool.windows]
-    count = 1
-    for extent in extents:
-        count *= extent[0]
+    count = math.prod(extent[0] for extent in extents)
     if divisor is not None:
         if type(divisor) is not int or divisor == 0:
             raise ProtocolError(f"{divisor!r} cannot divide")
@@ -211,13 +199,13 @@ def _divided(call: Call, value: Value, pool: Pool, padded: bool, divisor: object
     if divisor is None and any(len(set(extent)) > 1 for extent in extents):
         arguments += [Coordinate(rank + number) for number in range(len(extents))]
 
-    def formula(b: Builder, regs: list[int]) -> int:
-        if len(regs) == 1:
-            return b.emit(Op.FDIV, regs[0], b.f32(float(count)))
-        sizes = b.const(1)
-        for window, output in zip(pool.windows, regs[1:], strict=True):
-            sizes = b.emit(Op.MUL, sizes, _extent(b, window, padded, output))
-        return b.emit(Op.FDIV, regs[0], b.emit(Op.I2F, sizes))
+    def formula(total: Float, *outputs: Word) -> Float:
+        if not outputs:
+            return total / float(count)
+        sizes = total.word(1)
+        for window, output in zip(pool.windows, outputs, strict=True):
+            sizes *= _extent(window, padded, output)
+        return total / to_float(sizes)
 
     return call.emitter.map(pool.outputs, DType.F32, arguments, formula, part)
 
@@ -229,38 +217,24 @@ def _extents(window: Window, padded: bool) -> list[int]:
     return [min(window.taps, window.size + window.padding - start) for start in starts]
 
 
-def _extent(b: Builder, window: Window, padded: bool, output: int) -> int:
-    """Register of one entry of `_extents`."""
-    start = b.emit(Op.MUL, output, b.const(window.stride))
-    start = b.emit(Op.SUB, start, b.const(window.padding))
-    end = b.emit(Op.ADD, start, b.const(window.taps))
-    limit = b.const(window.size + (window.padding if padded else 0))
-    end = b.emit(Op.SELECT, b.emit(Op.LTS, limit, end), limit, end)
+def _extent(window: Window, padded: bool, output: Word) -> Word:
+    """One entry of `_extents`."""
+    start = output * window.stride - window.padding
+    end = start + window.taps
+    limit = output.word(window.size + (window.padding if padded else 0))
+    end = select(limit < end, limit, end)
     if not padded:
-        zero = b.const(0)
-        start = b.emit(Op.SELECT, b.emit(Op.LTS, start, zero), zero, start)
-    return b.emit(Op.SUB, end, start)
+        start = select(start < 0, 0, start)
+    return end - start
 
 
+@lowers(
+    *(f"aten.avg_pool{rank}d_backward.default" for rank in (2, 3)),
+    defines="the gradients divided, FADD from +0 over the windows that see the position; in three dimensions windows "
+    "without overlap",
+)
 def _avg_pool_backward(call: Call) -> Value:
-    """The gradients, divided as forward, summed over the windows that see a position."""
-    gradient = _view(call, 0)
+    gradient = call.floats(0)
     pool = Pool.of(call, call.tensor(1).shape, gradient.shape, 2, dilated=False)
     share = _divided(call, gradient, pool, call.flag(6), call.argument(7), "share")
-    return _spread(call, share, pool)
-
-
-def _spread(call: Call, share: Value, pool: Pool) -> Value:
-    return pool.gradient(call, [call.emitter.stored(share)], [0], select=False)
-
-
-POOLING: Mapping[str, Callable[[Call], Value | tuple[Value, ...]]] = {
-    "aten.max_pool2d_with_indices.default": _max_pool,
-    "aten.max_pool2d_with_indices_backward.default": _max_pool_backward,
-    "aten.max_pool3d_with_indices.default": _max_pool,
-    "aten.max_pool3d_with_indices_backward.default": _max_pool_backward,
-    "aten.avg_pool2d.default": _avg_pool,
-    "aten.avg_pool2d_backward.default": _avg_pool_backward,
-    "aten.avg_pool3d.default": _avg_pool,
-    "aten.avg_pool3d_backward.default": _avg_pool_backward,
-}
+    return pool.gradient(call, [call.emitter.stored(share)], [0], by_index=False)

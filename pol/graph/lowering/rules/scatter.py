@@ -1,15 +1,30 @@
-"""Operations whose results stand at addresses from data: every position looks for the words that belong to it."""
+"""Writing at addresses from data: every position looks for the words that belong to it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from operator import and_, eq, or_
+from typing import Any
 
-from pol.arithmetic.primitives import Op
-from pol.arithmetic.scalar_program import Builder
+from pol.arithmetic.registers import Word, below, select
 from pol.graph.aten_graph import Ref
 from pol.graph.lowering.call import Call
 from pol.graph.lowering.emitter import Argument, Coordinate, Read
-from pol.graph.lowering.values import NAN, Fill, Value, View, axis_index, cut, expand, permute, scalar, unsqueeze
+from pol.graph.lowering.rule_table import Lowered, lowers
+from pol.graph.lowering.values import (
+    NAN,
+    Fill,
+    Value,
+    View,
+    axis_index,
+    cut,
+    expand,
+    permute,
+    scalar,
+    unsqueeze,
+    view_of,
+)
 from pol.graph.node import Affine, Bound
 from pol.graph.tensor_type import MAX_RANK, DType, TensorType
 
@@ -17,7 +32,7 @@ NOWHERE = 0xFFFFFFFF
 """An index that is no position."""
 
 
-def _scatter(is_sum: bool) -> Callable[[Call], Value]:
+def _scatter(is_sum: bool) -> Lowered:
     """Position c along the dimension gets the source words whose index is c."""
 
     def lower(call: Call) -> Value:
@@ -59,7 +74,7 @@ def _extended(value: Value, shape: tuple[int, ...], fill: int, repeated: int) ->
     return Read(moved, fill, tuple(bounds)) if bounds else moved
 
 
-def _index_into(is_sum: bool) -> Callable[[Call], Value]:
+def _index_into(is_sum: bool) -> Lowered:
     """Rows of the source into the rows that a list of numbers names; `alpha` scales them."""
 
     def lower(call: Call) -> Value:
@@ -72,13 +87,16 @@ def _index_into(is_sum: bool) -> Callable[[Call], Value]:
         order = [position for position in range(len(start.shape)) if position != place]
         over = (*start.shape, index.shape[0])
         rows = expand(unsqueeze(permute(source, [*order, place]), place), over)
-        return _collected(call, start, over[-1:], [(_view(expand(index, over)), place)], rows, is_sum)
+        return _collected(call, start, over[-1:], [(view_of(expand(index, over)), place)], rows, is_sum)
 
     return lower
 
 
+@lowers(
+    "aten.index_put.default",
+    defines="self + (sum of the values at the place, ascending), or the last of them, or else self",
+)
 def _index_put(call: Call) -> Value:
-    """The places that lists of numbers name get the values: added up, or the last one of each place."""
     start, values = call.tensor(0), call.tensor(2)
     indices = _indices(call, start)
     shape = _common(indices)
@@ -98,13 +116,16 @@ def _index_put(call: Call) -> Value:
     keys: list[tuple[Argument, int]] = []
     for place, index in indices.items():
         wrapped = _wrapped(call, index, start.shape[place], f"index_{place}")
-        keys.append((_view(expand(wrapped, over)), place))
+        keys.append((view_of(expand(wrapped, over)), place))
     return _collected(call, start, shape, keys, expand(ordered, over), call.flag(3))
 
 
+@lowers(
+    "aten.index.Tensor",
+    defines="words at the indices, below zero from the end; NaN (integers: 0) where there are none",
+)
 def _index(call: Call) -> Value:
-    """The words at the places that lists of numbers name; numbers below zero count from the end."""
-    table = _stored(call, call.tensor(0))
+    table = call.emitter.view(call.tensor(0))
     indices = _indices(call, table)
     if any(table.strides[place] < 0 for place in indices):
         table = call.emitter.stored(table)
@@ -121,22 +142,22 @@ def _index(call: Call) -> Value:
     rest = (*strides[:lead], *[0] * len(shape), *strides[lead:])
     start = View(table.source, table.index, table.type, over, table.base, rest, table.step_stride)
     read = Read(start, fill=NAN if table.dtype is DType.F32 else 0, gather=(0, 1, limit))
-    arguments: list[Argument] = [_view(expand(spread, over)), read]
-    return call.emitter.map(over, table.dtype, arguments, lambda b, regs: b.emit(Op.MOV, regs[1]))
+    arguments: list[Argument] = [view_of(expand(spread, over)), read]
+    return call.emitter.map(over, table.dtype, arguments, lambda _, word: word)
 
 
 def _offsets(call: Call, table: View, indices: Mapping[int, Value], shape: tuple[int, ...]) -> tuple[View, int]:
     """How far every place is from the first one in words, NOWHERE where there is none, and the limit of that."""
     places = list(indices)
 
-    def formula(b: Builder, regs: list[int]) -> int:
-        total, outside = b.const(0), b.const(0)
-        for place, register in zip(places, regs, strict=True):
-            size = b.const(table.shape[place])
-            at = _counted_from_the_end(b, register, table.shape[place])
-            outside = b.emit(Op.OR, outside, b.emit(Op.EQ, b.emit(Op.LTU, at, size), b.const(0)))
-            total = b.emit(Op.ADD, total, b.emit(Op.MUL, at, b.const(table.strides[place])))
-        return b.emit(Op.SELECT, outside, b.const(NOWHERE), total)
+    def formula(*indices: Word) -> Word:
+        total = outside = indices[0].word(0)
+        for place, index in zip(places, indices, strict=True):
+            size = index.word(table.shape[place])
+            at = _counted_from_the_end(index, size)
+            outside |= below(at, size) == 0
+            total += at * table.strides[place]
+        return select(outside, -1, total)
 
     arguments = [expand(index, shape) for index in indices.values()]
     limit = 1 + sum((table.shape[place] - 1) * table.strides[place] for place in places)
@@ -144,14 +165,12 @@ def _offsets(call: Call, table: View, indices: Mapping[int, Value], shape: tuple
 
 
 def _wrapped(call: Call, index: Value, size: int, part: str) -> View:
-    return call.emitter.map(
-        index.shape, DType.I32, [index], lambda b, regs: _counted_from_the_end(b, regs[0], size), part
-    )
+    return call.emitter.map(index.shape, DType.I32, [index], lambda index: _counted_from_the_end(index, size), part)
 
 
-def _counted_from_the_end(b: Builder, index: int, size: int) -> int:
+def _counted_from_the_end(index: Word, size: Word | int) -> Word:
     """The index, or the size more where it is below zero."""
-    return b.emit(Op.SELECT, b.emit(Op.LTS, index, b.const(0)), b.emit(Op.ADD, index, b.const(size)), index)
+    return select(index < 0, index + size, index)
 
 
 def _indices(call: Call, table: Value) -> dict[int, Value]:
@@ -200,57 +219,46 @@ def _collected(
     A key is an index over positions and terms, and the dimension of the positions that it names.
     """
     type_ = TensorType(call.dtype, start.shape)
-    add = Op.FADD if call.dtype is DType.F32 else Op.ADD
-    names = [Coordinate(place) for _, place in keys]
-    arguments: list[Argument] = [*(index for index, _ in keys), *names, source]
+    count = len(keys)
+    arguments: list[Argument] = [*(index for index, _ in keys), *(Coordinate(place) for _, place in keys), source]
 
-    def here(b: Builder, regs: list[int]) -> int:
-        result = b.emit(Op.EQ, regs[0], regs[len(keys)])
-        for number in range(1, len(keys)):
-            result = b.emit(Op.AND, result, b.emit(Op.EQ, regs[number], regs[len(keys) + number]))
-        return result
+    def is_here(words: Sequence[Any]) -> Any:
+        return reduce(and_, map(eq, words[:count], words[count:]))
 
-    def summed(b: Builder, accumulator: int, regs: list[int]) -> int:
-        return b.emit(Op.SELECT, here(b, regs), b.emit(add, accumulator, regs[2 * len(keys)]), accumulator)
+    def add(total: Any, *words: Any) -> Any:
+        *places, word = words
+        return select(is_here(places), total + word, total)
 
-    def last(b: Builder, accumulator: int, regs: list[int]) -> int:
-        before, *numbers = regs[2 * len(keys) + 1 :]
-        total = numbers[0]
-        for number in numbers[1:]:
-            total = b.emit(Op.OR, total, number)
-        kept = b.emit(Op.SELECT, total, accumulator, before)
-        return b.emit(Op.SELECT, here(b, regs), regs[2 * len(keys)], kept)
+    def keep_last(last: Any, *words: Any) -> Any:
+        places, (word, before, *numbers) = words[: 2 * count], words[2 * count :]
+        # Before the first term the accumulator is the word that was there.
+        kept = select(reduce(or_, numbers), last, before)
+        return select(is_here(places), word, kept)
 
     if is_sum:
-        total = call.emitter.fold(type_, terms, 0, arguments, summed, "sum")
+        total = call.emitter.fold(type_, terms, 0, arguments, add, "sum")
         if isinstance(start, Fill) and start.word == 0:
             return total  # A sum from +0 is never -0.
-        return call.emitter.map(type_.shape, type_.dtype, [start, total], lambda b, regs: b.emit(add, *regs))
+        return call.emitter.map(type_.shape, type_.dtype, [start, total], lambda start, total: start + total)
     before = start
     for _ in terms:
         before = unsqueeze(before, len(before.shape))
     rank = len(start.shape)
     counters = [Coordinate(rank + place) for place in range(len(terms))]
     arguments += [expand(before, (*start.shape, *terms)), *counters]
-    return call.emitter.fold(type_, terms, 0, arguments, last)
+    return call.emitter.fold(type_, terms, 0, arguments, keep_last)
 
 
-def _stored(call: Call, value: Value) -> View:
-    return value if isinstance(value, View) else call.emitter.stored(value)
-
-
-def _view(value: Value) -> View:
-    if not isinstance(value, View):
-        raise AssertionError("an expanded view is a view")
-    return value
-
-
-SCATTER: Mapping[str, Callable[[Call], Value]] = {
-    "aten.scatter_add.default": _scatter(True),
-    "aten.scatter.src": _scatter(False),
-    "aten.scatter.value": _scatter(False),
-    "aten.index_add.default": _index_into(True),
-    "aten.index_copy.default": _index_into(False),
-    "aten.index.Tensor": _index,
-    "aten.index_put.default": _index_put,
-}
+lowers("aten.scatter_add.default", defines="self + (sum of the source words whose index is the coordinate, ascending)")(
+    _scatter(True)
+)
+lowers(
+    *("aten.scatter.src", "aten.scatter.value"),
+    defines="the last source word whose index is the coordinate, or else self",
+)(_scatter(False))
+lowers("aten.index_add.default", defines="self + (sum of the source rows whose index is the row, ascending)")(
+    _index_into(True)
+)
+lowers("aten.index_copy.default", defines="the last source row whose index is the row, or else self")(
+    _index_into(False)
+)

@@ -2,65 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
+from pol.arithmetic.registers import WideIntegerError
 from pol.errors import ProtocolError
 from pol.graph.aten_graph import AtenGraph, AtenNode, AtenType, InputRole, Ref
-from pol.graph.lowering.activations import ACTIVATIONS
-from pol.graph.lowering.adaptive import ADAPTIVE
 from pol.graph.lowering.advice import undefined
-from pol.graph.lowering.attention import ATTENTION
-from pol.graph.lowering.borders import BORDERS
 from pol.graph.lowering.call import Call
-from pol.graph.lowering.contractions import CONTRACTIONS
-from pol.graph.lowering.convolutions import CONVOLUTIONS
-from pol.graph.lowering.elementwise import ELEMENTWISE
 from pol.graph.lowering.emitter import Emitter
 from pol.graph.lowering.fusion import fuse
-from pol.graph.lowering.indexed import INDEXED
-from pol.graph.lowering.integers import INTEGERS
-from pol.graph.lowering.joins import JOINS
-from pol.graph.lowering.losses import LOSSES
-from pol.graph.lowering.normalisation import NORMALISATION
-from pol.graph.lowering.pooling import POOLING
-from pol.graph.lowering.powers import POWERS
 from pol.graph.lowering.precision import rounded
-from pol.graph.lowering.randomness import RANDOM
-from pol.graph.lowering.reductions import REDUCTIONS
-from pol.graph.lowering.resampling import RESAMPLING
-from pol.graph.lowering.scatter import SCATTER
-from pol.graph.lowering.selection import SELECTION
-from pol.graph.lowering.softmax import SOFTMAX
-from pol.graph.lowering.values import StepNumber, Value, WideIntegerError, whole_view
-from pol.graph.lowering.views import VIEWS
+from pol.graph.lowering.rule_table import RULES
+from pol.graph.lowering.values import StepNumber, Value, whole_view
 from pol.graph.node import Node, Operand, Source
 from pol.graph.node_names import Names
 from pol.graph.step_program import Component, Slot, StepProgram
-
-RULES: Mapping[str, Callable[[Call], Value | tuple[Value, ...]]] = {
-    **VIEWS,
-    **JOINS,
-    **ELEMENTWISE,
-    **ACTIVATIONS,
-    **POWERS,
-    **INTEGERS,
-    **REDUCTIONS,
-    **SOFTMAX,
-    **NORMALISATION,
-    **CONTRACTIONS,
-    **CONVOLUTIONS,
-    **ATTENTION,
-    **POOLING,
-    **ADAPTIVE,
-    **RESAMPLING,
-    **BORDERS,
-    **INDEXED,
-    **SCATTER,
-    **SELECTION,
-    **LOSSES,
-    **RANDOM,
-}
 
 
 def lower(graph: AtenGraph) -> tuple[StepProgram, Names]:
@@ -116,8 +73,8 @@ def _lower_node(call: Call) -> tuple[Value, ...]:
         raise ProtocolError(f"{node.name}: an operation has an output")
     call.emitter.begin(node)
     try:
-        result = rule(call)
-    except (IndexError, ValueError) as error:
+        result = rule.lower(call)
+    except (IndexError, TypeError, ValueError) as error:
         raise ProtocolError(f"{node.name}: {node.operation} has impossible arguments: {error}") from error
     results = _wanted(node, result if isinstance(result, tuple) else (result,))
     if len(results) != len(node.outputs):

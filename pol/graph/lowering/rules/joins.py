@@ -1,15 +1,18 @@
-"""Joining and cutting: parts of the result come from different tensors, or from none; only words are moved."""
+"""Joining and cutting: words move.
+
+Parts of the result come from different tensors, or from none.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 
-from pol.arithmetic.primitives import Op
-from pol.arithmetic.scalar_program import Builder
+from pol.arithmetic.registers import R, Word, below, select
 from pol.errors import ProtocolError
 from pol.graph.lowering.call import Call
-from pol.graph.lowering.emitter import Coordinate, Emitter, Read
-from pol.graph.lowering.integers import quotient_and_rest
+from pol.graph.lowering.emitter import Coordinate, Emitter, Read, same
+from pol.graph.lowering.rule_table import Lowered, lowers
+from pol.graph.lowering.rules.integers import quotient_and_rest
 from pol.graph.lowering.values import (
     Value,
     View,
@@ -20,6 +23,7 @@ from pol.graph.lowering.values import (
     integer_word,
     slice_range,
     unsqueeze,
+    view_of,
 )
 from pol.graph.node import Affine, Bound
 from pol.graph.tensor_type import DType
@@ -56,19 +60,22 @@ def joined(emitter: Emitter, values: Sequence[Value], axis: int, part: str = "")
     shape = (*first.shape[:place], total, *first.shape[place + 1 :])
     reads, start = [], 0
     for value in values:
-        view = value if isinstance(value, View) else emitter.stored(value)
+        view = emitter.view(value)
         reads.append(placed(view, shape, place, start))
         start += view.shape[place]
 
-    def formula(b: Builder, regs: list[int]) -> int:
-        result = regs[0]
-        for register in regs[1:]:
-            result = b.emit(Op.OR, result, register)
-        return result
-
-    return emitter.map(shape, first.dtype, reads, formula, part)
+    return emitter.map(shape, first.dtype, reads, overlaid, part)
 
 
+def overlaid(first: R, *others: R) -> R:
+    """The bits of several words, of which all but one are zero."""
+    bits = first.bits
+    for other in others:
+        bits |= other.bits
+    return type(first)(bits.builder, bits.handle)
+
+
+@lowers("aten.cat.default", defines="reads with bounds whose fill is 0, joined with OR; more than 8 tensors in groups")
 def _cat(call: Call) -> Value:
     values = call.tensors(0)
     if any(value.dtype is not call.dtype for value in values):
@@ -76,6 +83,7 @@ def _cat(call: Call) -> Value:
     return joined(call.emitter, values, call.integer(1, "dim", 0))
 
 
+@lowers("aten.repeat.default", defines="stride 0 along the repetitions, and a map that moves words")
 def _repeat(call: Call) -> Value:
     """Every dimension cut in two: how often, and what."""
     value, counts = call.tensor(0), call.integers(1)
@@ -94,6 +102,7 @@ def _repeat(call: Call) -> Value:
     return call.emitter.reshaped(expand(value, pairs), call.output.shape)
 
 
+@lowers("aten.roll.default", defines="two parts, joined as in cat")
 def _roll(call: Call) -> Value:
     value = call.tensor(0)
     shifts, axes = call.integers(1), call.integers(2, "dims")
@@ -112,8 +121,8 @@ def _roll(call: Call) -> Value:
     return call.emitter.reshaped(value, shape)
 
 
+@lowers("aten.constant_pad_nd.default", defines="reads with bounds whose fill is the number; negative widths cut")
 def _pad(call: Call) -> Value:
-    """The value with the padding number around it; negative widths cut."""
     value, widths, number = call.tensor(0), call.integers(1), call.number(2, "value", 0)
     fill = float_word(float(number)) if value.dtype is DType.F32 else integer_word(int(number))
     rank = len(value.shape)
@@ -125,22 +134,22 @@ def _pad(call: Call) -> Value:
         before, after = max(0, before), max(0, after)
         if before or after:
             shape = (*value.shape[:axis], before + value.shape[axis] + after, *value.shape[axis + 1 :])
-            view = value if isinstance(value, View) else call.emitter.stored(value)
+            view = call.emitter.view(value)
             read = placed(view, shape, axis, before, fill)
-            value = call.emitter.map(shape, value.dtype, [read], lambda b, regs: b.emit(Op.MOV, *regs), f"pad_{axis}")
+            value = call.emitter.map(shape, value.dtype, [read], same, f"pad_{axis}")
     return value
 
 
+@lowers("aten.slice_backward.default", defines="the gradient at its positions, else 0")
 def _slice_backward(call: Call) -> Value:
-    """The gradient at the positions that the slice showed, zero elsewhere."""
     gradient, shape = call.tensor(0), call.integers(1)
     axis, step = axis_index(call.integer(2), len(shape)), call.integer(5)
     start, _ = slice_range(shape[axis], call.integer(3), call.integer(4))
     return _spread(call, gradient, shape, axis, start, step)
 
 
+@lowers("aten.select_backward.default", defines="the gradient at its position, else 0")
 def _select_backward(call: Call) -> Value:
-    """The gradient at one position, zero elsewhere."""
     gradient, shape, index = call.tensor(0), call.integers(1), call.integer(3)
     axis = axis_index(call.integer(2), len(shape))
     return _spread(call, unsqueeze(gradient, axis), shape, axis, index % shape[axis], 1)
@@ -148,40 +157,40 @@ def _select_backward(call: Call) -> Value:
 
 def _spread(call: Call, value: Value, shape: tuple[int, ...], axis: int, start: int, step: int) -> Value:
     """The value at positions start, start + step, ... of a dimension of `shape`, the zero word elsewhere."""
-    view = value if isinstance(value, View) else call.emitter.stored(value)
+    view = call.emitter.view(value)
     if step == 1:
         read = placed(view, shape, axis, start)
-        return call.emitter.map(shape, view.dtype, [read], lambda b, regs: b.emit(Op.MOV, *regs))
+        return call.emitter.map(shape, view.dtype, [read], same)
     index = _positions(call, shape, axis, start, step, view.shape[axis])
     strides = tuple(0 if place == axis else stride for place, stride in enumerate(view.strides))
     rest = View(view.source, view.index, view.type, shape, view.base, strides, view.step_stride)
     read = Read(rest, gather=(0, view.strides[axis], view.shape[axis]))
-    return call.emitter.map(shape, view.dtype, [index, read], lambda b, regs: b.emit(Op.MOV, regs[1]))
+    return call.emitter.map(shape, view.dtype, [index, read], lambda _, word: word)
 
 
 def _positions(call: Call, shape: tuple[int, ...], axis: int, start: int, step: int, count: int) -> View:
     """Which position of a slice stands at each position of a dimension, or -1."""
 
-    def formula(b: Builder, regs: list[int]) -> int:
-        place = b.emit(Op.SUB, regs[0], b.const(integer_word(start)))
-        quotient, rest = quotient_and_rest(b, place, step)
+    def formula(coordinate: Word) -> Word:
+        place = coordinate - start
+        quotient, rest = quotient_and_rest(place, step)
         # Before the start `place` is huge as an unsigned number, and so is its quotient.
-        inside = b.emit(Op.AND, b.emit(Op.EQ, rest, b.const(0)), b.emit(Op.LTU, quotient, b.const(count)))
-        inside = b.emit(Op.AND, inside, b.emit(Op.LTU, place, b.const(2**31)))
-        return b.emit(Op.SELECT, inside, quotient, b.const(integer_word(-1)))
+        inside = (rest == 0) & below(quotient, count)
+        inside &= below(place, 2**31)
+        return select(inside, quotient, -1)
 
     line = call.emitter.map((shape[axis],), DType.I32, [Coordinate(0)], formula, "positions")
     value: Value = line
     for _ in shape[axis + 1 :]:
         value = unsqueeze(value, len(value.shape))
-    result = expand(value, shape)
-    if not isinstance(result, View):
-        raise AssertionError("an expanded view is a view")
-    return result
+    return view_of(expand(value, shape))
 
 
+@lowers(
+    "aten.slice_scatter.default",
+    defines="the first tensor with the second one in the place of a slice, SELECT by position; step 1 only",
+)
 def _slice_scatter(call: Call) -> Value:
-    """The first tensor with the second one in the place of a slice."""
     whole, part = call.tensor(0), call.tensor(1)
     axis, step = axis_index(call.integer(2, "dim", 0), len(whole.shape)), call.integer(5, "step", 1)
     if step != 1:
@@ -193,52 +202,43 @@ def _slice_scatter(call: Call) -> Value:
     return _replaced(call, whole, part, axis, start)
 
 
+@lowers("aten.select_scatter.default", defines="the first tensor with the second one at a position, SELECT by position")
 def _select_scatter(call: Call) -> Value:
-    """The first tensor with the second one at one position."""
     whole, part = call.tensor(0), call.tensor(1)
     axis = axis_index(call.integer(2), len(whole.shape))
     return _replaced(call, whole, unsqueeze(part, axis), axis, call.integer(3) % whole.shape[axis])
 
 
 def _replaced(call: Call, whole: Value, part: Value, axis: int, start: int) -> Value:
-    view = part if isinstance(part, View) else call.emitter.stored(part)
+    view = call.emitter.view(part)
     read = placed(view, whole.shape, axis, start)
     count = view.shape[axis]
 
-    def formula(b: Builder, regs: list[int]) -> int:
-        place = b.emit(Op.SUB, regs[0], b.const(integer_word(start)))
-        return b.emit(Op.SELECT, b.emit(Op.LTU, place, b.const(count)), regs[2], regs[1])
+    def formula(coordinate: Word, outside: R, inside: R) -> R:
+        return select(below(coordinate - start, count), inside, outside)
 
     return call.emitter.map(whole.shape, call.dtype, [Coordinate(axis), whole, read], formula)
 
 
-def _triangle(is_lower: bool) -> Callable[[Call], Value]:
-    """Zero above (or below) a diagonal of the last two dimensions."""
+def _triangle(is_lower: bool) -> Lowered:
 
     def lower(call: Call) -> Value:
         value, diagonal = call.tensor(0), call.integer(1, "diagonal", 0)
         rank = len(value.shape)
 
-        def formula(b: Builder, regs: list[int]) -> int:
-            row, column, word = regs
-            limit = b.emit(Op.ADD, row, b.const(integer_word(diagonal)))
-            outside = b.emit(Op.LTS, limit, column) if is_lower else b.emit(Op.LTS, column, limit)
-            return b.emit(Op.SELECT, outside, b.const(0), word)
+        def formula(row: Word, column: Word, word: R) -> R:
+            limit = row + diagonal
+            outside = limit < column if is_lower else column < limit
+            return select(outside, 0, word)
 
         return call.emitter.map(value.shape, call.dtype, [Coordinate(rank - 2), Coordinate(rank - 1), value], formula)
 
     return lower
 
 
-JOINS: Mapping[str, Callable[[Call], Value]] = {
-    "aten.cat.default": _cat,
-    "aten.repeat.default": _repeat,
-    "aten.roll.default": _roll,
-    "aten.constant_pad_nd.default": _pad,
-    "aten.slice_backward.default": _slice_backward,
-    "aten.select_backward.default": _select_backward,
-    "aten.slice_scatter.default": _slice_scatter,
-    "aten.select_scatter.default": _select_scatter,
-    "aten.tril.default": _triangle(True),
-    "aten.triu.default": _triangle(False),
-}
+lowers("aten.tril.default", defines="SELECT by the positions in the last two dimensions: 0 above a diagonal")(
+    _triangle(True)
+)
+lowers("aten.triu.default", defines="SELECT by the positions in the last two dimensions: 0 below a diagonal")(
+    _triangle(False)
+)

@@ -1,20 +1,20 @@
-"""Padding and rearrangement: operations that move words, as views where strides can say it and as maps otherwise."""
+"""Borders and order of positions: words move, as views where strides can say it and as maps otherwise."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
 
-from pol.arithmetic.primitives import Op
-from pol.arithmetic.scalar_program import Builder
+from pol.arithmetic.registers import Register
 from pol.errors import ProtocolError
 from pol.graph.lowering.call import Call
+from pol.graph.lowering.emitter import Formula
+from pol.graph.lowering.rule_table import lowers
+from pol.graph.lowering.rules.joins import overlaid
 from pol.graph.lowering.values import Value, View, permute
 from pol.graph.lowering.windows import Grid
-
-
-def _view(call: Call, value: Value) -> View:
-    return value if isinstance(value, View) else call.emitter.stored(value)
 
 
 def _pairs(call: Call, position: int, rank: int) -> list[tuple[int, int]]:
@@ -36,8 +36,8 @@ class Piece:
     sign: int = 1
 
 
-def _joined(call: Call, view: View, axis: int, size: int, pieces: Sequence[Piece], op: Op, part: str) -> View:
-    """A dimension put together from pieces; where several hold an output they are joined by `op`."""
+def _joined(call: Call, view: View, axis: int, size: int, pieces: Sequence[Piece], join: Formula, part: str) -> View:
+    """A dimension put together from pieces; `join` is the formula of what they hold at an output."""
     grid = Grid()
     places = [grid.along(size if number == axis else extent) for number, extent in enumerate(view.shape)]
     own, reads = places[axis], []
@@ -46,14 +46,12 @@ def _joined(call: Call, view: View, axis: int, size: int, pieces: Sequence[Piece
         bounds = grid.bound(own + -piece.start, piece.count, folds=False)
         reads.append(replace(read, bounds=(*read.bounds, *bounds)))
 
-    def formula(b: Builder, regs: list[int]) -> int:
-        result = regs[0]
-        for other in regs[1:]:
-            result = b.emit(op, result, other)
-        return result if len(regs) > 1 else b.emit(Op.MOV, result)
+    result = call.emitter.map(grid.shape, view.dtype, reads, join, part)
+    return call.emitter.view(call.emitter.reshaped(result, (*view.shape[:axis], size, *view.shape[axis + 1 :])))
 
-    result = call.emitter.map(grid.shape, view.dtype, reads, formula, part)
-    return _view(call, call.emitter.reshaped(result, (*view.shape[:axis], size, *view.shape[axis + 1 :])))
+
+def _sum(*words: Register) -> Register:
+    return reduce(add, words)
 
 
 def _mirrored(size: int, before: int, after: int) -> tuple[Piece, Piece, Piece]:
@@ -67,20 +65,23 @@ def _mirrored(size: int, before: int, after: int) -> tuple[Piece, Piece, Piece]:
     )
 
 
+@lowers(*(f"aten.reflection_pad{rank}d.default" for rank in (1, 2)), defines="words mirrored at the borders")
 def _reflection_pad(call: Call) -> Value:
-    """Words mirrored at the borders."""
-    view = _view(call, call.tensor(0))
+    view = call.emitter.view(call.tensor(0))
     for axis, (before, after) in enumerate(_pairs(call, 1, len(view.shape))):
         if before or after:
             size = view.shape[axis]
             pieces = [piece for piece in _mirrored(size, before, after) if piece.count]
-            view = _joined(call, view, axis, before + size + after, pieces, Op.OR, f"dimension_{axis}")
+            view = _joined(call, view, axis, before + size + after, pieces, overlaid, f"dimension_{axis}")
     return view
 
 
+@lowers(
+    *(f"aten.reflection_pad{rank}d_backward.default" for rank in (1, 2)),
+    defines="per dimension FADD of the inside, of what was mirrored before it, of what was mirrored behind it",
+)
 def _reflection_pad_backward(call: Call) -> Value:
-    """Per dimension, first to last: the inside, then what was mirrored before it and behind it, added with FADD."""
-    view = _view(call, call.tensor(0))
+    view = call.emitter.view(call.tensor(0))
     for axis, (before, after) in enumerate(_pairs(call, 2, len(view.shape))):
         if before or after:
             size = view.shape[axis] - before - after
@@ -88,12 +89,12 @@ def _reflection_pad_backward(call: Call) -> Value:
             pieces = [Piece(0, size, before)]
             pieces += [Piece(1, before, before, -1)] if before else []
             pieces += [Piece(size - 1 - after, after, 2 * (size - 1) + before, -1)] if after else []
-            view = _joined(call, view, axis, size, pieces, Op.FADD, f"dimension_{axis}")
+            view = _joined(call, view, axis, size, pieces, _sum, f"dimension_{axis}")
     return view
 
 
+@lowers("aten.pixel_shuffle.default", defines="channels become positions: words in another order")
 def _pixel_shuffle(call: Call) -> Value:
-    """Channels become positions: a view of other order."""
     value, factor = call.tensor(0), call.integer(1)
     *leading, channels, height, width = value.shape
     if factor < 1 or channels % factor**2:
@@ -104,8 +105,8 @@ def _pixel_shuffle(call: Call) -> Value:
     return call.emitter.reshaped(permute(cut_up, order), call.output.shape)
 
 
+@lowers("aten.pixel_unshuffle.default", defines="positions become channels: words in another order")
 def _pixel_unshuffle(call: Call) -> Value:
-    """Positions become channels."""
     value, factor = call.tensor(0), call.integer(1)
     *leading, channels, height, width = value.shape
     if factor < 1 or height % factor or width % factor:
@@ -114,11 +115,3 @@ def _pixel_unshuffle(call: Call) -> Value:
     rank = len(leading) + 5
     order = [*range(rank - 4), rank - 3, rank - 1, rank - 4, rank - 2]
     return call.emitter.reshaped(permute(cut_up, order), call.output.shape)
-
-
-BORDERS: Mapping[str, Callable[[Call], Value]] = {
-    **{f"aten.reflection_pad{rank}d.default": _reflection_pad for rank in (1, 2)},
-    **{f"aten.reflection_pad{rank}d_backward.default": _reflection_pad_backward for rank in (1, 2)},
-    "aten.pixel_shuffle.default": _pixel_shuffle,
-    "aten.pixel_unshuffle.default": _pixel_unshuffle,
-}

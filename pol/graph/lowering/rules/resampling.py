@@ -1,4 +1,4 @@
-"""Other sizes at any ratio: nearest and linear interpolation.
+"""Interpolation: nearest and linear, to other sizes at any ratio.
 
 Which positions belong together is computed inside the program, as small tables of integers and weights, with the
 formulas of torch in binary32. Interpolation goes dimension by dimension: forward from the last one, backward from the
@@ -7,31 +7,18 @@ first one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import operator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from pol.arithmetic.primitives import Op
-from pol.arithmetic.scalar_program import Builder
+from pol.arithmetic.registers import Float, Register, Word, fma, maximum, minimum, moved, select, to_float, to_word
 from pol.errors import ProtocolError
 from pol.graph.lowering.call import Call
 from pol.graph.lowering.emitter import Argument, Coordinate, Read
-from pol.graph.lowering.values import Value, View, expand, select, unsqueeze
+from pol.graph.lowering.rule_table import lowers
+from pol.graph.lowering.values import Value, View, at_index, expand, unsqueeze, view_of
 from pol.graph.lowering.windows import Grid
 from pol.graph.tensor_type import DType, TensorType
-
-
-def as_view(call: Call, value: Value) -> View:
-    """The value as words in memory; float32 only."""
-    if value.dtype is not DType.F32:
-        raise call.unsupported("only float32 is defined")
-    return value if isinstance(value, View) else call.emitter.stored(value)
-
-
-def seen(value: Value) -> View:
-    """What came of a view by cutting and expanding, which is one."""
-    if not isinstance(value, View):
-        raise AssertionError("a part of a view is a view")
-    return value
 
 
 @dataclass(frozen=True)
@@ -50,33 +37,33 @@ class Ratio:
         whole = self.outputs % self.size == 0 and self.scale * self.outputs == self.size
         return self.outputs // self.size if whole else 0
 
-    def real(self, b: Builder, output: int) -> int:
-        """Register of the position in binary32."""
-        place = b.emit(Op.I2F, output)
+    def real(self, output: Word) -> Float:
+        """The position in binary32."""
+        place = to_float(output)
         if self.corners or not self.offset:
-            return b.emit(Op.FMUL, place, b.f32(self.scale))
-        return b.emit(Op.FMUL, b.emit(Op.FADD, place, b.f32(0.5)), b.f32(self.scale))
+            return place * self.scale
+        return (place + 0.5) * self.scale
 
-    def nearest(self, b: Builder, output: int) -> int:
-        """Register of the position that an output repeats."""
-        return self._inside(b, b.emit(Op.F2I, self.real(b, output)))
+    def nearest(self, output: Word) -> Word:
+        """The position that an output repeats."""
+        return self._inside(to_word(self.real(output)))
 
-    def between(self, b: Builder, output: int) -> tuple[int, int]:
-        """Registers of the position below, and of the weight of the next one."""
-        real = self.real(b, output)
+    def between(self, output: Word) -> tuple[Word, Float]:
+        """The position below, and the weight of the next one."""
+        real = self.real(output)
         if not self.corners:
-            real = b.emit(Op.FMAX, b.emit(Op.FSUB, real, b.f32(0.5)), b.f32(0.0))
-        below = self._inside(b, b.emit(Op.F2I, real))
-        rest = b.emit(Op.FSUB, real, b.emit(Op.I2F, below))
-        return below, b.emit(Op.FMIN, rest, b.f32(1.0))
+            real = maximum(real - 0.5, 0.0)
+        below = self._inside(to_word(real))
+        rest = real - to_float(below)
+        return below, minimum(rest, 1.0)
 
-    def above(self, b: Builder, output: int) -> int:
-        """Register of the position above, the last one at the end."""
-        return self._inside(b, b.emit(Op.ADD, self.between(b, output)[0], b.const(1)))
+    def above(self, output: Word) -> Word:
+        """The position above, the last one at the end."""
+        return self._inside(self.between(output)[0] + 1)
 
-    def _inside(self, b: Builder, place: int) -> int:
-        last = b.const(self.size - 1)
-        return b.emit(Op.SELECT, b.emit(Op.LTS, last, place), last, place)
+    def _inside(self, place: Word) -> Word:
+        last = place.word(self.size - 1)
+        return select(last < place, last, place)
 
 
 def _ratios(call: Call, sizes: Sequence[int], outputs: Sequence[int], first: int, kind: str) -> list[Ratio]:
@@ -92,8 +79,8 @@ def _ratios(call: Call, sizes: Sequence[int], outputs: Sequence[int], first: int
     return ratios
 
 
-def _places(call: Call, ratio: Ratio, place: Callable[[Builder, int], int], dtype: DType, part: str) -> View:
-    return call.emitter.map((ratio.outputs,), dtype, [Coordinate(0)], lambda b, regs: place(b, regs[0]), part)
+def _places(call: Call, ratio: Ratio, place: Callable[[Word], Register], dtype: DType, part: str) -> View:
+    return call.emitter.map((ratio.outputs,), dtype, [Coordinate(0)], place, part)
 
 
 def _along(table: View, shape: Sequence[int], axis: int) -> View:
@@ -101,18 +88,26 @@ def _along(table: View, shape: Sequence[int], axis: int) -> View:
     value: Value = table
     for _ in range(len(shape) - axis - 1):
         value = unsqueeze(value, len(value.shape))
-    return seen(expand(value, shape))
+    return view_of(expand(value, shape))
 
 
 def _gathered(source: View, shape: Sequence[int], axis: int, index: int) -> Read:
     """The source with one dimension addressed by an earlier argument."""
-    rest = seen(expand(unsqueeze(select(source, axis, 0), axis), shape))
+    rest = view_of(expand(unsqueeze(at_index(source, axis, 0), axis), shape))
     return Read(rest, gather=(index, source.strides[axis], source.shape[axis]))
 
 
+@lowers(
+    *(f"aten.upsample_nearest{rank}d.default" for rank in (1, 2, 3)),
+    defines="position F2I(FMUL(i, scale)), the last one at most; scale in binary64, rounded",
+)
+@lowers(
+    *(f"aten._upsample_nearest_exact{rank}d.default" for rank in (1, 2, 3)),
+    defines="position F2I(FMUL(FADD(i, 0.5), scale)), the last one at most; scale in binary64, rounded",
+)
 def _nearest(call: Call) -> Value:
     """Words moved; nothing is computed but addresses."""
-    source, ratios = as_view(call, call.tensor(0)), _given(call, call.tensor(0).shape, call.output.shape, 2)
+    source, ratios = call.floats(0), _given(call, call.tensor(0).shape, call.output.shape, 2)
     first = len(source.shape) - len(ratios)
     if all(ratio.factor for ratio in ratios):
         pairs = [size for ratio in ratios for size in (ratio.size, ratio.factor)]
@@ -126,7 +121,7 @@ def _nearest(call: Call) -> Value:
         table = _places(call, ratio, ratio.nearest, DType.I32, f"positions_{number}")
         arguments: list[Argument] = [_along(table, shape, axis), _gathered(source, shape, axis, 0)]
         part = f"pass_{number}" if number else ""
-        source = call.emitter.map(shape, DType.F32, arguments, lambda b, regs: b.emit(Op.MOV, regs[1]), part)
+        source = call.emitter.map(shape, DType.F32, arguments, lambda _, word: word, part)
     return source
 
 
@@ -138,9 +133,13 @@ def _given(call: Call, sizes: Sequence[int], outputs: Sequence[int], first: int)
     return _ratios(call, sizes[-rank:], outputs[-rank:], first, "exact" if exact else "nearest")
 
 
+@lowers(
+    *(f"aten.upsample_nearest{rank}d_backward.default" for rank in (1, 2, 3)),
+    *(f"aten._upsample_nearest_exact{rank}d_backward.default" for rank in (1, 2, 3)),
+    defines="FADD from +0 over the outputs that repeat the position",
+)
 def _nearest_backward(call: Call) -> Value:
-    """Sums over the outputs that repeat a position, ascending."""
-    gradient = as_view(call, call.tensor(0))
+    gradient = call.floats(0)
     ratios = _given(call, call.output.shape, gradient.shape, 3)
     first = len(gradient.shape) - len(ratios)
     if all(ratio.factor for ratio in ratios):
@@ -153,7 +152,7 @@ def _nearest_backward(call: Call) -> Value:
             grid.terms,
             0,
             [grid.read(gradient, places)],
-            lambda b, accumulator, regs: b.emit(Op.FADD, accumulator, *regs),
+            operator.add,
         )
         return call.emitter.reshaped(total, call.output.shape)
     for number, ratio in enumerate(ratios):
@@ -173,19 +172,18 @@ def _collected(
     strides = (*gradient.strides[:axis], *gradient.strides[axis + 1 :], gradient.strides[axis])
     terms = View(gradient.source, gradient.index, gradient.type, order, gradient.base, strides, gradient.step_stride)
     arguments: list[Argument] = [
-        seen(expand(table, over)),
+        view_of(expand(table, over)),
         Coordinate(axis),
-        seen(expand(unsqueeze(terms, axis), over)),
+        view_of(expand(unsqueeze(terms, axis), over)),
     ]
     if weight is not None:
-        arguments.append(seen(expand(weight, over)))
+        arguments.append(view_of(expand(weight, over)))
 
-    def formula(b: Builder, accumulator: int, regs: list[int]) -> int:
-        own = b.emit(Op.EQ, regs[0], regs[1])
-        product = (Op.FFMA, regs[3], regs[2], accumulator) if weight is not None else (Op.FADD, accumulator, regs[2])
-        return b.emit(Op.SELECT, own, b.emit(*product), accumulator)
+    def add(total: Float, entry: Word, position: Word, g: Float, weight: Float | None = None) -> Float:
+        is_own = entry == position
+        return select(is_own, total + g if weight is None else fma(weight, g, total), total)
 
-    return call.emitter.fold(TensorType(DType.F32, shape), (ratio.outputs,), 0, arguments, formula, part)
+    return call.emitter.fold(TensorType(DType.F32, shape), (ratio.outputs,), 0, arguments, add, part)
 
 
 def _linear_ratios(call: Call, sizes: Sequence[int], outputs: Sequence[int], first: int) -> list[Ratio]:
@@ -197,23 +195,32 @@ def _linear_ratios(call: Call, sizes: Sequence[int], outputs: Sequence[int], fir
 def _tables(call: Call, ratio: Ratio, number: int) -> tuple[View, View, View, View]:
     """Positions below and above, and their weights."""
 
-    def below(b: Builder, output: int) -> int:
-        return b.emit(Op.MOV, ratio.between(b, output)[0])
-
-    def below_weight(b: Builder, output: int) -> int:
-        return b.emit(Op.FSUB, b.f32(1.0), ratio.between(b, output)[1])
+    def below_weight(output: Word) -> Float:
+        one = output.real(1.0)
+        return one - ratio.between(output)[1]
 
     return (
-        _places(call, ratio, below, DType.I32, f"below_{number}"),
+        _places(call, ratio, lambda output: moved(ratio.between(output)[0]), DType.I32, f"below_{number}"),
         _places(call, ratio, ratio.above, DType.I32, f"above_{number}"),
         _places(call, ratio, below_weight, DType.F32, f"below_weight_{number}"),
-        _places(call, ratio, lambda b, output: ratio.between(b, output)[1], DType.F32, f"above_weight_{number}"),
+        _places(call, ratio, lambda output: ratio.between(output)[1], DType.F32, f"above_weight_{number}"),
     )
 
 
+_LINEAR = ("linear1d", "bilinear2d", "trilinear3d")
+
+
+@lowers(
+    *(f"aten.upsample_{kind}.default" for kind in _LINEAR),
+    defines="per dimension, the last one first: FADD(FMUL(1 - w, below), FMUL(w, above)), w = position - F2I(position)",
+)
 def _linear(call: Call) -> Value:
-    """FADD(FMUL(weight below, x below), FMUL(weight above, x above)), the last dimension first."""
-    source = as_view(call, call.tensor(0))
+    def interpolated(
+        _below: Word, _above: Word, weight_below: Float, weight_above: Float, x_below: Float, x_above: Float
+    ) -> Float:
+        return weight_below * x_below + weight_above * x_above
+
+    source = call.floats(0)
     for number, ratio in reversed(list(enumerate(_linear_ratios(call, source.shape, call.output.shape, 2)))):
         axis = 2 + number
         shape = (*source.shape[:axis], ratio.outputs, *source.shape[axis + 1 :])
@@ -223,15 +230,18 @@ def _linear(call: Call) -> Value:
             shape,
             DType.F32,
             [below, above, *weights, *reads],
-            lambda b, regs: b.emit(Op.FADD, b.emit(Op.FMUL, regs[2], regs[4]), b.emit(Op.FMUL, regs[3], regs[5])),
+            interpolated,
             f"pass_{number}" if number else "",
         )
     return source
 
 
+@lowers(
+    *(f"aten.upsample_{kind}_backward.default" for kind in _LINEAR),
+    defines="per dimension, the first one first: sums with FFMA of the gradients from below and from above, FADD",
+)
 def _linear_backward(call: Call) -> Value:
-    """Per dimension the sums of weight * gradient over the outputs above, and over those below, added."""
-    gradient = as_view(call, call.tensor(0))
+    gradient = call.floats(0)
     for number, ratio in enumerate(_linear_ratios(call, call.output.shape, gradient.shape, 3)):
         below, above, lower, upper = _tables(call, ratio, number)
         sums = [
@@ -239,16 +249,5 @@ def _linear_backward(call: Call) -> Value:
             for table, weight, part in ((below, lower, "from_below"), (above, upper, "from_above"))
         ]
         part = f"pass_{number}" if number + 3 < len(gradient.shape) else ""
-        gradient = call.emitter.map(sums[0].shape, DType.F32, sums, lambda b, regs: b.emit(Op.FADD, *regs), part)
+        gradient = call.emitter.map(sums[0].shape, DType.F32, sums, operator.add, part)
     return gradient
-
-
-_LINEAR = ("linear1d", "bilinear2d", "trilinear3d")
-RESAMPLING: Mapping[str, Callable[[Call], Value]] = {
-    **{f"aten.upsample_nearest{rank}d.default": _nearest for rank in (1, 2, 3)},
-    **{f"aten.upsample_nearest{rank}d_backward.default": _nearest_backward for rank in (1, 2, 3)},
-    **{f"aten._upsample_nearest_exact{rank}d.default": _nearest for rank in (1, 2, 3)},
-    **{f"aten._upsample_nearest_exact{rank}d_backward.default": _nearest_backward for rank in (1, 2, 3)},
-    **{f"aten.upsample_{kind}.default": _linear for kind in _LINEAR},
-    **{f"aten.upsample_{kind}_backward.default": _linear_backward for kind in _LINEAR},
-}

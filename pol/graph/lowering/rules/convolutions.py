@@ -1,4 +1,4 @@
-"""Convolutions of one to three dimensions: folds with one fused multiply-add per term, beginning with +0.
+"""Convolutions: in one to three dimensions, folds with one fused multiply-add per term, beginning with +0.
 
 Forward the fold runs over (channel, taps...); for the gradient of the input over (output channel, taps...), and for
 that of the weight over (example, output positions...). Positions outside of a tensor are zeros, and are multiplied too.
@@ -6,16 +6,18 @@ that of the weight over (example, output positions...). Positions outside of a t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from operator import add
 
-from pol.arithmetic.primitives import Op
+from pol.arithmetic.registers import Float, fma
 from pol.errors import ProtocolError
 from pol.graph.lowering.call import Call
-from pol.graph.lowering.elementwise import elementwise
 from pol.graph.lowering.emitter import Read
 from pol.graph.lowering.folds import FLOAT_SUM, reduce
-from pol.graph.lowering.values import Value, View, unsqueeze
+from pol.graph.lowering.rule_table import lowers
+from pol.graph.lowering.rules.elementwise import elementwise
+from pol.graph.lowering.values import Value, View, unsqueeze, view_of
 from pol.graph.lowering.windows import Cover, Grid, Window, moved, uncovered
 from pol.graph.tensor_type import DType, TensorType
 
@@ -89,14 +91,10 @@ class Geometry:
 
 
 def _folded(call: Call, grid: Grid, reads: Sequence[Read], part: str) -> View:
-    return call.emitter.fold(
-        TensorType(DType.F32, grid.shape),
-        grid.terms,
-        0,
-        reads,
-        lambda b, accumulator, regs: b.emit(Op.FFMA, *regs, accumulator),
-        part,
-    )
+    def add_product(total: Float, x: Float, w: Float) -> Float:
+        return fma(x, w, total)
+
+    return call.emitter.fold(TensorType(DType.F32, grid.shape), grid.terms, 0, reads, add_product, part)
 
 
 def _spaced(call: Call, small: View, windows: Sequence[Window]) -> View:
@@ -110,13 +108,7 @@ def _spaced(call: Call, small: View, windows: Sequence[Window]) -> View:
     read = grid.read(small, places, folds=False)
     bounds = [bound for gap in gaps for bound in grid.bound(gap, 1, folds=False)]
     spaced = moved(call.emitter, replace(read, bounds=(*read.bounds, *bounds)), "spaced")
-    return _view(call, call.emitter.reshaped(spaced, (*small.shape[:2], *(w.outputs * w.stride for w in windows))))
-
-
-def _view(call: Call, value: Value) -> View:
-    if value.dtype is not DType.F32:
-        raise call.unsupported("only convolutions of float32 numbers are defined")
-    return value if isinstance(value, View) else call.emitter.stored(value)
+    return view_of(call.emitter.reshaped(spaced, (*small.shape[:2], *(w.outputs * w.stride for w in windows))))
 
 
 def _geometry(call: Call, first: int, large: Sequence[int], small: Sequence[int], kernel: Sequence[int]) -> Geometry:
@@ -138,9 +130,13 @@ def _each(call: Call, position: int, rank: int) -> tuple[int, ...]:
     return given * rank if len(given) == 1 else given
 
 
+@lowers(
+    "aten.convolution.default",
+    defines="1 to 3 dimensions, groups, transposed: acc = FFMA(x, w, acc) from +0 over (channel, taps); outside of the "
+    "input x is +0; then FADD of the bias. Transposed: as the gradient of the input",
+)
 def _convolution(call: Call) -> Value:
-    """The sum, and then the bias is added."""
-    source, weight = _view(call, call.tensor(0)), _view(call, call.tensor(1))
+    source, weight = call.floats(0), call.floats(1)
     shape, kernel = call.output.shape[2:], weight.shape[2:]
     has_bias = call.argument(2) is not None
     part = "product" if has_bias else ""
@@ -153,12 +149,17 @@ def _convolution(call: Call) -> Value:
     bias = call.tensor(2)
     for _ in kernel:
         bias = unsqueeze(bias, -1)
-    return elementwise(call, [result, bias], lambda b, regs: b.emit(Op.FADD, *regs))
+    return elementwise(call, [result, bias], add)
 
 
+@lowers(
+    "aten.convolution_backward.default",
+    defines="input: FFMA from +0 over (output channel, windows that see the position, taps ascending; what a stride "
+    "leaves out counts as +0); weight: FFMA over (example, positions); bias: the sum",
+)
 def _backward(call: Call) -> tuple[Value, ...]:
     """Gradients of input, weight and bias, those of them that the mask asks for."""
-    gradient, source, weight = (_view(call, call.tensor(position)) for position in range(3))
+    gradient, source, weight = (call.floats(position) for position in range(3))
     mask = call.argument(10)
     if not isinstance(mask, tuple) or len(mask) != 3:
         raise ProtocolError(f"{mask!r} does not say which gradients are wanted")
@@ -175,9 +176,3 @@ def _backward(call: Call) -> tuple[Value, ...]:
         axes = [axis for axis in range(len(gradient.shape)) if axis != 1]
         results.append(reduce(call.emitter, gradient, axes, FLOAT_SUM, "bias"))
     return tuple(results)
-
-
-CONVOLUTIONS: Mapping[str, Callable[[Call], Value | tuple[Value, ...]]] = {
-    "aten.convolution.default": _convolution,
-    "aten.convolution_backward.default": _backward,
-}
