@@ -19,6 +19,7 @@ sys.path += [str(ROOT / "tests"), str(ROOT / "tests" / "commitments"), str(ROOT)
 
 import cases_arithmetic
 import court_cases
+
 from anvil_node import anvil_node
 
 COMMITMENTS = {

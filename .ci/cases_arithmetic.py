@@ -23,9 +23,9 @@ import testfloat
 from eth_abi.abi import encode
 from eth_utils import keccak
 
-from pol.arithmetic.fixtures import SEED
+from lab.arithmetic.adversarial_words import cases as adversarial
+from lab.arithmetic.vector_files import SEED
 from pol.arithmetic.primitives import ARITY, Op, apply
-from pol.arithmetic.vectors import cases as adversarial
 
 FOLDER = "contracts/arithmetic/"
 PRIMITIVES = {

@@ -6,7 +6,7 @@ from typing import Any
 
 from web3.types import RPCEndpoint
 
-from pol.chain.connection import Connection
+from pol.chain.node.connection import Connection
 
 TRIES = 200
 """Blocks that are tried, each of which is the one with probability 1/4 at least."""

@@ -7,11 +7,11 @@ from functools import cache
 import pytest
 import torch
 
-from pol.verification.attacks import battery, targets
-from pol.verification.attacks.forgery import Attack
-from pol.verification.attacks.judge import Findings, mount
-from pol.verification.attacks.target import Target
-from pol.verification.verdict import Outcome
+from lab.attacks import battery, target_tasks
+from lab.attacks.attack_target import Target
+from lab.attacks.forgery import Attack
+from lab.attacks.verification_outcome import Findings, mount
+from pol.verification.verdict.verdict import Outcome
 
 STEPS, INTERVAL = 60, 5
 SEGMENTS = STEPS // INTERVAL
@@ -22,7 +22,7 @@ MLP, ADAM, CNN = ("mlp", "sgd"), ("mlp", "adamw"), ("cnn", "adamw")
 def target(model: str = "mlp", optimizer: str = "sgd") -> Target:
     """A task of twelve segments on the digits; thresholds alone decide."""
     torch.set_num_threads(1)
-    return replace(targets.target(model, optimizer, STEPS, INTERVAL), looks=0)
+    return replace(target_tasks.target(model, optimizer, STEPS, INTERVAL), looks=0)
 
 
 @cache

@@ -14,29 +14,29 @@ from itertools import product
 from random import Random
 from typing import Any
 
-from anvil_node import anvil_node
 from eth_abi.abi import encode as abi_encode
-from solidity import compiled, deploy
 from web3 import HTTPProvider, Web3
 from web3.contract import Contract
 
+from anvil_node import anvil_node
 from pol.arithmetic.primitives import Words
 from pol.chain.artifacts import artifact
 from pol.commitments.keccak import keccak256
-from pol.commitments.program import ProgramCommitment
+from pol.commitments.program_hash import ProgramCommitment
 from pol.commitments.tensor import constants_root
-from pol.dispute.calldata import encode
-from pol.dispute.claim import Claim, PublishedClaim, ReplayClaim, SumClaim
-from pol.dispute.evidence import SegmentTrace
-from pol.dispute.hostile import Lie, LyingTrace, lied_accumulators
-from pol.dispute.match import Match, play
+from pol.demo.lying_players import Lie, LyingTrace, lied_accumulators
+from pol.dispute.disputed_claim import Claim, PublishedClaim, ReplayClaim, SumClaim
+from pol.dispute.move_encoding import encode
 from pol.dispute.moves import Move
-from pol.dispute.players import Player, ReplayPlayer
+from pol.dispute.play.execution_evidence import SegmentTrace
+from pol.dispute.play.honest_players import Player, ReplayPlayer
+from pol.dispute.play.match import Match, play
 from pol.dispute.position import HASH_BITS, Kind, Position, Side
 from pol.execution.cpu import CpuExecutor
 from pol.execution.element import reads
 from pol.graph.node import InputKind, Node
 from pol.graph.step_program import StepProgram
+from solidity import compiled, deploy
 
 ENOUGH_GAS = 5_000_000
 CLOCK = 10**6

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from pol.verification.beacon import Round
+from pol.verification.beacon.drand import Round
 
 VECTORS: dict[str, Any] = json.loads((Path(__file__).parent.parent / "fixtures" / "vectors" / "drand.json").read_text())
 

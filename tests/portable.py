@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from pol.arithmetic.primitives import Words
-from pol.arithmetic.program import ScalarProgram
+from pol.arithmetic.scalar_program import ScalarProgram
 from pol.commitments.keccak import keccak256
 from pol.execution.cpu import SELF_TEST_DIGEST, CpuExecutor, program_values
 from pol.execution.reference import next_state

@@ -5,8 +5,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pol.execution.torch_native import ALLOWED, wanted
-from pol.graph.aten import Argument, AtenGraph, AtenInput, AtenNode, AtenType, InputRole, Ref, TorchDType
+from pol.execution.native.torch_executor import ALLOWED, wanted
+from pol.graph.aten_graph import Argument, AtenGraph, AtenInput, AtenNode, AtenType, InputRole, Ref, TorchDType
 from pol.graph.step_program import Component
 
 torch.manual_seed(7)

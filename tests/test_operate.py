@@ -12,16 +12,16 @@ import click
 import pytest
 import yaml
 from prometheus_client import CollectorRegistry
-from toy_market import fund
 
-from pol.chain.connection import Connection
-from pol.chain.deployment import deploy
-from pol.chain.wallet import Wallet
+from pol.chain.account.wallet import Wallet
+from pol.chain.deploy.deployment import deploy
+from pol.chain.node.connection import Connection
 from pol.cli.commands import commands
-from pol.cli.monitor import MonitorGauges
-from pol.cli.party_gauges import PartyGauges
-from pol.cli.vitals import Vitals, serving
-from pol.roles.role import Role
+from pol.cli.market.health_server import Vitals, serving
+from pol.cli.market.monitor import MonitorGauges
+from pol.cli.market.party_gauges import PartyGauges
+from pol.roles.party.role import Role
+from toy_market import fund
 
 FOLDER = Path(__file__).parent.parent / "docs" / "operate"
 

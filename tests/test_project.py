@@ -70,28 +70,23 @@ def test_test_modules_have_names_of_their_own() -> None:
 
 
 OWN_JSON = {
-    "pol/training/canonical_json.py": "the bounded reader itself",
+    "pol/commitments/canonical_json.py": "the bounded reader itself",
     "pol/graph/measurements.py": "pol's own documentation; the layer is below the reader's",
     "pol/chain/artifacts.py": "files of the package",
-    "pol/verification/native_reruns.py": "lines of a process that pol has started",
-    "pol/verification/native_worker.py": "the job that pol gave its process",
-    "pol/verification/doctor.py": "what the recorder wrote beside the user's own program",
-    "pol/zk/native.py": "the answer of a process that pol has started",
-    "pol/zk/worker.py": "the request of the process that started it, and what EZKL wrote for it",
-    "pol/zk/prover.py": "what EZKL wrote into a folder of this process",
-    "pol/zk/verifier_contract.py": "the compiler's output",
-    "pol/cli/figures.py": "the output of pol's own demo",
+    "pol/verification/profile/native_reruns.py": "lines of a process that pol has started",
+    "pol/verification/profile/native_worker.py": "the job that pol gave its process",
+    "pol/verification/runs/resume_check.py": "what the recorder wrote beside the user's own program",
+    "pol/zk/native_process.py": "the answer of a process that pol has started",
+    "pol/zk/ezkl/worker.py": "the request of the process that started it, and what EZKL wrote for it",
+    "pol/zk/ezkl/ezkl_prover.py": "what EZKL wrote into a folder of this process",
+    "pol/zk/ezkl/verifier_contract.py": "the compiler's output",
 }
 
 
 def test_json_of_strangers_is_read_in_one_place() -> None:
     """`canonical_json.parse` bounds the depth: the parser recurses in C, and brackets alone would end the process."""
     reads = re.compile(r"(?<!\w)json\.loads?\b|from json import|JSONDecoder|\.json\(\)")
-    found = {
-        str(path.relative_to(ROOT))
-        for path in ROOT.glob("pol/**/*.py")
-        if "benchmarks" not in path.parts and reads.search(path.read_text())
-    }
+    found = {str(path.relative_to(ROOT)) for path in ROOT.glob("pol/**/*.py") if reads.search(path.read_text())}
     assert found == set(OWN_JSON)
 
 
@@ -149,11 +144,13 @@ def test_no_module_is_too_long() -> None:
 
 def test_a_bot_operator_needs_no_torch() -> None:
     """Importing what a bot runs loads neither torch nor an embedded chain."""
-    chain = "pol.chain.deployment, pol.roles.verifier, pol.roles.whistleblower, pol.cli.replay"
-    verify = "pol.cli.verify, pol.verification.examination, pol.verification.screening, pol.verification.profile"
-    beside = "pol.training.records.task_proof, pol.verification.engines.cores, pol.report.verification_page"
-    process = "pol.cli.run, pol.cli.stake, pol.cli.explain, pol.roles.verifying, pol.roles.watching"
-    modules = f"{chain}, {verify}, {beside}, {process}"
+    modules = (
+        "pol.chain.deploy.deployment, pol.cli.dispute.replay, pol.cli.market.run, pol.cli.market.stake, "
+        "pol.cli.market.explain, pol.cli.verification.verify, pol.report.verification_page, "
+        "pol.roles.verifier.verifier_decisions, pol.roles.whistleblower.watch_decisions, "
+        "pol.training.record.task_proof, pol.verification.profile.profile, pol.verification.replay.engines.cores, "
+        "pol.verification.verdict.examination, pol.verification.verdict.screening"
+    )
     check = f"import sys, {modules}; sys.exit(any(m in sys.modules for m in ('torch', 'eth_tester')))"
     run(sys.executable, "-c", check)
 
@@ -196,6 +193,7 @@ def test_web3_7_and_no_torch(tmp_path: Path) -> None:
         shutil.copytree(ROOT / part, tmp_path / part)
     (tmp_path / "pyproject.toml").write_text((ROOT / "pyproject.toml").read_text())
     (tmp_path / "node_modules").symlink_to(ROOT / "node_modules")
-    check = "import sys, web3, pol.roles.verifier; sys.exit('torch' in sys.modules or web3.__version__ != '7.16.0')"
+    role = "pol.roles.verifier.verifier"
+    check = f"import sys, web3, {role}; sys.exit('torch' in sys.modules or web3.__version__ != '7.16.0')"
     run(python, "-c", check, cwd=tmp_path)
     run(python, "-m", "pytest", "-q", "tests/chain", cwd=tmp_path)

@@ -4,10 +4,10 @@ import numpy as np
 
 from pol.arithmetic import functions
 from pol.arithmetic.primitives import Op, Words
-from pol.arithmetic.program import Builder, ScalarProgram
+from pol.arithmetic.scalar_program import Builder, ScalarProgram
 from pol.graph.node import Affine, Bound, Gather, Input, InputKind, Node, Operand, Source
 from pol.graph.step_program import Component, Slot, StepProgram
-from pol.graph.types import DType, TensorType
+from pol.graph.tensor_type import DType, TensorType
 
 STEPS, BATCH, FEATURES, OUT, SAMPLES = 40, 4, 70, 5, 10
 DATA = TensorType(DType.F32, (SAMPLES, FEATURES))

@@ -5,32 +5,32 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-import toy
-from arranged import until_true
 from eth_typing import ChecksumAddress
 
-from pol.chain.challenges import ChargeKind, ClaimCharge
-from pol.chain.connection import Connection
-from pol.chain.deployment import Deployment, deploy
-from pol.chain.game import DisputeGame
-from pol.chain.market import Market
-from pol.chain.registry import Terms
-from pol.chain.rules import BeaconKind, Settings
-from pol.chain.wallet import Wallet
+import toy
+from arranged import until_true
+from pol.chain.account.wallet import Wallet
+from pol.chain.court.dispute_game import DisputeGame
+from pol.chain.deploy.deployment import Deployment, deploy
+from pol.chain.deployment_rules import BeaconKind, Settings
+from pol.chain.desks.challenges import ChargeKind, ClaimCharge
+from pol.chain.desks.market import Market
+from pol.chain.desks.task_registry import Terms
+from pol.chain.node.connection import Connection
+from pol.claims.distance import component_distances
+from pol.claims.segment_claim import Claim
+from pol.commitments.checkpoint_log import CheckpointLog
 from pol.commitments.keccak import keccak256
-from pol.commitments.log import CheckpointLog
-from pol.commitments.program import program_hash, program_header
+from pol.commitments.program_hash import program_hash, program_header
 from pol.commitments.tensor import constants_root
-from pol.dispute.claim import ReplayClaim, SumClaim
-from pol.dispute.evidence import SegmentTrace
-from pol.dispute.players import Player
+from pol.dispute.disputed_claim import ReplayClaim, SumClaim
+from pol.dispute.play.execution_evidence import SegmentTrace
+from pol.dispute.play.honest_players import Player
 from pol.dispute.position import Kind
 from pol.execution.reference import ReferenceExecutor
 from pol.incentives.auction import Bid, commitment
 from pol.incentives.forced_errors import Assignment
 from pol.incentives.forced_errors import commitment as secret_commitment
-from pol.verification.distance import component_distances
-from pol.verification.verdict import Claim
 
 INTERVAL, SEGMENTS = 20, 2
 ETHER = 10**18

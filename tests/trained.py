@@ -7,18 +7,18 @@ from functools import cache
 import torch
 
 from pol.arithmetic.primitives import Words
+from pol.demo import digits
+from pol.demo.cheating_training import SkippingExecutor
 from pol.execution.cpu import CpuExecutor
-from pol.execution.torch_native import NativeExecutor
+from pol.execution.native.torch_executor import NativeExecutor
 from pol.graph.capture import capture
-from pol.training import digits
-from pol.training.hostile import SkippingExecutor
-from pol.training.learning_proof import LearningProof, load_checkpoint
-from pol.training.solver import StepExecutor, TaskRecorder, environment, train
 from pol.training.storage.store import Store
-from pol.training.task import LoadedTask, load, publish
-from pol.verification.profile import Profile
-from pol.verification.profiling import profile
-from pol.verification.verdict import Verdict, relative_distance, verify_segment
+from pol.training.task.learning_proof import LearningProof, load_checkpoint
+from pol.training.task.task import LoadedTask, load, publish
+from pol.training.task.task_training import StepExecutor, TaskRecorder, environment, train
+from pol.verification.profile.profile import Profile
+from pol.verification.profile.profiling import profile
+from pol.verification.verdict.verdict import Verdict, relative_distance, verify_segment
 
 SEED = 1
 RERUNS = 4

@@ -6,13 +6,13 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
+from pol.demo.cheating_training import SkippingExecutor
 from pol.execution.cpu import CpuExecutor
-from pol.execution.torch_native import NativeExecutor
+from pol.execution.native.torch_executor import NativeExecutor
 from pol.graph.capture import Capture, capture
-from pol.training.hostile import SkippingExecutor
-from pol.training.solver import StepExecutor, TaskRecorder, environment, to_tensor, to_words, train
 from pol.training.storage.store import Store
-from pol.training.task import LoadedTask, load, publish
+from pol.training.task.task import LoadedTask, load, publish
+from pol.training.task.task_training import StepExecutor, TaskRecorder, environment, to_tensor, to_words, train
 
 STEPS, INTERVAL = 60, 3
 

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from pol.zk.functions import join, split
+from pol.zk.step_functions import join, split
 
 PARAMETERS = 512
 SHAPES = ((1, PARAMETERS), (1, PARAMETERS), (1, PARAMETERS), (1, 1), (1, 1))

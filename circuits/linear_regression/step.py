@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from pol.zk.functions import descend, split, squared_error
+from pol.zk.step_functions import descend, split, squared_error
 
 FEATURES, BATCH = 4, 8
 SHAPES = ((FEATURES, 1), (1, 1))

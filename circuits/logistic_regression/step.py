@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from pol.zk.functions import binary_cross_entropy, descend, split
+from pol.zk.step_functions import binary_cross_entropy, descend, split
 
 FEATURES, BATCH = 16, 16
 SHAPES = ((FEATURES, 1), (1, 1))

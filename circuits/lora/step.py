@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from pol.zk.functions import descend, split, squared_error
+from pol.zk.step_functions import descend, split, squared_error
 
 WIDTH, RANK, BATCH = 16, 4, 8
 SHAPES = ((WIDTH, RANK), (RANK, WIDTH))

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from pol.zk.functions import descend, split, squared_error
+from pol.zk.step_functions import descend, split, squared_error
 
 WIDTHS, BATCH = (8, 16, 2), 16
 SHAPES = ((8, 16), (1, 16), (16, 2), (1, 2))

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from pol.zk.functions import descend, split, squared_error
+from pol.zk.step_functions import descend, split, squared_error
 
 WIDTHS, BATCH = (196, 32, 10), 4
 SHAPES = ((196, 32), (1, 32), (32, 10), (1, 10))

@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from pol.zk.functions import join, split
+from pol.zk.step_functions import join, split
 
 PARAMETERS = 256
 SHAPES = ((1, PARAMETERS), (1, PARAMETERS))

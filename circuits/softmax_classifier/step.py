@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from pol.zk.functions import cross_entropy, descend, split
+from pol.zk.step_functions import cross_entropy, descend, split
 
 BATCH = 32
 SHAPES = ((64, 10), (1, 10))

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from pol.zk.functions import cross_entropy, descend, root_mean_square_norm, softmax, split
+from pol.zk.step_functions import cross_entropy, descend, root_mean_square_norm, softmax, split
 
 VOCABULARY, LENGTH, WIDTH, HIDDEN = 8, 4, 8, 16
 SHAPES = (

@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from brownie import accounts, web3
-
-from pol.chain.connection import Connection
-from pol.chain.deployed import assertions
-from pol.chain.networks import NETWORKS, is_test_net
-from pol.chain.parameters import read_parameters
-from pol.chain.plan import Plan
-from pol.cli.deployments import Target, default_of, keep
+from pol.chain.deploy.deployment_check import assertions
+from pol.chain.deploy.deployment_parameters import read_parameters
+from pol.chain.deploy.deployment_plan import Plan
+from pol.chain.node.connection import Connection
+from pol.chain.node.networks import NETWORKS, is_test_net
+from pol.cli.deployment.deployment_documents import Target, default_of, keep
 
 
 class BrownieSender:

@@ -12,7 +12,7 @@ from pol.arithmetic.exponential import erf, exp, exp2, expm1, sigmoid, tanh
 from pol.arithmetic.logarithm import log, log1p, log2
 from pol.arithmetic.power import power
 from pol.arithmetic.primitives import Op
-from pol.arithmetic.program import Builder, ScalarProgram
+from pol.arithmetic.scalar_program import Builder, ScalarProgram
 from pol.arithmetic.trigonometric import cos, sin
 
 __all__ = [

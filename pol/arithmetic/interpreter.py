@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from pol.arithmetic.primitives import Words, apply
-from pol.arithmetic.program import ScalarProgram
+from pol.arithmetic.scalar_program import ScalarProgram
 
 
 def run(program: ScalarProgram, inputs: Sequence[Words]) -> Words:

@@ -3,7 +3,7 @@
 from functools import cache
 
 from pol.arithmetic.primitives import INFINITY, NAN, SIGN, Op
-from pol.arithmetic.program import Builder, ScalarProgram
+from pol.arithmetic.scalar_program import Builder, ScalarProgram
 
 _ONE = 0x3F800000
 _EXPONENT_BITS = 23

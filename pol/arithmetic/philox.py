@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 from pol.arithmetic.logarithm import log_in_range
 from pol.arithmetic.primitives import SIGN, Op
-from pol.arithmetic.program import Builder, ScalarProgram
+from pol.arithmetic.scalar_program import Builder, ScalarProgram
 
 ROUNDS = 10
 MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)

@@ -5,7 +5,7 @@ from functools import cache
 from pol.arithmetic.exponential import EXPONENT_BIAS, LN2, ROUNDER, exp_near_zero, scale_by_power
 from pol.arithmetic.logarithm import split_positive
 from pol.arithmetic.primitives import INFINITY, NAN, SIGN, Op
-from pol.arithmetic.program import Builder, ScalarProgram
+from pol.arithmetic.scalar_program import Builder, ScalarProgram
 
 _ONE = 0x3F800000
 # 2 / ln 2 and 1/3 in two parts each.

@@ -5,7 +5,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from pol.arithmetic.primitives import INFINITY, MAGNITUDE, NAN, SIGN, Op
-from pol.arithmetic.program import Builder, ScalarProgram
+from pol.arithmetic.scalar_program import Builder, ScalarProgram
 
 _ONE = 0x3F800000
 _MINUS_HALF = 0xBF000000

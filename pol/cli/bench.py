@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+from typing import TYPE_CHECKING
 
 import click
 from rich.console import Console
 from rich.table import Table
 
-from pol.cli.figures import AREAS, Figure, litepaper_figures
+from pol.cli.checkout import laboratory
+
+if TYPE_CHECKING:
+    from lab.benchmarks.figure import Figure
 
 
 @click.command()
@@ -18,13 +22,14 @@ from pol.cli.figures import AREAS, Figure, litepaper_figures
 @click.option("--markdown", is_flag=True, help="Print docs/benchmarks.md.")
 @click.option("--epochs", type=click.IntRange(1), help="Fewer than the 100 of the litepaper's experiment.")
 def bench(areas: tuple[str, ...], as_json: bool, markdown: bool, epochs: int | None) -> None:
-    """Measure the figures of some areas (all, if none is named) now, on this machine."""
-    unknown = [area for area in areas if area not in AREAS]
+    """Measure the figures of some areas (all, if none is named) now, on this machine. Needs a checkout."""
+    measured = laboratory("benchmarks.figures")
+    unknown = [area for area in areas if area not in measured.AREAS]
     if unknown:
-        raise click.UsageError(f"no area {', '.join(unknown)}; there are: {', '.join(AREAS)}")
+        raise click.UsageError(f"no area {', '.join(unknown)}; there are: {', '.join(measured.AREAS)}")
     figures: dict[str, Figure] = {}
-    for area in areas or AREAS:
-        figures |= litepaper_figures(epochs) if area == "litepaper" else AREAS[area]()
+    for area in areas or measured.AREAS:
+        figures |= measured.litepaper_figures(epochs) if area == "litepaper" else measured.AREAS[area]()
     if as_json:
         print(json.dumps({"figures": {name: figure.to_dict() for name, figure in figures.items()}}, indent=2))
         return

@@ -11,34 +11,43 @@ import click
 from pol import __version__
 
 VERBS = {
-    "beacon": "Say which round of drand binds a claim, when it is due, and its seed.",
-    "bench": "Measure the figures of some areas now, on this machine.",
-    "check": "Check a file, folder or learning record against its commitment, or a record against itself.",
-    "commit": "Commit to a safetensors file, a folder of them, or a learning record.",
-    "completion": "Print the completion script of a shell.",
-    "demo": "Train, verify, cheat, lie, dispute and settle: the whole protocol on handwritten digits.",
-    "deploy": "Deploy the protocol, or the part of it that is missing.",
-    "diff": "Compare two files, folders or learning records: which tensors part, since when, how far.",
-    "dispute": "Read a kept dispute: who picked what, and what was left.",
-    "doctor": "Kill and resume a trainer: is a resumed training an uninterrupted one?",
-    "econ": "How high stakes have to be, and what happens to parties that don't do their duty.",
-    "explain": "Say where a task or a dispute stands, whose turn it is and until when.",
-    "explore": "Look at a market in the browser: tasks, verdicts, and disputes as they narrow.",
-    "inspect": "Say what a store, a checkpoint, an object or a file holds.",
-    "log": "Show the log of a learning record, and check that nothing in it was rewritten.",
-    "monitor": "Recompute what the vault has to hold, every outcome and every payment; show what waits for whom.",
-    "price": "Say what a published task would cost, before it is submitted.",
-    "profile": "Measure how far honest executions of a task part, and keep the profile.",
-    "replay": "Replay a kept dispute: claim, task and proof must agree, every rule is checked.",
-    "report": "Write everything about a market into one page: tasks, verdicts, disputes.",
-    "run": "Run a submitter, solver, verifier or whistleblower.",
-    "sample": "Say how many segments have to be drawn and replayed to find cheating.",
-    "serve": "Serve a store read only: its record, its files, and chunks that prove themselves.",
-    "stake": "Bring money into the vault, take out what is free, feed the fund, enrol for seats and watches.",
-    "verify": "Verify a learning proof, or that of a learning record.",
-    "zk": "Prove gradient steps in zero knowledge, and verify such proofs.",
+    "beacon": ("verification.beacon", "Say which round of drand binds a claim, when it is due, and its seed."),
+    "bench": ("bench", "Measure the figures of some areas now, on this machine."),
+    "check": (
+        "record.check",
+        "Check files against their commitment, or a learning record against itself.",
+    ),
+    "commit": ("record.commit", "Commit to a safetensors file, a folder of them, or a learning record."),
+    "completion": ("completion", "Print the completion script of a shell."),
+    "demo": ("demo", "Train, verify, cheat, lie, dispute and settle: the whole protocol on handwritten digits."),
+    "deploy": ("deployment.deploy", "Deploy the protocol, or the part of it that is missing."),
+    "diff": ("record.diff", "Compare two files, folders or learning records: which tensors part, since when, how far."),
+    "dispute": ("dispute.dispute", "Read a kept dispute: who picked what, and what was left."),
+    "doctor": ("record.doctor", "Kill and resume a trainer: is a resumed training an uninterrupted one?"),
+    "econ": ("incentives.econ", "How high stakes have to be, and what happens to parties that don't do their duty."),
+    "explain": ("market.explain", "Say where a task or a dispute stands, whose turn it is and until when."),
+    "explore": ("market.explore", "Look at a market in the browser: tasks, verdicts, and disputes as they narrow."),
+    "inspect": ("record.inspect", "Say what a store, a checkpoint, an object or a file holds."),
+    "log": ("record.log", "Show the log of a learning record, and check that nothing in it was rewritten."),
+    "monitor": (
+        "market.monitor",
+        "Recompute balances, outcomes and payments of a whole market; show what waits for whom.",
+    ),
+    "price": ("market.price", "Say what a published task would cost, before it is submitted."),
+    "profile": ("verification.profile", "Measure how far honest executions of a task part, and keep the profile."),
+    "replay": ("dispute.replay", "Replay a kept dispute: claim, task and proof must agree, every rule is checked."),
+    "report": ("market.report", "Write everything about a market into one page: tasks, verdicts, disputes."),
+    "run": ("market.run", "Run a submitter, solver, verifier or whistleblower."),
+    "sample": ("verification.sample", "Say how many segments have to be drawn and replayed to find cheating."),
+    "serve": ("record.serve", "Serve a store read only: its record, its files, and chunks that prove themselves."),
+    "stake": (
+        "market.stake",
+        "Bring money into the vault, take out what is free, feed the fund, enrol for seats and watches.",
+    ),
+    "verify": ("verification.verify", "Verify a learning proof, or that of a learning record."),
+    "zk": ("zk.zk", "Prove gradient steps in zero knowledge, and verify such proofs."),
 }
-"""``pol VERB`` is the command of this name in the module ``pol.cli.VERB``; its line in ``pol --help``."""
+"""Of each verb: the module under ``pol.cli`` that holds a command of this name, and its line in ``pol --help``."""
 
 
 class _Verbs(click.Group):
@@ -48,12 +57,13 @@ class _Verbs(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in VERBS:
             return super().get_command(ctx, cmd_name)
-        return cast(click.Command, getattr(importlib.import_module(f"pol.cli.{cmd_name}"), cmd_name))
+        module, _ = VERBS[cmd_name]
+        return cast(click.Command, getattr(importlib.import_module(f"pol.cli.{module}"), cmd_name))
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         # From the table: a list of verbs must not depend on what each of them imports.
         with formatter.section("Commands"):
-            formatter.write_dl(list(VERBS.items()))
+            formatter.write_dl([(verb, line) for verb, (_, line) in VERBS.items()])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

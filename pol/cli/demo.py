@@ -17,10 +17,10 @@ from typing import Any
 import click
 from rich.console import Console
 
-from pol.chain.connection import Connection
-from pol.cli.narrator import ConsoleNarrator, Narrator
-from pol.cli.story_report import Report, to_document, to_json
+from pol.chain.node.connection import Connection
+from pol.demo.scenario_report import Report, to_document, to_json
 from pol.errors import OperationalError
+from pol.report.narrator import ConsoleNarrator, Narrator
 
 EXIT_UNEXPECTED = 1
 PICTURE_WIDTH = 120
@@ -85,7 +85,7 @@ def run(seed: int, rpc: str | None, funder_key: bytes | None, folder: Path, narr
     try:
         import torch
 
-        from pol.cli.story import Story
+        from pol.demo.scenario import Story
     except ImportError as error:
         raise OperationalError(f"the demo trains with torch: pip install 'pol[train]' ({error})") from error
     # So small a step takes longest where threads wait for each other.

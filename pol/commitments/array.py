@@ -1,7 +1,7 @@
 """Arrays of any element type and their roots (docs/spec/complete_state.md, "Arrays").
 
-A task's tensors are words (`pol.graph.types`); a trainer's own tensors are anything that torch or NumPy holds. Both
-have the same root where both can hold a value: float32 and int32 tensors of at least one element.
+A task's tensors are words (`pol.graph.tensor_type`); a trainer's own tensors are anything that torch or NumPy holds.
+Both have the same root where both can hold a value: float32 and int32 tensors of at least one element.
 """
 
 from __future__ import annotations

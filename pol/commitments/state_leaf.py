@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pol.arithmetic.primitives import Words
 from pol.commitments import merkle
 from pol.commitments.keccak import keccak256
-from pol.commitments.program import ProgramCommitment
+from pol.commitments.program_hash import ProgramCommitment
 from pol.commitments.tensor import ListTag, list_root_over_tree, root_over_tree, tensor_leaves, tensor_roots
 from pol.graph.step_program import StepProgram
-from pol.graph.types import LEAF_WORDS
+from pol.graph.tensor_type import LEAF_WORDS
 
 LEAF_TAG = b"\x00"
 LEAF_BYTES = 4 * LEAF_WORDS

@@ -12,7 +12,7 @@ from pol.commitments import merkle
 from pol.commitments.keccak import keccak256
 from pol.errors import ProtocolError
 from pol.execution import _kernels
-from pol.graph.types import TensorType
+from pol.graph.tensor_type import TensorType
 
 
 class ListTag(IntEnum):

@@ -8,18 +8,18 @@ import numpy as np
 
 from pol.arithmetic.primitives import ARITY, Op
 from pol.arithmetic.primitives import apply as execute
+from pol.claims.distance import tensor_distance
 from pol.commitments.keccak import keccak256
 from pol.commitments.merkle import climb, depth
-from pol.commitments.program import SLOT_TAG
+from pol.commitments.program_hash import SLOT_TAG
 from pol.commitments.tensor import ListTag
-from pol.dispute.facts import AtElement, AtNode, AtSlot, AtState, AtTerm, Pick, node_of, picked_roots, step_of
-from pol.dispute.header import Header
+from pol.dispute.agreed_facts import AtElement, AtNode, AtSlot, AtState, AtTerm, Pick, node_of, picked_roots, step_of
 from pol.dispute.moves import Ended, IllegalMove, ProveSlot, ProveStep, ProveSum, Upheld
 from pol.dispute.openings import Opening, require_branch, require_node_opening, require_opening, word_in_leaf
 from pol.dispute.position import CHUNK_TERMS, LEAF_WORDS, Level, Position
+from pol.dispute.program_header import Header
 from pol.graph.node import InputKind, Node, Operand, Source
 from pol.graph.step_program import Slot
-from pol.verification.distance import tensor_distance
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from pol.commitments.keccak import keccak256
 from pol.commitments.merkle import climb, climb_two, depth, length_of_two
 from pol.commitments.tensor import ListTag, list_root_over_tree, root_over_tree
-from pol.dispute.facts import Pick
+from pol.dispute.agreed_facts import Pick
 from pol.dispute.position import LEAF_BYTES
 from pol.errors import ProtocolError
-from pol.graph.types import TensorType
+from pol.graph.tensor_type import TensorType
 
 
 class WrongInclusionProof(ProtocolError):

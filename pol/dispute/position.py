@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from pol.commitments.keccak import keccak256
 from pol.commitments.merkle import branch, depth, pad_root, tree
-from pol.dispute.facts import Facts
+from pol.dispute.agreed_facts import Facts
 
 HASH_BITS = 4
 """Levels of a tree that one move opens: 16 children. A deployment may take 5."""

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from pol.claims.distance import saturating_sum
 from pol.commitments.keccak import keccak256
 from pol.commitments.merkle import depth, tree
-from pol.commitments.program import NODE_TAG, SLOT_TAG
+from pol.commitments.program_hash import NODE_TAG, SLOT_TAG
 from pol.commitments.tensor import ListTag, list_root_over_tree, root_over_tree
-from pol.dispute.arbitration import prove_slot, prove_step, prove_sum
-from pol.dispute.facts import (
+from pol.dispute.agreed_facts import (
     AtElement,
     AtNode,
     AtSlot,
@@ -26,7 +26,7 @@ from pol.dispute.facts import (
     node_of,
     step_of,
 )
-from pol.dispute.header import Header
+from pol.dispute.arbitration import prove_slot, prove_step, prove_sum
 from pol.dispute.moves import (
     Answer,
     Describe,
@@ -44,8 +44,8 @@ from pol.dispute.moves import (
 )
 from pol.dispute.openings import leaf_hash, require_branch, word_in_leaf
 from pol.dispute.position import LEAF_WORDS, SUMS, TREES, Level, Position
+from pol.dispute.program_header import Header
 from pol.graph.step_program import Slot
-from pol.verification.distance import saturating_sum
 
 
 def start(position: Position, claimed: bytes, payload: bytes) -> Position:

@@ -10,13 +10,13 @@ from weakref import WeakSet
 import numpy as np
 
 from pol.arithmetic.primitives import Words
-from pol.arithmetic.program import ScalarProgram
+from pol.arithmetic.scalar_program import ScalarProgram
 from pol.errors import OperationalError, ProtocolError
 from pol.execution import _kernels
-from pol.execution.reading import source_words
-from pol.execution.recycling import Recycler
+from pol.execution.array_pool import Recycler
+from pol.execution.operand_reads import source_words
+from pol.execution.operand_sources import Sources
 from pol.execution.reference import check_tensors
-from pol.execution.sources import Sources
 from pol.graph.node import MAX_STEP, Node
 from pol.graph.step_program import StepProgram
 

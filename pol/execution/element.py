@@ -9,10 +9,10 @@ import numpy as np
 from pol.arithmetic.interpreter import values
 from pol.arithmetic.primitives import Words, apply
 from pol.errors import ProtocolError
-from pol.execution.reading import FILLED, Indices, read_operands, registers
-from pol.execution.sources import Sources
+from pol.execution.operand_reads import FILLED, Indices, read_operands, registers
+from pol.execution.operand_sources import Sources
 from pol.graph.node import InputKind, Node
-from pol.graph.types import unravel
+from pol.graph.tensor_type import unravel
 
 
 @dataclass(frozen=True)

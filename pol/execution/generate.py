@@ -9,8 +9,8 @@ from pathlib import Path
 from pol.arithmetic.functions import CATALOGUE
 from pol.arithmetic.philox import GENERATORS
 from pol.arithmetic.primitives import Op
-from pol.arithmetic.program import ScalarProgram
-from pol.graph.aten import AtenGraph, AtenInput, AtenNode, AtenType, InputRole, Ref
+from pol.arithmetic.scalar_program import ScalarProgram
+from pol.graph.aten_graph import AtenGraph, AtenInput, AtenNode, AtenType, InputRole, Ref
 from pol.graph.lowering import lower
 from pol.graph.step_program import Component
 

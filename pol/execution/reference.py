@@ -9,11 +9,11 @@ import numpy as np
 from pol.arithmetic.interpreter import run
 from pol.arithmetic.primitives import Words
 from pol.errors import ProtocolError
-from pol.execution.reading import Indices, read_operands, registers
-from pol.execution.sources import Sources
+from pol.execution.operand_reads import Indices, read_operands, registers
+from pol.execution.operand_sources import Sources
 from pol.graph.node import MAX_STEP, Node
 from pol.graph.step_program import StepProgram
-from pol.graph.types import TensorType, unravel
+from pol.graph.tensor_type import TensorType, unravel
 
 
 class ReferenceExecutor:

@@ -1,7 +1,7 @@
 """What is measured of operations, for the table in docs/operations.md: nodes, errors, gas and speed.
 
 docs/operations.json holds it: "court" is written by tests/dispute/test_every_operation.py, "speed" by
-`python -m pol.cli.benchmarks.operations`. Errors are those of docs/spec/functions.md.
+`PYTHONPATH=tests python -m lab.benchmarks.operation_speed`. Errors are those of docs/spec/functions.md.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pol.arithmetic.functions import CATALOGUE
-from pol.arithmetic.program import ScalarProgram
+from pol.arithmetic.scalar_program import ScalarProgram
 
 HEADINGS = ("nodes", "functions, ulp", "gas", "time / torch")
 _MISSING = "-"

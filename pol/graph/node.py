@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import TypeVar
 
-from pol.arithmetic.program import ScalarProgram
+from pol.arithmetic.scalar_program import ScalarProgram
 from pol.errors import ProtocolError
-from pol.graph.encoding import Reader, i64, u8, u32
-from pol.graph.types import TensorType, check_dimensions, encode_dimensions, read_dimensions
+from pol.graph.descriptor_encoding import Reader, i64, u8, u32
+from pol.graph.tensor_type import TensorType, check_dimensions, encode_dimensions, read_dimensions
 
 VERSION = 1
 MAX_FOLD_RANK = 4

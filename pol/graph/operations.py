@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from pol.graph.aten import LOWERING_VERSION
+from pol.graph.aten_graph import LOWERING_VERSION
 from pol.graph.lowering import RULES
 from pol.graph.lowering.activations import ACTIVATIONS
 from pol.graph.lowering.adaptive import ADAPTIVE

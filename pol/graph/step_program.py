@@ -8,11 +8,11 @@ from enum import IntEnum
 import numpy as np
 
 from pol.arithmetic.primitives import Op, Words
-from pol.arithmetic.program import Instruction, ScalarProgram
+from pol.arithmetic.scalar_program import Instruction, ScalarProgram
 from pol.errors import ProtocolError
-from pol.graph.encoding import Reader, u8, u32
+from pol.graph.descriptor_encoding import Reader, u8, u32
 from pol.graph.node import Affine, Node, Operand, Source
-from pol.graph.types import DType, TensorType
+from pol.graph.tensor_type import DType, TensorType
 
 MAGIC = b"polstep2"
 MAX_SCALE = 23

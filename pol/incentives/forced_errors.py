@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import astuple, dataclass, replace
 from fractions import Fraction
 
+from pol.claims.segment_claim import Claim
 from pol.errors import ProtocolError
 from pol.incentives.abi import abi_hash
-from pol.verification.verdict import Claim
 
 ONE = 1 << 32
 """A rate is this times its probability."""

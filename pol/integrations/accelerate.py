@@ -19,7 +19,7 @@ from torch import nn
 from torch.optim import Optimizer
 
 from pol.errors import ProtocolError, UnsupportedError
-from pol.training.recorder import Recorder
+from pol.training.recorder.recorder import Recorder
 from pol.training.storage.store import Store
 
 

@@ -29,8 +29,8 @@ from pol.commitments.array_parts import ArrayPart, describe_part, root_of_parts
 from pol.commitments.complete_state import CompleteState, Entry, complete_root, document_root
 from pol.commitments.keccak import keccak256
 from pol.errors import OperationalError, ProtocolError, UnsupportedError
-from pol.training.recorder import PROGRESS, Recorder
-from pol.training.records.record import HEAD, RecordedCheckpoint
+from pol.training.record.learning_record import HEAD, RecordedCheckpoint
+from pol.training.recorder.recorder import PROGRESS, Recorder
 from pol.training.state import components as state_components
 from pol.training.state import tensors
 from pol.training.state.random_state import RandomSources

@@ -18,9 +18,9 @@ from typing import Any
 import torch
 
 from pol.errors import ProtocolError, UnsupportedError
-from pol.training.recorder import Recorder
-from pol.training.records import newest
-from pol.training.rehearsal import store_of
+from pol.training.record import newest_checkpoint
+from pol.training.recorder.recorder import Recorder
+from pol.training.recorder.rehearsal import store_of
 from pol.training.state.trainer_state import module_state
 from pol.training.storage.store import Store
 
@@ -61,7 +61,7 @@ class Recording(Callback):  # type: ignore[misc]  # lightning declares no types 
             ProtocolError: the store holds something else than the record of a Lightning training.
             OperationalError: the store failed.
         """
-        found = newest.load(self.store)
+        found = newest_checkpoint.load(self.store)
         if found is None:
             return None
         if "lightning" not in found.components:

@@ -21,9 +21,9 @@ from transformers.trainer_callback import ExportableState
 
 from pol.errors import ProtocolError, UnsupportedError
 from pol.integrations.accelerate import sampler_seed, set_sampler_seed
-from pol.training.recorder import Recorder
-from pol.training.records import newest
-from pol.training.rehearsal import store_of
+from pol.training.record import newest_checkpoint
+from pol.training.recorder.recorder import Recorder
+from pol.training.recorder.rehearsal import store_of
 from pol.training.state.trainer_state import module_state
 from pol.training.storage.store import Store
 
@@ -70,7 +70,7 @@ class Recording(TrainerCallback):  # type: ignore[misc]  # transformers declares
             ProtocolError: the store holds something else than the record of a Trainer.
             OperationalError: the store failed.
         """
-        found = newest.load(self.store)
+        found = newest_checkpoint.load(self.store)
         if found is None:
             return None
         if "trainer" not in found.components:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pol.report.entries import Entry
-from pol.report.html import Markup, element
+from pol.report.dispute_entries import Entry
+from pol.report.html_elements import Markup, element
 
 WIDTH, ROW, BAR, GAP = 360, 70, 18, 30
 COLOURS = {"asserter": "var(--asserter)", "challenger": "var(--challenger)"}

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import exp
 
-from pol.incentives.design import Design
-from pol.incentives.game import Choice
-from pol.incentives.simulate import EPOCH, Result
+from pol.incentives.game.parameter_design import Design
+from pol.incentives.game.payoffs import Choice
+from pol.incentives.simulation.population import EPOCH, Result
 from pol.report import charts
-from pol.report.html import Markup, document, element, join, table
+from pol.report.html_elements import Markup, document, element, join, table
 
 STYLE = """
 body { font: 15px/1.5 sans-serif; color: #212529; background: #fff; max-width: 900px; margin: 2em auto;

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from pol.errors import OperationalError
 
 if TYPE_CHECKING:
-    from pol.verification.tensor_comparison import TensorComparison
+    from pol.verification.runs.tensor_comparison import TensorComparison
 
 ROWS = 200
 LOW, HIGH = -9, 0

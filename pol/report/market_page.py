@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from pol.chain.registry import Status
+from pol.chain.desks.task_registry import Status
 from pol.dispute.position import Side
 from pol.graph.step_program import Component
+from pol.report.dispute_entries import Entry, entries
 from pol.report.dispute_picture import COLOURS, picture
-from pol.report.entries import Entry, entries
-from pol.report.html import Markup, document, element, join, table
-from pol.report.scalar import shown
-from pol.roles.survey import DisputeView, MarketView, Reason, TaskView
-from pol.verification.profile_claim import EXACT
-from pol.verification.verdict import Outcome
-from pol.verification.verification import shares
+from pol.report.html_elements import Markup, document, element, join, table
+from pol.report.last_operation import shown
+from pol.roles.monitor.market_view import DisputeView, MarketView, Reason, TaskView
+from pol.verification.profile.profile_claim import EXACT
+from pol.verification.verdict.verdict import Outcome
+from pol.verification.verdict.verification_report import shares
 
 ETHER = 10**18
 BAR_LIMIT = 1.5

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 
 from pol.graph.step_program import Component
 from pol.report import charts
-from pol.report.html import Markup, document, element, join, table
-from pol.verification.examination import Draw
-from pol.verification.screening import SUSPICIOUS
-from pol.verification.verdict import Outcome, limit
-from pol.verification.verification import Verification, because, shares
+from pol.report.html_elements import Markup, document, element, join, table
+from pol.verification.verdict.examination import Draw
+from pol.verification.verdict.screening import SUSPICIOUS
+from pol.verification.verdict.verdict import Outcome, limit
+from pol.verification.verdict.verification_report import Verification, because, shares
 
 OUTCOMES = {Outcome.ACCEPTED: "#009e73", Outcome.REJECTED: "#d55e00", Outcome.INCONCLUSIVE: "#868e96"}
 STYLE = """

@@ -10,9 +10,9 @@ from typing import Any
 import rfc8785
 
 import pol
+from pol.commitments import canonical_json
 from pol.commitments.keccak import keccak256
 from pol.errors import OperationalError, ProtocolError
-from pol.training import canonical_json
 from pol.zk.network import Network
 
 NETWORK, CIRCUIT, MANIFEST, STEP = "network.json", "circuit.json", "manifest.json", "step.py"

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 
+from pol.commitments import canonical_json
 from pol.errors import OperationalError, ProtocolError
-from pol.training import canonical_json
 from pol.zk.circuits import Circuit
 from pol.zk.fixed_point import Integers, integers, quantise
 from pol.zk.network import Node

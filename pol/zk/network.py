@@ -14,9 +14,9 @@ from typing import Any
 
 import rfc8785
 
+from pol.commitments import canonical_json
 from pol.commitments.keccak import keccak256
 from pol.errors import ProtocolError
-from pol.training import canonical_json
 
 VERSION = 1
 MAX_SCALE = 28

@@ -5,19 +5,19 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from anvil_node import anvil_node
-from solidity import deploy
 from web3.contract import Contract
 from web3.exceptions import ContractCustomError
 
-from pol.arithmetic.fixtures import SEED
+from anvil_node import anvil_node
+from lab.arithmetic.adversarial_words import arguments, cases
+from lab.arithmetic.vector_files import SEED
 from pol.arithmetic.functions import CATALOGUE
 from pol.arithmetic.interpreter import run, values
 from pol.arithmetic.philox import GENERATORS
 from pol.arithmetic.primitives import ARITY, Op, Words, apply
-from pol.arithmetic.program import Builder, ScalarProgram
-from pol.arithmetic.vectors import arguments, cases
+from pol.arithmetic.scalar_program import Builder, ScalarProgram
 from pol.errors import ProtocolError
+from solidity import deploy
 
 HARNESS = "tests/forge/arithmetic/ArithmeticHarness.sol"
 CASES = 120_000

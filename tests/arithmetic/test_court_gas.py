@@ -4,14 +4,14 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from anvil_node import anvil_node
-from solidity import deploy
 from web3.contract import Contract
 
-from pol.arithmetic.fixtures import SEED
+from anvil_node import anvil_node
+from lab.arithmetic.adversarial_words import cases
+from lab.arithmetic.vector_files import SEED
+from lab.benchmarks.court_arithmetic import arithmetic_gas
 from pol.arithmetic.primitives import Op, Words
-from pol.arithmetic.vectors import cases
-from pol.cli.benchmarks.court_arithmetic import arithmetic_gas
+from solidity import deploy
 
 UNLIMITED = 10**12
 TYPICAL_CASES = 2_000

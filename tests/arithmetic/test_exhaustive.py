@@ -5,13 +5,13 @@ import math
 import numpy as np
 import pytest
 
-from pol.arithmetic.exhaustive import PARTS, Sweep, compiled
+from lab.arithmetic.adversarial_words import arguments
+from lab.arithmetic.exhaustive import PARTS, Sweep, compiled
+from lab.arithmetic.measure import DEFINITIONS, document, errors, sweep
 from pol.arithmetic.functions import CATALOGUE, tanh
 from pol.arithmetic.interpreter import run
-from pol.arithmetic.measure import DEFINITIONS, document, errors, sweep
 from pol.arithmetic.primitives import ARITY, SIGN, Op
-from pol.arithmetic.program import Builder, ScalarProgram
-from pol.arithmetic.vectors import arguments
+from pol.arithmetic.scalar_program import Builder, ScalarProgram
 from pol.errors import OperationalError
 
 ONE_NUMBER = [name for name in CATALOGUE if DEFINITIONS[name].native]

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from anvil_node import anvil_node
-from solidity import deploy
 from web3.contract import Contract
 
-from pol.arithmetic.fixtures import SEED
+from anvil_node import anvil_node
+from lab.arithmetic.vector_files import SEED
 from pol.arithmetic.primitives import Op, Words, apply
+from solidity import deploy
 
 HARNESS = "tests/forge/arithmetic/ArithmeticHarness.sol"
 UNLIMITED = 10**12

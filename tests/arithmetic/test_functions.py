@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from lab.arithmetic.adversarial_words import arguments
+from lab.arithmetic.measure import DEFINITIONS, errors, measure
 from pol.arithmetic.functions import CATALOGUE, cos, erf, exp, exp2, log, log2, power, sin, tanh
 from pol.arithmetic.interpreter import run
-from pol.arithmetic.measure import DEFINITIONS, errors, measure
 from pol.arithmetic.primitives import NAN, SIGN, Words, is_nan
-from pol.arithmetic.program import MAX_REGISTERS, ScalarProgram
-from pol.arithmetic.vectors import arguments
+from pol.arithmetic.scalar_program import MAX_REGISTERS, ScalarProgram
 
 INF = math.inf
 NONE = math.nan
@@ -211,11 +211,13 @@ def test_the_page_states_what_the_programs_do() -> None:
     )
     assert [name for name, *_ in rows] == list(CATALOGUE)
     for name, instructions, promise, stated, worst in rows:
-        assert float(promise) == DEFINITIONS[name].promise, "run python -m pol.arithmetic.measure"
+        assert float(promise) == DEFINITIONS[name].promise, "run PYTHONPATH=tests python -m lab.arithmetic.measure"
         program = CATALOGUE[name]()
         inputs = [np.array([int(word, 16)], np.uint32) for word in re.findall(r"[0-9a-f]{8}", worst)]
         wide = [column.view(np.float32).astype(np.float64) for column in inputs]
-        assert int(instructions) == len(program.instructions), "run python -m pol.arithmetic.measure"
+        assert int(instructions) == len(program.instructions), "run PYTHONPATH=tests python -m lab.arithmetic.measure"
         found = errors(run(program, inputs), DEFINITIONS[name].exact(*wide))
-        assert float(found[0]) == pytest.approx(float(stated), abs=6e-4), "run python -m pol.arithmetic.measure"
+        assert float(found[0]) == pytest.approx(float(stated), abs=6e-4), (
+            "run PYTHONPATH=tests python -m lab.arithmetic.measure"
+        )
         assert float(stated) <= float(promise)

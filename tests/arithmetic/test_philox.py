@@ -5,11 +5,11 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
+from lab.arithmetic.adversarial_words import SPECIALS
 from pol.arithmetic.interpreter import run
 from pol.arithmetic.philox import GENERATORS, block, normal, philox, uniform
 from pol.arithmetic.primitives import Words
-from pol.arithmetic.program import Builder
-from pol.arithmetic.vectors import SPECIALS
+from pol.arithmetic.scalar_program import Builder
 
 # Random123, kat_vectors: "philox4x32 10", counter (4), key (2), answer (4).
 KNOWN_ANSWERS = """

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lab.arithmetic.adversarial_words import SPECIALS, cases
 from pol.arithmetic.primitives import ARITY, NAN, Op, Words, apply, is_nan
-from pol.arithmetic.vectors import SPECIALS, cases
 from pol.errors import OperationalError
 
 words = st.integers(0, 2**32 - 1)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from pol.arithmetic.interpreter import run, values
 from pol.arithmetic.primitives import ARITY, NAN, Op, apply
-from pol.arithmetic.program import MAX_REGISTERS, Builder, Instruction, ScalarProgram
+from pol.arithmetic.scalar_program import MAX_REGISTERS, Builder, Instruction, ScalarProgram
 from pol.errors import ProtocolError
 
 words = st.integers(0, 2**32 - 1)

@@ -12,17 +12,17 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 import torch
-from anvil_node import anvil_node
-from solidity import deploy
 from testfloat import ONE_OPERAND, PRIMITIVES, TESTFLOAT_CASES, TWO_OPERANDS, Numbers, cases, count, plain
 from web3.contract import Contract
 
-from pol.arithmetic.fixtures import SEED
+from anvil_node import anvil_node
+from lab.arithmetic.adversarial_words import cases as adversarial
+from lab.arithmetic.vector_files import SEED
 from pol.arithmetic.primitives import ARITY, MAGNITUDE, NAN, Op, Words, apply, is_nan
-from pol.arithmetic.program import Instruction, ScalarProgram
-from pol.arithmetic.vectors import cases as adversarial
+from pol.arithmetic.scalar_program import Instruction, ScalarProgram
 from pol.execution import _kernels
 from pol.execution.cpu import program_values
+from solidity import deploy
 
 Operands = tuple[Words, Words, Words]
 

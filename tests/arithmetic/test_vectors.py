@@ -7,18 +7,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pol.arithmetic.fixtures import COUNT, SEED, documents, main
+from lab.arithmetic.adversarial_words import SPECIALS, cases
+from lab.arithmetic.vector_files import COUNT, SEED, documents, main
 from pol.arithmetic.interpreter import run
 from pol.arithmetic.primitives import ARITY, NAN, Op, apply
-from pol.arithmetic.program import ScalarProgram
-from pol.arithmetic.vectors import SPECIALS, cases
+from pol.arithmetic.scalar_program import ScalarProgram
 
 VECTORS = Path(__file__).parents[2] / "fixtures" / "vectors"
 
 
 def test_files_are_up_to_date() -> None:
     for name, text in documents().items():
-        assert (VECTORS / name).read_text() == text, f"{name}: run python -m pol.arithmetic.fixtures"
+        assert (VECTORS / name).read_text() == text, (
+            f"{name}: run PYTHONPATH=tests python -m lab.arithmetic.vector_files"
+        )
 
 
 def test_the_command_writes_and_checks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

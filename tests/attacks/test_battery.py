@@ -5,24 +5,24 @@ from pathlib import Path
 
 import pytest
 import torch
-from attacked import ADAM, CNN, MLP, findings, target
 
-from pol.cli.benchmarks.attacks import SIZES, document, figures, row
-from pol.verification.attacks import honest, targets
-from pol.verification.attacks.battery import ATTACKS
-from pol.verification.attacks.judge import limits
+from attacked import ADAM, CNN, MLP, findings, target
+from lab.attacks import honest_reruns, target_tasks
+from lab.attacks.battery import ATTACKS
+from lab.attacks.verification_outcome import limits
+from lab.benchmarks.attack_battery import SIZES, document, figures, row
 
 DOCS = Path(__file__).parents[2] / "docs"
 
 
 def test_the_document_is_that_of_the_measurements() -> None:
     measured = json.loads((DOCS / "attacks.json").read_text())
-    message = "run: python -m pol.cli.benchmarks.attacks"
+    message = "run: PYTHONPATH=tests python -m lab.benchmarks.attack_battery"
     assert (DOCS / "attacks.md").read_text() == document(measured), message
     covered = {name for part in measured.values() for name in part["attacks"]}
     assert {attack.name for attack in ATTACKS} <= covered, message
     lengths = sum(len(intervals) for _, intervals in SIZES.values())
-    assert len(measured) == lengths * len(targets.OPTIMIZERS)
+    assert len(measured) == lengths * len(target_tasks.OPTIMIZERS)
 
 
 def test_the_published_figures_hold_what_is_claimed() -> None:
@@ -42,7 +42,7 @@ def test_names_are_unique_and_every_attack_has_a_source() -> None:
 
 def test_honest_runs_of_torch_stay_below_the_thresholds() -> None:
     for kind in (MLP, CNN):
-        for distances in honest.spread(target(*kind), ("eager", "without oneDNN")).values():
+        for distances in honest_reruns.spread(target(*kind), ("eager", "without oneDNN")).values():
             assert all(2 * d <= limit for d, limit in zip(distances, limits(target(*kind)), strict=True))
 
 
@@ -60,7 +60,7 @@ def test_a_row_says_how_far_an_attack_is_from_honest_runs() -> None:
 @pytest.mark.filterwarnings("ignore:.torch.jit:DeprecationWarning")  # torch's compiler uses what torch deprecates
 def test_compiled_models_and_other_threads_are_honest() -> None:
     for kind in (MLP, CNN):
-        for distances in honest.spread(target(*kind), tuple(honest.WAYS)).values():
+        for distances in honest_reruns.spread(target(*kind), tuple(honest_reruns.WAYS)).values():
             assert all(2 * d <= limit for d, limit in zip(distances, limits(target(*kind)), strict=True))
     assert torch.get_num_threads() == 1
 

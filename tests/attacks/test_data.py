@@ -4,17 +4,17 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from attacked import SEGMENTS, Expected, check, findings, target
 
+from attacked import SEGMENTS, Expected, check, findings, target
+from lab.attacks import target_tasks
+from lab.attacks.attack_target import numbers, words_of
+from lab.attacks.false_data import ATTACKS, hidden_from_print
 from pol.commitments.keccak import keccak256
 from pol.commitments.tensor import tensor_root
 from pol.errors import ProtocolError
-from pol.training import checkpoint
 from pol.training.storage.store import Store
-from pol.training.task import load, publish
-from pol.verification.attacks import targets
-from pol.verification.attacks.data import ATTACKS, hidden_from_print
-from pol.verification.attacks.target import numbers, words_of
+from pol.training.task import checkpoint
+from pol.training.task.task import load, publish
 
 EXPECTED = {
     "other-order": Expected(1.0, SEGMENTS),
@@ -60,7 +60,7 @@ def test_a_hash_of_the_printed_array_would_not_see_it() -> None:
 
 def test_a_task_with_the_hidden_change_under_its_old_roots_is_refused() -> None:
     store = Store("memory://hidden-change")
-    captured = targets.captured("mlp", "sgd", 10)
+    captured = target_tasks.captured("mlp", "sgd", 10)
     _, task = publish(store, captured, steps=10, interval=5)
     names = captured.names.constants
     constants = [words_of(hidden_from_print(numbers(captured.constants[0]))), *captured.constants[1:]]

@@ -5,16 +5,16 @@ from collections.abc import Callable, Mapping
 import pytest
 import torch
 from torch import Tensor
-from trained import honest, loaded, profiled, relative, solve, solve_with, verdict
 
+from pol.demo import digits
+from pol.demo.cheating_training import every
 from pol.errors import ProtocolError
-from pol.execution.torch_native import NativeExecutor
+from pol.execution.native.torch_executor import NativeExecutor
 from pol.graph.capture import capture
-from pol.training import digits
-from pol.training.hostile import every
-from pol.training.solver import StepExecutor
-from pol.verification.profile_claim import FLOOR
-from pol.verification.verdict import Outcome, Reason, is_accepted, limit
+from pol.training.task.task_training import StepExecutor
+from pol.verification.profile.profile_claim import FLOOR
+from pol.verification.verdict.verdict import Outcome, Reason, is_accepted, limit
+from trained import honest, loaded, profiled, relative, solve, solve_with, verdict
 
 SEGMENTS = range(12)
 

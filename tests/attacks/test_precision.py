@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 import torch
-from attacked import CNN, SEGMENTS, Expected, check, findings, target
 
-from pol.verification.attacks.loop import Loop, RoundedProducts
-from pol.verification.attacks.precision import ATTACKS
-from pol.verification.attacks.target import numbers
+from attacked import CNN, SEGMENTS, Expected, check, findings, target
+from lab.attacks.attack_loop import Loop, RoundedProducts
+from lab.attacks.attack_target import numbers
+from lab.attacks.other_precision import ATTACKS
 
 EVERYWHERE = Expected(1.0, SEGMENTS)
 EXPECTED = {

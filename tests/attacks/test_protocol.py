@@ -1,10 +1,10 @@
 """Attacks on documents, evidence and the draw."""
 
 import pytest
-from attacked import SEGMENTS, Expected, check, findings
 
-from pol.verification.attacks.protocol import ATTACKS
-from pol.verification.verdict import Outcome
+from attacked import SEGMENTS, Expected, check, findings
+from lab.attacks.protocol_attacks import ATTACKS
+from pol.verification.verdict.verdict import Outcome
 
 SKIPPED = 11 / 12
 EXPECTED = {

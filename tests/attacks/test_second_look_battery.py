@@ -4,11 +4,11 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
-from attacked import findings, target
 
-from pol.verification.attacks import battery
-from pol.verification.attacks.judge import Findings, mount
-from pol.verification.second_look import LOOKS
+from attacked import findings, target
+from lab.attacks import battery
+from lab.attacks.verification_outcome import Findings, mount
+from pol.verification.verdict.second_look import LOOKS
 
 
 @cache

@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 import torch
-from attacked import ADAM, SEGMENTS, Expected, check, findings, target
 
+from attacked import ADAM, SEGMENTS, Expected, check, findings, target
+from lab.attacks.attack_target import numbers
+from lab.attacks.forgery import Workshop
+from lab.attacks.other_settings import ATTACKS, scaled_rate
+from pol.demo import digits
 from pol.execution.cpu import CpuExecutor
 from pol.graph.capture import capture
-from pol.training import digits
-from pol.verification.attacks.forgery import Workshop
-from pol.verification.attacks.settings import ATTACKS, scaled_rate
-from pol.verification.attacks.target import numbers
 
 EXPECTED = {name: Expected(1.0, SEGMENTS) for name in ("rate+1%", "rate+10%", "schedule", "lazy-momentum")}
 

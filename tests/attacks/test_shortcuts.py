@@ -3,22 +3,22 @@
 import numpy as np
 import pytest
 import torch
-from attacked import ADAM, CNN, INTERVAL, MLP, SEGMENTS, STEPS, Expected, check, findings, target
 from torch import Tensor, nn
 
+from attacked import ADAM, CNN, INTERVAL, MLP, SEGMENTS, STEPS, Expected, check, findings, target
+from lab.attacks import target_tasks
+from lab.attacks.forgery import Attack, Forgery, Workshop
+from lab.attacks.shortcuts import ATTACKS
+from lab.attacks.verification_outcome import mount
+from pol.demo import digits
 from pol.execution.cpu import CpuExecutor
 from pol.graph.capture import capture
 from pol.graph.step_program import Component
-from pol.training import digits
 from pol.training.storage.store import Store
-from pol.training.task import load, publish
-from pol.verification.attacks import targets
-from pol.verification.attacks.forgery import Attack, Forgery, Workshop
-from pol.verification.attacks.judge import mount
-from pol.verification.attacks.shortcuts import ATTACKS
-from pol.verification.replay import replay_end
-from pol.verification.screening import ranked, suspicions
-from pol.verification.verdict import Outcome
+from pol.training.task.task import load, publish
+from pol.verification.replay.replay import replay_end
+from pol.verification.verdict.screening import ranked, suspicions
+from pol.verification.verdict.verdict import Outcome
 
 EXPECTED = {
     "interpolation": Expected(0.0, SEGMENTS),
@@ -69,7 +69,7 @@ def test_ten_numbers_predict_a_collapsed_training_to_the_bit(kind: tuple[str, st
     attacked = target(*kind)
     order = torch.from_numpy(attacked.order())
     bias = Bias()
-    small = capture(bias, digits.loss_function, targets.OPTIMIZERS[kind[1]](bias), digits.dataset(), order)
+    small = capture(bias, digits.loss_function, target_tasks.OPTIMIZERS[kind[1]](bias), digits.dataset(), order)
     store = Store(f"memory://bias-{kind[1]}")
     task = load(store, publish(store, small, steps=STEPS, interval=INTERVAL, model="bias", optimizer=kind[1])[0])
     executor, state = CpuExecutor(task.program, task.constants), list(task.initial_state)

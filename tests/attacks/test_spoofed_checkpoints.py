@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from trained import Training, checkpoints, executor, honest, profiled, proof_over, verdict
 
 from pol.arithmetic.primitives import Words
 from pol.errors import Fault
 from pol.graph.step_program import Component
-from pol.training.learning_proof import load_checkpoint
 from pol.training.storage.store import Store
-from pol.verification.verdict import Outcome, Reason, verify_segment
+from pol.training.task.learning_proof import load_checkpoint
+from pol.verification.verdict.verdict import Outcome, Reason, verify_segment
+from trained import Training, checkpoints, executor, honest, profiled, proof_over, verdict
 
 FORGED = 6  # the checkpoint that is tampered with: the end of segment 5, the start of segment 6
 

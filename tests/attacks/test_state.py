@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from attacked import CNN, MLP, Expected, check, findings, target
 
+from attacked import CNN, MLP, Expected, check, findings, target
+from lab.attacks.attack_target import numbers
+from lab.attacks.state_tampering import ATTACKS
+from pol.claims.distance import component_distances
 from pol.graph.step_program import Component
-from pol.verification.attacks.state import ATTACKS
-from pol.verification.attacks.target import numbers
-from pol.verification.distance import component_distances
-from pol.verification.metrics import measure
+from pol.verification.runs.state_metrics import measure
 
 ONE = Expected(1.0, 1)
 EXPECTED = {

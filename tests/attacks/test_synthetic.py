@@ -1,14 +1,14 @@
 """Synthetic data (Zhang et al. 2022): it explains a foreign model to its maker, and to nobody who has the task."""
 
 import pytest
-from attacked import SEGMENTS, STEPS, Expected, check, findings, target
 
+from attacked import SEGMENTS, STEPS, Expected, check, findings, target
+from lab.attacks import synthetic_data
+from lab.attacks.forgery import Workshop, publish
+from lab.attacks.synthetic_data import ATTACKS, ITERATIONS
 from pol.errors import ProtocolError
-from pol.training import learning_proof
 from pol.training.storage.store import Store
-from pol.verification.attacks import synthetic
-from pol.verification.attacks.forgery import Workshop, publish
-from pol.verification.attacks.synthetic import ATTACKS, ITERATIONS
+from pol.training.task import learning_proof
 
 # A gradient of a gradient: its products are those of three steps, less the one with the input of the first layer.
 PER_ITERATION = 3.0
@@ -40,6 +40,6 @@ def test_the_line_ends_in_the_stolen_model() -> None:
 
 
 def test_a_start_of_ones_own_is_refused_by_name() -> None:
-    proof = publish(Store("memory://near"), target(), synthetic.near_start(Workshop(target())))
+    proof = publish(Store("memory://near"), target(), synthetic_data.near_start(Workshop(target())))
     with pytest.raises(ProtocolError, match="initial state"):
         learning_proof.require_proof_of(proof, target().task)

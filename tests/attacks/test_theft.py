@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from attacked import SEGMENTS, Expected, check, findings, target
 
-from pol.verification.attacks.judge import mount
-from pol.verification.attacks.target import numbers
-from pol.verification.attacks.theft import ATTACKS, SAME_TASK
-from pol.verification.screening import ranked, suspicions
-from pol.verification.verdict import Outcome
+from attacked import SEGMENTS, Expected, check, findings, target
+from lab.attacks.attack_target import numbers
+from lab.attacks.stolen_work import ATTACKS, SAME_TASK
+from lab.attacks.verification_outcome import mount
+from pol.verification.verdict.screening import ranked, suspicions
+from pol.verification.verdict.verdict import Outcome
 
 EXPECTED = {
     "stolen-run": Expected(0.0, SEGMENTS),

@@ -4,11 +4,11 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from attacked import INTERVAL, SEGMENTS, Expected, check, findings, target
 
+from attacked import INTERVAL, SEGMENTS, Expected, check, findings, target
+from lab.attacks.attack_target import State, numbers
+from lab.attacks.tiny_updates import ATTACKS
 from pol.graph.step_program import Component
-from pol.verification.attacks.target import State, numbers
-from pol.verification.attacks.tiny import ATTACKS
 
 EXPECTED = {
     # One step of each segment but the first, which jumps.

@@ -4,12 +4,12 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from attacked import ADAM, MLP, SEGMENTS, STEPS, Expected, check, findings, target
 
+from attacked import ADAM, MLP, SEGMENTS, STEPS, Expected, check, findings, target
+from lab.attacks.attack_target import State, Target, numbers
+from lab.attacks.verification_outcome import limits
+from lab.attacks.within_tolerance import ATTACKS, GRID, edge
 from pol.graph.step_program import Component
-from pol.verification.attacks.judge import limits
-from pol.verification.attacks.target import State, Target, numbers
-from pol.verification.attacks.tolerance import ATTACKS, GRID, edge
 
 EXPECTED = {
     "drift": Expected(1.0, SEGMENTS),

@@ -1,9 +1,9 @@
 """Brownie's own tests (`brownie test` on a fresh test chain): its compiled contracts at a deployment's addresses."""
 
 import pytest
-from brownie import DisputeGame, Sortition, StakeVault, accounts
 from web3.exceptions import ContractCustomError
 
+from brownie import DisputeGame, Sortition, StakeVault, accounts
 from contracts.scripts import deploy
 
 

@@ -14,11 +14,11 @@ from pool import COUNTER, KEY
 from web3 import HTTPProvider, Web3
 from web3.types import RPCEndpoint
 
-from pol.chain.calls import Call
-from pol.chain.connection import Connection
-from pol.chain.fees import Patience
-from pol.chain.journal import kept_journal
-from pol.chain.wallet import Wallet
+from pol.chain.account.gas_fees import Patience
+from pol.chain.account.outbox_journal import kept_journal
+from pol.chain.account.outgoing_calls import Call
+from pol.chain.account.wallet import Wallet
+from pol.chain.node.connection import Connection
 
 
 class Mortal(HTTPProvider):

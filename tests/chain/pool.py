@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from anvil_node import anvil_node
-from arranged import order
 from eth_typing import ChecksumAddress
 from eth_utils.address import to_checksum_address
 
-from pol.chain.connection import Connection
-from pol.chain.fees import GWEI, Patience
-from pol.chain.wallet import Wallet
+from anvil_node import anvil_node
+from arranged import order
+from pol.chain.account.gas_fees import GWEI, Patience
+from pol.chain.account.wallet import Wallet
+from pol.chain.node.connection import Connection
 
 KEY = b"\x07" * 32
 COUNTER = to_checksum_address("0x00000000000000000000000000000000c0117e12")

@@ -6,8 +6,8 @@ import numpy as np
 
 from pol.commitments.array import Array, ArrayType, ElementType
 from pol.commitments.complete_state import CompleteState
-from pol.training.records import record as learning_record
-from pol.training.records.record import GIVEN, LearningRecord, RecordedCheckpoint
+from pol.training.record import learning_record
+from pol.training.record.learning_record import GIVEN, LearningRecord, RecordedCheckpoint
 from pol.training.storage import saved_state
 from pol.training.storage.store import Store
 

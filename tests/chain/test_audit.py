@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from pol.chain.audit import Auditor, Finding
-from pol.chain.connection import Connection
-from pol.chain.ledger import Ledger, held
-from pol.chain.population import Desks
-from pol.incentives.agents import Kind, Party
-from pol.incentives.design import Needs, design
-from pol.incentives.simulate import Setting, simulate
+from lab.simulations.population_on_chain import Desks
+from pol.chain.accounting.settlement_audit import Auditor, Finding
+from pol.chain.accounting.vault_ledger import Ledger, held
+from pol.chain.node.connection import Connection
+from pol.incentives.game.parameter_design import Needs, design
+from pol.incentives.simulation.agents import Kind, Party
+from pol.incentives.simulation.population import Setting, simulate
 
 UNIT = 10**18
 FOUND = design(Needs(100 * UNIT, 20 * UNIT, 10 * UNIT, transaction=UNIT // 1000, dispute=UNIT // 100))

@@ -4,25 +4,25 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
+from web3.types import RPCEndpoint
+
 import toy_market
 from anvil_node import anvil_node
 from arranged import unchanged
 from drand_rounds import ROUNDS
+from pol.chain.account.wallet import Reverted, Wallet
+from pol.chain.beacon.beacon_contract import Beacon
+from pol.chain.beacon.drand_relays import Relays
+from pol.chain.contract.contract_creation import deploy_contract
+from pol.chain.deploy.deployment import Deployment, deploy
+from pol.chain.deployment_rules import DRAND_DELAY, BeaconKind, Settings
+from pol.chain.node.connection import Connection
+from pol.claims.sampling import draw
+from pol.commitments.checkpoint_log import CheckpointLog
+from pol.errors import OperationalError, ProtocolError
+from pol.verification.beacon.drand import QUICKNET, Round
 from relay import relay
 from toy_market import SEGMENTS, Ground
-from web3.types import RPCEndpoint
-
-from pol.chain.beacon import Beacon
-from pol.chain.connection import Connection
-from pol.chain.creation import deploy_contract
-from pol.chain.deployment import Deployment, deploy
-from pol.chain.relays import Relays
-from pol.chain.rules import DRAND_DELAY, BeaconKind, Settings
-from pol.chain.wallet import Reverted, Wallet
-from pol.commitments.log import CheckpointLog
-from pol.errors import OperationalError, ProtocolError
-from pol.verification.beacon import QUICKNET, Round
-from pol.verification.sampling import draw
 
 PUBLISHED = next(published for published in ROUNDS["quicknet"] if published.number == 30662990)
 COMMITTED = QUICKNET.time_of(PUBLISHED.number) - DRAND_DELAY - 1

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from anvil_node import anvil_node
 from command import Said, pol
 

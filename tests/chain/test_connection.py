@@ -2,14 +2,14 @@
 
 import pytest
 import requests
-import toy_market
-from anvil_node import anvil_node
 from web3.types import FilterParams, LogReceipt
 
-from pol.chain.connection import Connection
-from pol.chain.deployment import Deployment, deploy
-from pol.chain.market import Market
-from pol.chain.wallet import Reverted, Wallet
+import toy_market
+from anvil_node import anvil_node
+from pol.chain.account.wallet import Reverted, Wallet
+from pol.chain.deploy.deployment import Deployment, deploy
+from pol.chain.desks.market import Market
+from pol.chain.node.connection import Connection
 from pol.errors import OperationalError, ProtocolError
 
 
@@ -117,7 +117,7 @@ def test_the_log_cache_reads_again_only_what_a_reorganisation_took(monkeypatch: 
 def test_the_log_cache_survives_a_failed_request(monkeypatch: pytest.MonkeyPatch) -> None:
     """A request that fails between two others neither loses nor doubles an event."""
     market, _, _ = market_on(Connection.embedded())
-    monkeypatch.setattr("pol.chain.logs.CHUNK", 1)
+    monkeypatch.setattr("pol.chain.node.event_cache.CHUNK", 1)
     vault = market.vault
     eth = vault.connection.web3.eth
     original, calls = eth.get_logs, []

@@ -4,20 +4,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import pytest
+
 import toy
 from anvil_node import anvil_node
-from toy_market import INTERVAL, committed, seat, segment_traces, settled, terms_of
-
 from pol.arithmetic.primitives import Words
-from pol.chain.connection import Connection
-from pol.chain.data_demands import DataDemand, DataDemands
-from pol.chain.market import Market
-from pol.chain.registry import Status
-from pol.chain.rules import MARKET_RULES
-from pol.chain.wallet import Reverted, Wallet
-from pol.commitments.log import CheckpointLog, verify_inclusion
+from pol.chain.account.wallet import Reverted, Wallet
+from pol.chain.deployment_rules import MARKET_RULES
+from pol.chain.desks.data_demands import DataDemand, DataDemands
+from pol.chain.desks.market import Market
+from pol.chain.desks.task_registry import Status
+from pol.chain.node.connection import Connection
+from pol.commitments.checkpoint_log import CheckpointLog, verify_inclusion
 from pol.commitments.state_leaf import StatePiece, prove, root_of
-from pol.graph.types import LEAF_WORDS
+from pol.graph.tensor_type import LEAF_WORDS
+from toy_market import INTERVAL, committed, seat, segment_traces, settled, terms_of
 
 WINDOW = MARKET_RULES.answer_window
 PROGRAM = toy.build()

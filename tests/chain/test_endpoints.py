@@ -12,25 +12,25 @@ from typing import Any
 
 import pytest
 import requests
-import toy_market
-from anvil_node import anvil_node
-from bad_nodes import Gateway, Manner, Pass, Raw, gateway, honest
-from certified import certify
 from eth_utils.address import to_checksum_address
 from hypothesis import given
 from hypothesis import strategies as st
 from web3 import Web3
 from web3.types import RPCEndpoint
 
-from pol.chain.connection import Connection
-from pol.chain.deployment import deploy
-from pol.chain.endpoint import public_name
-from pol.chain.endpoints import Endpoints, NoQuorum, StaleHead
-from pol.chain.heads import HeadWatch
-from pol.chain.patience import Patience
-from pol.chain.quorum import agreed, at_least
-from pol.chain.remote_signer import RemoteSigner
-from pol.chain.wallet import Reverted, Wallet
+import toy_market
+from anvil_node import anvil_node
+from bad_nodes import Gateway, Manner, Pass, Raw, gateway, honest
+from certified import certify
+from pol.chain.account.remote_signer import RemoteSigner
+from pol.chain.account.wallet import Reverted, Wallet
+from pol.chain.deploy.deployment import deploy
+from pol.chain.node.connection import Connection
+from pol.chain.node.http_endpoint import public_name
+from pol.chain.node.latest_block import HeadWatch
+from pol.chain.node.node_provider import Endpoints, NoQuorum, StaleHead
+from pol.chain.node.quorum import agreed, at_least
+from pol.chain.node.retry_policy import Patience
 from pol.errors import OperationalError
 
 KEY = b"\x31" * 32
@@ -238,7 +238,7 @@ def test_the_others_of_a_quorum_go_on(gateways: list[Gateway]) -> None:
 @pytest.mark.parametrize("encoding", [None, "gzip"])
 def test_an_answer_without_an_end(node: str, encoding: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Bytes are counted as they come out of their encoding."""
-    monkeypatch.setattr("pol.chain.endpoint.MOST_BYTES", 1 << 20)
+    monkeypatch.setattr("pol.chain.node.http_endpoint.MOST_BYTES", 1 << 20)
     body = b" " * (64 << 20)
     raw = Raw(200, gzip.compress(body, 1), {"Content-Encoding": "gzip"}) if encoding else Raw(200, body)
     told = "answered with more than 1048576 bytes"

@@ -5,28 +5,28 @@ from dataclasses import replace
 from random import Random
 
 import pytest
+
 import toy_market
 from anvil_node import anvil_node
 from arranged import unchanged
-from toy_market import CLOCK, ETHER, Ground, ToyMarket
-
 from pol.arithmetic.primitives import Words
-from pol.chain.connection import Connection
-from pol.chain.game import resignation
-from pol.chain.registry import Status
-from pol.chain.wallet import Reverted
+from pol.chain.account.wallet import Reverted
+from pol.chain.court.dispute_game import resignation
+from pol.chain.desks.task_registry import Status
+from pol.chain.node.connection import Connection
+from pol.claims.distance import UNEQUAL
+from pol.demo.lying_players import Lie, LyingSums, LyingTrace, RandomPlayer, draw_lie
 from pol.dispute.arbitration import disputed
-from pol.dispute.calldata import encode
-from pol.dispute.evidence import SegmentTrace
-from pol.dispute.hostile import Lie, LyingSums, LyingTrace, RandomPlayer, draw_lie
+from pol.dispute.move_encoding import encode
 from pol.dispute.moves import Answer, Describe, DescribeSlot, OpenState, ProveSlot, ProveStep
-from pol.dispute.players import Player, ReplayPlayer, SumPlayer
+from pol.dispute.play.distance_evidence import SumEvidence
+from pol.dispute.play.execution_evidence import SegmentTrace
+from pol.dispute.play.honest_players import Player, ReplayPlayer, SumPlayer
 from pol.dispute.position import Kind, Level, Position, Side
-from pol.dispute.sums import SumEvidence
 from pol.errors import ProtocolError
 from pol.graph.step_program import Component
-from pol.roles.duel import Duel, MoveMade
-from pol.verification.distance import UNEQUAL
+from pol.roles.party.dispute_session import Duel, MoveMade
+from toy_market import CLOCK, ETHER, Ground, ToyMarket
 
 MOVE_GAS, DESCRIBE_GAS, LAST_GAS = 60_000, 80_000, 200_000
 """Of a transaction in all: a move, one that shows a descriptor and the facts that it belongs to, and the last one, in

@@ -6,19 +6,19 @@ import dataclasses
 from pathlib import Path
 
 import pytest
-import toy_market
-from anvil_node import anvil_node
 from record_store import write_record
 
-from pol.chain.connection import Connection
-from pol.chain.learning_log import Demand, LearningLog, RunStatus
-from pol.chain.publisher import Publisher, Schedule, answer_from
-from pol.chain.wallet import Reverted, Wallet
+import toy_market
+from anvil_node import anvil_node
+from pol.chain.account.wallet import Reverted, Wallet
+from pol.chain.node.connection import Connection
+from pol.chain.records.learning_log import Demand, LearningLog, RunStatus
+from pol.chain.records.record_publisher import Publisher, Schedule, answer_from
+from pol.commitments.checkpoint_log import CheckpointLog, verify_inclusion
 from pol.commitments.keccak import keccak256
-from pol.commitments.log import CheckpointLog, verify_inclusion
 from pol.errors import OperationalError, ProtocolError
-from pol.training.records.record import LearningRecord
-from pol.training.storage.chunks import prove_recorded
+from pol.training.record.learning_record import LearningRecord
+from pol.training.record.recorded_chunks import prove_recorded
 from pol.training.storage.store import Store
 
 ETHER = 10**18

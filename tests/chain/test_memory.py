@@ -4,15 +4,15 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from anvil_node import anvil_node
-from arranged import order
 from pool import KEY
 from web3 import HTTPProvider, Web3
 from web3.exceptions import Web3Exception
 from web3.types import RPCEndpoint
 
-from pol.chain.connection import Connection
-from pol.chain.wallet import Wallet
+from anvil_node import anvil_node
+from arranged import order
+from pol.chain.account.wallet import Wallet
+from pol.chain.node.connection import Connection
 
 
 class Counting(HTTPProvider):

@@ -3,12 +3,12 @@
 import pytest
 from pool import COUNTER, ONCE, count, pool
 
-from pol.chain.answers import Refusal
-from pol.chain.calls import Call
-from pol.chain.connection import Connection
-from pol.chain.fees import GWEI, Budget, FeePolicy, Fees, Patience
-from pol.chain.journal import MemoryJournal, State
-from pol.chain.wallet import Reverted, Wallet
+from pol.chain.account.gas_fees import GWEI, Budget, FeePolicy, Fees, Patience
+from pol.chain.account.outbox_journal import MemoryJournal, State
+from pol.chain.account.outgoing_calls import Call
+from pol.chain.account.wallet import Reverted, Wallet
+from pol.chain.node.connection import Connection
+from pol.chain.node.refused_transactions import Refusal
 from pol.errors import OperationalError
 
 

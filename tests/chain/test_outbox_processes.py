@@ -7,11 +7,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from anvil_node import anvil_node
 from pool import COUNTER, KEY, Pool, count, pool
 
-from pol.chain.journal import Attempt, Intent, MemoryJournal, SqliteJournal, State, kept_journal
-from pol.chain.wallet import Wallet
+from anvil_node import anvil_node
+from pol.chain.account.outbox_journal import Attempt, Intent, MemoryJournal, SqliteJournal, State, kept_journal
+from pol.chain.account.wallet import Wallet
 from pol.errors import OperationalError
 
 CHILD = Path(__file__).parent / "outbox_child.py"

@@ -7,16 +7,16 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from anvil_node import anvil_node
 
-from pol.chain.connection import Connection
-from pol.chain.create2 import FACTORY, address_of
-from pol.chain.deployed import assertions
-from pol.chain.deployment import Deployment
-from pol.chain.layout import wiring
-from pol.chain.plan import Plan
-from pol.chain.rules import MARKET_RULES, BeaconKind, Settings
-from pol.chain.wallet import Reverted, Wallet
+from anvil_node import anvil_node
+from pol.chain.account.wallet import Reverted, Wallet
+from pol.chain.deploy.contract_layout import wiring
+from pol.chain.deploy.create2 import FACTORY, address_of
+from pol.chain.deploy.deployment import Deployment
+from pol.chain.deploy.deployment_check import assertions
+from pol.chain.deploy.deployment_plan import Plan
+from pol.chain.deployment_rules import MARKET_RULES, BeaconKind, Settings
+from pol.chain.node.connection import Connection
 from pol.errors import OperationalError, ProtocolError
 
 KEYS = (

@@ -6,12 +6,12 @@ import threading
 import time
 
 import pytest
-from drand_rounds import ROUNDS
-from relay import Answer, honest, relay
 
-from pol.chain.relays import LIMIT, Relays
+from drand_rounds import ROUNDS
+from pol.chain.beacon.drand_relays import LIMIT, Relays
 from pol.errors import OperationalError, ProtocolError
-from pol.verification.beacon import DEFAULT, QUICKNET
+from pol.verification.beacon.drand import DEFAULT, QUICKNET
+from relay import Answer, honest, relay
 
 NOBODY = "http://127.0.0.1:9"
 

@@ -13,21 +13,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import toy_market
-from anvil_node import anvil_node
 from eth_account import Account
 from eth_account.messages import encode_typed_data
 from web3.types import TxParams
 
-from pol.chain.connection import Connection
-from pol.chain.deployment import deploy
-from pol.chain.forwarder import REQUEST_TYPE
-from pol.chain.networks import NETWORKS
-from pol.chain.remote_signer import Api, LyingSigner, RemoteSigner
-from pol.chain.signers import LocalSigner, from_environment, from_keystore, read_passphrase
-from pol.chain.wallet import Wallet
+import toy_market
+from anvil_node import anvil_node
+from pol.chain.account.remote_signer import Api, LyingSigner, RemoteSigner
+from pol.chain.account.signers import LocalSigner, from_environment, from_keystore, read_passphrase
+from pol.chain.account.wallet import Wallet
+from pol.chain.contract.relaying import REQUEST_TYPE
+from pol.chain.deploy.deployment import deploy
+from pol.chain.node.connection import Connection
+from pol.chain.node.networks import NETWORKS
 from pol.errors import OperationalError, ProtocolError
-from pol.roles.role import Role
+from pol.roles.party.role import Role
 
 KEY = bytes.fromhex("5e" * 31 + "a7")
 OTHER_KEY = b"\x11" * 32

@@ -15,13 +15,13 @@ from urllib.parse import parse_qs
 
 import pytest
 
+from pol.chain.account.wallet import Wallet
 from pol.chain.artifacts import artifact
-from pol.chain.connection import Connection
-from pol.chain.create2 import init_code
-from pol.chain.plan import Plan
-from pol.chain.rules import MARKET_RULES, Settings
-from pol.chain.wallet import Wallet
-from pol.cli.deployments import document
+from pol.chain.deploy.create2 import init_code
+from pol.chain.deploy.deployment_plan import Plan
+from pol.chain.deployment_rules import MARKET_RULES, Settings
+from pol.chain.node.connection import Connection
+from pol.cli.deployment.deployment_documents import document
 
 ROOT = Path(__file__).parents[2]
 

@@ -6,14 +6,14 @@ import dataclasses
 from typing import Any
 
 import pytest
-import solidity
-import toy_market
 from eth_typing import ChecksumAddress
 
-from pol.chain.connection import Connection
-from pol.chain.token import Token
-from pol.chain.vault import Balances, Duty, StakeVault
-from pol.chain.wallet import Reverted, Wallet
+import solidity
+import toy_market
+from pol.chain.account.wallet import Reverted, Wallet
+from pol.chain.contract.token import Token
+from pol.chain.desks.vault import Balances, Duty, StakeVault
+from pol.chain.node.connection import Connection
 
 ETHER = 10**18
 DAY = 86_400

@@ -4,11 +4,11 @@ import json
 from typing import Any
 
 import pytest
+
 from command import Said, pol
 from drand_rounds import ROUNDS
+from pol.verification.beacon.drand import QUICKNET
 from relay import relay
-
-from pol.verification.beacon import QUICKNET
 
 PUBLISHED = next(published for published in ROUNDS["quicknet"] if published.number == 1000)
 CLAIMED = "1692806302"

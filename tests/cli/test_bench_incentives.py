@@ -4,21 +4,21 @@ from math import prod
 
 import pytest
 
-from pol.cli.benchmarks import incentives
-from pol.cli.figures import AREAS
+from lab.benchmarks import incentive_grid
+from lab.benchmarks.figures import AREAS
+from pol.claims.sampling import draw
 from pol.incentives.abi import abi_hash
-from pol.incentives.coalition import REVERTED
-from pol.incentives.design import Needs, design
 from pol.incentives.forced_errors import ONE, Assignment
-from pol.verification.sampling import draw
+from pol.incentives.game.coalition import REVERTED
+from pol.incentives.game.parameter_design import Needs, design
 
 
 def test_split_identities_and_false_bids_gain_nothing() -> None:
-    assert incentives.sybil_excess() == 0
-    assert incentives.false_bid_gain() == 0
+    assert incentive_grid.sybil_excess() == 0
+    assert incentive_grid.false_bid_gain() == 0
 
 
-POINTS = prod(len(values) for values in incentives.GRID.values())
+POINTS = prod(len(values) for values in incentive_grid.GRID.values())
 
 
 def test_the_grid_has_as_many_points_as_the_issue_asks_for() -> None:
@@ -35,7 +35,7 @@ def test_a_bit_of_the_beacon_is_worth_what_the_figures_say() -> None:
         forced += any(Assignment(seed, bytes(32), 1, bytes(32)).is_forced(rate) for seed in seeds)
         stakes = usual.stakes
         drawn += all(min(draw(seed, stakes.segments, stakes.draws)) < usual.needs.least for seed in seeds)
-    for found, figure in zip((forced, drawn), incentives.biased(usual), strict=True):
+    for found, figure in zip((forced, drawn), incentive_grid.biased(usual), strict=True):
         assert found / choices == pytest.approx(figure, abs=3 * (figure * (1 - figure) / choices) ** 0.5)
 
 

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from command import Said, pol
 
 POL = Path(sys.executable).parent / "pol"

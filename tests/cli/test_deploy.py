@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from anvil_node import anvil_node
 from arranged import unchanged
 from command import Said, pol
-
-from pol.chain.connection import Connection
-from pol.chain.deployment import Deployment
-from pol.chain.wallet import Wallet
+from pol.chain.account.wallet import Wallet
+from pol.chain.deploy.deployment import Deployment
+from pol.chain.node.connection import Connection
 
 KEY = "ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80"
 DEPLOYER = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266"

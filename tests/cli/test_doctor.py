@@ -15,14 +15,22 @@ from pathlib import Path
 import pytest
 
 from pol.errors import OperationalError, ProtocolError
-from pol.training.rehearsal import Rehearsal
-from pol.verification.doctor import EXACT, NOT_DETERMINISTIC, NOT_EXACT, OTHER_ROOTS, Ended, Examination, examine
+from pol.training.recorder.rehearsal import Rehearsal
+from pol.verification.runs.resume_check import (
+    EXACT,
+    NOT_DETERMINISTIC,
+    NOT_EXACT,
+    OTHER_ROOTS,
+    Ended,
+    Examination,
+    examine,
+)
 
 TRAINER = Path(__file__).parent / "trainer.py"
 BY_HAND = TRAINER.with_name("trainer_by_hand.py")
 POL = Path(sys.executable).parent / "pol"
 PROCESSES = multiprocessing.get_context("forkserver")
-PROCESSES.set_forkserver_preload(["torch._dynamo", "torch.utils.data", "pol.training.recorder"])
+PROCESSES.set_forkserver_preload(["torch._dynamo", "torch.utils.data", "pol.training.recorder.recorder"])
 
 
 def program(arguments: list[str], variables: Mapping[str, str]) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from command import Said, pol
 
 TASK = ("--task-value", "100", "--verify-cost", "20", "--cheat-gain", "10")

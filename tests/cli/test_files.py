@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from command import Said, pol
 from safetensors.numpy import save_file
 from safetensors.torch import save_file as save_torch
 
-from pol.cli.looking import SHOWN_ROWS
+from command import Said, pol
+from pol.cli.file_output import SHOWN_ROWS
 from pol.commitments.array import Array, ArrayType, ElementType, array_root
 from pol.commitments.complete_state import complete_root, compute_entries
 from pol.training.storage import tensor_folder

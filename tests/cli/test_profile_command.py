@@ -7,22 +7,22 @@ from pathlib import Path
 
 import pytest
 import torch
-from command import Said, pol
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from torch import nn
 from torch.nn import functional
-from trained import loaded, published
 
-from pol.cli import profile_picture
+from command import Said, pol
+from pol.cli.verification import profile_picture
+from pol.demo import digits
 from pol.execution.cpu import CpuExecutor
 from pol.graph.capture import capture
-from pol.training import digits
 from pol.training.storage.store import Store
-from pol.training.task import load, publish
-from pol.verification import profile_signature
-from pol.verification.profile import Profile
-from pol.verification.profiling import profile, rerun_programs, rerun_programs_root
+from pol.training.task.task import load, publish
+from pol.verification.profile import profile_signature
+from pol.verification.profile.profile import Profile
+from pol.verification.profile.profiling import profile, rerun_programs, rerun_programs_root
+from trained import loaded, published
 
 
 @cache

@@ -10,14 +10,15 @@ from pathlib import Path
 
 import pytest
 import torch
-from command import Said, pol
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from safetensors.torch import save_file
 from torch import nn
-from trained import honest
 
-from pol.training import Recorder, canonical_json
-from pol.training.records.record import HEAD
+from command import Said, pol
+from pol.commitments import canonical_json
+from pol.training import Recorder
+from pol.training.record.learning_record import HEAD
+from trained import honest
 
 STEPS, EVERY = 10, 2
 

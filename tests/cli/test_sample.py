@@ -5,9 +5,9 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from command import Said, pol
 
-from pol.verification.sampling import MAX_DRAWS, detection_probability
+from command import Said, pol
+from pol.claims.sampling import MAX_DRAWS, detection_probability
 
 
 def asked(*arguments: str) -> dict[str, Any]:

@@ -8,16 +8,17 @@ from typing import Any
 
 import pytest
 import torch
+
 import verified
 from command import Said, pol
-
 from pol.execution.cpu import CpuExecutor
-from pol.training import Recorder, learning_proof
-from pol.training.learning_proof import compute_log_root
-from pol.training.records.record import HEAD
+from pol.training import Recorder
+from pol.training.record.learning_record import HEAD
 from pol.training.storage.store import Store
-from pol.training.task import LoadedTask
-from pol.verification.profiling import profile
+from pol.training.task import learning_proof
+from pol.training.task.learning_proof import compute_log_root
+from pol.training.task.task import LoadedTask
+from pol.verification.profile.profiling import profile
 
 SKIPPED = 7 * verified.INTERVAL + 1
 SEED = "5e" * 32

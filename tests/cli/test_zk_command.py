@@ -7,21 +7,21 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from anvil_node import anvil_node
-from command import Said, pol
 from py_ecc import optimized_bn128 as curve
 from test_deploy import KEY
 
-from pol.chain.connection import Connection
-from pol.chain.signers import LocalSigner
-from pol.chain.step_verifiers import StepVerifier, deploy_generated
-from pol.chain.wallet import Reverted, Wallet
+from anvil_node import anvil_node
+from command import Said, pol
+from pol.chain.account.signers import LocalSigner
+from pol.chain.account.wallet import Reverted, Wallet
+from pol.chain.court.step_verifiers import StepVerifier, deploy_generated
+from pol.chain.node.connection import Connection
 from pol.zk.circuits import load
 from pol.zk.example import example
-from pol.zk.gradient_proof import GradientProof, Visibility
-from pol.zk.keys import setup
-from pol.zk.reference_string import TEST_CHAINS, TEST_ONLY_SECRET
-from pol.zk.verifier_contract import bytecode, compiler
+from pol.zk.ezkl.gradient_proof import GradientProof, Visibility
+from pol.zk.ezkl.keys import setup
+from pol.zk.ezkl.reference_string import TEST_CHAINS, TEST_ONLY_SECRET
+from pol.zk.ezkl.verifier_contract import bytecode, compiler
 
 ROOT = Path(__file__).parents[2]
 NAME = "linear_regression"

@@ -6,11 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
-from command import Said, pol
 
-from pol.chain.proven_steps import context_of
+from command import Said, pol
+from pol.chain.desks.proven_steps import context_of
 from pol.zk.circuits import load
-from pol.zk.exact_file import ExactProofs
+from pol.zk.exact.exact_proof_file import ExactProofs
 from pol.zk.example import example
 from pol.zk.fixed_point import step
 from pol.zk.poseidon import vector_hash

@@ -11,7 +11,7 @@ from eth_abi.abi import encode
 from eth_utils import keccak
 
 from pol.commitments import merkle
-from pol.commitments.log import CheckpointLog, verify_consistency, verify_inclusion
+from pol.commitments.checkpoint_log import CheckpointLog, verify_consistency, verify_inclusion
 from pol.errors import ProtocolError
 
 HARNESS = "tests/forge/commitments/CommitmentHarness.sol"

@@ -19,7 +19,7 @@ import sha3
 
 from pol.commitments import merkle
 from pol.commitments.keccak import keccak256
-from pol.commitments.program import ProgramCommitment, header_hash, node_branch, slot_branch
+from pol.commitments.program_hash import ProgramCommitment, header_hash, node_branch, slot_branch
 from pol.commitments.tensor import (
     ListTag,
     constants_root,
@@ -33,7 +33,7 @@ from pol.commitments.tensor import (
 from pol.execution import _kernels
 from pol.graph.node import Node
 from pol.graph.step_program import Slot, StepProgram
-from pol.graph.types import DType, TensorType
+from pol.graph.tensor_type import DType, TensorType
 
 TESTS = Path(__file__).resolve().parents[1]
 FILE = TESTS.parent / "fixtures" / "vectors" / "commitments.json"

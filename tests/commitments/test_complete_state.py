@@ -18,7 +18,7 @@ from pol.commitments.complete_state import (
 from pol.commitments.keccak import keccak256
 from pol.commitments.tensor import tensor_root
 from pol.errors import ProtocolError
-from pol.graph.types import DType, TensorType
+from pol.graph.tensor_type import DType, TensorType
 
 RANDOM = np.random.default_rng(5)
 

@@ -4,10 +4,11 @@ from collections.abc import Callable, Iterator
 
 import court_cases
 import pytest
-from anvil_node import anvil_node
 from eth_abi.abi import decode
-from solidity import deploy
 from web3.contract import Contract
+
+from anvil_node import anvil_node
+from solidity import deploy
 
 UNLIMITED = 10**12
 

@@ -10,7 +10,7 @@ from pymerkle import InmemoryTree
 from pymerkle import verify_consistency as pymerkle_consistency
 from pymerkle import verify_inclusion as pymerkle_inclusion
 
-from pol.commitments.log import CheckpointLog, LogEdge, verify_consistency, verify_inclusion
+from pol.commitments.checkpoint_log import CheckpointLog, LogEdge, verify_consistency, verify_inclusion
 from pol.errors import ProtocolError
 
 ENTRIES = [random.Random(i).randbytes(32) for i in range(70)]

@@ -22,7 +22,7 @@ from pol.commitments.tensor import (
 )
 from pol.errors import ProtocolError
 from pol.execution import _kernels
-from pol.graph.types import DType, TensorType
+from pol.graph.tensor_type import DType, TensorType
 
 
 @pytest.fixture(params=_kernels.isas())

@@ -4,9 +4,9 @@ import pytest
 import sha3
 
 from pol.arithmetic.primitives import Op
-from pol.arithmetic.program import Instruction, ScalarProgram
+from pol.arithmetic.scalar_program import Instruction, ScalarProgram
 from pol.commitments import merkle
-from pol.commitments.program import (
+from pol.commitments.program_hash import (
     ProgramCommitment,
     header_hash,
     node_branch,
@@ -17,7 +17,7 @@ from pol.commitments.program import (
 from pol.errors import ProtocolError
 from pol.graph.node import Affine, Input, InputKind, Node, Operand, Source
 from pol.graph.step_program import Component, Slot, StepProgram
-from pol.graph.types import DType, TensorType
+from pol.graph.tensor_type import DType, TensorType
 
 
 def keccak(data: bytes) -> bytes:

@@ -13,10 +13,10 @@ from threading import Thread
 from typing import Any
 
 import pytest
-from anvil_node import anvil_node
 
-from pol.chain.connection import Connection
-from pol.chain.wallet import Wallet
+from anvil_node import anvil_node
+from pol.chain.account.wallet import Wallet
+from pol.chain.node.connection import Connection
 
 POL = Path(sys.executable).parent / "pol"
 
@@ -233,7 +233,7 @@ def test_on_a_chain_whose_time_nobody_moves() -> None:
     key = "ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80"  # anvil's first, known to everyone
     with anvil_node("--block-time", "1") as url:
         program = (
-            "import sys, pol.chain.connection as c; c.TEST_CLIENTS = ();"
+            "import sys, pol.chain.node.connection as c; c.TEST_CLIENTS = ();"
             f"sys.argv = ['pol', 'demo', '--json', '--rpc', '{url}', '--funder-key', '{key}'];"
             "from pol.cli.main import main; main()"
         )

@@ -5,17 +5,17 @@ from fractions import Fraction
 
 import pytest
 
-from pol.cli.benchmarks import false_rejects, honest_runs, litepaper
-from pol.cli.benchmarks.classifier import SMALL, Training
-from pol.cli.benchmarks.honest_runs import KINDS, Tally, publish_task, run_kind
-from pol.cli.benchmarks.verification_cost import Cost, draws_needed
-from pol.cli.figures import Figure
+from lab.benchmarks import false_rejects, honest_runs, litepaper
+from lab.benchmarks.classifier import SMALL, Training
+from lab.benchmarks.figure import Figure
+from lab.benchmarks.honest_runs import KINDS, Tally, publish_task, run_kind
+from lab.benchmarks.verification_cost import Cost, draws_needed
+from pol.claims.sampling import detection_probability
+from pol.demo import digits
 from pol.graph.step_program import StepProgram
-from pol.training import digits
 from pol.training.storage.store import Store
-from pol.training.task import load
-from pol.verification import profile as profiles
-from pol.verification.sampling import detection_probability
+from pol.training.task.task import load
+from pol.verification.profile import profile as profiles
 
 SIZE, STEPS = SMALL["gelu"], 16
 

@@ -10,12 +10,12 @@ import numpy as np
 
 from pol.arithmetic import philox
 from pol.arithmetic.primitives import ARITY, Op, Words
-from pol.arithmetic.program import ScalarProgram
-from pol.dispute.evidence import SegmentTrace
-from pol.dispute.hostile import Lie, LyingTrace
+from pol.arithmetic.scalar_program import ScalarProgram
+from pol.demo.lying_players import Lie, LyingTrace
+from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.execution.cpu import CpuExecutor
+from pol.execution.operand_sources import Sources
 from pol.execution.reference import next_state
-from pol.execution.sources import Sources
 from pol.graph.node import Node
 from pol.graph.step_program import StepProgram
 

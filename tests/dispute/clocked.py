@@ -8,12 +8,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from court import CLOCK, ENOUGH_GAS, Court, court, params_of
-
 from pol.commitments.keccak import keccak256
-from pol.dispute.calldata import encode
-from pol.dispute.claim import Claim
-from pol.dispute.match import Match, play
-from pol.dispute.players import Player
+from pol.dispute.disputed_claim import Claim
+from pol.dispute.move_encoding import encode
+from pol.dispute.play.honest_players import Player
+from pol.dispute.play.match import Match, play
 from pol.dispute.position import Position, Side
 
 OUT_OF_TIME, NOT_EXPIRED = keccak256(b"OutOfTime(uint256)")[:4], keccak256(b"NotExpired(uint256)")[:4]

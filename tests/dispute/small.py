@@ -8,16 +8,16 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from pol.arithmetic.primitives import Op
-from pol.arithmetic.program import Builder
-from pol.dispute.evidence import SegmentTrace
-from pol.dispute.hostile import Lie
+from pol.arithmetic.scalar_program import Builder
+from pol.demo.lying_players import Lie
 from pol.dispute.moves import Move
-from pol.dispute.players import NothingToDispute, Player
+from pol.dispute.play.execution_evidence import SegmentTrace
+from pol.dispute.play.honest_players import NothingToDispute, Player
 from pol.dispute.position import Position
 from pol.execution.cpu import CpuExecutor
 from pol.graph.node import Affine, Input, InputKind, Node, Operand, Source
 from pol.graph.step_program import Component, Slot, StepProgram
-from pol.graph.types import DType, TensorType
+from pol.graph.tensor_type import DType, TensorType
 
 PAIR = TensorType(DType.F32, (2,))
 

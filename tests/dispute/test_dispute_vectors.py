@@ -11,20 +11,20 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-import toy
 from adversaries import TamperedState
 from test_game import replay_claim, trace
 
-from pol.commitments.program import ProgramCommitment
-from pol.dispute.calldata import encode
-from pol.dispute.claim import SumClaim
-from pol.dispute.evidence import SegmentTrace
-from pol.dispute.hostile import Lie, LyingSums, LyingTrace
-from pol.dispute.match import Match, play
-from pol.dispute.players import ReplayPlayer, SumPlayer
+import toy
+from pol.commitments.program_hash import ProgramCommitment
+from pol.demo.lying_players import Lie, LyingSums, LyingTrace
+from pol.dispute.dispute_record import Record
+from pol.dispute.disputed_claim import SumClaim
+from pol.dispute.move_encoding import encode
+from pol.dispute.play.distance_evidence import SumEvidence
+from pol.dispute.play.execution_evidence import SegmentTrace
+from pol.dispute.play.honest_players import ReplayPlayer, SumPlayer
+from pol.dispute.play.match import Match, play
 from pol.dispute.position import Position, Side
-from pol.dispute.record import Record
-from pol.dispute.sums import SumEvidence
 from pol.graph.step_program import Component
 
 FILE = Path(__file__).resolve().parents[2] / "fixtures" / "vectors" / "disputes.json"

@@ -5,22 +5,22 @@ from collections.abc import Sequence
 from random import Random
 
 import pytest
-import toy
 from adversaries import KINDS, tampered
 
+import toy
 from pol.arithmetic.primitives import Words
-from pol.commitments.program import ProgramCommitment
+from pol.commitments.program_hash import ProgramCommitment
 from pol.commitments.tensor import constants_root
-from pol.dispute.claim import ReplayClaim, SumClaim
-from pol.dispute.evidence import SegmentTrace
-from pol.dispute.hostile import LyingSums, RandomPlayer
-from pol.dispute.match import Match, play
+from pol.demo.lying_players import LyingSums, RandomPlayer
+from pol.dispute.dispute_record import Record
+from pol.dispute.disputed_claim import ReplayClaim, SumClaim
 from pol.dispute.moves import IllegalMove
-from pol.dispute.players import Player, ReplayPlayer, SumPlayer
+from pol.dispute.play.distance_evidence import SumEvidence
+from pol.dispute.play.execution_evidence import SegmentTrace
+from pol.dispute.play.honest_players import Player, ReplayPlayer, SumPlayer
+from pol.dispute.play.match import Match, play
 from pol.dispute.position import Side
-from pol.dispute.record import Record
 from pol.dispute.rules import apply
-from pol.dispute.sums import SumEvidence
 from pol.errors import ProtocolError
 from pol.execution.cpu import CpuExecutor
 from pol.graph.step_program import Component, StepProgram

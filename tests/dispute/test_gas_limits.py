@@ -11,18 +11,18 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-import toy
 from adversaries import TamperedState
-from court import MOVE_GRACE, REPLAY_GRACE, Court, court, params_of, sides
-from solidity import compiled, deploy
 from web3.contract import Contract
 
-from pol.dispute.calldata import encode
-from pol.dispute.evidence import SegmentTrace
-from pol.dispute.hostile import Lie, LyingTrace
-from pol.dispute.match import Match, play
+import toy
+from court import MOVE_GRACE, REPLAY_GRACE, Court, court, params_of, sides
+from pol.demo.lying_players import Lie, LyingTrace
+from pol.dispute.move_encoding import encode
+from pol.dispute.play.execution_evidence import SegmentTrace
+from pol.dispute.play.match import Match, play
 from pol.dispute.position import Side
 from pol.execution.cpu import CpuExecutor
+from solidity import compiled, deploy
 
 LIES = {
     "map": Lie(4, 0, 100, 0, 0, 20),

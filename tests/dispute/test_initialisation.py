@@ -3,16 +3,16 @@
 from collections.abc import Iterator
 
 import pytest
-from court import Court, court, sides
 from torch import nn
 
-from pol.dispute.evidence import SegmentTrace
-from pol.dispute.hostile import Lie, LyingTrace
+from court import Court, court, sides
+from pol.demo.lying_players import Lie, LyingTrace
+from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.dispute.position import Side
 from pol.execution.cpu import CpuExecutor
 from pol.graph.capture import capture_initialisation
-from pol.training import initialisation
 from pol.training.storage.store import Store
+from pol.training.task import initialization
 
 SEED = 2**40 + 7
 
@@ -31,9 +31,9 @@ def build() -> nn.Module:
 def test_whoever_draws_rightly_wins(judge: Court, slot: str) -> None:
     """A uniform draw, ones, a normal draw: one step from zeros, at the step where no training gets."""
     store = Store("memory://drawn")
-    drawing = initialisation.publish(store, capture_initialisation(build, SEED))
-    program, constants = initialisation.load_program(store, drawing), [drawing.words()]
-    before, step = initialisation.zeros(program), initialisation.STEP
+    drawing = initialization.publish(store, capture_initialisation(build, SEED))
+    program, constants = initialization.load_program(store, drawing), [drawing.words()]
+    before, step = initialization.zeros(program), initialization.STEP
     honest = SegmentTrace(program, constants, CpuExecutor(program, constants), before, step, 1)
     number = program.slots[drawing.slots.index(slot)].producer
     liar = LyingTrace(honest, Lie(step, number, 13, 0, len(program.nodes[number].body.instructions) - 1, 9))

@@ -7,13 +7,13 @@ from itertools import product
 
 import pytest
 from clocked import ClockedCourt, Pace, Timed, clocked_court
-from court import replay_claim
 from small import every_lie, honest_trace
 
-from pol.commitments.program import ProgramCommitment
-from pol.dispute.evidence import SegmentTrace
-from pol.dispute.hostile import LyingTrace
-from pol.dispute.players import ReplayPlayer
+from court import replay_claim
+from pol.commitments.program_hash import ProgramCommitment
+from pol.demo.lying_players import LyingTrace
+from pol.dispute.play.execution_evidence import SegmentTrace
+from pol.dispute.play.honest_players import ReplayPlayer
 from pol.dispute.position import Side
 
 SIDES = (Side.ASSERTER, Side.CHALLENGER)

@@ -1,13 +1,13 @@
 """What a valid program never contains is refused off chain as on chain."""
 
 import pytest
-import toy
 
+import toy
 from pol.commitments.keccak import keccak256
 from pol.commitments.merkle import PAD, branch, tree
-from pol.commitments.program import PROGRAM_TAG, program_header
-from pol.dispute.header import Header
+from pol.commitments.program_hash import PROGRAM_TAG, program_header
 from pol.dispute.openings import WrongInclusionProof, require_branch
+from pol.dispute.program_header import Header
 from pol.errors import ProtocolError
 
 

@@ -9,25 +9,25 @@ from itertools import product
 from random import Random
 
 import pytest
-import toy
 from adversaries import KINDS, tampered
-from court import ZERO, Court, court
 from small import Contradicting, Silent, every_lie, honest_trace
 from web3.exceptions import ContractLogicError
 
+import toy
+from court import ZERO, Court, court
 from pol.commitments.merkle import PAD, tree
-from pol.commitments.program import ProgramCommitment
+from pol.commitments.program_hash import ProgramCommitment
 from pol.commitments.tensor import constants_root
-from pol.dispute.claim import PublishedClaim
-from pol.dispute.evidence import SegmentTrace
-from pol.dispute.hostile import LyingTrace, RandomPlayer
-from pol.dispute.match import Match, play
+from pol.demo.lying_players import LyingTrace, RandomPlayer
+from pol.dispute.dispute_record import Record
+from pol.dispute.disputed_claim import PublishedClaim
 from pol.dispute.moves import IllegalMove
-from pol.dispute.players import NothingToDispute, Player, ReplayPlayer
+from pol.dispute.play.execution_evidence import SegmentTrace
+from pol.dispute.play.honest_players import NothingToDispute, Player, ReplayPlayer
+from pol.dispute.play.match import Match, play
+from pol.dispute.play.trace_publication import Publication, publish, show
 from pol.dispute.position import Level, Side
-from pol.dispute.publication import Publication, publish, show
-from pol.dispute.published import Part, PublishedStep, begin
-from pol.dispute.record import Record
+from pol.dispute.published_start import Part, PublishedStep, begin
 from pol.errors import ProtocolError
 from pol.execution.cpu import CpuExecutor
 

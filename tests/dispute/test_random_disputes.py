@@ -12,11 +12,11 @@ from random import Random
 
 import pytest
 from adversaries import DRAW, KINDS, tampered
-from court import Court, court, sides
 
-from pol.cli.benchmarks.bits import MODELS
-from pol.dispute.evidence import SegmentTrace
-from pol.dispute.facts import node_of
+from court import Court, court, sides
+from lab.benchmarks.bits import MODELS
+from pol.dispute.agreed_facts import node_of
+from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.dispute.position import Level, Side
 from pol.execution.cpu import CpuExecutor
 from pol.graph.step_program import Component

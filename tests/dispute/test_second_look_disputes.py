@@ -6,17 +6,17 @@ from random import Random
 
 import pytest
 from adversaries import Other, TamperedTrace
-from court import Court, court, dearest_lie, sides
 
-from pol.cli.benchmarks.bits import MODELS
-from pol.dispute.evidence import SegmentTrace
-from pol.dispute.hostile import LyingTrace
+from court import Court, court, dearest_lie, sides
+from lab.benchmarks.bits import MODELS
+from pol.demo.lying_players import LyingTrace
+from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.dispute.position import Side
 from pol.execution.cpu import CpuExecutor
 from pol.graph.node import Source
-from pol.graph.perturb import perturb
-from pol.graph.reorder import reorder
-from pol.verification.second_look import look_program
+from pol.graph.perturbation import perturb
+from pol.graph.reordering import reorder
+from pol.verification.verdict.second_look import look_program
 
 STEPS = 2
 

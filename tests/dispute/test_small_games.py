@@ -16,15 +16,15 @@ from itertools import product
 from random import Random
 
 import pytest
-from court import Court, court, replay_claim
 from small import Contradicting, Silent, every_lie, honest_trace
 
+from court import Court, court, replay_claim
 from pol.commitments.merkle import depth
-from pol.commitments.program import ProgramCommitment
-from pol.dispute.evidence import SegmentTrace
-from pol.dispute.hostile import LyingTrace, RandomPlayer
-from pol.dispute.match import Match
-from pol.dispute.players import Player, ReplayPlayer
+from pol.commitments.program_hash import ProgramCommitment
+from pol.demo.lying_players import LyingTrace, RandomPlayer
+from pol.dispute.play.execution_evidence import SegmentTrace
+from pol.dispute.play.honest_players import Player, ReplayPlayer
+from pol.dispute.play.match import Match
 from pol.dispute.position import Side
 
 SHAPES = list(product((1, 2, 3, 4), (1, 2, 3, 4), (1, 2, 3)))

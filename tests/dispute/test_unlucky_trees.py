@@ -7,18 +7,18 @@ from random import Random
 
 import numpy as np
 import pytest
+
 import toy
 from court import Court, court, sides
-
 from pol.arithmetic.primitives import Op, Words
-from pol.arithmetic.program import Builder
-from pol.dispute.evidence import SegmentTrace
-from pol.dispute.hostile import Lie, LyingTrace
+from pol.arithmetic.scalar_program import Builder
+from pol.demo.lying_players import Lie, LyingTrace
+from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.dispute.position import Side
 from pol.execution.cpu import CpuExecutor
 from pol.graph.node import Affine, Input, InputKind, Node, Operand, Source
 from pol.graph.step_program import Component, Slot, StepProgram
-from pol.graph.types import DType, TensorType
+from pol.graph.tensor_type import DType, TensorType
 
 WIDE = TensorType(DType.I32, (4096 + 3,))
 FILLS = {"zeros": 0, "ones": 0xFFFFFFFF, "one leaf over and over": None, "NaN": 0x7FC00000, "minus zero": 0x80000000}

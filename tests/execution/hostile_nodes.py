@@ -12,9 +12,9 @@ import numpy as np
 import test_cpu_drawn_folds as folds
 import test_cpu_nodes as nodes
 
+from lab.arithmetic.adversarial_words import SPECIALS
 from pol.arithmetic.primitives import ARITY, Op, Words
-from pol.arithmetic.program import Instruction, ScalarProgram
-from pol.arithmetic.vectors import SPECIALS
+from pol.arithmetic.scalar_program import Instruction, ScalarProgram
 from pol.errors import ProtocolError
 from pol.graph.node import (
     I64_MAX,
@@ -33,7 +33,7 @@ from pol.graph.node import (
     Source,
 )
 from pol.graph.step_program import Component, Slot, StepProgram
-from pol.graph.types import DType, TensorType
+from pol.graph.tensor_type import DType, TensorType
 
 I64_MIN = -(2**63)
 MOST_CHANGES = 4

@@ -6,17 +6,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pol.arithmetic.primitives import Words
-from pol.cli.benchmarks.contractions import (
+from lab.benchmarks.contractions import (
     Layer,
     Read,
     convolutions,
     fold,
     product,
 )
+from pol.arithmetic.primitives import Words
 from pol.execution import _kernels
+from pol.execution.operand_sources import Sources
 from pol.execution.reference import evaluate_node
-from pol.execution.sources import Sources
 from pol.graph.node import Node
 
 HOSTILE = np.array(

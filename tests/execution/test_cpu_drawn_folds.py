@@ -12,15 +12,15 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+from lab.arithmetic.adversarial_words import SPECIALS
 from pol.arithmetic.primitives import Op, Words
-from pol.arithmetic.program import Instruction, ScalarProgram
-from pol.arithmetic.vectors import SPECIALS
+from pol.arithmetic.scalar_program import Instruction, ScalarProgram
 from pol.execution import _kernels
 from pol.execution.cpu import CpuExecutor
 from pol.execution.reference import ReferenceExecutor
 from pol.graph.node import Affine, Bound, Input, InputKind, Node, Operand, Source
 from pol.graph.step_program import Component, Slot, StepProgram
-from pol.graph.types import DType, TensorType
+from pol.graph.tensor_type import DType, TensorType
 
 MOST_TERMS, MOST_ELEMENTS, MOST_PRODUCTS = 900, 6_000, 200_000
 ONE, INFINITY, NEGATIVE_ZERO, NAN = 0x3F800000, 0x7F800000, 0x80000000, 0x7FC12345

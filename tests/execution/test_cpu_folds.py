@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 import torch
 
+from lab.arithmetic.adversarial_words import SPECIALS
 from pol.arithmetic.primitives import Words
-from pol.arithmetic.vectors import SPECIALS
 from pol.execution import _kernels
 from pol.execution.cpu import CpuExecutor
 from pol.execution.reference import ReferenceExecutor
-from pol.graph.aten import AtenGraph, AtenInput, AtenNode, AtenType, InputRole, Ref
+from pol.graph.aten_graph import AtenGraph, AtenInput, AtenNode, AtenType, InputRole, Ref
 from pol.graph.lowering import lower
 from pol.graph.step_program import Component
 

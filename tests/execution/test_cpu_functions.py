@@ -6,16 +6,16 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
+from lab.arithmetic.adversarial_words import SPECIALS, cases
 from pol.arithmetic.functions import CATALOGUE
 from pol.arithmetic.interpreter import run
 from pol.arithmetic.philox import GENERATORS
 from pol.arithmetic.primitives import ARITY, Op, Words
-from pol.arithmetic.program import Builder, ScalarProgram
-from pol.arithmetic.vectors import SPECIALS, cases
+from pol.arithmetic.scalar_program import Builder, ScalarProgram
 from pol.execution import _kernels
 from pol.execution.generate import DIRECTORY, generate, operations
 from pol.graph.node import Affine, Input, InputKind, Node, Operand, Source
-from pol.graph.types import DType, TensorType
+from pol.graph.tensor_type import DType, TensorType
 
 LANES = 3_000
 CARRIERS = [Op.SELECT, Op.MOV]

@@ -7,12 +7,12 @@ import pytest
 from test_cpu_nodes import Draw, native
 
 from pol.arithmetic.primitives import Op, Words
-from pol.arithmetic.program import Instruction, ScalarProgram
+from pol.arithmetic.scalar_program import Instruction, ScalarProgram
 from pol.execution import _kernels
+from pol.execution.operand_sources import Sources
 from pol.execution.reference import evaluate_node
-from pol.execution.sources import Sources
 from pol.graph.node import Affine, Bound, Input, InputKind, Node, Operand, Source
-from pol.graph.types import DType, TensorType, row_major
+from pol.graph.tensor_type import DType, TensorType, row_major
 
 F32 = DType.F32
 SHAPES = [

@@ -7,17 +7,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from lab.arithmetic.adversarial_words import SPECIALS
 from pol.arithmetic.primitives import ARITY, Op, Words
-from pol.arithmetic.program import Instruction, ScalarProgram
-from pol.arithmetic.vectors import SPECIALS
+from pol.arithmetic.scalar_program import Instruction, ScalarProgram
 from pol.errors import ProtocolError
 from pol.execution import _kernels
 from pol.execution.cpu import CpuExecutor
+from pol.execution.operand_sources import Sources
 from pol.execution.reference import ReferenceExecutor, evaluate_node
-from pol.execution.sources import Sources
 from pol.graph.node import Affine, Bound, Gather, Input, InputKind, Node, Operand, Source
 from pol.graph.step_program import Component, Slot, StepProgram
-from pol.graph.types import DType, TensorType
+from pol.graph.tensor_type import DType, TensorType
 
 F32, I32 = DType.F32, DType.I32
 ACCUMULATE = Input(InputKind.ACCUMULATOR)

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
+from lab.arithmetic.adversarial_words import cases
 from pol.arithmetic.interpreter import values
 from pol.arithmetic.primitives import ARITY, Op, Words, apply
-from pol.arithmetic.program import Instruction, ScalarProgram
-from pol.arithmetic.vectors import cases
+from pol.arithmetic.scalar_program import Instruction, ScalarProgram
 from pol.commitments.keccak import keccak256
 from pol.errors import OperationalError
 from pol.execution import _kernels

@@ -9,17 +9,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import toy
 
+import toy
+from lab.arithmetic.adversarial_words import SPECIALS
 from pol.arithmetic.primitives import Op, Words
-from pol.arithmetic.program import Instruction, ScalarProgram
-from pol.arithmetic.vectors import SPECIALS
+from pol.arithmetic.scalar_program import Instruction, ScalarProgram
 from pol.errors import ProtocolError
 from pol.execution.cpu import CpuExecutor
 from pol.execution.reference import ReferenceExecutor, next_state
 from pol.graph.node import Affine, Gather, Input, InputKind, Node, Operand, Source
 from pol.graph.step_program import Component, Slot, StepProgram
-from pol.graph.types import DType, TensorType
+from pol.graph.tensor_type import DType, TensorType
 
 OPS = [Op.FADD, Op.FMUL, Op.FSUB, Op.FMIN, Op.XOR, Op.ADD]
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from lab.arithmetic.adversarial_words import arguments, cases
 from pol.arithmetic.primitives import ARITY, Op, Words
-from pol.arithmetic.program import Instruction, ScalarProgram
-from pol.arithmetic.vectors import arguments, cases
+from pol.arithmetic.scalar_program import Instruction, ScalarProgram
 from pol.execution.cpu import program_values
 
 VECTORS = Path(__file__).parents[2] / "fixtures" / "vectors"

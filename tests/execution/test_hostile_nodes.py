@@ -5,17 +5,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hostile_nodes import STEPS, Hostile
-from portable import Recording, Steps, build, digest, run, tool
 from test_cpu_drawn_folds import Drawn, check
 from test_portable import hostile  # noqa: F401 (a fixture)
 
 from pol.arithmetic.primitives import Op
-from pol.arithmetic.program import Instruction, ScalarProgram
+from pol.arithmetic.scalar_program import Instruction, ScalarProgram
 from pol.execution import _kernels
 from pol.execution.cpu import CpuExecutor
 from pol.execution.reference import ReferenceExecutor
 from pol.graph.node import Affine, Bound, Input, InputKind, Node, Operand, Source
-from pol.graph.types import DType, TensorType
+from pol.graph.tensor_type import DType, TensorType
+from portable import Recording, Steps, build, digest, run, tool
 
 FEW, MANY = 150, 4_000
 # Scratch memory is anew for every node then, so that accesses past its end show.

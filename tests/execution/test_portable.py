@@ -6,20 +6,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import toy
-from portable import Recording, Steps, build, run, tool
 from test_cpu_nodes import Draw, matmul
 
+import toy
+from lab.arithmetic.adversarial_words import arguments, cases
+from lab.benchmarks.bits import MODELS, instruction_set
 from pol.arithmetic.functions import CATALOGUE
 from pol.arithmetic.primitives import ARITY, Op, Words
-from pol.arithmetic.program import Instruction, ScalarProgram
-from pol.arithmetic.vectors import arguments, cases
-from pol.cli.benchmarks.bits import MODELS, instruction_set
+from pol.arithmetic.scalar_program import Instruction, ScalarProgram
 from pol.execution import _kernels
 from pol.graph.capture import Capture
 from pol.graph.node import Affine, Input, InputKind, Node, Operand, Source
 from pol.graph.step_program import Component, Slot, StepProgram
-from pol.graph.types import DType, TensorType
+from pol.graph.tensor_type import DType, TensorType
+from portable import Recording, Steps, build, run, tool
 
 STEPS, STEPS_EMULATED = 1_000, 20
 HOSTILE = 4_099

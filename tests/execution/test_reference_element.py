@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from pol.arithmetic.primitives import Op, Words
-from pol.arithmetic.program import Builder
+from pol.arithmetic.scalar_program import Builder
 from pol.errors import ProtocolError
 from pol.execution.element import Read, accumulators, body_values, reads
+from pol.execution.operand_sources import Sources
 from pol.execution.reference import ReferenceExecutor, evaluate_node, next_state
-from pol.execution.sources import Sources
 from pol.graph.node import Affine, Bound, Gather, Input, InputKind, Node, Operand, Source
 from pol.graph.step_program import Component, Slot, StepProgram
-from pol.graph.types import DType, TensorType, unravel
+from pol.graph.tensor_type import DType, TensorType, unravel
 
 F32, I32 = DType.F32, DType.I32
 NAN = 0x7FC00000

@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import pytest
 import torch
-from samples import CASES, graph_of
-from trained import loaded
 
 from pol.errors import ProtocolError
-from pol.execution.torch_graph import to_module
-from pol.execution.torch_native import NativeExecutor
-from pol.training.solver import to_tensor
+from pol.execution.native.torch_executor import NativeExecutor
+from pol.execution.native.torch_graph import to_module
+from pol.training.task.task_training import to_tensor
+from samples import CASES, graph_of
+from trained import loaded
 
 
 @pytest.mark.parametrize("operation", CASES)

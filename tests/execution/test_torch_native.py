@@ -10,10 +10,10 @@ from torch.nn import functional
 
 from pol.errors import ProtocolError
 from pol.execution.element import accumulators, body_values
+from pol.execution.native.torch_executor import NativeExecutor
+from pol.execution.operand_sources import Sources
 from pol.execution.reference import ReferenceExecutor, next_state
-from pol.execution.sources import Sources
-from pol.execution.torch_native import NativeExecutor
-from pol.graph.aten import AtenGraph, AtenNode, AtenType, Ref, TorchDType
+from pol.graph.aten_graph import AtenGraph, AtenNode, AtenType, Ref, TorchDType
 from pol.graph.capture import Capture, capture, to_words
 
 ROWS, BATCH, STEPS = 300, 32, 50

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from pol.execution.torch_order import StableOrder, stable_topk
-from pol.training.randomness import TaskRandomness
+from pol.execution.native.torch_order import StableOrder, stable_topk
+from pol.training.task.task_randomness import TaskRandomness
 
 
 @pytest.mark.parametrize("largest", [True, False])

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pol.errors import PolError, ProtocolError
-from pol.graph.aten import LOWERING_VERSION, AtenGraph, AtenInput, AtenNode, AtenType, InputRole, Ref, TorchDType
+from pol.graph.aten_graph import LOWERING_VERSION, AtenGraph, AtenInput, AtenNode, AtenType, InputRole, Ref, TorchDType
 from pol.graph.step_program import Component
 
 

@@ -12,10 +12,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from pol.errors import UnsupportedError
+from pol.execution.native.torch_executor import NativeExecutor
 from pol.execution.reference import ReferenceExecutor, next_state
-from pol.execution.torch_native import NativeExecutor
 from pol.graph.capture import Capture, capture, to_words
-from pol.graph.names import Names
+from pol.graph.node_names import Names
 from pol.graph.step_program import Component, StepProgram
 
 ROWS, BATCH, STEPS = 60, 16, 4

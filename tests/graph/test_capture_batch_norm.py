@@ -10,10 +10,10 @@ from torch.nn import functional
 from torch.optim import SGD
 
 from pol.execution.cpu import CpuExecutor
+from pol.execution.native.torch_executor import NativeExecutor
 from pol.execution.reference import ReferenceExecutor, next_state
-from pol.execution.torch_native import NativeExecutor
 from pol.graph.capture import Loop, capture
-from pol.training.solver import to_tensor
+from pol.training.task.task_training import to_tensor
 
 STEPS, ROWS = 3, 24
 IMAGES = torch.randn(ROWS, 3, 2, 2, generator=torch.manual_seed(1)) * 2 + 1

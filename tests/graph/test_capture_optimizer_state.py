@@ -11,10 +11,10 @@ from torch.optim import SGD, Adafactor, Adagrad, Adam, AdamW, Optimizer, RMSprop
 from torch.optim.lr_scheduler import LambdaLR, LRScheduler
 
 from pol.errors import UnsupportedError
-from pol.execution.torch_native import NativeExecutor
+from pol.execution.native.torch_executor import NativeExecutor
 from pol.graph.capture import Capture, Loop, capture
 from pol.graph.capture.optimizers import Lion
-from pol.training.solver import to_tensor
+from pol.training.task.task_training import to_tensor
 
 STEPS = 8
 GENERATOR = torch.Generator().manual_seed(2)

@@ -17,12 +17,12 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from pol.errors import UnsupportedError
 from pol.execution.cpu import CpuExecutor
+from pol.execution.native.torch_executor import NativeExecutor
 from pol.execution.reference import ReferenceExecutor, next_state
-from pol.execution.torch_native import NativeExecutor
 from pol.graph.capture import Capture, Loop, capture
 from pol.graph.capture.optimizers import RULES, SQUARES_SCALE, Lion, Number, Options, State, defines
 from pol.graph.step_program import Component
-from pol.training.solver import to_tensor
+from pol.training.task.task_training import to_tensor
 
 ROWS, BATCH, STEPS = 40, 8, 10
 X, LABELS = torch.randn(ROWS, 6, generator=torch.manual_seed(2)), torch.arange(ROWS) % 3

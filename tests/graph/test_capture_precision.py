@@ -8,11 +8,11 @@ from torch.nn import functional
 from torch.optim import SGD, AdamW
 
 from pol.execution.cpu import CpuExecutor
+from pol.execution.native.torch_executor import NativeExecutor
 from pol.execution.reference import ReferenceExecutor, next_state
-from pol.execution.torch_native import NativeExecutor
-from pol.graph.aten import AtenGraph
+from pol.graph.aten_graph import AtenGraph
 from pol.graph.capture import Capture, Loop, capture
-from pol.training.solver import to_tensor, to_words
+from pol.training.task.task_training import to_tensor, to_words
 
 ROWS, BATCH, STEPS = 40, 8, 5
 X, LABELS = torch.randn(ROWS, 6, generator=torch.manual_seed(2)), torch.arange(ROWS) % 3

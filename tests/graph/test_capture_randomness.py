@@ -15,13 +15,13 @@ from pol.arithmetic.philox import philox
 from pol.arithmetic.primitives import Words
 from pol.errors import UnsupportedError
 from pol.execution.cpu import CpuExecutor
+from pol.execution.native.torch_executor import NativeExecutor
 from pol.execution.reference import ReferenceExecutor, next_state
-from pol.execution.torch_native import NativeExecutor
-from pol.graph.aten import AtenGraph
+from pol.graph.aten_graph import AtenGraph
 from pol.graph.capture import Capture, capture
 from pol.graph.lowering import lower
-from pol.training.randomness import TaskRandomness
-from pol.training.solver import to_tensor
+from pol.training.task.task_randomness import TaskRandomness
+from pol.training.task.task_training import to_tensor
 
 INPUTS, LABELS = torch.randn(24, 6, generator=torch.Generator().manual_seed(1)), torch.arange(24) % 3
 ORDER = torch.arange(24).view(4, 6)

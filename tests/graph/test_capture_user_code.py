@@ -15,7 +15,7 @@ from torch.nn import functional
 
 from pol.errors import UnsupportedError
 from pol.graph.capture import Capture, capture
-from pol.graph.capture.untouched import Snapshot
+from pol.graph.capture.guards.mutation_guard import Snapshot
 
 torch.manual_seed(5)
 INPUTS, LABELS = torch.randn(12, 4), torch.arange(12) % 3

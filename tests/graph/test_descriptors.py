@@ -6,12 +6,12 @@ from dataclasses import replace
 import pytest
 
 from pol.arithmetic.primitives import Op
-from pol.arithmetic.program import Builder, ScalarProgram
+from pol.arithmetic.scalar_program import Builder, ScalarProgram
 from pol.errors import ProtocolError
-from pol.graph.names import Names, NodeName
 from pol.graph.node import Affine, Bound, Gather, Input, InputKind, Node, Operand, Source
+from pol.graph.node_names import Names, NodeName
 from pol.graph.step_program import Component, Slot, StepProgram
-from pol.graph.types import DType, TensorType
+from pol.graph.tensor_type import DType, TensorType
 
 F32, I32 = DType.F32, DType.I32
 

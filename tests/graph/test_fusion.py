@@ -7,14 +7,14 @@ import pytest
 
 from pol.arithmetic import functions
 from pol.arithmetic.primitives import Op, Words
-from pol.arithmetic.program import Builder
+from pol.arithmetic.scalar_program import Builder
 from pol.execution.cpu import CpuExecutor
 from pol.execution.reference import ReferenceExecutor
 from pol.graph.lowering.fusion import MOST_INSTRUCTIONS, fuse
-from pol.graph.names import NodeName
 from pol.graph.node import Affine, Bound, Gather, Input, InputKind, Node, Operand, Source
+from pol.graph.node_names import NodeName
 from pol.graph.step_program import Component, Slot, StepProgram
-from pol.graph.types import DType, TensorType, row_major
+from pol.graph.tensor_type import DType, TensorType, row_major
 
 F32, I32 = DType.F32, DType.I32
 SHAPE = (4, 6)

@@ -5,14 +5,14 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from special_points import expected as expected_at
 from torch import Tensor
 
 from pol.execution.cpu import CpuExecutor
+from pol.execution.native.torch_executor import NativeExecutor
 from pol.execution.reference import ReferenceExecutor
-from pol.execution.torch_native import NativeExecutor
 from pol.graph.capture import to_words
 from pol.graph.lowering import lower
+from special_points import expected as expected_at
 from tests.graph.test_lowering_operations import CASES, Case, graph_of
 
 ULP = 2.0**-7

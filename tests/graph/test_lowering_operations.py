@@ -9,15 +9,12 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 import torch
-from samples import CASES, INTS, MORE, SPECIAL, WIDE, YES, A, B, Case, full_name, graph_of
-from special_points import DEFINED
-from special_points import expected as expected_at
 
 from pol.errors import PolError, ProtocolError, UnsupportedError
 from pol.execution.cpu import CpuExecutor
+from pol.execution.native.torch_executor import ALLOWED, NativeExecutor
 from pol.execution.reference import ReferenceExecutor
-from pol.execution.torch_native import ALLOWED, NativeExecutor
-from pol.graph.aten import (
+from pol.graph.aten_graph import (
     LOWERING_VERSION,
     Argument,
     AtenGraph,
@@ -31,6 +28,9 @@ from pol.graph.measurements import Measurements
 from pol.graph.node import Source
 from pol.graph.operations import DEFINITIONS, document
 from pol.graph.step_program import StepProgram
+from samples import CASES, INTS, MORE, SPECIAL, WIDE, YES, A, B, Case, full_name, graph_of
+from special_points import DEFINED
+from special_points import expected as expected_at
 
 
 def first_operand(tensors: list[torch.Tensor]) -> npt.NDArray[np.float32]:

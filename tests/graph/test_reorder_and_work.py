@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from pol.arithmetic.primitives import Op, Words
-from pol.arithmetic.program import Builder
+from pol.arithmetic.scalar_program import Builder
 from pol.execution.reference import ReferenceExecutor
 from pol.graph.node import Affine, Input, InputKind, Node, Operand, Source
-from pol.graph.reorder import reorder
+from pol.graph.reordering import reorder
 from pol.graph.step_program import Component, Slot, StepProgram
-from pol.graph.types import DType, TensorType
-from pol.graph.work import node_work, step_work
+from pol.graph.tensor_type import DType, TensorType
+from pol.graph.work_estimate import node_work, step_work
 
 F32 = DType.F32
 ROWS, TERMS, COLUMNS = 3, 23, 2

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from pol.arithmetic.interpreter import run
-from pol.arithmetic.program import Builder, ScalarProgram
+from pol.arithmetic.scalar_program import Builder, ScalarProgram
 from pol.graph.lowering.rests import exact_rest, floor_quotient, floor_rest, rounds_for
 
 Floats = npt.NDArray[np.float32]

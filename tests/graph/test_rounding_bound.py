@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 import torch
-from samples import graph_of
 from torch import Tensor, nn
 from torch.nn import functional
 
-from pol.execution.drawn_errors import COUNT, DrawnErrors
-from pol.execution.node_check import RoundingBound
-from pol.execution.torch_native import ALLOWED
-from pol.graph.aten import Ref
+from pol.execution.native.torch_executor import ALLOWED
+from pol.execution.self_check.drawn_errors import COUNT, DrawnErrors
+from pol.execution.self_check.node_check import RoundingBound
+from pol.graph.aten_graph import Ref
 from pol.graph.capture import Loop, capture
+from samples import graph_of
 
 TERMS = 300
 

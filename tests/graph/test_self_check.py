@@ -10,18 +10,18 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from samples import graph_of
 from torch import Tensor, nn
 from torch.nn import functional
 
-from pol.cli.benchmarks.drawn_programs import Drawn, drawn, is_another_training
+from lab.benchmarks.drawn_programs import Drawn, drawn, is_another_training
 from pol.errors import UnsupportedError
-from pol.execution.node_check import fold_lengths
+from pol.execution.self_check.node_check import fold_lengths
 from pol.graph.capture import Capture, Loop, capture
-from pol.graph.capture.assignments import Assignments
+from pol.graph.capture.tracing.tensor_assignments import Assignments
 from pol.graph.lowering import RULES, program
 from pol.graph.lowering.call import Call
 from pol.graph.lowering.values import Value, flip
+from samples import graph_of
 
 ROWS = torch.tensor([[1.0, 2.0, 3.0, 0.3], [0.5, -1.0, 2.5, -0.7], [7.0, 0.1, -0.2, 4.0]]).repeat(4, 1)
 LABELS = torch.tensor([0, 1, 2]).repeat(4)

@@ -23,7 +23,7 @@ from pol.graph.lowering.values import (
     whole_view,
 )
 from pol.graph.node import Source
-from pol.graph.types import DType, TensorType
+from pol.graph.tensor_type import DType, TensorType
 
 
 def shown(view: View, words: np.ndarray) -> np.ndarray:

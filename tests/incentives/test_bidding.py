@@ -4,7 +4,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pol.incentives.auction import AuctionTerms, Bid
-from pol.incentives.bidding import bids, shills
+from pol.incentives.game.bidding import bids, shills
 
 MAXIMUM = 10_000
 PRICES = range(500, MAXIMUM, 500)

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from pol.claims.segment_claim import Claim
 from pol.incentives.forced_errors import LARGEST_RATE, LEAST_RATE, Assignment, commitment
 from pol.incentives.jackpot import Jackpot, watch_commitment
 from pol.incentives.sortition import Draw, Duty, Weights, watch_limit
-from pol.verification.verdict import Claim
 
 VECTORS = Path(__file__).resolve().parents[2] / "fixtures" / "vectors"
 WATCHERS = 3

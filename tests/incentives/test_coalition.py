@@ -7,14 +7,14 @@ import pytest
 
 from pol.errors import ProtocolError
 from pol.incentives import payouts
-from pol.incentives.coalition import REVERTED, RULES, Coalition, Rules, best, coalitions
-from pol.incentives.coalition_search import MOST_SHARE, SHARES, reverted_found, worst
-from pol.incentives.design import Needs, design
 from pol.incentives.forced_errors import LARGEST_RATE, LEAST_RATE
-from pol.incentives.game import Costs, Game, Stakes, Threat
+from pol.incentives.game.best_strategy import Move, solve
+from pol.incentives.game.coalition import REVERTED, RULES, Coalition, Rules, best, coalitions
+from pol.incentives.game.coalition_search import MOST_SHARE, SHARES, reverted_found, worst
+from pol.incentives.game.parameter_design import Needs, design
+from pol.incentives.game.payoffs import Costs, Game, Stakes, Threat
 from pol.incentives.jackpot import Jackpot
 from pol.incentives.payouts import look_fee
-from pol.incentives.search import Move, solve
 
 UNIT = 10**18
 NEEDS = Needs(100 * UNIT, 20 * UNIT, 10 * UNIT, transaction=UNIT // 1000, dispute=UNIT // 100)

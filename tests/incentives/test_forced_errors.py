@@ -5,9 +5,9 @@ from fractions import Fraction
 
 import pytest
 
+from pol.claims.segment_claim import Claim
 from pol.errors import ProtocolError
 from pol.incentives.forced_errors import LARGEST_RATE, LEAST_RATE, ONE, Assignment, check_rate, rate_of
-from pol.verification.verdict import Claim
 
 WORD = b"w" * 32
 CLAIM = Claim(3, b"s" * 32, b"e" * 32, b"r" * 32, (1, 2, 3), (4, 5, 6))

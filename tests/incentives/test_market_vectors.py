@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 from pymerkle import InmemoryTree
 
+from pol.claims.sampling import draw
 from pol.incentives import payouts
 from pol.incentives.jackpot import Jackpot
 from pol.incentives.payouts import Deal, Payout
-from pol.verification.sampling import draw
 
 VECTORS = Path(__file__).resolve().parents[2] / "fixtures" / "vectors"
 ETHER = 10**18

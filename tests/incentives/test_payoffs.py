@@ -10,13 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pol.claims.sampling import detection_probability
 from pol.errors import ProtocolError
-from pol.incentives import griefing, payouts
-from pol.incentives.design import Needs, alternatives, design
-from pol.incentives.game import Choice, Game, Threat, over_drawn, temptations, without_planted_errors
-from pol.incentives.griefing import burn_ratio, burns, hostage
+from pol.incentives import payouts
+from pol.incentives.game import griefing
+from pol.incentives.game.griefing import burn_ratio, burns, hostage
+from pol.incentives.game.parameter_design import Needs, alternatives, design
+from pol.incentives.game.payoffs import Choice, Game, Threat, over_drawn, temptations, without_planted_errors
 from pol.incentives.payouts import Deal, Payout
-from pol.verification.sampling import detection_probability
 
 UNIT = 10**18
 NEEDS = Needs(100 * UNIT, 20 * UNIT, 10 * UNIT, transaction=UNIT // 1000, dispute=UNIT // 100)

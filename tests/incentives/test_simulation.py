@@ -7,10 +7,10 @@ from statistics import fmean
 import pytest
 
 from pol.errors import ProtocolError
-from pol.incentives.agents import Kind
-from pol.incentives.design import Needs, design
-from pol.incentives.game import CATCH_TRANSACTIONS, without_planted_errors
-from pol.incentives.simulate import Result, Setting, simulate
+from pol.incentives.game.parameter_design import Needs, design
+from pol.incentives.game.payoffs import CATCH_TRANSACTIONS, without_planted_errors
+from pol.incentives.simulation.agents import Kind
+from pol.incentives.simulation.population import Result, Setting, simulate
 
 UNIT = 10**18
 GAME = design(Needs(100 * UNIT, 20 * UNIT, 10 * UNIT, transaction=UNIT // 1000, dispute=UNIT // 100)).game

@@ -18,9 +18,8 @@ from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 
 from pol.errors import OperationalError, ProtocolError
 from pol.integrations.distributed import DistributedRecorder
-from pol.training.records import newest
-from pol.training.records import record as learning_record
-from pol.training.records.record import LearningRecord
+from pol.training.record import learning_record, newest_checkpoint
+from pol.training.record.learning_record import LearningRecord
 from pol.training.state import components
 from pol.training.storage import saved_state
 from pol.training.storage.store import Store
@@ -140,7 +139,7 @@ def two(folder: str, rank: int) -> None:
     recorder = DistributedRecorder(Failing(url) if rank else Store(url), fully_shard(nn.Linear(8, 8)))
     with pytest.raises(OperationalError, match="process 1: no space left"):
         recorder.resume()  # on both: or one would wait for ever
-    assert newest.load(Store(url)) is None
+    assert newest_checkpoint.load(Store(url)) is None
 
 
 def three(folder: str) -> None:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader
 
 from pol.integrations.accelerate import AcceleratedRecorder
-from pol.training.records.record import LearningRecord
+from pol.training.record.learning_record import LearningRecord
 
 
 class Data(torch.utils.data.Dataset[tuple[Tensor, Tensor]]):

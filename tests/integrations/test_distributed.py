@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from pol.training.records import newest
-from pol.training.records import record as learning_record
+from pol.training.record import learning_record, newest_checkpoint
 from pol.training.storage import saved_state
 from pol.training.storage.store import Store
 
@@ -50,7 +49,7 @@ def test_three_processes(tmp_path: Path) -> None:
 def test_one_process_reads_what_two_have_stored(folder: Path) -> None:
     """Every array has been hashed against the document when this returns."""
     store = Store(f"file://{folder}/sharded_cut")
-    found = newest.load(store)
+    found = newest_checkpoint.load(store)
     assert found is not None
     assert found.components["parameters"]["0.weight"].shape == (1009, 8)
     assert found.components["average"]["state"]["value"].shape == (17, 9)
@@ -65,7 +64,7 @@ def test_one_process_reads_what_two_have_stored(folder: Path) -> None:
 
 
 def test_the_processes_go_apart_in_what_is_their_own(folder: Path) -> None:
-    found = newest.load(Store(f"file://{folder}/sharded_cut"))
+    found = newest_checkpoint.load(Store(f"file://{folder}/sharded_cut"))
     assert found is not None
     first, second = found.components["random"]["ranks"]
     assert not torch.equal(first["torch"], second["torch"])

@@ -14,7 +14,7 @@ from torch.utils.data import DataLoader
 
 from pol.errors import ProtocolError, UnsupportedError
 from pol.integrations.lightning import Recording
-from pol.training.records.record import LearningRecord
+from pol.training.record.learning_record import LearningRecord
 
 # Advice of Lightning about speed and logs, which is right for trainings of this size, and a deprecation inside of it.
 pytestmark = [

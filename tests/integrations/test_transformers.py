@@ -12,7 +12,7 @@ from transformers import Trainer, TrainerCallback, TrainingArguments, set_seed
 
 from pol.errors import ProtocolError, UnsupportedError
 from pol.integrations.transformers import Recording
-from pol.training.records.record import LearningRecord
+from pol.training.record.learning_record import LearningRecord
 
 
 class Stop(Exception):

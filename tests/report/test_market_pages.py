@@ -16,20 +16,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from anvil_node import anvil_node
 from command import Said, pol
-
-from pol.chain.connection import Connection
-from pol.cli.benchmarks.arena import AT_ANY_PRICE, Arena
-from pol.cli.benchmarks.roles import OFFER, small
+from lab.benchmarks.arena import AT_ANY_PRICE, Arena
+from lab.benchmarks.role_drills import OFFER, small
+from pol.chain.node.connection import Connection
+from pol.demo.cheating_parties import LyingVerifier
 from pol.dispute.position import Side
 from pol.report.market_page import dispute_page, whole
-from pol.roles.hostile import LyingVerifier
-from pol.roles.process import Process
-from pol.roles.survey import DisputeView, MarketView, Surveyor
-from pol.roles.verifying import next_of_verifier
-from pol.roles.watching import next_of_whistleblower
-from pol.roles.whistleblower import Whistleblower
+from pol.roles.monitor.market_view import DisputeView, MarketView, Surveyor
+from pol.roles.process.party_process import Process
+from pol.roles.verifier.verifier_decisions import next_of_verifier
+from pol.roles.whistleblower.watch_decisions import next_of_whistleblower
+from pol.roles.whistleblower.whistleblower import Whistleblower
 
 PHONE = {"width": 360, "height": 740}
 TABLE = {"width": 1100, "height": 900}

@@ -8,14 +8,15 @@ from typing import Any
 
 import pytest
 
+from pol.claims.segment_claim import Claim
 from pol.report import charts
-from pol.report.html import Markup, element, table
+from pol.report.html_elements import Markup, element, table
 from pol.report.verification_page import page
-from pol.verification.engines.engine import Examined
-from pol.verification.examination import Draw, conclude
-from pol.verification.screening import Suspicion
-from pol.verification.verdict import Claim, Outcome, Reason, Verdict, decide
-from pol.verification.verification import Verification
+from pol.verification.replay.engines.engine import Examined
+from pol.verification.verdict.examination import Draw, conclude
+from pol.verification.verdict.screening import Suspicion
+from pol.verification.verdict.verdict import Outcome, Reason, Verdict, decide
+from pol.verification.verdict.verification_report import Verification
 
 HOSTILE = (
     "</code></title></style><script src=//evil.example/x.js>alert(1)</script><img src=x onerror='a()'>\"'&\x1b[2J\u202e"

@@ -17,25 +17,25 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from pol.chain.connection import Connection
-from pol.chain.deployment import Deployment
-from pol.chain.fees import Patience
-from pol.chain.journal import kept_journal
-from pol.cli.benchmarks.arena import AT_ANY_PRICE, key
-from pol.roles.deeds import Mode
-from pol.roles.hostile import BaselessWhistleblower, LyingVerifier, Schemer, SkippingSolver
-from pol.roles.policy import TEST_NETWORK
-from pol.roles.process import Process
-from pol.roles.role import Role
-from pol.roles.running import Running
-from pol.roles.solver import Solver
-from pol.roles.solving import next_of_solver
-from pol.roles.submitter import Submitter
-from pol.roles.submitting import next_of_submitter
-from pol.roles.verifier import Verifier
-from pol.roles.verifying import next_of_verifier
-from pol.roles.watching import next_of_whistleblower
-from pol.roles.whistleblower import Whistleblower
+from lab.benchmarks.arena import AT_ANY_PRICE, key
+from pol.chain.account.gas_fees import Patience
+from pol.chain.account.outbox_journal import kept_journal
+from pol.chain.deploy.deployment import Deployment
+from pol.chain.node.connection import Connection
+from pol.demo.cheating_parties import BaselessWhistleblower, LyingVerifier, Schemer, SkippingSolver
+from pol.roles.party.decisions import Mode
+from pol.roles.party.policy import TEST_NETWORK
+from pol.roles.party.role import Role
+from pol.roles.process.party_process import Process
+from pol.roles.process.process_loop import Running
+from pol.roles.solver.solver import Solver
+from pol.roles.solver.solver_decisions import next_of_solver
+from pol.roles.submitter.submitter import Submitter
+from pol.roles.submitter.submitter_decisions import next_of_submitter
+from pol.roles.verifier.verifier import Verifier
+from pol.roles.verifier.verifier_decisions import next_of_verifier
+from pol.roles.whistleblower.watch_decisions import next_of_whistleblower
+from pol.roles.whistleblower.whistleblower import Whistleblower
 
 KINDS: dict[str, tuple[type[Role], Any]] = {
     "submitter": (Submitter, next_of_submitter),

@@ -11,19 +11,20 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from town import INTERVAL, OFFER, STEPS, Town, captured
-from toy_market import fund
 
 from pol.arithmetic.primitives import Op
-from pol.arithmetic.program import Instruction, ScalarProgram
-from pol.chain.registry import Terms
-from pol.chain.wallet import Reverted
+from pol.arithmetic.scalar_program import Instruction, ScalarProgram
+from pol.chain.account.wallet import Reverted
+from pol.chain.desks.task_registry import Terms
+from pol.commitments import canonical_json
 from pol.graph.capture import Capture, Loop, capture
-from pol.graph.names import Names
 from pol.graph.node import Affine, Input, InputKind, Node, Operand, Source
+from pol.graph.node_names import Names
 from pol.graph.step_program import Component, Slot
-from pol.roles.submitter import Submitter, terms_of
-from pol.training import canonical_json, task
-from pol.verification.profiling import rerun_programs, rerun_programs_root
+from pol.roles.submitter.submitter import Submitter, terms_of
+from pol.training.task import task
+from pol.verification.profile.profiling import rerun_programs, rerun_programs_root
+from toy_market import fund
 
 EXACT = replace(OFFER, margin=0, looks=0, rerun_count=0)
 Document = dict[str, Any]

@@ -9,7 +9,7 @@ from typing import Any
 
 from town import SELDOM, Town
 
-from pol.chain.connection import Connection
+from pol.chain.node.connection import Connection
 from pol.commitments.keccak import keccak256
 
 KEY = keccak256(b"operator")

@@ -7,26 +7,26 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
-from anvil_node import anvil_node
-from toy_market import ETHER, fund
 
-from pol.chain.connection import Connection
-from pol.chain.deployment import Deployment, deploy
-from pol.chain.registry import Status
-from pol.chain.wallet import Wallet
+from anvil_node import anvil_node
+from pol.chain.account.wallet import Wallet
+from pol.chain.deploy.deployment import Deployment, deploy
+from pol.chain.desks.task_registry import Status
+from pol.chain.node.connection import Connection
 from pol.commitments.keccak import keccak256
+from pol.demo import digits
 from pol.errors import OperationalError, ProtocolError
 from pol.graph.capture import capture
-from pol.roles import availability
-from pol.roles.policy import Policy
-from pol.roles.role import Role
-from pol.roles.solver import Solver
-from pol.roles.submitter import Offer, Submitter
-from pol.roles.verifier import Verifier
-from pol.roles.whistleblower import Whistleblower
-from pol.training import digits
-from pol.training.learning_proof import load_checkpoint
-from pol.verification.verdict import Outcome
+from pol.roles.party import data_availability
+from pol.roles.party.policy import Policy
+from pol.roles.party.role import Role
+from pol.roles.solver.solver import Solver
+from pol.roles.submitter.submitter import Offer, Submitter
+from pol.roles.verifier.verifier import Verifier
+from pol.roles.whistleblower.whistleblower import Whistleblower
+from pol.training.task.learning_proof import load_checkpoint
+from pol.verification.verdict.verdict import Outcome
+from toy_market import ETHER, fund
 
 R = TypeVar("R", bound=Role)
 STEPS, INTERVAL = 6, 3
@@ -93,7 +93,7 @@ def join(kind: type[R], url: str, deployment: Deployment, folder: Path) -> R:
 def test_a_solver_shows_what_it_has(seated: Seated) -> None:
     task_id, solver, verifier, watcher = seated.task_id, seated.solver, seated.verifier, seated.watcher
     (segment,) = verifier.market.proofs.drawn_segments(task_id)
-    assert availability.missing(verifier, task_id) == []
+    assert data_availability.missing(verifier, task_id) == []
     hidden = seated.hide(segment + 1)
     deadline = verifier.market.registry.task(task_id).deadline
     with pytest.raises(OperationalError, match="can't be replayed"):
@@ -101,11 +101,11 @@ def test_a_solver_shows_what_it_has(seated: Seated) -> None:
     (demand,) = verifier.market.demands.demands(task_id)
     assert (demand.entry, demand.demander) == (segment + 1, verifier.wallet.address)
     assert verifier.market.registry.task(task_id).deadline == deadline + verifier.market.demands.window()
-    assert availability.demand_missing(verifier, task_id) == []
-    (other,) = availability.demand_missing(watcher, task_id)
+    assert data_availability.demand_missing(verifier, task_id) == []
+    (other,) = data_availability.demand_missing(watcher, task_id)
     assert other.entry == segment + 1
-    assert availability.answer(solver, task_id) == [demand, other]
-    assert availability.answer(solver, task_id) == availability.expire(watcher, task_id) == []
+    assert data_availability.answer(solver, task_id) == [demand, other]
+    assert data_availability.answer(solver, task_id) == data_availability.expire(watcher, task_id) == []
     answer = verifier.market.demands.answers(task_id)[0]
     proof = solver.proof(task_id)
     state = load_checkpoint(solver.store, solver.task(task_id), proof.checkpoints[segment + 1])
@@ -126,9 +126,9 @@ def test_who_has_nothing_to_show_loses_stake_and_task(seated: Seated) -> None:
         verifier.verify(task_id)
     first, second = verifier.market.demands.demands(task_id)
     assert [first.entry, second.entry] == [segment, segment + 1]
-    assert availability.expire(verifier, task_id) == []
+    assert data_availability.expire(verifier, task_id) == []
     verifier.connection.wait_until(second.deadline)
-    assert availability.expire(verifier, task_id) == [first, second]
+    assert data_availability.expire(verifier, task_id) == [first, second]
     terms = verifier.market.registry.terms(task_id)
     gained = verifier.market.vault.free(verifier.wallet.address) - free
     assert gained == terms.verifier_stake + terms.solver_stake // 16

@@ -5,17 +5,17 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from anvil_node import anvil_node
-from arranged import unchanged
 from town import OFFER, OFTEN, Town, seated_with_duty, until_proof
 
-from pol.chain.connection import Connection
-from pol.chain.registry import Status
+from anvil_node import anvil_node
+from arranged import unchanged
+from pol.chain.desks.task_registry import Status
+from pol.chain.node.connection import Connection
 from pol.errors import OperationalError
-from pol.roles.deeds import Mode
-from pol.roles.process import Process, Result
-from pol.roles.verifier import Verifier
-from pol.roles.verifying import next_of_verifier
+from pol.roles.party.decisions import Mode
+from pol.roles.process.party_process import Process, Result
+from pol.roles.verifier.verifier import Verifier
+from pol.roles.verifier.verifier_decisions import next_of_verifier
 
 
 @pytest.fixture(scope="module")

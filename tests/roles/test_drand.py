@@ -5,21 +5,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from anvil_node import anvil_node
-from drand_rounds import ROUNDS
-from relay import relay
 from town import INTERVAL, OFFER, STEPS, Town, until_proof
 from web3.types import RPCEndpoint, TxReceipt
 
-from pol.chain.connection import Connection
-from pol.chain.proofs import ProofRegistry
-from pol.chain.relays import Relays
-from pol.chain.rules import DRAND_DELAY, BeaconKind
+from anvil_node import anvil_node
+from drand_rounds import ROUNDS
+from pol.chain.beacon.drand_relays import Relays
+from pol.chain.deployment_rules import DRAND_DELAY, BeaconKind
+from pol.chain.desks.proof_registry import ProofRegistry
+from pol.chain.node.connection import Connection
+from pol.claims.sampling import draw
 from pol.errors import OperationalError
-from pol.roles.verifier import Verifier
-from pol.verification.beacon import QUICKNET
-from pol.verification.sampling import draw
-from pol.verification.verdict import Outcome
+from pol.roles.verifier.verifier import Verifier
+from pol.verification.beacon.drand import QUICKNET
+from pol.verification.verdict.verdict import Outcome
+from relay import relay
 
 PUBLISHED = next(published for published in ROUNDS["quicknet"] if published.number == 30662990)
 COMMITTED = QUICKNET.time_of(PUBLISHED.number) - DRAND_DELAY - 1

@@ -4,8 +4,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from anvil_node import anvil_node
-from arranged import unchanged
 from town import (
     OFTEN,
     Town,
@@ -20,26 +18,28 @@ from town import (
     verified,
 )
 
-from pol.chain.announcements import announcement
-from pol.chain.challenges import ChargeKind
-from pol.chain.connection import Connection
-from pol.chain.registry import Status, TaskOutcome
-from pol.chain.verdicts import leak_evidence
-from pol.chain.wallet import Reverted
+from anvil_node import anvil_node
+from arranged import unchanged
+from pol.chain.account.wallet import Reverted
+from pol.chain.contract.announcements import announcement
+from pol.chain.desks.challenges import ChargeKind
+from pol.chain.desks.task_registry import Status, TaskOutcome
+from pol.chain.desks.verdicts import leak_evidence
+from pol.chain.node.connection import Connection
 from pol.dispute.position import Side
 from pol.errors import ProtocolError
 from pol.incentives.auction import commitment as bid_commitment
 from pol.incentives.auction import forfeited
 from pol.incentives.forced_errors import commitment
 from pol.incentives.sortition import Draw, Duty
-from pol.roles.deeds import Deed
-from pol.roles.reports import report_leak
-from pol.roles.role import Role
-from pol.roles.solver import Solver
-from pol.roles.submitter import Submitter
-from pol.roles.upkeep import upkeep
-from pol.roles.verifier import Verifier
-from pol.roles.whistleblower import Whistleblower
+from pol.roles.party.decisions import Deed
+from pol.roles.party.public_calls import upkeep
+from pol.roles.party.role import Role
+from pol.roles.solver.solver import Solver
+from pol.roles.submitter.submitter import Submitter
+from pol.roles.verifier.verifier import Verifier
+from pol.roles.whistleblower.paid_reports import report_leak
+from pol.roles.whistleblower.whistleblower import Whistleblower
 
 SECOND = 2
 """The seating of the first verifier: the first one is that of the profiler."""

@@ -7,29 +7,29 @@ from dataclasses import replace
 from random import Random
 
 import pytest
-from anvil_node import anvil_node
-from arranged import unchanged
 from town import OFFER, SELDOM, Town, awarded, conclude, gain, seated, settle, submitted, verified
 
-from pol.chain.connection import Connection
-from pol.chain.registry import Status, TaskOutcome
-from pol.chain.wallet import Reverted
-from pol.dispute.evidence import SegmentTrace
-from pol.dispute.hostile import LyingSums, LyingTrace, draw_lie
+from anvil_node import anvil_node
+from arranged import unchanged
+from pol.chain.account.wallet import Reverted
+from pol.chain.desks.task_registry import Status, TaskOutcome
+from pol.chain.node.connection import Connection
+from pol.demo.lying_players import LyingSums, LyingTrace, draw_lie
+from pol.dispute.play.distance_evidence import SumEvidence
+from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.dispute.position import Side
-from pol.dispute.sums import SumEvidence
 from pol.errors import OperationalError, ProtocolError
 from pol.graph.step_program import Component
 from pol.incentives.payouts import bond_after
-from pol.roles.duel import Duel
-from pol.roles.measurement import Measurement
-from pol.roles.solver import Solver
-from pol.roles.verifier import Verifier
-from pol.roles.whistleblower import Whistleblower
-from pol.training.task import LoadedTask
-from pol.verification.profile import Profile
-from pol.verification.profile_challenge import Charge, ChargeKind
-from pol.verification.profile_claim import ProfileClaim
+from pol.roles.party.dispute_session import Duel
+from pol.roles.party.profile_evidence import Measurement
+from pol.roles.solver.solver import Solver
+from pol.roles.verifier.verifier import Verifier
+from pol.roles.whistleblower.whistleblower import Whistleblower
+from pol.training.task.task import LoadedTask
+from pol.verification.profile.profile import Profile
+from pol.verification.profile.profile_challenge import Charge, ChargeKind
+from pol.verification.profile.profile_claim import ProfileClaim
 
 RERUNS = OFFER.rerun_count
 CHARGES = [

@@ -15,33 +15,33 @@ from random import Random
 from typing import Any
 
 import pytest
-from anvil_node import anvil_node
-from bad_nodes import Gateway, Manner, Pass, Raw, gateway, honest
 from eth_account import Account
 from eth_account.typed_transactions import TypedTransaction
 from hexbytes import HexBytes
 
-from pol.chain.connection import Connection
-from pol.chain.fees import Patience
-from pol.chain.journal import SqliteJournal, kept_journal
-from pol.chain.registry import Status
-from pol.chain.wallet import Wallet
-from pol.cli.benchmarks.arena import Arena, key, live, ordered, party, unchanged
-from pol.cli.benchmarks.mortal import KINDS
-from pol.cli.benchmarks.roles import OFFER, again, small
+from anvil_node import anvil_node
+from bad_nodes import Gateway, Manner, Pass, Raw, gateway, honest
+from lab.benchmarks.arena import Arena, key, live, ordered, party, unchanged
+from lab.benchmarks.mortal import KINDS
+from lab.benchmarks.role_drills import OFFER, again, small
+from pol.chain.account.gas_fees import Patience
+from pol.chain.account.outbox_journal import SqliteJournal, kept_journal
+from pol.chain.account.wallet import Wallet
+from pol.chain.desks.task_registry import Status
+from pol.chain.node.connection import Connection
+from pol.demo.cheating_parties import BaselessWhistleblower, LyingVerifier
 from pol.dispute.position import Side
 from pol.errors import OperationalError
-from pol.roles.diary import Diary
-from pol.roles.hostile import BaselessWhistleblower, LyingVerifier
-from pol.roles.process import Process, Result
-from pol.roles.role import Role
-from pol.roles.running import Running
-from pol.roles.solver import Solver
-from pol.roles.submitter import Submitter
-from pol.roles.submitting import next_of_submitter
-from pol.roles.verifier import Verifier
-from pol.roles.verifying import next_of_verifier
-from pol.roles.whistleblower import Whistleblower
+from pol.roles.party.role import Role
+from pol.roles.process.decision_log import Diary
+from pol.roles.process.party_process import Process, Result
+from pol.roles.process.process_loop import Running
+from pol.roles.solver.solver import Solver
+from pol.roles.submitter.submitter import Submitter
+from pol.roles.submitter.submitter_decisions import next_of_submitter
+from pol.roles.verifier.verifier import Verifier
+from pol.roles.verifier.verifier_decisions import next_of_verifier
+from pol.roles.whistleblower.whistleblower import Whistleblower
 
 TURNS = 150
 SLOW = [pytest.mark.slow, pytest.mark.timeout(1200)]

@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from pol.cli.benchmarks.roles import arena, end_to_end, false_challenges, kills
+from lab.benchmarks.role_drills import arena, end_to_end, false_challenges, kills
 
 
 @pytest.mark.parametrize("least", [5, pytest.param(200, marks=[pytest.mark.slow, pytest.mark.timeout(3600)])])

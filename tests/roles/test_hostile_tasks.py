@@ -6,15 +6,15 @@ import pytest
 from odd_tasks import TASKS, Desk
 from town import Town
 
-from pol.roles.deeds import Mode
-from pol.roles.process import Process, Result, Taken
-from pol.roles.solver import Solver
-from pol.roles.solving import next_of_solver
-from pol.roles.submitting import next_of_submitter
-from pol.roles.verifier import Verifier
-from pol.roles.verifying import next_of_verifier
-from pol.roles.watching import next_of_whistleblower
-from pol.roles.whistleblower import Whistleblower
+from pol.roles.party.decisions import Mode
+from pol.roles.process.party_process import Process, Result, Taken
+from pol.roles.solver.solver import Solver
+from pol.roles.solver.solver_decisions import next_of_solver
+from pol.roles.submitter.submitter_decisions import next_of_submitter
+from pol.roles.verifier.verifier import Verifier
+from pol.roles.verifier.verifier_decisions import next_of_verifier
+from pol.roles.whistleblower.watch_decisions import next_of_whistleblower
+from pol.roles.whistleblower.whistleblower import Whistleblower
 
 TURNS = 2
 STAKES = {"claim the seat", "bid", "challenge", "challenge the profile"}

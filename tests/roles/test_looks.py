@@ -6,26 +6,26 @@ from random import Random
 
 import numpy as np
 import pytest
-from anvil_node import anvil_node
-from arranged import unchanged
 from town import INTERVAL, OFFER, SELDOM, Town, awarded, profiled, settle, stated, submitted, verified
 
-from pol.chain.challenges import ChargeKind
-from pol.chain.connection import Connection
-from pol.chain.registry import Status, TaskOutcome
-from pol.dispute.evidence import SegmentTrace
-from pol.dispute.hostile import LyingSums, LyingTrace, draw_lie
-from pol.dispute.players import Player, ReplayPlayer, SumPlayer
+from anvil_node import anvil_node
+from arranged import unchanged
+from pol.chain.desks.challenges import ChargeKind
+from pol.chain.desks.task_registry import Status, TaskOutcome
+from pol.chain.node.connection import Connection
+from pol.demo.lying_players import LyingSums, LyingTrace, draw_lie
+from pol.dispute.play.execution_evidence import SegmentTrace
+from pol.dispute.play.honest_players import Player, ReplayPlayer, SumPlayer
 from pol.dispute.position import Side
 from pol.execution.cpu import CpuExecutor
-from pol.roles.solver import Solver
-from pol.roles.verifier import Verifier
-from pol.roles.whistleblower import Finding, Whistleblower
-from pol.training.solver import TaskRecorder
-from pol.verification.profile_claim import Rerun
-from pol.verification.replay import replay_end
-from pol.verification.second_look import SecondLook
-from pol.verification.verdict import Outcome, Verdict
+from pol.roles.solver.solver import Solver
+from pol.roles.verifier.verifier import Verifier
+from pol.roles.whistleblower.whistleblower import Finding, Whistleblower
+from pol.training.task.task_training import TaskRecorder
+from pol.verification.profile.profile_claim import Rerun
+from pol.verification.replay.replay import replay_end
+from pol.verification.verdict.second_look import SecondLook
+from pol.verification.verdict.verdict import Outcome, Verdict
 
 DRIFT = 1 + 2.0**-16
 """How far each checkpoint is from the canonical one: more than the profile has seen, less than a look may excuse."""

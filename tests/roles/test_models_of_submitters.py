@@ -4,22 +4,22 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from anvil_node import anvil_node
 from town import SELDOM, Town, restored, seated, settle, until_proof, verified
 
-from pol.chain.connection import Connection
-from pol.chain.registry import Status
-from pol.roles.availability import answer
-from pol.roles.deeds import Deed, Mode
-from pol.roles.process import Process, Result
-from pol.roles.role import Role
-from pol.roles.solver import Solver
-from pol.roles.submitter import Submitter
-from pol.roles.submitting import DEMANDS, next_of_submitter
-from pol.roles.verifier import Verifier
-from pol.training.learning_proof import load_checkpoint
+from anvil_node import anvil_node
+from pol.chain.desks.task_registry import Status
+from pol.chain.node.connection import Connection
+from pol.roles.party.data_availability import answer
+from pol.roles.party.decisions import Deed, Mode
+from pol.roles.party.role import Role
+from pol.roles.process.party_process import Process, Result
+from pol.roles.solver.solver import Solver
+from pol.roles.submitter.submitter import Submitter
+from pol.roles.submitter.submitter_decisions import DEMANDS, next_of_submitter
+from pol.roles.verifier.verifier import Verifier
 from pol.training.storage.kept_store import KeptStore
 from pol.training.storage.store import Store
+from pol.training.task.learning_proof import load_checkpoint
 
 
 @pytest.fixture(scope="module")

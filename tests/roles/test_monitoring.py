@@ -9,18 +9,18 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from anvil_node import anvil_node
-from arranged import order
-from command import Said, pol
 from operated import KEY, Operator
 from prometheus_client.parser import text_string_to_metric_families
 from town import submitted
 
-from pol.chain.connection import Connection
-from pol.cli.vitals import STALE_SECONDS, Vitals, serving
+from anvil_node import anvil_node
+from arranged import order
+from command import Said, pol
+from pol.chain.node.connection import Connection
+from pol.cli.market.health_server import STALE_SECONDS, Vitals, serving
 from pol.errors import OperationalError
-from pol.roles import monitor as monitor_module
-from pol.roles.monitor import Monitor
+from pol.roles.monitor.read_only_monitor import Monitor
+from pol.roles.monitor import read_only_monitor as monitor_module
 
 
 @pytest.fixture(scope="module")

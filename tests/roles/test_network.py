@@ -10,20 +10,20 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from anvil_node import anvil_node
 from hatchery import Hatchery, Party
 
-from pol.chain.audit import Auditor
-from pol.chain.connection import Connection
-from pol.chain.ledger import Ledger, held
-from pol.chain.registry import Status
-from pol.chain.rules import RULES, GameRules
-from pol.chain.wallet import Wallet
-from pol.cli.benchmarks.arena import BROUGHT, Arena, key, ordered
+from anvil_node import anvil_node
+from lab.benchmarks.arena import BROUGHT, Arena, key, ordered
+from pol.chain.account.wallet import Wallet
+from pol.chain.accounting.settlement_audit import Auditor
+from pol.chain.accounting.vault_ledger import Ledger, held
+from pol.chain.deployment_rules import RULES, GameRules
+from pol.chain.desks.task_registry import Status
+from pol.chain.node.connection import Connection
+from pol.demo import digits
 from pol.graph.capture import Capture, capture
-from pol.roles.policy import TEST_NETWORK
-from pol.roles.submitter import Offer, Submitter
-from pol.training import digits
+from pol.roles.party.policy import TEST_NETWORK
+from pol.roles.submitter.submitter import Offer, Submitter
 
 WINDOW = 180
 """Seconds of the chain for everything that parties have to be heard about."""

@@ -9,28 +9,28 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from arranged import unchanged
 from torch import nn
 from town import OFFER, Town, captured
-from toy_market import fund
 
-from pol.chain.wallet import Reverted
+from arranged import unchanged
+from pol.chain.account.wallet import Reverted
+from pol.claims.distance import component_distances, require_distances
 from pol.errors import EvidenceError, Fault, OperationalError, ProtocolError, UnsupportedError
 from pol.execution.cpu import CpuExecutor
 from pol.graph.capture import Capture, capture
-from pol.roles.deeds import Decision, Deed, Mode, Rest
-from pol.roles.process import Process, Result, Taken
-from pol.roles.role import require_terms
-from pol.roles.solver import Solver
-from pol.roles.solving import next_of_solver
-from pol.roles.submitter import Submitter
-from pol.roles.verifier import Verifier
-from pol.roles.verifying import next_of_verifier
-from pol.roles.watching import next_of_whistleblower
-from pol.roles.whistleblower import Whistleblower
-from pol.training import task
+from pol.roles.party.decisions import Decision, Deed, Mode, Rest
+from pol.roles.party.role import require_terms
+from pol.roles.process.party_process import Process, Result, Taken
+from pol.roles.solver.solver import Solver
+from pol.roles.solver.solver_decisions import next_of_solver
+from pol.roles.submitter.submitter import Submitter
+from pol.roles.verifier.verifier import Verifier
+from pol.roles.verifier.verifier_decisions import next_of_verifier
+from pol.roles.whistleblower.watch_decisions import next_of_whistleblower
+from pol.roles.whistleblower.whistleblower import Whistleblower
 from pol.training.storage.store import Store
-from pol.verification.distance import component_distances, require_distances
+from pol.training.task import task
+from toy_market import fund
 
 TROUBLE: list[Callable[[], Exception]] = [
     lambda: UnsupportedError("a profiled segment has state that isn't finite"),

@@ -2,18 +2,20 @@
 
 from pathlib import Path
 
-from anvil_node import anvil_node
 from town import Town, awarded, gain, profiled, settle, verified
 
-from pol.chain.connection import Connection
-from pol.chain.registry import TaskOutcome
+from anvil_node import anvil_node
+from pol.chain.desks.task_registry import TaskOutcome
+from pol.chain.node.connection import Connection
+from pol.demo import digits
 from pol.graph.capture import capture, capture_initialisation
-from pol.roles.solver import Solver
-from pol.roles.submitter import Offer, Submitter
-from pol.roles.verifier import Verifier
-from pol.training import Recorder, digits, initialisation
-from pol.training.randomness import TaskRandomness
-from pol.training.start import Start
+from pol.roles.solver.solver import Solver
+from pol.roles.submitter.submitter import Offer, Submitter
+from pol.roles.verifier.verifier import Verifier
+from pol.training import Recorder
+from pol.training.task import initialization
+from pol.training.task.initial_state import Start
+from pol.training.task.task_randomness import TaskRandomness
 
 STEPS, INTERVAL, SEED = 100, 25, 11
 
@@ -34,7 +36,7 @@ def pays_for_a_loop_of_ones_own(town: Town) -> None:
     order, data = digits.order(1, STEPS), digits.dataset()
     step = capture(model, digits.loss_function, digits.build_optimizer(model), data, order)
     start = Start(
-        initialisation=initialisation.publish(submitter.store, capture_initialisation(build, SEED, step)),
+        initialisation=initialization.publish(submitter.store, capture_initialisation(build, SEED, step)),
     )
     task_id = submitter.submit(step, Offer(STEPS, INTERVAL, draws=2, rerun_count=2, profiled=1, looks=0), start=start)
     profiled(verifier, task_id)

@@ -5,24 +5,25 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from anvil_node import anvil_node
-from arranged import unchanged
 from town import OFFER, SELDOM, Town, awarded, gain, profiled, seated, settle, stated, submitted, until_proof, verified
 
-from pol.chain.challenges import ChargeKind
-from pol.chain.connection import Connection
-from pol.chain.registry import Status, TaskOutcome
-from pol.chain.wallet import Reverted
-from pol.dispute.hostile import LyingSums
-from pol.dispute.players import SumPlayer
+from anvil_node import anvil_node
+from arranged import unchanged
+from pol.chain.account.wallet import Reverted
+from pol.chain.desks.challenges import ChargeKind
+from pol.chain.desks.task_registry import Status, TaskOutcome
+from pol.chain.node.connection import Connection
+from pol.claims.segment_claim import Claim
+from pol.demo.lying_players import LyingSums
+from pol.dispute.play.honest_players import SumPlayer
 from pol.dispute.position import Side
 from pol.errors import OperationalError, ProtocolError
 from pol.incentives.payouts import bond_after
-from pol.roles.solver import Solver
-from pol.roles.submitter import Submitter
-from pol.roles.verifier import Verifier
-from pol.roles.whistleblower import Finding, Whistleblower
-from pol.verification.verdict import Claim, Verdict
+from pol.roles.solver.solver import Solver
+from pol.roles.submitter.submitter import Submitter
+from pol.roles.verifier.verifier import Verifier
+from pol.roles.whistleblower.whistleblower import Finding, Whistleblower
+from pol.verification.verdict.verdict import Verdict
 
 TREASURY_OF_PRICE = 50
 """Basis points that the treasury gets beside the price (contracts/market/Split.sol)."""

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 from town import OFFER, SELDOM, Town, gain, submitted
 
-from pol.chain.registry import Status, TaskOutcome
-from pol.roles.deeds import Mode
-from pol.roles.process import Process, Result, Taken
-from pol.roles.solver import Solver
-from pol.roles.solving import next_of_solver
-from pol.roles.verifier import Verifier
-from pol.roles.verifying import next_of_verifier
+from pol.chain.desks.task_registry import Status, TaskOutcome
+from pol.roles.party.decisions import Mode
+from pol.roles.process.party_process import Process, Result, Taken
+from pol.roles.solver.solver import Solver
+from pol.roles.solver.solver_decisions import next_of_solver
+from pol.roles.verifier.verifier import Verifier
+from pol.roles.verifier.verifier_decisions import next_of_verifier
 
 TURNS = 200
 

@@ -9,20 +9,20 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from anvil_node import anvil_node
 from operated import KEY, Operator
 from town import submitted
-from toy_market import ETHER, fund
 
-from pol.chain.registry import Status
+from anvil_node import anvil_node
+from pol.chain.account.wallet import Wallet
+from pol.chain.desks.task_registry import Status
 from pol.chain.times import utc
-from pol.chain.wallet import Wallet
 from pol.errors import OperationalError
-from pol.roles.deeds import Mode
-from pol.roles.diary import Diary
-from pol.roles.process import Result, Taken
-from pol.roles.running import LONGEST_BACKOFF, Running
-from pol.roles.verifier import Verifier
+from pol.roles.party.decisions import Mode
+from pol.roles.process.decision_log import Diary
+from pol.roles.process.party_process import Result, Taken
+from pol.roles.process.process_loop import LONGEST_BACKOFF, Running
+from pol.roles.verifier.verifier import Verifier
+from toy_market import ETHER, fund
 
 
 @pytest.fixture(scope="module")

@@ -6,24 +6,24 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from anvil_node import anvil_node
 from town import OFFER, SELDOM, Town, disclosed, restored, seated, seated_with_duty, until_proof
 
-from pol.chain.connection import Connection
-from pol.chain.registry import Status, TaskOutcome
-from pol.chain.wallet import Reverted
+from anvil_node import anvil_node
+from pol.chain.account.wallet import Reverted
+from pol.chain.desks.task_registry import Status, TaskOutcome
+from pol.chain.node.connection import Connection
+from pol.claims.distance import INFINITE
 from pol.errors import OperationalError
-from pol.roles.availability import demand
-from pol.roles.deeds import Mode
-from pol.roles.process import Process, Result, Taken
-from pol.roles.role import Role
-from pol.roles.submitter import Submitter
-from pol.roles.submitting import next_of_submitter
-from pol.roles.verifier import Verifier
-from pol.roles.verifying import next_of_verifier
-from pol.roles.watching import next_of_whistleblower
-from pol.roles.whistleblower import Whistleblower
-from pol.verification.distance import INFINITE
+from pol.roles.party.data_availability import demand
+from pol.roles.party.decisions import Mode
+from pol.roles.party.role import Role
+from pol.roles.process.party_process import Process, Result, Taken
+from pol.roles.submitter.submitter import Submitter
+from pol.roles.submitter.submitter_decisions import next_of_submitter
+from pol.roles.verifier.verifier import Verifier
+from pol.roles.verifier.verifier_decisions import next_of_verifier
+from pol.roles.whistleblower.watch_decisions import next_of_whistleblower
+from pol.roles.whistleblower.whistleblower import Whistleblower
 
 
 @pytest.fixture(scope="module")

@@ -5,14 +5,14 @@ from pathlib import Path
 import pytest
 from town import SELDOM, Town, awarded, profiled, submitted
 
-from pol.chain.registry import Status
+from pol.chain.desks.task_registry import Status
 from pol.errors import EvidenceError
-from pol.execution import torch_native
-from pol.roles.deeds import Deed, Rest
-from pol.roles.solver import Solver
-from pol.roles.solving import next_of_solver
-from pol.roles.submitter import Offer
-from pol.roles.verifier import Verifier
+from pol.execution.native import torch_executor
+from pol.roles.party.decisions import Deed, Rest
+from pol.roles.solver.solver import Solver
+from pol.roles.solver.solver_decisions import next_of_solver
+from pol.roles.submitter.submitter import Offer
+from pol.roles.verifier.verifier import Verifier
 
 NATIVE = Offer(6, 1, draws=1, rerun_count=1, profiled=1, looks=0)
 EXACT = Offer(6, 1, draws=1, margin=0)
@@ -82,7 +82,7 @@ def test_it_bids_for_nothing_that_fails_here(tmp_path: Path, monkeypatch: pytest
     verifier, solver = town.join(Verifier, "v"), town.join(Solver, "t")
     task_id, _ = submitted(town, NATIVE)
     profiled(verifier, task_id)
-    monkeypatch.delitem(torch_native.ALLOWED, "aten.addmm.default")
+    monkeypatch.delitem(torch_executor.ALLOWED, "aten.addmm.default")
     decision = next_of_solver(solver, task_id)
     assert isinstance(decision, Rest)
     assert "not in the allow-list" in decision.why

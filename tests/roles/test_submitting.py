@@ -8,21 +8,21 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from arranged import unchanged
 from town import OFFER, Town, captured, submitted
-from toy_market import fund
 
-from pol.chain.registry import Terms
-from pol.chain.terms_rules import require
+from arranged import unchanged
+from pol.chain.account.wallet import Reverted
+from pol.chain.desks.task_registry import Terms
+from pol.chain.desks.terms_rules import require
 from pol.chain.times import duration, utc
-from pol.chain.wallet import Reverted
 from pol.errors import ProtocolError
-from pol.graph.work import step_work
+from pol.graph.work_estimate import step_work
 from pol.incentives.payouts import look_fee
-from pol.roles.deeds import Deed, Mode
-from pol.roles.process import Process, Result
-from pol.roles.submitter import Submitter, terms_of
-from pol.roles.upkeep import upkeep
+from pol.roles.party.decisions import Deed, Mode
+from pol.roles.party.public_calls import upkeep
+from pol.roles.process.party_process import Process, Result
+from pol.roles.submitter.submitter import Submitter, terms_of
+from toy_market import fund
 
 
 @pytest.fixture(scope="module")

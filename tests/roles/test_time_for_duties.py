@@ -4,8 +4,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import pytest
-from anvil_node import anvil_node
-from arranged import unchanged
 from odd_tasks import EXACT, Desk
 from test_watching import AT_ANY_PRICE
 from town import (
@@ -20,20 +18,22 @@ from town import (
     until_proof,
 )
 
-from pol.chain.connection import Connection
-from pol.chain.registry import Status
+from anvil_node import anvil_node
+from arranged import unchanged
+from pol.chain.desks.task_registry import Status
+from pol.chain.node.connection import Connection
 from pol.errors import ProtocolError
-from pol.roles import effort
-from pol.roles.deeds import Deed, Rest
-from pol.roles.obligations import next_due
-from pol.roles.process import Process, Result
-from pol.roles.role import Role
-from pol.roles.solver import Solver
-from pol.roles.solving import next_of_solver
-from pol.roles.verifier import Verifier
-from pol.roles.verifying import next_of_verifier
-from pol.roles.watching import next_of_whistleblower
-from pol.roles.whistleblower import Whistleblower
+from pol.roles.party.decisions import Deed, Rest
+from pol.roles.party.role import Role
+from pol.roles.process import work_time
+from pol.roles.process.obligations import next_due
+from pol.roles.process.party_process import Process, Result
+from pol.roles.solver.solver import Solver
+from pol.roles.solver.solver_decisions import next_of_solver
+from pol.roles.verifier.verifier import Verifier
+from pol.roles.verifier.verifier_decisions import next_of_verifier
+from pol.roles.whistleblower.watch_decisions import next_of_whistleblower
+from pol.roles.whistleblower.whistleblower import Whistleblower
 
 HOUR = 3600
 
@@ -113,7 +113,7 @@ def test_what_no_machine_does_in_time_is_not_even_timed(
 ) -> None:
     """A step of a hostile task may take days."""
     verifier = town.join(Verifier, "v")
-    monkeypatch.setattr(effort, "FASTEST", 1)
+    monkeypatch.setattr(work_time, "FASTEST", 1)
     verifier.timer = lambda: pytest.fail("it was timed")
     open_claims(verifier, exact)
     decision = next_of_verifier(verifier, exact)
@@ -124,8 +124,8 @@ def test_what_no_machine_does_in_time_is_not_even_timed(
 def test_a_step_is_timed_once_and_a_long_one_isnt_repeated() -> None:
     readings = iter([0.0, 5.0, 10.0, 10.5, 20.0, 20.25])
     runs = list[int]()
-    assert effort.timed(lambda: runs.append(1), lambda: next(readings)) == 5.0
-    assert effort.timed(lambda: runs.append(1), lambda: next(readings)) == 0.25
+    assert work_time.timed(lambda: runs.append(1), lambda: next(readings)) == 5.0
+    assert work_time.timed(lambda: runs.append(1), lambda: next(readings)) == 0.25
     assert len(runs) == 3
 
 

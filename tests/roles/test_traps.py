@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import astuple, replace
 
 import pytest
-from anvil_node import anvil_node
-from arranged import unchanged
 from eth_typing import ChecksumAddress
 from town import (
     INTERVAL,
@@ -27,28 +25,30 @@ from town import (
     verified,
 )
 
-from pol.chain.challenges import ChargeKind, ClaimCharge
-from pol.chain.connection import Connection
-from pol.chain.creation import deploy_contract
-from pol.chain.game import DisputeGame
-from pol.chain.proven_steps import Pin
-from pol.chain.registry import Status, TaskOutcome, Terms
-from pol.chain.rules import GameRules
-from pol.chain.wallet import Reverted
+from anvil_node import anvil_node
+from arranged import unchanged
+from pol.chain.account.wallet import Reverted
+from pol.chain.contract.contract_creation import deploy_contract
+from pol.chain.court.dispute_game import DisputeGame
+from pol.chain.deployment_rules import GameRules
+from pol.chain.desks.challenges import ChargeKind, ClaimCharge
+from pol.chain.desks.proven_steps import Pin
+from pol.chain.desks.task_registry import Status, TaskOutcome, Terms
+from pol.chain.node.connection import Connection
+from pol.commitments.checkpoint_log import CheckpointLog
 from pol.commitments.keccak import keccak256
-from pol.commitments.log import CheckpointLog
-from pol.commitments.program import program_header
+from pol.commitments.program_hash import program_header
 from pol.errors import Fault, OperationalError, ProtocolError, UnsupportedError
-from pol.roles import availability
-from pol.roles.policy import PUBLIC_CHAIN, TEST_NETWORK, TrustedKey
-from pol.roles.solver import Solver
-from pol.roles.submitter import Offer, Submitter
-from pol.roles.verifier import Verifier
-from pol.roles.whistleblower import Finding, Whistleblower
-from pol.training.solver import TaskRecorder
-from pol.verification.profile import Profile
-from pol.verification.profile_claim import claim
-from pol.verification.verdict import Outcome, Reason
+from pol.roles.party import data_availability
+from pol.roles.party.policy import PUBLIC_CHAIN, TEST_NETWORK, TrustedKey
+from pol.roles.solver.solver import Solver
+from pol.roles.submitter.submitter import Offer, Submitter
+from pol.roles.verifier.verifier import Verifier
+from pol.roles.whistleblower.whistleblower import Finding, Whistleblower
+from pol.training.task.task_training import TaskRecorder
+from pol.verification.profile.profile import Profile
+from pol.verification.profile.profile_claim import claim
+from pol.verification.verdict.verdict import Outcome, Reason
 
 DAY = 24 * 3600
 TRAPS = [
@@ -339,11 +339,11 @@ def test_bad_evidence_is_called_that_and_costs_the_solver_its_stake(final: bytes
     demands = market.demands.demands(final)
     assert [demand.entry for demand in demands] == [verdicts[0].segment, verdicts[0].segment + 1][-len(demands) :]
     with pytest.raises(ProtocolError, match="state root"):
-        availability.answer(solver, final)
+        data_availability.answer(solver, final)
     asked, earned = gain(submitter), market.vault.free(solver.wallet.address)
     town.connection.wait_until(demands[-1].deadline)
     stranger = town.join(Whistleblower, "w")
-    assert availability.expire(stranger, final) == demands
+    assert data_availability.expire(stranger, final) == demands
     assert gain(verifier) - before == terms.solver_stake // 16
     assert gain(submitter) - asked == terms.solver_stake // 2
     assert market.vault.free(solver.wallet.address) == earned
@@ -474,8 +474,8 @@ def test_a_profiler_measures_before_it_stakes(town: Town, monkeypatch: pytest.Mo
     start = [words.copy() for words in task.state]
     start[0].flat[0] = 0x7FC00000  # NaN
     # Whom this library doesn't keep from it.
-    monkeypatch.setattr("pol.roles.submitter.require_distances", lambda *_: None)
-    monkeypatch.setattr("pol.roles.role.require_distances", lambda *_: None)
+    monkeypatch.setattr("pol.roles.submitter.submitter.require_distances", lambda *_: None)
+    monkeypatch.setattr("pol.roles.party.role.require_distances", lambda *_: None)
     task_id = town.join(Submitter, "s").submit(replace(task, state=start), OFFER)
     verifier = town.join(Verifier, "v")
     before = gain(verifier)

@@ -9,30 +9,30 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from anvil_node import anvil_node
 from odd_tasks import Desk
 from town import OFTEN, Town, awarded, captured, restored, seated, seated_with_duty, submitted, until_proof
 
-from pol.chain.connection import Connection
-from pol.chain.registry import Status
-from pol.cli.benchmarks.arena import ordered
+from anvil_node import anvil_node
+from lab.benchmarks.arena import ordered
+from pol.chain.desks.task_registry import Status
+from pol.chain.node.connection import Connection
 from pol.errors import OperationalError, ProtocolError
-from pol.roles.deeds import Decision, Mode, Rest
-from pol.roles.finality import settled
-from pol.roles.policy import PUBLIC_CHAIN
-from pol.roles.process import LONGEST_REST, LONGEST_WAIT, Process, Result, Taken
-from pol.roles.running import LONGEST_BACKOFF, Running
-from pol.roles.solver import Solver
-from pol.roles.solving import next_of_solver
-from pol.roles.stakes import at_stake
-from pol.roles.submitter import Submitter
-from pol.roles.verifier import Verifier
-from pol.roles.verifying import next_of_verifier
-from pol.roles.watching import next_of_whistleblower
-from pol.roles.whistleblower import Whistleblower
+from pol.roles.party.decisions import Decision, Mode, Rest
+from pol.roles.party.policy import PUBLIC_CHAIN
+from pol.roles.process.finality import settled
+from pol.roles.process.party_process import LONGEST_REST, LONGEST_WAIT, Process, Result, Taken
+from pol.roles.process.process_loop import LONGEST_BACKOFF, Running
+from pol.roles.process.stakes import at_stake
+from pol.roles.solver.solver import Solver
+from pol.roles.solver.solver_decisions import next_of_solver
+from pol.roles.submitter.submitter import Submitter
+from pol.roles.verifier.verifier import Verifier
+from pol.roles.verifier.verifier_decisions import next_of_verifier
+from pol.roles.whistleblower.watch_decisions import next_of_whistleblower
+from pol.roles.whistleblower.whistleblower import Whistleblower
 from pol.training.storage.kept_store import KeptStore
 from pol.training.storage.store import CorruptObjectError
-from pol.training.task import Task, held_bytes
+from pol.training.task.task import Task, held_bytes
 
 POLL = 12.0
 

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from anvil_node import anvil_node
 from town import (
     OFTEN,
     Town,
@@ -24,25 +23,26 @@ from town import (
     verified,
 )
 
-from pol.chain.challenges import ChargeKind
-from pol.chain.connection import Connection
-from pol.chain.registry import Status, TaskOutcome
-from pol.chain.wallet import Reverted
-from pol.cli.benchmarks.arena import ordered
-from pol.dispute.hostile import LyingSums
-from pol.dispute.players import SumPlayer
+from anvil_node import anvil_node
+from lab.benchmarks.arena import ordered
+from pol.chain.account.wallet import Reverted
+from pol.chain.desks.challenges import ChargeKind
+from pol.chain.desks.task_registry import Status, TaskOutcome
+from pol.chain.node.connection import Connection
+from pol.demo.lying_players import LyingSums
+from pol.dispute.play.honest_players import SumPlayer
 from pol.dispute.position import Side
 from pol.errors import OperationalError
 from pol.graph.step_program import Component
-from pol.roles.availability import expire
-from pol.roles.deeds import Deed, Mode, Rest
-from pol.roles.process import Process
-from pol.roles.verifier import Verifier
-from pol.roles.verifying import next_of_verifier
-from pol.roles.whistleblower import Finding, Whistleblower
+from pol.roles.party.data_availability import expire
+from pol.roles.party.decisions import Deed, Mode, Rest
+from pol.roles.process.party_process import Process
+from pol.roles.verifier.verifier import Verifier
+from pol.roles.verifier.verifier_decisions import next_of_verifier
+from pol.roles.whistleblower.whistleblower import Finding, Whistleblower
 from pol.training.storage.kept_store import KeptStore
-from pol.verification.profile_challenge import Charge
-from pol.verification.profile_challenge import ChargeKind as ProfileChargeKind
+from pol.verification.profile.profile_challenge import Charge
+from pol.verification.profile.profile_challenge import ChargeKind as ProfileChargeKind
 
 
 @pytest.fixture(scope="module")

@@ -7,28 +7,28 @@ from typing import Any
 
 import numpy as np
 import pytest
-from anvil_node import anvil_node
-from arranged import unchanged
 from test_false_profiles import CHARGES, Liar
 from town import OFTEN, Town, awarded, disclosed, gain, profiled, seated, seated_with_duty, submitted
-from toy_market import ETHER
 
+from anvil_node import anvil_node
+from arranged import unchanged
 from pol.arithmetic.primitives import Words
-from pol.chain.connection import Connection
-from pol.chain.registry import Status
+from pol.chain.desks.task_registry import Status
+from pol.chain.node.connection import Connection
+from pol.demo.cheating_parties import LyingVerifier
+from pol.execution.executor import Executor, ExecutorFactory
 from pol.graph.step_program import StepProgram
-from pol.roles.hostile import LyingVerifier
-from pol.roles.process import Process, Result, Taken
-from pol.roles.profile_challenger import FLAKY
-from pol.roles.solver import Solver
-from pol.roles.strategy import Strategy
-from pol.roles.verifier import Verifier
-from pol.roles.verifying import next_of_verifier
-from pol.roles.watching import next_of_whistleblower
-from pol.roles.whistleblower import Whistleblower
-from pol.training.task import LoadedTask
-from pol.verification.profile_challenge import Charge
-from pol.verification.replay import Executor, ExecutorFactory
+from pol.roles.process.join_strategy import Strategy
+from pol.roles.process.party_process import Process, Result, Taken
+from pol.roles.solver.solver import Solver
+from pol.roles.verifier.verifier import Verifier
+from pol.roles.verifier.verifier_decisions import next_of_verifier
+from pol.roles.whistleblower.profile_challenger import FLAKY
+from pol.roles.whistleblower.watch_decisions import next_of_whistleblower
+from pol.roles.whistleblower.whistleblower import Whistleblower
+from pol.training.task.task import LoadedTask
+from pol.verification.profile.profile_challenge import Charge
+from toy_market import ETHER
 
 TURNS = 120
 AT_ANY_PRICE = Strategy(least=-ETHER)

@@ -12,24 +12,23 @@ from pathlib import Path
 from typing import TypeVar
 
 from arranged import unchanged, until_true
-from toy_market import ETHER, fund
-
-from pol.chain.connection import Connection
-from pol.chain.deployment import Deployment, deploy
-from pol.chain.rules import MARKET_RULES, RULES, BeaconKind, GameRules, MarketRules, Settings
-from pol.chain.wallet import Wallet
+from pol.chain.account.wallet import Wallet
+from pol.chain.deploy.deployment import Deployment, deploy
+from pol.chain.deployment_rules import MARKET_RULES, RULES, BeaconKind, GameRules, MarketRules, Settings
+from pol.chain.node.connection import Connection
 from pol.commitments.keccak import keccak256
+from pol.demo import digits
 from pol.graph.capture import Capture, capture
 from pol.incentives.forced_errors import LARGEST_RATE, LEAST_RATE
-from pol.roles.policy import PUBLIC_CHAIN, Policy
-from pol.roles.role import Role
-from pol.roles.solver import Solver
-from pol.roles.submitter import Offer, Submitter
-from pol.roles.verifier import Verifier
-from pol.roles.whistleblower import Whistleblower
-from pol.training import digits
-from pol.verification.profile import Profile
-from pol.verification.verdict import Verdict
+from pol.roles.party.policy import PUBLIC_CHAIN, Policy
+from pol.roles.party.role import Role
+from pol.roles.solver.solver import Solver
+from pol.roles.submitter.submitter import Offer, Submitter
+from pol.roles.verifier.verifier import Verifier
+from pol.roles.whistleblower.whistleblower import Whistleblower
+from pol.verification.profile.profile import Profile
+from pol.verification.verdict.verdict import Verdict
+from toy_market import ETHER, fund
 
 R = TypeVar("R", bound=Role)
 STEPS, INTERVAL = 6, 3

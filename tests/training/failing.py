@@ -12,8 +12,8 @@ from torch import nn
 
 from pol.errors import OperationalError
 from pol.training import Recorder
-from pol.training.records import record as learning_record
-from pol.training.records.record import LearningRecord
+from pol.training.record import learning_record
+from pol.training.record.learning_record import LearningRecord
 from pol.training.storage import saved_state
 from pol.training.storage.store import Store
 

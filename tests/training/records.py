@@ -8,7 +8,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from torch import nn
 
 from pol.training import Recorder
-from pol.training.records.record import LearningRecord
+from pol.training.record.learning_record import LearningRecord
 from pol.training.storage.store import Store
 
 KEY = Ed25519PrivateKey.from_private_bytes(b"\x01" * 32)

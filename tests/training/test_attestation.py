@@ -18,9 +18,9 @@ from securesystemslib.signer import CryptoSigner, SSlibKey
 
 from pol.commitments.complete_state import Entry, complete_root
 from pol.errors import OperationalError, ProtocolError
-from pol.training.records import attestation, dsse
+from pol.training.record import attestation, dsse_envelope
+from pol.training.record.recorded_chunks import prove_recorded
 from pol.training.storage import saved_state, sharded_files
-from pol.training.storage.chunks import prove_recorded
 from pol.training.storage.saved_state import SavedState
 from pol.training.storage.sealing import SealedStore
 from pol.training.storage.sharded_files import Rows
@@ -36,11 +36,11 @@ def peer_key(raw: bytes) -> SSlibKey:
 
 def test_the_vector_of_the_specification() -> None:
     """protocol.md, "Test Vectors": the encoding, and a signature of another algorithm over it."""
-    envelope = dsse.Envelope.decode(
+    envelope = dsse_envelope.Envelope.decode(
         b'{"payload": "aGVsbG8gd29ybGQ=", "payloadType": "http://example.com/HelloWorld", "signatures": [{"sig": '
         b'"A3JqsQGtVsJ2O2xqrI5IcnXip5GToJ3F+FnZ+O88SjtR6rDAajabZKciJTfUiHqJPcIAriEGAHTVeCUjW2JIZA=="}]}'
     )
-    message = dsse.pae(envelope.payload_type, envelope.payload)
+    message = dsse_envelope.pae(envelope.payload_type, envelope.payload)
     assert message == b"DSSEv1 29 http://example.com/HelloWorld 11 hello world"
     x = 46950820868899156662930047687818585632848591499744589407958293238635476079160
     y = 5640078356564379163099075877009565129882514886557779369047442380624545832820
@@ -55,52 +55,54 @@ def test_the_vector_of_the_specification() -> None:
 @pytest.mark.parametrize(("kind", "body"), [("", b""), ("tüp", b"\x00\xff"), (HELLO, b"7 " * 1000)])
 def test_lengths_count_bytes(kind: str, body: bytes) -> None:
     raw = kind.encode()
-    assert dsse.pae(kind, body) == b" ".join([b"DSSEv1", str(len(raw)).encode(), raw, str(len(body)).encode(), body])
-    assert dsse.pae(kind, body) == PeerEnvelope(body, kind, {}).pae()
+    assert dsse_envelope.pae(kind, body) == b" ".join(
+        [b"DSSEv1", str(len(raw)).encode(), raw, str(len(body)).encode(), body]
+    )
+    assert dsse_envelope.pae(kind, body) == PeerEnvelope(body, kind, {}).pae()
 
 
 def test_both_ways_with_securesystemslib() -> None:
-    ours = dsse.seal(HELLO, b"hello", KEY).encode()
+    ours = dsse_envelope.seal(HELLO, b"hello", KEY).encode()
     PeerEnvelope.from_dict(json.loads(ours)).verify([peer_key(PUBLIC.public_bytes_raw())], 1)
     with pytest.raises(VerificationError):
         PeerEnvelope.from_dict(json.loads(ours)).verify([peer_key(OTHER_KEY.public_key().public_bytes_raw())], 1)
     theirs = PeerEnvelope(b"hello", HELLO, {})
     theirs.sign(CryptoSigner(KEY, peer_key(PUBLIC.public_bytes_raw())))
-    opened = dsse.Envelope.decode(json.dumps(theirs.to_dict()).encode())
+    opened = dsse_envelope.Envelope.decode(json.dumps(theirs.to_dict()).encode())
     opened.verify([PUBLIC])
     assert (opened.payload, opened.payload_type) == (b"hello", HELLO)
 
 
 def test_thresholds_count_keys_and_not_signatures() -> None:
-    one, two = dsse.seal(HELLO, b"x", KEY), dsse.seal(HELLO, b"x", OTHER_KEY)
+    one, two = dsse_envelope.seal(HELLO, b"x", KEY), dsse_envelope.seal(HELLO, b"x", OTHER_KEY)
     keys = [PUBLIC, OTHER_KEY.public_key()]
-    both = dsse.Envelope(HELLO, b"x", one.signatures + two.signatures)
+    both = dsse_envelope.Envelope(HELLO, b"x", one.signatures + two.signatures)
     both.verify(keys, 2)
-    twice = dsse.Envelope(HELLO, b"x", one.signatures * 2)
+    twice = dsse_envelope.Envelope(HELLO, b"x", one.signatures * 2)
     for envelope, given, threshold in ((twice, [*keys, PUBLIC], 2), (one, keys[1:], 1), (one, [], 1), (one, keys, 0)):
         with pytest.raises(ProtocolError, match="envelope is signed by"):
             envelope.verify(given, threshold)
     with pytest.raises(ProtocolError):
-        dsse.Envelope("another/type", b"x", one.signatures).verify(keys)
+        dsse_envelope.Envelope("another/type", b"x", one.signatures).verify(keys)
     with pytest.raises(ProtocolError):
-        dsse.Envelope(HELLO, b"y", one.signatures).verify(keys)
+        dsse_envelope.Envelope(HELLO, b"y", one.signatures).verify(keys)
 
 
 def test_base64_of_either_kind_and_no_other() -> None:
     payload = bytes(range(256))
-    data = json.loads(dsse.seal(HELLO, payload, KEY).encode())
+    data = json.loads(dsse_envelope.seal(HELLO, payload, KEY).encode())
     data["payload"] = base64.urlsafe_b64encode(payload).decode()
     assert "-" in data["payload"]
-    dsse.Envelope.decode(json.dumps(data).encode()).verify([PUBLIC])
+    dsse_envelope.Envelope.decode(json.dumps(data).encode()).verify([PUBLIC])
     for wrong in ("a", "a b=", "é===", 7, None):
         with pytest.raises(ProtocolError, match="not a DSSE envelope"):
-            dsse.Envelope.decode(json.dumps(data | {"payload": wrong}).encode())
+            dsse_envelope.Envelope.decode(json.dumps(data | {"payload": wrong}).encode())
     for missing in ("payload", "payloadType", "signatures"):
         with pytest.raises(ProtocolError, match="not a DSSE envelope"):
-            dsse.Envelope.decode(json.dumps({k: v for k, v in data.items() if k != missing}).encode())
+            dsse_envelope.Envelope.decode(json.dumps({k: v for k, v in data.items() if k != missing}).encode())
     for text in (b"[]", b"7", b'{"payload":"","payloadType":"","signatures":[3]}'):
         with pytest.raises(ProtocolError, match="not a DSSE envelope"):
-            dsse.Envelope.decode(text)
+            dsse_envelope.Envelope.decode(text)
 
 
 @pytest.mark.parametrize("updates", [False, True])
@@ -161,4 +163,4 @@ def test_statements_about_something_else() -> None:
         (attestation.PAYLOAD_TYPE, b'{"_type":"https://in-toto.io/Statement/v1","predicateType":"https://slsa.dev"}'),
     ):
         with pytest.raises(ProtocolError):
-            attestation.verify(dsse.seal(kind, payload, KEY).encode(), [PUBLIC])
+            attestation.verify(dsse_envelope.seal(kind, payload, KEY).encode(), [PUBLIC])

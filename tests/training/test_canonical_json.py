@@ -5,8 +5,8 @@ import tracemalloc
 
 import pytest
 
+from pol.commitments.canonical_json import MAX_MEMBERS, Fields, decode, encode, parse
 from pol.errors import ProtocolError
-from pol.training.canonical_json import MAX_MEMBERS, Fields, decode, encode, parse
 
 
 def test_round_trip() -> None:

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pol.errors import ProtocolError
-from pol.graph.types import DType, TensorType
-from pol.training.checkpoint import Words, decode, encode
+from pol.graph.tensor_type import DType, TensorType
+from pol.training.task.checkpoint import Words, decode, encode
 
 NAMES = ("weight", "step", "momentum")
 TYPES = (TensorType(DType.F32, (2, 3)), TensorType(DType.I32, ()), TensorType(DType.F32, (5,)))

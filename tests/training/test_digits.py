@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from pol.demo import digits
 from pol.errors import OperationalError, ProtocolError
-from pol.training import digits
 
 
 def test_the_data_set() -> None:

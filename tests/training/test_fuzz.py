@@ -22,13 +22,13 @@ from failing import UploadFileSystem, train
 from fsspec import register_implementation
 from test_updates import lying_frame
 
+from pol.commitments import canonical_json
 from pol.commitments.array import ArrayType, ElementType
 from pol.commitments.complete_state import CompleteState, Entry, complete_root, document_root
 from pol.commitments.keccak import keccak256
 from pol.errors import OperationalError, ProtocolError
-from pol.training import canonical_json
-from pol.training.records import record as learning_record
-from pol.training.records.record import LearningRecord
+from pol.training.record import learning_record
+from pol.training.record.learning_record import LearningRecord
 from pol.training.state import components, tensor_file
 from pol.training.storage import saved_state, updates
 from pol.training.storage.saved_state import SavedState

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from certified import certify
 
+from certified import certify
 from pol.commitments.keccak import keccak256
 from pol.errors import OperationalError, ProtocolError
 from pol.training.storage.http_files import HttpFiles, Patience, wait

@@ -10,17 +10,17 @@ from pathlib import Path
 import pytest
 import rfc8785
 from records import KEY, train
-from trained import honest, loaded, published
 
 from pol.errors import EvidenceError, ProtocolError
-from pol.training import checkpoint, learning_proof, lineage_copy
-from pol.training import task as tasks
-from pol.training.records import attestation
-from pol.training.records import record as learning_record
-from pol.training.solver import TaskRecorder
+from pol.training.lineage import lineage_copy
+from pol.training.record import attestation, learning_record
 from pol.training.storage import saved_state, sharded_files
 from pol.training.storage.sharded_files import Rows
 from pol.training.storage.store import CorruptObjectError, OpenFile, Store
+from pol.training.task import checkpoint, learning_proof
+from pol.training.task import task as tasks
+from pol.training.task.task_training import TaskRecorder
+from trained import honest, loaded, published
 
 
 def test_the_limit_is_near_what_a_checkpoint_has() -> None:

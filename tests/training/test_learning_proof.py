@@ -4,12 +4,12 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from trained import Training, honest, loaded, published, solve
 
-from pol.commitments.log import verify_inclusion
+from pol.commitments.checkpoint_log import verify_inclusion
 from pol.errors import OperationalError, ProtocolError
-from pol.training.learning_proof import LearningProof, compute_log_root, load, load_checkpoint, require_proof_of
 from pol.training.storage.store import Store
+from pol.training.task.learning_proof import LearningProof, compute_log_root, load, load_checkpoint, require_proof_of
+from trained import Training, honest, loaded, published, solve
 
 
 def test_a_published_proof_loads() -> None:
@@ -24,7 +24,7 @@ def test_a_published_proof_loads() -> None:
 
 
 def test_entries_stand_in_the_log() -> None:
-    from pol.commitments.log import CheckpointLog
+    from pol.commitments.checkpoint_log import CheckpointLog
 
     proof = honest().proof
     log = CheckpointLog([c.state_root for c in proof.checkpoints])

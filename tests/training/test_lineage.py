@@ -14,12 +14,12 @@ from torch import Tensor, nn
 from pol.errors import OperationalError, ProtocolError, UnsupportedError
 from pol.integrations.distributed import DistributedRecorder
 from pol.training import Recorder
-from pol.training.base import StartOfRecord, from_initialisation, from_record
-from pol.training.lineage import verify
-from pol.training.records import record as learning_record
-from pol.training.records.record import LearningRecord
+from pol.training.lineage.base_training import StartOfRecord, from_initialisation, from_record
+from pol.training.lineage.lineage import verify
+from pol.training.record import learning_record
+from pol.training.record.learning_record import LearningRecord
 from pol.training.storage.store import Store
-from pol.verification.record_check import Outcome, check_record
+from pol.verification.runs.record_check import Outcome, check_record
 
 
 class Model(nn.Module):

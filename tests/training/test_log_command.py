@@ -10,8 +10,8 @@ from cryptography.hazmat.primitives import serialization
 from records import KEY, OTHER_KEY, train
 
 from pol.cli.main import main
-from pol.training.records import attestation
-from pol.training.records.record import load
+from pol.training.record import attestation
+from pol.training.record.learning_record import load
 from pol.training.storage.store import Store
 
 

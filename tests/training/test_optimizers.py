@@ -7,20 +7,20 @@ import pytest
 from torch.optim import AdamW
 from torch.optim.lr_scheduler import CosineAnnealingLR
 
+from pol.claims.distance import tensor_distance
+from pol.demo import digits
+from pol.demo.cheating_training import SkippingExecutor
 from pol.execution.cpu import CpuExecutor
-from pol.execution.torch_native import NativeExecutor
+from pol.execution.native.torch_executor import NativeExecutor
 from pol.graph.capture import Loop, capture
 from pol.graph.step_program import Component
-from pol.training import digits
-from pol.training.hostile import SkippingExecutor
-from pol.training.solver import StepExecutor, TaskRecorder, environment, train
 from pol.training.storage.store import Store
-from pol.training.task import LoadedTask, load, publish
-from pol.verification.distance import tensor_distance
-from pol.verification.profile import Profile
-from pol.verification.profiling import profile
-from pol.verification.replay import replay_end
-from pol.verification.verdict import Verdict, relative_distance, verify_segment
+from pol.training.task.task import LoadedTask, load, publish
+from pol.training.task.task_training import StepExecutor, TaskRecorder, environment, train
+from pol.verification.profile.profile import Profile
+from pol.verification.profile.profiling import profile
+from pol.verification.replay.replay import replay_end
+from pol.verification.verdict.verdict import Verdict, relative_distance, verify_segment
 
 STEPS, INTERVAL = 20, 5
 

@@ -10,9 +10,9 @@ from torch import Tensor, nn
 from pol.arithmetic.interpreter import run
 from pol.arithmetic.philox import normal, philox, uniform
 from pol.errors import UnsupportedError
-from pol.execution.torch_random import DRAWS, torch_words
-from pol.graph.capture.randomness import seed_words
-from pol.training.randomness import TaskRandomness
+from pol.execution.native.torch_random import DRAWS, torch_words
+from pol.graph.capture.tracing.random_operations import seed_words
+from pol.training.task.task_randomness import TaskRandomness
 
 SEED = 2**40 + 9
 

@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pol.training import canonical_json
+from pol.commitments import canonical_json
 from pol.training.state import components, readable
 
 

@@ -12,8 +12,8 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from pol.errors import OperationalError, ProtocolError
 from pol.training import Recorder
-from pol.training.records import record as learning_record
-from pol.training.records.record import LearningRecord
+from pol.training.record import learning_record
+from pol.training.record.learning_record import LearningRecord
 from pol.training.storage.store import Store
 
 EPOCHS = 3

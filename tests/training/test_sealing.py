@@ -18,7 +18,7 @@ from torch import nn
 
 from pol.errors import OperationalError, ProtocolError
 from pol.training import Recorder
-from pol.training.records import record as learning_record
+from pol.training.record import learning_record
 from pol.training.storage import saved_state, sealing
 from pol.training.storage.sealing import SEGMENT, Opened, SealedStore, open_sealed, seal
 from pol.training.storage.store import Store

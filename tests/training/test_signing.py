@@ -11,15 +11,15 @@ from records import KEY, OTHER_KEY, train
 
 from pol.commitments.keccak import keccak256
 from pol.errors import OperationalError, ProtocolError
-from pol.training.records import signing
-from pol.training.records.record import LearningRecord, SignedHead, load
-from pol.training.records.signing import LogHead
+from pol.training.record import signed_heads
+from pol.training.record.learning_record import LearningRecord, SignedHead, load
+from pol.training.record.signed_heads import LogHead
 from pol.training.storage.store import Store
 
 
 def record_of(size: int, key: Ed25519PrivateKey | None = KEY, salt: int = 0) -> LearningRecord:
     """A record that was signed after every checkpoint."""
-    from pol.training.records.record import RecordedCheckpoint
+    from pol.training.record.learning_record import RecordedCheckpoint
 
     record = LearningRecord(b"\x07" * 32, {"kind": "given"}, 5, ())
     for i in range(size):
@@ -27,13 +27,13 @@ def record_of(size: int, key: Ed25519PrivateKey | None = KEY, salt: int = 0) -> 
         added = RecordedCheckpoint(5 * i, root, root.hex())
         record = dataclasses.replace(record, checkpoints=(*record.checkpoints, added))
         if key is not None:
-            record = signing.sign(record, key)
+            record = signed_heads.sign(record, key)
     return record
 
 
 def test_the_message_is_that_of_the_specification() -> None:
     record = record_of(3)
-    head = signing.newest_head(record)
+    head = signed_heads.newest_head(record)
     start = keccak256(b'{"kind":"given"}')
     message = b"pol/log-head/1" + b"\x07" * 32 + start + (3).to_bytes(8, "big") + record.log.root()
     assert head.message == message
@@ -48,43 +48,43 @@ def test_a_recorder_signs_every_head_and_goes_on_with_its_key_only(tmp_path: Pat
     pem.write_bytes(KEY.private_bytes(*plain))
     train(store, 3, pem)
     early = load(Store(store))
-    kept = LogHead.decode(signing.verify_heads(early).encode())
+    kept = LogHead.decode(signed_heads.verify_heads(early).encode())
     for key, error in ((OTHER_KEY, "signed by .* and the key given is"), (None, "no key was given")):
         with pytest.raises(ProtocolError, match=error):
             train(store, 5, key)
     late = train(store, 8, str(pem))
     assert [head.size for head in late.heads] == [1, 2, 3, 4, 5, 6]
-    signing.require_extends(early, late)
-    signing.verify_extension(kept, signing.verify_heads(late), late.log.consistency(kept.size))
+    signed_heads.require_extends(early, late)
+    signed_heads.verify_extension(kept, signed_heads.verify_heads(late), late.log.consistency(kept.size))
 
 
 def test_a_record_may_begin_unsigned(tmp_path: Path) -> None:
     store = f"file://{tmp_path}/run"
     with pytest.raises(ProtocolError, match="isn't signed: give Recorder a key"):
-        signing.verify_heads(train(store, 2, None))
+        signed_heads.verify_heads(train(store, 2, None))
     signed = train(store, 4)
     assert [head.size for head in signed.heads] == [3]
-    signing.verify_heads(signed)
+    signed_heads.verify_heads(signed)
 
 
 @pytest.mark.parametrize("earlier", range(1, 9))
 def test_every_head_extends_to_every_later_one(earlier: int) -> None:
     late = record_of(9)
-    kept = signing.newest_head(record_of(earlier))
-    signing.verify_extension(kept, signing.newest_head(late), late.log.consistency(earlier))
+    kept = signed_heads.newest_head(record_of(earlier))
+    signed_heads.verify_extension(kept, signed_heads.newest_head(late), late.log.consistency(earlier))
 
 
 def test_a_rewritten_history_is_noticed() -> None:
-    kept, other = signing.newest_head(record_of(4)), record_of(6, salt=1)
-    signing.verify_heads(other)
+    kept, other = signed_heads.newest_head(record_of(4)), record_of(6, salt=1)
+    signed_heads.verify_heads(other)
     with pytest.raises(ProtocolError, match="does not begin with"):
-        signing.verify_extension(kept, signing.newest_head(other), other.log.consistency(4))
+        signed_heads.verify_extension(kept, signed_heads.newest_head(other), other.log.consistency(4))
     with pytest.raises(ProtocolError, match="checkpoints of the earlier"):
-        signing.require_extends(record_of(4), other)
+        signed_heads.require_extends(record_of(4), other)
 
 
 def test_a_head_with_any_member_changed() -> None:
-    head = signing.newest_head(record_of(4))
+    head = signed_heads.newest_head(record_of(4))
     for name in ("run", "start", "root", "signer", "signature"):
         value = bytearray(getattr(head, name))
         value[5] ^= 1
@@ -92,9 +92,9 @@ def test_a_head_with_any_member_changed() -> None:
             dataclasses.replace(head, **{name: bytes(value)}).verify()
     with pytest.raises(ProtocolError, match="isn't signed by"):
         dataclasses.replace(head, size=5).verify()
-    other = signing.newest_head(record_of(6, OTHER_KEY))
+    other = signed_heads.newest_head(record_of(6, OTHER_KEY))
     with pytest.raises(ProtocolError, match="different runs, starts or signers"):
-        signing.verify_extension(head, other, record_of(6).log.consistency(4))
+        signed_heads.verify_extension(head, other, record_of(6).log.consistency(4))
 
 
 def test_one_wrong_head_among_many() -> None:
@@ -103,14 +103,14 @@ def test_one_wrong_head_among_many() -> None:
         heads = list(record.heads)
         heads[i] = SignedHead(heads[i].size, heads[i - 1].signature)
         with pytest.raises(ProtocolError, match=f"the head of size {i + 1} isn't signed"):
-            signing.verify_heads(dataclasses.replace(record, heads=tuple(heads)))
+            signed_heads.verify_heads(dataclasses.replace(record, heads=tuple(heads)))
     with pytest.raises(ProtocolError, match="newest signed head is of 5 checkpoints"):
-        signing.verify_heads(dataclasses.replace(record, heads=record.heads[:5]))
+        signed_heads.verify_heads(dataclasses.replace(record, heads=record.heads[:5]))
 
 
 def test_records_that_are_no_extension() -> None:
     early, late = record_of(3), record_of(5)
-    signing.require_extends(record_of(3, None), late)
+    signed_heads.require_extends(record_of(3, None), late)
     for changed, error in (
         (dataclasses.replace(late, run=b"\x08" * 32), "another run"),
         (dataclasses.replace(late, start={"kind": "other"}), "another start"),
@@ -120,7 +120,7 @@ def test_records_that_are_no_extension() -> None:
         (dataclasses.replace(late, heads=late.heads[1:]), "signed heads of the earlier"),
     ):
         with pytest.raises(ProtocolError, match=error):
-            signing.require_extends(early, changed)
+            signed_heads.require_extends(early, changed)
 
 
 def test_malformed_records_and_heads() -> None:
@@ -129,7 +129,7 @@ def test_malformed_records_and_heads() -> None:
     for wrong in ({"signer": None}, {"heads": ()}, {"heads": (record.heads[1], record.heads[1])}):
         with pytest.raises(ProtocolError):
             dataclasses.replace(record, **wrong)
-    head = signing.newest_head(record)
+    head = signed_heads.newest_head(record)
     assert LogHead.decode(head.encode()) == head
     for data in (b"{}", head.encode().replace(b'"version":1', b'"version":2'), head.encode() + b" "):
         with pytest.raises(ProtocolError):
@@ -138,11 +138,11 @@ def test_malformed_records_and_heads() -> None:
 
 def test_keys_that_are_refused(tmp_path: Path) -> None:
     with pytest.raises(OperationalError, match="openssl genpkey"):
-        signing.load_key(tmp_path / "missing.pem")
+        signed_heads.load_key(tmp_path / "missing.pem")
     pem, pkcs8 = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
     secret = KEY.private_bytes(pem, pkcs8, serialization.BestAvailableEncryption(b"x"))
     other = ec.generate_private_key(ec.SECP256R1()).private_bytes(pem, pkcs8, serialization.NoEncryption())
     for data, error in ((b"nothing", "no private key"), (secret, "encrypted"), (other, "another kind")):
         (tmp_path / "key.pem").write_bytes(data)
         with pytest.raises(ProtocolError, match=error):
-            signing.load_key(tmp_path / "key.pem")
+            signed_heads.load_key(tmp_path / "key.pem")

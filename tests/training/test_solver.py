@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor
-from trained import checkpoints, honest, loaded, published
 
 from pol.arithmetic.primitives import Words
+from pol.demo import digits
 from pol.errors import ProtocolError
-from pol.execution.torch_native import NativeExecutor
-from pol.training import digits
-from pol.training.solver import TaskRecorder, TrainingDivergedError, to_tensor, to_words, train
+from pol.execution.native.torch_executor import NativeExecutor
+from pol.training.task.task_training import TaskRecorder, TrainingDivergedError, to_tensor, to_words, train
+from trained import checkpoints, honest, loaded, published
 
 
 def test_it_learns() -> None:
@@ -94,6 +94,6 @@ def test_words_and_tensors_are_the_same_bits() -> None:
     with pytest.raises(ProtocolError, match="a step gave"):
         to_words(task.aten.slots[0].type, torch.zeros(3))
     special = np.array([0x7F800001, 0x80000000, 1], np.uint32)
-    from pol.graph.aten import AtenType
+    from pol.graph.aten_graph import AtenType
 
     assert np.array_equal(to_words(AtenType("float32", (3,)), to_tensor(AtenType("float32", (3,)), special)), special)

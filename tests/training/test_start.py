@@ -12,17 +12,17 @@ import torch
 from torch import Tensor, nn
 
 from pol.errors import OperationalError, ProtocolError, UnsupportedError
-from pol.execution.torch_native import NativeExecutor
+from pol.execution.native.torch_executor import NativeExecutor
 from pol.graph.capture import Capture, Loop, capture, capture_initialisation
-from pol.training import initialisation
-from pol.training.base import take_over
-from pol.training.learning_proof import load_checkpoint
-from pol.training.lineage import verify
-from pol.training.randomness import TaskRandomness
-from pol.training.solver import TaskRecorder, train
-from pol.training.start import Start
+from pol.training.lineage.base_training import take_over
+from pol.training.lineage.lineage import verify
 from pol.training.storage.store import Store
-from pol.training.task import Task, load, publish
+from pol.training.task import initialization
+from pol.training.task.initial_state import Start
+from pol.training.task.learning_proof import load_checkpoint
+from pol.training.task.task import Task, load, publish
+from pol.training.task.task_randomness import TaskRandomness
+from pol.training.task.task_training import TaskRecorder, train
 
 STEPS, INTERVAL, SEED = 4, 2, 2**40 + 7
 INPUTS = torch.linspace(-1, 1, 40).reshape(10, 4)
@@ -69,7 +69,7 @@ def first() -> tuple[Store, str]:
     """A task that begins with drawn weights; averages and sums of squares begin with what they always do."""
     store = Store("memory://start")
     step = captured(drawn(network), Loop(ema=0.9))
-    start = Start(initialisation=initialisation.publish(store, capture_initialisation(network, SEED, step)))
+    start = Start(initialisation=initialization.publish(store, capture_initialisation(network, SEED, step)))
     digest, _ = publish(store, step, steps=STEPS, interval=INTERVAL, start=start)
     return store, digest
 
@@ -96,7 +96,7 @@ def second() -> tuple[Store, str]:
     slots = {f"base.{name}": source for name, source in taken.items()}
     step = captured(model, classes=2)
     others = set(step.names.slots) - slots.keys()
-    drawing = initialisation.publish(store, capture_initialisation(Adapted, SEED, step, others))
+    drawing = initialization.publish(store, capture_initialisation(Adapted, SEED, step, others))
     start = Start(base_proof(), slots, drawing)
     return store, publish(store, step, steps=STEPS, interval=INTERVAL, start=start)[0]
 
@@ -148,7 +148,7 @@ def test_other_weights_than_drawn_are_refused() -> None:
     with torch.no_grad():
         model[0].weight[3, 2] += 1e-6
     step = captured(model)
-    start = Start(initialisation=initialisation.publish(store, capture_initialisation(network, SEED, step)))
+    start = Start(initialisation=initialization.publish(store, capture_initialisation(network, SEED, step)))
     with pytest.raises(ProtocolError, match=r"slot 0\.weight isn't what the initialisation draws"):
         publish(store, step, steps=STEPS, interval=INTERVAL, start=start)
 
@@ -163,7 +163,7 @@ def test_what_comes_from_nowhere_is_zero() -> None:
             step,
             steps=STEPS,
             interval=INTERVAL,
-            start=Start(initialisation=initialisation.publish(store, drawing)),
+            start=Start(initialisation=initialization.publish(store, drawing)),
         )
 
 
@@ -185,13 +185,13 @@ def test_a_program_that_costs_too_much_is_not_run() -> None:
             self.scale = nn.Parameter(torch.rand(1 << 14).sum().reshape(1))
 
     store = Store("memory://costly")
-    drawing = initialisation.publish(store, capture_initialisation(Sums))
+    drawing = initialization.publish(store, capture_initialisation(Sums))
     with pytest.raises(ProtocolError, match="costs more"):
-        initialisation.run(store, drawing, {"scale": (1,)})
+        initialization.run(store, drawing, {"scale": (1,)})
     with pytest.raises(ProtocolError, match="has the shape"):
-        initialisation.run(store, drawing, {"scale": (2,)})
+        initialization.run(store, drawing, {"scale": (2,)})
     with pytest.raises(ProtocolError, match="no tensor of this name"):
-        initialisation.run(store, drawing, {})
+        initialization.run(store, drawing, {})
 
 
 def test_weights_from_elsewhere_have_no_initialisation() -> None:

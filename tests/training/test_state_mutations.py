@@ -1,6 +1,6 @@
 """No byte of a complete state, and no value in it, can change without changing the root."""
 
-from pol.cli.benchmarks import state_mutations
+from lab.benchmarks import state_mutations
 from pol.training.state import components
 
 

@@ -16,11 +16,10 @@ import requests
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from failing import require_whole, train
 
-from pol.cli.store_server import serve
+from pol.cli.record.store_server import serve
 from pol.errors import OperationalError, ProtocolError
-from pol.training.records import record as learning_record
-from pol.training.records.record import LearningRecord
-from pol.training.storage import chunks
+from pol.training.record import learning_record, recorded_chunks
+from pol.training.record.learning_record import LearningRecord
 from pol.training.storage.store import Store
 
 
@@ -155,9 +154,9 @@ def test_chunks(served: Served) -> None:
     for checkpoint in (0, 1, 3):
         for position, leaf in ((0, 0), (1, 1), (5, 3), (123456, 654321)):
             data = served.get(f"/chunk/{checkpoint}/{position}/{leaf}").content
-            proof = chunks.decode(data)
+            proof = recorded_chunks.decode(data)
             assert proof.root() == served.record.checkpoints[checkpoint].root
-            assert chunks.encode(proof) == data
+            assert recorded_chunks.encode(proof) == data
             wrong = dataclasses.replace(proof, leaf=bytes([proof.leaf[0] ^ 1]) + proof.leaf[1:] if proof.leaf else b"")
             assert not proof.leaf or wrong.root() != proof.root()
 
@@ -175,7 +174,7 @@ def test_chunks_that_are_none(served: Served) -> None:
         data.replace(b'"type":{', b'"type":{"a":1,'),
     ):
         with pytest.raises(ProtocolError):
-            chunks.decode(changed)
+            recorded_chunks.decode(changed)
 
 
 def test_a_sealed_store(tmp_path: Path) -> None:

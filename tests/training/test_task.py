@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 import rfc8785
-from trained import loaded, published
 
+from pol.demo import digits
 from pol.errors import OperationalError, ProtocolError
 from pol.graph.capture import capture
-from pol.training import digits
 from pol.training.storage.store import Store
-from pol.training.task import Task, load, publish
+from pol.training.task.task import Task, load, publish
+from trained import loaded, published
 
 
 def test_a_published_task_loads() -> None:

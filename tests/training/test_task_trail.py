@@ -7,20 +7,22 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
-from trained import Training, loaded, profiled, published, verdict
 
+from pol.demo import digits
 from pol.errors import ProtocolError, UnsupportedError
 from pol.execution.cpu import CpuExecutor
 from pol.graph.capture import Loop, capture
-from pol.training import Recorder, digits, learning_proof
-from pol.training.learning_proof import load_checkpoint
-from pol.training.lineage import verify
-from pol.training.lineage_copy import copy_task
-from pol.training.randomness import TaskRandomness
+from pol.training import Recorder
+from pol.training.lineage.lineage import verify
+from pol.training.lineage.lineage_copy import copy_task
 from pol.training.storage.store import Store
-from pol.training.task import load, publish
-from pol.verification.profiling import profile
-from pol.verification.verdict import Outcome, verify_segment
+from pol.training.task import learning_proof
+from pol.training.task.learning_proof import load_checkpoint
+from pol.training.task.task import load, publish
+from pol.training.task.task_randomness import TaskRandomness
+from pol.verification.profile.profiling import profile
+from pol.verification.verdict.verdict import Outcome, verify_segment
+from trained import Training, loaded, profiled, published, verdict
 
 
 def train(store: Store, stop: int | None = None, skipped: int | None = None) -> Recorder:

@@ -13,8 +13,8 @@ from pol.commitments.array import Array, ArrayType, ElementType
 from pol.commitments.complete_state import CompleteState
 from pol.errors import ProtocolError
 from pol.training import Recorder
-from pol.training.records import record as learning_record
-from pol.training.records.record import LearningRecord
+from pol.training.record import learning_record
+from pol.training.record.learning_record import LearningRecord
 from pol.training.storage import saved_state, updates
 from pol.training.storage.saved_state import Base, SavedState
 from pol.training.storage.store import Store

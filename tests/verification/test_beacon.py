@@ -5,7 +5,6 @@ from dataclasses import replace
 from hashlib import sha256
 
 import pytest
-from drand_rounds import ROUNDS, VECTORS
 from hypothesis import given
 from hypothesis import strategies as st
 from py_arkworks_bls12381 import G1Point, G2Point, Scalar
@@ -13,11 +12,12 @@ from py_ecc.bls.g2_primitives import G1_to_pubkey, G2_to_signature
 from py_ecc.bls.hash_to_curve import hash_to_G1, hash_to_G2
 from py_ecc.optimized_bls12_381 import field_modulus
 
+from drand_rounds import ROUNDS, VECTORS
 from pol.errors import ProtocolError
-from pol.verification import beacon, beacon_fast, beacon_reference
-from pol.verification.beacon import DEFAULT, LAST_ROUND, NETWORKS, QUICKNET, Network, Round, verify
+from pol.verification.beacon import bls_arkworks, bls_reference, drand
+from pol.verification.beacon.drand import DEFAULT, LAST_ROUND, NETWORKS, QUICKNET, Network, Round, verify
 
-BOTH = pytest.mark.parametrize("verifier", [beacon_fast.verify_signature, beacon_reference.verify_signature])
+BOTH = pytest.mark.parametrize("verifier", [bls_arkworks.verify_signature, bls_reference.verify_signature])
 ALL = [(NETWORKS[name], published) for name, rounds in ROUNDS.items() for published in rounds]
 CURVE = {"quicknet": G1Point, "default": G2Point}
 COMPRESSED, INFINITY, LARGER_Y = 0x80, 0x40, 0x20
@@ -46,14 +46,14 @@ def test_published_rounds_verify() -> None:
 @pytest.mark.parametrize("name", ["quicknet", "default"])
 def test_the_reference_agrees_on_a_published_round(name: str) -> None:
     published = ROUNDS[name][1]
-    seed = verify(NETWORKS[name], published, beacon_reference.verify_signature)
+    seed = verify(NETWORKS[name], published, bls_reference.verify_signature)
     assert seed.hex() == randomness(NETWORKS[name], published.number)
 
 
 @pytest.mark.slow
 def test_the_reference_agrees_on_all_published_rounds() -> None:
     for network, published in ALL:
-        seed = verify(network, published, beacon_reference.verify_signature)
+        seed = verify(network, published, bls_reference.verify_signature)
         assert seed.hex() == randomness(network, published.number)
 
 
@@ -71,7 +71,7 @@ def test_hashes_to_the_curves_are_those_of_rfc_9380() -> None:
 
 
 @BOTH
-def test_a_round_has_no_other_number(verifier: beacon.Verifier) -> None:
+def test_a_round_has_no_other_number(verifier: drand.Verifier) -> None:
     published = ROUNDS["quicknet"][2]
     with pytest.raises(ProtocolError, match="round 4 of quicknet: the signature is not the network's"):
         verify(QUICKNET, replace(published, number=4), verifier)
@@ -85,7 +85,7 @@ def test_no_neighbour_and_no_other_round_verifies() -> None:
 
 
 @BOTH
-def test_the_negated_signature_is_another(verifier: beacon.Verifier) -> None:
+def test_the_negated_signature_is_another(verifier: drand.Verifier) -> None:
     """The one that differs in a bit and is a point of the right group all the same."""
     published = ROUNDS["quicknet"][0]
     negated = bytes([published.signature[0] ^ LARGER_Y]) + published.signature[1:]
@@ -110,7 +110,7 @@ def test_the_reference_refuses_flipped_bits_too() -> None:
             flipped = int.from_bytes(published.signature, "big") ^ 1 << bit
             signature = flipped.to_bytes(len(published.signature), "big")
             with pytest.raises(ProtocolError, match=r"no point|subgroup"):
-                verify(NETWORKS[name], replace(published, signature=signature), beacon_reference.verify_signature)
+                verify(NETWORKS[name], replace(published, signature=signature), bls_reference.verify_signature)
 
 
 def on_g1(x: int) -> bool:
@@ -119,7 +119,7 @@ def on_g1(x: int) -> bool:
 
 def bad_points() -> dict[str, bytes]:
     """Bytes that no signature on G1 has: by name, what is wrong with them."""
-    size = beacon.G1_BYTES
+    size = drand.G1_BYTES
     off_curve = next(x for x in range(1, 100) if not on_g1(x))
     outside = next(x for x in range(1, 100) if on_g1(x))
     multiples = (bytes((G1Point() * Scalar(k)).to_compressed_bytes()) for k in range(1, 100))
@@ -146,20 +146,20 @@ def coordinate(point: bytes) -> int:
 
 
 def flags(x: int, bits: int) -> bytes:
-    encoded = x.to_bytes(beacon.G1_BYTES, "big")
+    encoded = x.to_bytes(drand.G1_BYTES, "big")
     return bytes([encoded[0] | bits]) + encoded[1:]
 
 
 @BOTH
 @pytest.mark.parametrize("wrong", bad_points())
-def test_what_is_no_point_of_g1_is_refused(wrong: str, verifier: beacon.Verifier) -> None:
+def test_what_is_no_point_of_g1_is_refused(wrong: str, verifier: drand.Verifier) -> None:
     with pytest.raises(ProtocolError, match=r"no point of G1|at infinity|subgroup"):
         verify(QUICKNET, Round(1, bad_points()[wrong]), verifier)
 
 
 @BOTH
 @pytest.mark.parametrize("wrong", ["infinity", "zeros", "not said to be compressed", "out of the curve or subgroup"])
-def test_what_is_no_point_of_g2_is_refused(wrong: str, verifier: beacon.Verifier) -> None:
+def test_what_is_no_point_of_g2_is_refused(wrong: str, verifier: drand.Verifier) -> None:
     published = ROUNDS["default"][0]
     signature = {
         "infinity": bytes([COMPRESSED | INFINITY]) + bytes(95),
@@ -173,7 +173,7 @@ def test_what_is_no_point_of_g2_is_refused(wrong: str, verifier: beacon.Verifier
 
 @BOTH
 @pytest.mark.parametrize("public_key", [b"", bytes(95), bytes([COMPRESSED | INFINITY]) + bytes(95)])
-def test_a_key_that_is_no_point_signs_nothing(public_key: bytes, verifier: beacon.Verifier) -> None:
+def test_a_key_that_is_no_point_signs_nothing(public_key: bytes, verifier: drand.Verifier) -> None:
     """The key at infinity would make every pairing one."""
     signature = ROUNDS["quicknet"][0].signature
     with pytest.raises(ProtocolError, match="public key"):

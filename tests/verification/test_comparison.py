@@ -9,8 +9,8 @@ import torch
 from pol.commitments.array import Array, ArrayType, ElementType
 from pol.errors import ProtocolError
 from pol.training.state.tensors import DTYPES, of_tensor
-from pol.verification import comparison
-from pol.verification.comparison import measure, values_of
+from pol.verification.runs import tensor_difference
+from pol.verification.runs.tensor_difference import measure, values_of
 
 INF, NAN = math.inf, math.nan
 
@@ -21,7 +21,7 @@ def array(values: object, dtype: torch.dtype = torch.float32) -> Array:
 
 @pytest.mark.parametrize("block", [7, 1 << 20])
 def test_norms_are_those_of_numpy(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(comparison, "BLOCK", block)
+    monkeypatch.setattr(tensor_difference, "BLOCK", block)
     draw = np.random.default_rng(0)
     a = draw.standard_normal((13, 11)).astype(np.float32)
     b = np.where(draw.random(a.shape) < 0.3, a + draw.standard_normal(a.shape).astype(np.float32), a)

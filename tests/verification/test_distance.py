@@ -9,9 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pol.errors import ProtocolError
-from pol.graph.types import DType
-from pol.verification.distance import (
+from pol.claims.distance import (
     INFINITE,
     SATURATION,
     UNEQUAL,
@@ -20,6 +18,8 @@ from pol.verification.distance import (
     tensor_distance,
     word_distance,
 )
+from pol.errors import ProtocolError
+from pol.graph.tensor_type import DType
 
 WORD = st.integers(0, 2**32 - 1)
 # Words that matter: values near each other, near the range's end, and everything that isn't finite.

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pol.graph.types import DType
-from pol.verification.distance import leaf_distances, saturating_sum, tensor_distance, word_distance
+from pol.claims.distance import leaf_distances, saturating_sum, tensor_distance, word_distance
+from pol.graph.tensor_type import DType
 
 FILE = Path(__file__).resolve().parents[2] / "fixtures" / "vectors" / "distances.json"
 F32, I32 = 1, 2

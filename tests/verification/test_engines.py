@@ -11,19 +11,20 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import verified
 
+import verified
+from pol.commitments import canonical_json
 from pol.errors import OperationalError
-from pol.training import canonical_json, learning_proof
-from pol.training.learning_proof import LearningProof
 from pol.training.storage.store import Store
-from pol.training.task import LoadedTask
-from pol.verification.engines.cores import CoresEngine
-from pol.verification.engines.engine import ATTEMPTS, Engine, Examined, Job
-from pol.verification.engines.local import LocalEngine
-from pol.verification.engines.ray_cluster import RayEngine
-from pol.verification.verdict import Outcome, Reason
-from pol.verification.verification import segment_document
+from pol.training.task import learning_proof
+from pol.training.task.learning_proof import LearningProof
+from pol.training.task.task import LoadedTask
+from pol.verification.replay.engines.cores import CoresEngine
+from pol.verification.replay.engines.engine import ATTEMPTS, Engine, Examined, Job
+from pol.verification.replay.engines.local import LocalEngine
+from pol.verification.replay.engines.ray_cluster import RayEngine
+from pol.verification.verdict.verdict import Outcome, Reason
+from pol.verification.verdict.verification_report import segment_document
 
 LIMITS = (1 << 40, 1 << 40, 1 << 40)
 SKIPPED = 7 * verified.INTERVAL + 1

@@ -7,19 +7,19 @@ from typing import Any
 
 import pytest
 import rfc8785
-import verified
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import verified
 from pol.errors import EvidenceError, Fault, OperationalError, ProtocolError, UnsupportedError
-from pol.training import learning_proof
-from pol.training.learning_proof import LearningProof, compute_log_root
 from pol.training.storage.store import CorruptObjectError, Store
-from pol.training.task import LoadedTask
-from pol.verification.engines.engine import Examined
-from pol.verification.engines.local import LocalEngine
-from pol.verification.examination import Draw, conclude, examine, failed, open_subject, subject_of
-from pol.verification.verdict import EXACT, Outcome, Reason, Verdict
+from pol.training.task import learning_proof
+from pol.training.task.learning_proof import LearningProof, compute_log_root
+from pol.training.task.task import LoadedTask
+from pol.verification.replay.engines.engine import Examined
+from pol.verification.replay.engines.local import LocalEngine
+from pol.verification.verdict.examination import Draw, conclude, examine, failed, open_subject, subject_of
+from pol.verification.verdict.verdict import EXACT, Outcome, Reason, Verdict
 
 ACCEPTED, REJECTED, INCONCLUSIVE = Outcome
 SOME = tuple(range(0, 20, 4))

@@ -12,16 +12,16 @@ import pytest
 import rfc8785
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from trained import Training, checkpoints, executor, honest, loaded, profiled, proof_over, published, verdict
 
 from pol.arithmetic.primitives import Words
 from pol.errors import EvidenceError, Fault
-from pol.graph.types import DType, TensorType
-from pol.training import checkpoint, task
-from pol.training.learning_proof import LearningProof, compute_log_root, require_committed, require_proof_of
+from pol.graph.tensor_type import DType, TensorType
 from pol.training.storage.store import CorruptObjectError, Store
-from pol.verification.replay import replay_end
-from pol.verification.verdict import EXACT, Outcome, Reason, Verdict, judge, verify_segment
+from pol.training.task import checkpoint, task
+from pol.training.task.learning_proof import LearningProof, compute_log_root, require_committed, require_proof_of
+from pol.verification.replay.replay import replay_end
+from pol.verification.verdict.verdict import EXACT, Outcome, Reason, Verdict, judge, verify_segment
+from trained import Training, checkpoints, executor, honest, loaded, profiled, proof_over, published, verdict
 
 SEGMENT = 5
 NAMES = ("weight", "step")

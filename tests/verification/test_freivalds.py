@@ -9,21 +9,21 @@ from functools import cache
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from toy import one
 
+from lab.benchmarks.freivalds_cost import in_one_thread
+from lab.verification.freivalds import Method, Projection, StepCheck, draw_signs, project
+from lab.verification.matrix_products import Product, find_product
 from pol.arithmetic.primitives import Op, Words
-from pol.cli.benchmarks.freivalds import in_one_thread
 from pol.commitments.keccak import keccak256
+from pol.demo import digits
 from pol.errors import ProtocolError
 from pol.execution.cpu import CpuExecutor, CpuNode
-from pol.execution.sources import Sources
+from pol.execution.operand_sources import Sources
 from pol.graph.capture import Capture
 from pol.graph.node import Affine, Input, InputKind, Node, Operand, Source
 from pol.graph.step_program import Component, Slot, StepProgram
-from pol.graph.types import DType, TensorType
-from pol.training import digits
-from pol.verification.freivalds import Method, Projection, StepCheck, draw_signs, project
-from pol.verification.products import Product, find_product
+from pol.graph.tensor_type import DType, TensorType
+from toy import one
 
 Floats = NDArray[np.float64]
 
@@ -276,7 +276,7 @@ def test_a_claim_that_is_not_finite_is_wrong(claim: float) -> None:
 
 def test_convolutions_are_products() -> None:
     """Windows read zeros around the image; forward, and both gradients, projected in the order of their coordinates."""
-    from pol.cli.benchmarks import bits
+    from lab.benchmarks import bits
 
     captured = bits.cnn(2)
     honest = CpuExecutor(captured.program, captured.constants).run(captured.state, 0)

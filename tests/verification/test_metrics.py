@@ -5,17 +5,17 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-import toy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import toy
 from pol.arithmetic.primitives import Words
+from pol.claims import distance
+from pol.claims.distance import component_distances
 from pol.errors import ProtocolError
 from pol.graph.step_program import Component, Slot, StepProgram
-from pol.graph.types import DType, TensorType
-from pol.verification import distance
-from pol.verification.distance import component_distances
-from pol.verification.metrics import UNIT, cosine_distance, gaps, measure
+from pol.graph.tensor_type import DType, TensorType
+from pol.verification.runs.state_metrics import UNIT, cosine_distance, gaps, measure
 
 NUMBERS = st.floats(-(2.0**24), 2.0**24, width=32) | st.sampled_from([0.0, 1.0, math.inf, math.nan])
 INTEGERS = st.integers(0, 3)

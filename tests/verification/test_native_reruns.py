@@ -6,19 +6,19 @@ from functools import cache
 
 import pytest
 import torch
-from trained import loaded, profiled
 
+from pol.claims.distance import INFINITE, component_distances
 from pol.errors import OperationalError
 from pol.execution.cpu import CpuExecutor
-from pol.execution.torch_graph import to_module
+from pol.execution.native.torch_graph import to_module
 from pol.graph.step_program import Component
-from pol.training.solver import to_tensor, to_words
-from pol.verification import native_reruns
-from pol.verification.distance import INFINITE, component_distances
-from pol.verification.native_reruns import NativeRerun, NativeReruns, rerun_natively
-from pol.verification.native_setting import Setting, settings_here
-from pol.verification.profile_claim import EXACT, ProfileClaim
-from pol.verification.replay import replay_end
+from pol.training.task.task_training import to_tensor, to_words
+from pol.verification.profile import native_reruns
+from pol.verification.profile.native_reruns import NativeRerun, NativeReruns, rerun_natively
+from pol.verification.profile.native_setting import Setting, settings_here
+from pol.verification.profile.profile_claim import EXACT, ProfileClaim
+from pol.verification.replay.replay import replay_end
+from trained import loaded, profiled
 
 PLAIN, DOUBLE, NOWHERE = Setting(), Setting(precision="float64"), Setting(device="meta:7")
 

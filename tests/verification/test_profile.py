@@ -13,29 +13,29 @@ import rfc8785
 import torch
 from torch import nn
 from torch.nn import functional
-from trained import loaded, profiled, published
 
 from pol.arithmetic.primitives import Words
+from pol.claims.distance import component_distances
+from pol.commitments.checkpoint_log import CheckpointLog
 from pol.commitments.keccak import keccak256
-from pol.commitments.log import CheckpointLog
-from pol.commitments.program import program_hash
+from pol.commitments.program_hash import program_hash
 from pol.commitments.tensor import state_root
+from pol.demo import digits
 from pol.errors import ProtocolError, UnsupportedError
 from pol.execution.cpu import CpuExecutor
 from pol.execution.reference import ReferenceExecutor
 from pol.graph.capture import capture
-from pol.graph.reorder import reorder
+from pol.graph.reordering import reorder
 from pol.graph.step_program import Component, StepProgram
-from pol.training import digits
 from pol.training.storage.store import Store
-from pol.training.task import LoadedTask, publish
-from pol.training.task import load as load_task
-from pol.verification.distance import component_distances
-from pol.verification.metrics import measure
-from pol.verification.profile import Profile, load
-from pol.verification.profile_claim import EXACT, FLOOR, Rerun, claim
-from pol.verification.profiling import profile, rerun_programs, rerun_programs_root, slots_apart
-from pol.verification.replay import replay_end
+from pol.training.task.task import LoadedTask, publish
+from pol.training.task.task import load as load_task
+from pol.verification.profile.profile import Profile, load
+from pol.verification.profile.profile_claim import EXACT, FLOOR, Rerun, claim
+from pol.verification.profile.profiling import profile, rerun_programs, rerun_programs_root, slots_apart
+from pol.verification.replay.replay import replay_end
+from pol.verification.runs.state_metrics import measure
+from trained import loaded, profiled, published
 
 
 @cache

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pol.claims.distance import INFINITE, UNEQUAL
+from pol.claims.segment_claim import Three
 from pol.errors import ProtocolError
 from pol.graph.step_program import Component
-from pol.verification.distance import INFINITE, UNEQUAL
-from pol.verification.profile_challenge import Charge, compare
-from pol.verification.profile_challenge import ChargeKind as Kind
-from pol.verification.profile_claim import EXACT, Portion, ProfileClaim, Rerun, claim
-from pol.verification.verdict import Three
+from pol.verification.profile.profile_challenge import Charge, compare
+from pol.verification.profile.profile_challenge import ChargeKind as Kind
+from pol.verification.profile.profile_claim import EXACT, Portion, ProfileClaim, Rerun, claim
 
 SEGMENTS, RERUNS = 3, 4
 FAR = 1 << 80

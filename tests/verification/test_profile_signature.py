@@ -7,12 +7,12 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from securesystemslib.dsse import Envelope
 from securesystemslib.signer import SSlibKey
-from trained import profiled
 
+from pol.commitments import canonical_json
 from pol.errors import ProtocolError
-from pol.training import canonical_json
-from pol.training.records import dsse
-from pol.verification.profile_signature import sign, statement, verify
+from pol.training.record import dsse_envelope
+from pol.verification.profile.profile_signature import sign, statement, verify
+from trained import profiled
 
 KEY, OTHER = Ed25519PrivateKey.from_private_bytes(b"\x01" * 32), Ed25519PrivateKey.from_private_bytes(b"\x02" * 32)
 
@@ -39,7 +39,7 @@ def test_other_tools_verify_it() -> None:
 def test_an_envelope_about_something_else() -> None:
     thin = replace(profiled(), claim=replace(profiled().claim, margin=1))
     other_task = replace(profiled(), task="00" * 32)
-    other_type = dsse.seal("text/plain", canonical_json.encode(statement(profiled())), KEY).encode()
+    other_type = dsse_envelope.seal("text/plain", canonical_json.encode(statement(profiled())), KEY).encode()
     for envelope in (sign(thin, KEY), sign(other_task, KEY), other_type):
         with pytest.raises(ProtocolError, match="not about profile"):
             verify(envelope, profiled(), [KEY.public_key()])

@@ -2,16 +2,16 @@
 
 import numpy as np
 import pytest
-import toy
 
+import toy
+from pol.claims.distance import UNEQUAL, component_distances, slot_distances
 from pol.commitments.tensor import state_root
 from pol.errors import ProtocolError
 from pol.execution.reference import ReferenceExecutor, next_state
 from pol.graph.step_program import Component
-from pol.verification.distance import UNEQUAL, component_distances, slot_distances
-from pol.verification.metrics import measure as metrics
-from pol.verification.replay import replay, replay_end, replay_roots
-from pol.verification.verdict import Outcome, Reason, decide, measure
+from pol.verification.replay.replay import replay, replay_end, replay_roots
+from pol.verification.runs.state_metrics import measure as metrics
+from pol.verification.verdict.verdict import Outcome, Reason, decide, measure
 
 PROGRAM = toy.build()
 EXECUTOR = ReferenceExecutor(PROGRAM, toy.constants())

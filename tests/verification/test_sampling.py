@@ -8,8 +8,7 @@ import sha3
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pol.errors import ProtocolError
-from pol.verification.sampling import (
+from pol.claims.sampling import (
     MAX_DRAWS,
     cheated_segments,
     detectable_segments,
@@ -18,6 +17,7 @@ from pol.verification.sampling import (
     draws_for,
     required_draws,
 )
+from pol.errors import ProtocolError
 
 
 @given(st.binary(min_size=32, max_size=32), st.integers(1, 40), st.data())

@@ -4,13 +4,13 @@ import math
 
 import numpy as np
 import pytest
-import toy
-from trained import checkpoints, honest, loaded, proof_over, solve
 
+import toy
 from pol.arithmetic.primitives import Words
 from pol.errors import ProtocolError
-from pol.verification.oddness import oddness
-from pol.verification.screening import SUSPICIOUS, ranked, screen, suspicions
+from pol.verification.verdict.outliers import oddness
+from pol.verification.verdict.screening import SUSPICIOUS, ranked, screen, suspicions
+from trained import checkpoints, honest, loaded, proof_over, solve
 
 PROGRAM = toy.build()
 SEGMENTS = 20

@@ -4,27 +4,27 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
-import trained
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+import trained
 from pol.arithmetic.primitives import Words
-from pol.commitments.program import program_hash
+from pol.claims.distance import INFINITE, SATURATION, UNEQUAL, component_distances
+from pol.claims.segment_claim import Claim, Three
+from pol.commitments.program_hash import program_hash
 from pol.commitments.tensor import state_root
 from pol.errors import ProtocolError
 from pol.execution.cpu import CpuExecutor
 from pol.execution.reference import ReferenceExecutor
-from pol.graph.perturb import perturb
-from pol.graph.reorder import reorder
+from pol.graph.perturbation import perturb
+from pol.graph.reordering import reorder
 from pol.graph.step_program import Component
-from pol.verification.advice import looked_at_often
-from pol.verification.distance import INFINITE, SATURATION, UNEQUAL, component_distances
-from pol.verification.engines.local import LocalEngine
-from pol.verification.examination import Subject, examine
-from pol.verification.profile_claim import FLOOR, Rerun
-from pol.verification.profiling import rerun_programs
-from pol.verification.replay import replay_end
-from pol.verification.second_look import (
+from pol.verification.profile.profile_claim import FLOOR, Rerun
+from pol.verification.profile.profiling import rerun_programs
+from pol.verification.replay.engines.local import LocalEngine
+from pol.verification.replay.replay import replay_end
+from pol.verification.verdict.examination import Subject, examine
+from pol.verification.verdict.second_look import (
     LookChallenge,
     SecondLook,
     SecondLooker,
@@ -36,8 +36,9 @@ from pol.verification.second_look import (
     look_programs,
     shares,
 )
-from pol.verification.verdict import EXACT, Claim, Outcome, Reason, Three, decide, measure
-from pol.verification.verification import segment_document
+from pol.verification.verdict.verdict import EXACT, Outcome, Reason, decide, measure
+from pol.verification.verdict.verdict_advice import looked_at_often
+from pol.verification.verdict.verification_report import segment_document
 
 ROOTS = (b"\1" * 32, b"\2" * 32, b"\3" * 32)
 STRICT: Three = (FLOOR, FLOOR, FLOOR)

@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
+from pol.claims.segment_claim import Claim
 from pol.errors import ProtocolError
-from pol.verification.profile_claim import Rerun
-from pol.verification.second_look import SecondLook, decide_again, is_due
-from pol.verification.verdict import Claim, Outcome
+from pol.verification.profile.profile_claim import Rerun
+from pol.verification.verdict.second_look import SecondLook, decide_again, is_due
+from pol.verification.verdict.verdict import Outcome
 
 FILE = Path(__file__).resolve().parents[2] / "fixtures" / "vectors" / "second_look.json"
 START, END, REPLAY, RERUN = (bytes([n]) * 32 for n in (1, 2, 3, 4))

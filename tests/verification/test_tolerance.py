@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pol.errors import ProtocolError
-from pol.verification.tolerance import (
+from pol.verification.profile.tolerance_bounds import (
     clopper_pearson_upper,
     fresh_share,
     maximum_confidence,

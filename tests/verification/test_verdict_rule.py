@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pol.claims.distance import INFINITE, SATURATION, UNEQUAL
+from pol.claims.segment_claim import Claim
 from pol.errors import OperationalError, ProtocolError
 from pol.training.storage.store import CorruptObjectError
-from pol.verification.distance import INFINITE, SATURATION, UNEQUAL
-from pol.verification.verdict import (
+from pol.verification.verdict.verdict import (
     EXACT,
-    Claim,
     Outcome,
     Reason,
     Verdict,

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 from test_distance_vectors import CORNERS, F32, I32, INFINITE, distance, total
 
-from pol.verification.verdict import EXACT, Claim, Outcome, Three, decide
+from pol.claims.segment_claim import Claim, Three
+from pol.verification.verdict.verdict import EXACT, Outcome, decide
 
 FILE = Path(__file__).resolve().parents[2] / "fixtures" / "vectors" / "verdicts.json"
 UNEQUAL = 2**160

@@ -6,24 +6,24 @@ from dataclasses import dataclass
 from random import Random
 
 import numpy as np
-import toy_market
-from toy_market import Ground
 
+import toy_market
 from pol.arithmetic.primitives import Words
-from pol.chain.creation import deploy_contract as create
-from pol.chain.proven_steps import Pin, StepProof, batch_entry, context_of
-from pol.chain.registry import Terms
+from pol.chain.contract.contract_creation import deploy_contract as create
+from pol.chain.desks.proven_steps import Pin, StepProof, batch_entry, context_of
+from pol.chain.desks.task_registry import Terms
+from pol.commitments.checkpoint_log import CheckpointLog
 from pol.commitments.keccak import keccak256
-from pol.commitments.log import CheckpointLog
-from pol.dispute.evidence import SegmentTrace
+from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.execution.reference import ReferenceExecutor
-from pol.zk import exact_prover
 from pol.zk.circuits import load
-from pol.zk.exact_prover import ExactRun
+from pol.zk.exact import exact_prover
+from pol.zk.exact.exact_prover import ExactRun
 from pol.zk.fixed_point import Integers, dequantise, integers
 from pol.zk.network import Network
+from pol.zk.network_program import step_program, tensor_types
 from pol.zk.poseidon import vector_hash
-from pol.zk.program import step_program, tensor_types
+from toy_market import Ground
 
 STEPS, INTERVAL = 10, 5
 

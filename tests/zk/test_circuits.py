@@ -7,19 +7,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pol.cli.benchmarks.zk import float_error
+from lab.benchmarks.zk_proofs import float_error
 from pol.errors import OperationalError, ProtocolError, UnsupportedError
 from pol.execution.reference import ReferenceExecutor
-from pol.zk import native
+from pol.zk import native_process
 from pol.zk.bn254 import from_field, to_field
 from pol.zk.circuits import Visibility, folder, load, names
-from pol.zk.exact import constraints
+from pol.zk.exact.circuit import constraints
 from pol.zk.example import example
 from pol.zk.export import network_of
+from pol.zk.ezkl.onnx_file import onnx_file
 from pol.zk.fixed_point import Integers, dequantise, integers, quantise, rescale, step
 from pol.zk.network import Kind, Network, Node
-from pol.zk.onnx_file import onnx_file
-from pol.zk.program import step_program
+from pol.zk.network_program import step_program
 
 EXACT = ("linear_regression", "lora", "mlp", "momentum")
 
@@ -48,14 +48,14 @@ def test_ezkl_computes_the_integer_rule(name: str, tmp_path: Path) -> None:
     (tmp_path / "m.onnx").write_bytes(onnx_file(circuit.network))
     at = {key: str(tmp_path / key) for key in ("m.onnx", "s.json", "m.ezkl", "i.json", "w.json")}
     given = {"scale": circuit.network.scale, "base": circuit.base, "legs": circuit.digits, "logrows": 20}
-    native.call("settings", None, model=at["m.onnx"], out=at["s.json"], visibility="public", **given)
-    native.call("compile_circuit", None, model=at["m.onnx"], settings=at["s.json"], out=at["m.ezkl"])
+    native_process.call("settings", None, model=at["m.onnx"], out=at["s.json"], visibility="public", **given)
+    native_process.call("compile_circuit", None, model=at["m.onnx"], settings=at["s.json"], out=at["m.ezkl"])
     for seed in range(2):
         inputs = example(circuit, seed)
         elements = [[to_field(int(x)).to_bytes(32, "little").hex() for x in array.ravel()] for array in inputs]
         (tmp_path / "i.json").write_text(json.dumps({"input_data": elements}))
         request = {"inputs": at["i.json"], "circuit": at["m.ezkl"], "out": at["w.json"]}
-        native.call("witness", None, **request, verification_key=None, reference_string=None)
+        native_process.call("witness", None, **request, verification_key=None, reference_string=None)
         (outputs,) = json.loads((tmp_path / "w.json").read_bytes())["outputs"]
         found = [from_field(int.from_bytes(bytes.fromhex(element), "little")) for element in outputs]
         assert found == list(step(circuit.network, inputs).ravel())

@@ -8,8 +8,8 @@ import pytest
 
 from pol.zk import fixed_point
 from pol.zk.circuits import load, names
-from pol.zk.error_bound import bound, is_within
 from pol.zk.example import example
+from pol.zk.ezkl.error_bound import bound, is_within
 from pol.zk.fixed_point import Integers, integers, step
 
 

@@ -9,12 +9,12 @@ import pytest
 from proven_market import STEPS, Training, training
 
 from pol.arithmetic.primitives import Words
-from pol.chain.proven_steps import Pin
+from pol.chain.desks.proven_steps import Pin
 from pol.commitments.keccak import keccak256
 from pol.errors import ProtocolError
-from pol.roles.pins import batches, require_pin
+from pol.roles.party.proof_pins import batches, require_pin
 from pol.zk.circuits import load
-from pol.zk.program import step_program, tensor_types
+from pol.zk.network_program import step_program, tensor_types
 
 
 @pytest.fixture(scope="module")

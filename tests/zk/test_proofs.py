@@ -7,16 +7,18 @@ from pathlib import Path
 import pytest
 from py_ecc import optimized_bn128 as curve
 
+from lab.zk.manifest import recorded
 from pol.errors import OperationalError, ProtocolError
-from pol.zk import exact_prover, groth16, native, prover, reference_string
+from pol.zk import native_process
 from pol.zk.bn254 import Q, R
 from pol.zk.circuits import Visibility, load
-from pol.zk.exact import public_inputs
+from pol.zk.exact import exact_prover, groth16
+from pol.zk.exact.circuit import public_inputs
 from pol.zk.example import example, read_inputs
+from pol.zk.ezkl import ezkl_prover, reference_string
+from pol.zk.ezkl.gradient_proof import GradientProof
+from pol.zk.ezkl.keys import Keys, setup
 from pol.zk.fixed_point import step
-from pol.zk.gradient_proof import GradientProof
-from pol.zk.keys import Keys, setup
-from pol.zk.manifest import recorded
 from pol.zk.poseidon import ezkl_hash, poseidon, vector_hash
 
 CIRCUIT = "linear_regression"
@@ -33,8 +35,8 @@ def test_a_chain_of_proofs(keys: Keys) -> None:
     theta, before = example(keys.circuit, 0)[0], None
     for seed in range(3):
         data = example(keys.circuit, seed)[1:]
-        proven = prover.prove(keys, [theta, *data])
-        prover.verify(keys, proven.proof)
+        proven = ezkl_prover.prove(keys, [theta, *data])
+        ezkl_prover.verify(keys, proven.proof)
         vectors = [theta, *data, proven.after]
         hashes = [ezkl_hash([int(x) % R for x in vector.ravel()]) for vector in vectors]
         assert list(proven.proof.instances) == hashes
@@ -43,8 +45,8 @@ def test_a_chain_of_proofs(keys: Keys) -> None:
 
 
 def test_bent_proofs_are_refused(keys: Keys) -> None:
-    proof = prover.prove(keys, example(keys.circuit, 1)).proof
-    other = prover.prove(keys, example(keys.circuit, 2)).proof
+    proof = ezkl_prover.prove(keys, example(keys.circuit, 1)).proof
+    other = ezkl_prover.prove(keys, example(keys.circuit, 2)).proof
     swapped = (*proof.instances[:-1], other.instances[-1])
     for bad in (
         replace(proof, instances=swapped),
@@ -56,9 +58,9 @@ def test_bent_proofs_are_refused(keys: Keys) -> None:
         replace(proof, proof=proof.proof[:-1] + bytes([proof.proof[-1] ^ 1])),
     ):
         with pytest.raises(ProtocolError, match="does not hold"):
-            prover.verify(keys, bad)
+            ezkl_prover.verify(keys, bad)
     with pytest.raises(ProtocolError, match="is for the keys"):
-        prover.verify(keys, replace(proof, keys="00"))
+        ezkl_prover.verify(keys, replace(proof, keys="00"))
     with pytest.raises(ProtocolError, match="as many hashes"):
         replace(proof, instances=proof.instances[:-1])
     data = proof.to_json()
@@ -129,18 +131,18 @@ def powers_of_tau(secret: int, logrows: int) -> bytes:
 
 def test_no_native_failure_ends_this_process(keys: Keys, tmp_path: Path) -> None:
     with pytest.raises(OperationalError, match="witness failed"):
-        native.call(
+        native_process.call(
             "witness", None, inputs="nowhere", circuit=keys.file("circuit.ezkl"), out="w",
             verification_key=None, reference_string=None,
         )  # fmt: skip
     with pytest.raises(OperationalError, match="longer than 0 s"):
-        native.call("version", 1e-6)
+        native_process.call("version", 1e-6)
     theta, *rest = example(keys.circuit, 1)
     # Larger than the circuit's digits: EZKL has no witness.
     with pytest.raises(OperationalError, match=r"failed.*scale the data down"):
-        prover.prove(keys, [theta << 60, *rest])
+        ezkl_prover.prove(keys, [theta << 60, *rest])
     with pytest.raises(ProtocolError, match="too large"):
-        prover.prove(keys, [theta << 200, *rest])
+        ezkl_prover.prove(keys, [theta << 200, *rest])
     (tmp_path / "in.json").write_text('{"theta": [1, 2]}')
     with pytest.raises(ProtocolError, match="theta is a list of 5 numbers"):
         read_inputs(keys.circuit, tmp_path / "in.json")
@@ -186,8 +188,8 @@ def test_an_exact_proof_by_the_reference_pairing(tmp_path: Path) -> None:
 def test_visibilities_that_show_or_commit(keys: Keys) -> None:
     public = setup(keys.circuit, keys.folder.parent, Visibility.PUBLIC)
     inputs = example(keys.circuit, 1)
-    proven = prover.prove(public, inputs)
-    prover.verify(public, proven.proof)
+    proven = ezkl_prover.prove(public, inputs)
+    ezkl_prover.verify(public, proven.proof)
     shown = [int(x) % R for vector in [*inputs, proven.after] for x in vector.ravel()]
     assert list(proven.proof.instances) == shown
     with pytest.raises(ProtocolError, match="no commitments"):

@@ -7,24 +7,24 @@ from itertools import pairwise
 import numpy as np
 import proven_market
 import pytest
+from proven_market import INTERVAL, STEPS, Training, terms_of
+
 import toy_market
 from anvil_node import anvil_node
-from proven_market import INTERVAL, STEPS, Training, terms_of
-from toy_market import Ground, ToyMarket
-
-from pol.chain.challenges import ChargeKind, ClaimCharge
-from pol.chain.connection import Connection
-from pol.chain.proven_steps import StepProof
-from pol.chain.wallet import Reverted
-from pol.dispute.evidence import SegmentTrace
-from pol.dispute.hostile import Lie, LyingTrace
-from pol.dispute.players import ReplayPlayer
-from pol.roles.survey import Surveyor
-from pol.zk import exact_prover
+from pol.chain.account.wallet import Reverted
+from pol.chain.desks.challenges import ChargeKind, ClaimCharge
+from pol.chain.desks.proven_steps import StepProof
+from pol.chain.node.connection import Connection
+from pol.demo.lying_players import Lie, LyingTrace
+from pol.dispute.play.execution_evidence import SegmentTrace
+from pol.dispute.play.honest_players import ReplayPlayer
+from pol.roles.monitor.market_view import Surveyor
 from pol.zk.bn254 import R
 from pol.zk.circuits import load
-from pol.zk.exact_prover import ExactKeys
-from pol.zk.program import tensor_types
+from pol.zk.exact import exact_prover
+from pol.zk.exact.exact_prover import ExactKeys
+from pol.zk.network_program import tensor_types
+from toy_market import Ground, ToyMarket
 
 pytest.importorskip("zksnake")
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from pol.zk import functions
+from pol.zk import step_functions
 
 
 def gradient(of: Callable[[Tensor], Tensor], z: Tensor) -> Tensor:
@@ -29,15 +29,15 @@ def test_the_gradients_are_torchs(width: float, near: float) -> None:
         torch.testing.assert_close(gradient(ours, z), gradient(theirs, z), rtol=0, atol=near)
 
     same(
-        lambda z: functions.cross_entropy(z, labels),
+        lambda z: step_functions.cross_entropy(z, labels),
         lambda z: functional.cross_entropy(z, labels, reduction="sum"),
     )
     same(
-        lambda z: functions.binary_cross_entropy(z, labels),
+        lambda z: step_functions.binary_cross_entropy(z, labels),
         lambda z: functional.binary_cross_entropy_with_logits(z, labels, reduction="sum"),
     )
     same(
-        lambda z: (functions.softmax(z) * weight).sum(),
+        lambda z: (step_functions.softmax(z) * weight).sum(),
         lambda z: (torch.softmax(z, -1) * weight).sum(),
     )
 
@@ -45,12 +45,12 @@ def test_the_gradients_are_torchs(width: float, near: float) -> None:
 def test_what_a_mask_hides_has_no_part() -> None:
     z, mask = torch.rand(4, 4, dtype=torch.float64), torch.ones(4, 4, dtype=torch.float64).tril()
     hidden = z.masked_fill(mask == 0, -torch.inf)
-    torch.testing.assert_close(functions.softmax(z, mask), torch.softmax(hidden, -1), rtol=0, atol=1e-4)
-    assert (gradient(lambda z: (functions.softmax(z, mask) * z.detach()).sum(), z)[mask == 0] == 0).all()
+    torch.testing.assert_close(step_functions.softmax(z, mask), torch.softmax(hidden, -1), rtol=0, atol=1e-4)
+    assert (gradient(lambda z: (step_functions.softmax(z, mask) * z.detach()).sum(), z)[mask == 0] == 0).all()
 
 
 def test_far_below_zero_the_exponential_stays_small_and_positive() -> None:
     z = torch.linspace(-100, 4, 1000, dtype=torch.float64)
-    powers = functions.exponential(z)
+    powers = step_functions.exponential(z)
     assert (powers.diff() >= 0).all()
     assert 1e-4 < float(powers[0]) < 2e-4

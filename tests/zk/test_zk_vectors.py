@@ -14,10 +14,10 @@ import pytest
 
 from pol.arithmetic.primitives import Words
 from pol.commitments.tensor import state_root
-from pol.graph.types import DType, TensorType
-from pol.zk import exact_prover, groth16
+from pol.graph.tensor_type import DType, TensorType
 from pol.zk.bn254 import R
 from pol.zk.circuits import load
+from pol.zk.exact import exact_prover, groth16
 from pol.zk.example import example
 from pol.zk.fixed_point import dequantise, integers
 from pol.zk.poseidon import permutation_table, vector_hash

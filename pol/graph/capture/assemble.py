@@ -13,18 +13,18 @@ from torch.optim import Optimizer
 
 from pol.arithmetic.primitives import Words
 from pol.errors import UnsupportedError
-from pol.graph.aten import AtenGraph, AtenInput, InputRole, Ref
-from pol.graph.capture.index_ranges import require_indices_in_range
+from pol.graph.aten_graph import AtenGraph, AtenInput, InputRole, Ref
+from pol.graph.capture.guards.argument_checks import require_capturable, require_distances_of_state
+from pol.graph.capture.guards.index_ranges import require_indices_in_range
+from pol.graph.capture.guards.number_ranges import require_integers_fit
 from pol.graph.capture.loop import Loop
-from pol.graph.capture.number_ranges import require_integers_fit
-from pol.graph.capture.optimizer_step import OptimizerStep
-from pol.graph.capture.randomness import seed_words
-from pol.graph.capture.record import Recorder, graph_of, tensor_type
-from pol.graph.capture.requirements import require_capturable, require_distances_of_state
-from pol.graph.capture.step import StepInputs
-from pol.graph.capture.trace import trace_step
+from pol.graph.capture.optimizers.optimizer_step import OptimizerStep
+from pol.graph.capture.tracing.aten_recorder import Recorder, graph_of, tensor_type
+from pol.graph.capture.tracing.random_operations import seed_words
+from pol.graph.capture.tracing.trace import trace_step
+from pol.graph.capture.tracing.training_step import StepInputs
 from pol.graph.lowering import lower
-from pol.graph.names import Names
+from pol.graph.node_names import Names
 from pol.graph.step_program import Component, StepProgram
 
 I32_RANGE = (-(2**31), 2**31 - 1)
@@ -99,8 +99,8 @@ def capture(
     state = [to_words(entry.name, tensor) for entry, (_, _, tensor) in zip(aten.slots, _state(inputs), strict=True)]
     require_distances_of_state(program, names.slots, state)
     if check:
-        from pol.execution.eager_step import EagerStep
-        from pol.execution.self_check import SelfCheck
+        from pol.execution.self_check.capture_check import SelfCheck
+        from pol.execution.self_check.eager_step import EagerStep
 
         own = EagerStep(model, loss, optimizer, loop, options, inputs)
         SelfCheck(own, aten, found, program, names, state, constants).require_same()

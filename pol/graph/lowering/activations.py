@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping
 
 from pol.arithmetic import functions
 from pol.arithmetic.primitives import Op
-from pol.arithmetic.program import Builder
+from pol.arithmetic.scalar_program import Builder
 from pol.graph.lowering.call import Call
 from pol.graph.lowering.elementwise import elementwise
 from pol.graph.lowering.values import Value
-from pol.graph.types import DType
+from pol.graph.tensor_type import DType
 
 GELU_CUBIC = 0.044715
 GELU_SCALE = math.sqrt(2 / math.pi)

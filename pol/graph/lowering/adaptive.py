@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pol.arithmetic.primitives import Op
-from pol.arithmetic.program import Builder
+from pol.arithmetic.scalar_program import Builder
 from pol.graph.lowering.call import Call
 from pol.graph.lowering.emitter import Coordinate, Read
 from pol.graph.lowering.resampling import as_view, seen
 from pol.graph.lowering.values import Value, View, expand, select, unsqueeze
-from pol.graph.types import DType, TensorType
+from pol.graph.tensor_type import DType, TensorType
 
 NOWHERE = 0xFFFFFFFF
 EXACT = 2**24

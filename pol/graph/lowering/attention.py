@@ -7,12 +7,12 @@ from dataclasses import replace
 
 from pol.arithmetic import functions
 from pol.arithmetic.primitives import Op
-from pol.arithmetic.program import Builder
+from pol.arithmetic.scalar_program import Builder
 from pol.graph.lowering.call import Call
 from pol.graph.lowering.elementwise import elementwise
 from pol.graph.lowering.folds import FLOAT_SUM, MAXIMUM, reduce
 from pol.graph.lowering.values import Value, axis_index, unsqueeze
-from pol.graph.types import DType
+from pol.graph.tensor_type import DType
 
 GREATEST = replace(MAXIMUM, neutral=0xFF7FFFFF)
 """The greatest number of a row; the lowest finite one where all are minus infinity, so that a difference exists."""

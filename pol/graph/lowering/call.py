@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pol.errors import ProtocolError, UnsupportedError
-from pol.graph.aten import WORD_TYPES, Argument, AtenNode, AtenType, Ref
+from pol.graph.aten_graph import WORD_TYPES, Argument, AtenNode, AtenType, Ref
 from pol.graph.lowering.emitter import Emitter
 from pol.graph.lowering.values import Value
-from pol.graph.types import DType
+from pol.graph.tensor_type import DType
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from pol.arithmetic.primitives import Op
-from pol.arithmetic.program import Builder
+from pol.arithmetic.scalar_program import Builder
 from pol.errors import ProtocolError
 from pol.graph.lowering.call import Call
 from pol.graph.lowering.elementwise import elementwise
 from pol.graph.lowering.values import Value, View, expand, permute, unsqueeze
-from pol.graph.types import DType, TensorType
+from pol.graph.tensor_type import DType, TensorType
 
 
 def product(call: Call, left: Value, right: Value, part: str = "") -> View:

@@ -17,7 +17,7 @@ from pol.graph.lowering.emitter import Read
 from pol.graph.lowering.folds import FLOAT_SUM, reduce
 from pol.graph.lowering.values import Value, View, unsqueeze
 from pol.graph.lowering.windows import Cover, Grid, Window, moved, uncovered
-from pol.graph.types import DType, TensorType
+from pol.graph.tensor_type import DType, TensorType
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 
 from pol.arithmetic import functions
 from pol.arithmetic.primitives import Op
-from pol.arithmetic.program import Builder, ScalarProgram
+from pol.arithmetic.scalar_program import Builder, ScalarProgram
 from pol.graph.lowering.call import Call
 from pol.graph.lowering.emitter import Formula
 from pol.graph.lowering.values import Value, expand, scalar
-from pol.graph.types import DType
+from pol.graph.tensor_type import DType
 
 Lowered = Callable[[Call], Value]
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from pol.arithmetic.primitives import Op
-from pol.arithmetic.program import Builder
+from pol.arithmetic.scalar_program import Builder
 from pol.errors import ProtocolError
-from pol.graph.aten import AtenNode
+from pol.graph.aten_graph import AtenNode
 from pol.graph.lowering.values import Fill, StepNumber, Value, View, reshape, whole_view
-from pol.graph.names import NodeName
 from pol.graph.node import Affine, Bound, Gather, Input, InputKind, Node, Operand, Source
-from pol.graph.types import DType, TensorType
+from pol.graph.node_names import NodeName
+from pol.graph.tensor_type import DType, TensorType
 
 
 @dataclass(frozen=True)

@@ -16,11 +16,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from pol.arithmetic.primitives import Op
-from pol.arithmetic.program import Builder
+from pol.arithmetic.scalar_program import Builder
 from pol.graph.lowering.emitter import Argument, Emitter, FoldFormula, Read
 from pol.graph.lowering.values import Value, View, axis_index, cut, permute, squeeze, unsqueeze
 from pol.graph.node import MAX_FOLD_RANK, Affine, Bound
-from pol.graph.types import MAX_RANK, DType, TensorType
+from pol.graph.tensor_type import MAX_RANK, DType, TensorType
 
 SEQUENTIAL = 128
 LANES = 32

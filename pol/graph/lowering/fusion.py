@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from pol.arithmetic.program import Builder
+from pol.arithmetic.scalar_program import Builder
 from pol.graph.lowering.values import restride
-from pol.graph.names import NodeName
 from pol.graph.node import Affine, Input, InputKind, Node, Operand, Source
-from pol.graph.types import row_major
+from pol.graph.node_names import NodeName
+from pol.graph.tensor_type import row_major
 
 MOST_INSTRUCTIONS = 96
 """Longest scalar program that joining makes: a dispute opens all of its results in one move."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from pol.arithmetic.primitives import Op
-from pol.arithmetic.program import Builder
+from pol.arithmetic.scalar_program import Builder
 from pol.graph.lowering.call import Call
 from pol.graph.lowering.emitter import Coordinate, Read
 from pol.graph.lowering.values import (
@@ -19,7 +19,7 @@ from pol.graph.lowering.values import (
     select,
     unsqueeze,
 )
-from pol.graph.types import DType, TensorType
+from pol.graph.tensor_type import DType, TensorType
 
 
 def _view(call: Call, value: Value) -> View:

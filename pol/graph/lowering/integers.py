@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from pol.arithmetic.primitives import Op
-from pol.arithmetic.program import Builder
+from pol.arithmetic.scalar_program import Builder
 from pol.graph.lowering.call import Call
 from pol.graph.lowering.elementwise import elementwise
 from pol.graph.lowering.rests import MOST_ROUNDS, exact_rest, floor_quotient, floor_rest, rounds_for
 from pol.graph.lowering.values import Value
-from pol.graph.types import DType
+from pol.graph.tensor_type import DType
 
 
 def quotient_and_rest(b: Builder, x: int, divisor: int) -> tuple[int, int]:

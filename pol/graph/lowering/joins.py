@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from pol.arithmetic.primitives import Op
-from pol.arithmetic.program import Builder
+from pol.arithmetic.scalar_program import Builder
 from pol.errors import ProtocolError
 from pol.graph.lowering.call import Call
 from pol.graph.lowering.emitter import Coordinate, Emitter, Read
@@ -22,7 +22,7 @@ from pol.graph.lowering.values import (
     unsqueeze,
 )
 from pol.graph.node import Affine, Bound
-from pol.graph.types import DType
+from pol.graph.tensor_type import DType
 
 MOST_PARTS = 8
 """Parts that one node joins; more are joined in groups first."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from pol.arithmetic.primitives import Op
-from pol.arithmetic.program import Builder
+from pol.arithmetic.scalar_program import Builder
 from pol.graph.lowering.call import Call
 from pol.graph.lowering.elementwise import elementwise
 from pol.graph.lowering.emitter import Argument, Coordinate, Read
 from pol.graph.lowering.folds import FLOAT_SUM, reduce
 from pol.graph.lowering.values import NAN, Value, View, expand, integer_word, scalar, select, unsqueeze
-from pol.graph.types import DType
+from pol.graph.tensor_type import DType
 
 MEAN, SUM = 1, 2
 

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 
 from pol.arithmetic import functions
 from pol.arithmetic.primitives import Op
-from pol.arithmetic.program import Builder
+from pol.arithmetic.scalar_program import Builder
 from pol.errors import ProtocolError
-from pol.graph.aten import Ref
+from pol.graph.aten_graph import Ref
 from pol.graph.lowering.call import Call
 from pol.graph.lowering.emitter import FoldFormula, Formula
 from pol.graph.lowering.folds import FLOAT_SUM, fold_terms, reduce, restored
 from pol.graph.lowering.reductions import mean_along, scaled, squares
 from pol.graph.lowering.values import Fill, Value, View, expand, float_word, reshape, unsqueeze
-from pol.graph.types import DType
+from pol.graph.tensor_type import DType
 
 
 @dataclass(frozen=True)

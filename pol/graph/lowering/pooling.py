@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pol.arithmetic.primitives import Op
-from pol.arithmetic.program import Builder
+from pol.arithmetic.scalar_program import Builder
 from pol.errors import ProtocolError
 from pol.graph.lowering.call import Call
 from pol.graph.lowering.emitter import Argument, Coordinate, Read
@@ -19,7 +19,7 @@ from pol.graph.lowering.folds import MAXIMUM
 from pol.graph.lowering.values import Value, View
 from pol.graph.lowering.windows import Cover, Grid, Position, Window, uncovered
 from pol.graph.node import MAX_BOUNDS
-from pol.graph.types import DType, TensorType
+from pol.graph.tensor_type import DType, TensorType
 
 NOWHERE = 0xFFFFFFFF
 

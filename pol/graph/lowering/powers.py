@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 
 from pol.arithmetic import functions
 from pol.arithmetic.primitives import Op
-from pol.arithmetic.program import Builder
+from pol.arithmetic.scalar_program import Builder
 from pol.graph.lowering.call import Call
 from pol.graph.lowering.elementwise import elementwise
 from pol.graph.lowering.values import Value
-from pol.graph.types import DType
+from pol.graph.tensor_type import DType
 
 _SHORT_POWERS = frozenset({0.5, -0.5, -1.0, -2.0, 1.0, 2.0, 3.0, 4.0})
 

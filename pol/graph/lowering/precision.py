@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from pol.arithmetic.primitives import Op, apply
-from pol.graph.aten import AtenType, references
+from pol.graph.aten_graph import AtenType, references
 from pol.graph.lowering.call import Call
 from pol.graph.lowering.values import Fill, Value
 from pol.graph.lowering.views import VIEWS

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 from pol.errors import ProtocolError
-from pol.graph.aten import AtenGraph, AtenNode, AtenType, InputRole, Ref
+from pol.graph.aten_graph import AtenGraph, AtenNode, AtenType, InputRole, Ref
 from pol.graph.lowering.activations import ACTIVATIONS
 from pol.graph.lowering.adaptive import ADAPTIVE
 from pol.graph.lowering.advice import undefined
@@ -34,8 +34,8 @@ from pol.graph.lowering.selection import SELECTION
 from pol.graph.lowering.softmax import SOFTMAX
 from pol.graph.lowering.values import StepNumber, Value, WideIntegerError, whole_view
 from pol.graph.lowering.views import VIEWS
-from pol.graph.names import Names
 from pol.graph.node import Node, Operand, Source
+from pol.graph.node_names import Names
 from pol.graph.step_program import Component, Slot, StepProgram
 
 RULES: Mapping[str, Callable[[Call], Value | tuple[Value, ...]]] = {

@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 
 from pol.arithmetic import philox
 from pol.arithmetic.primitives import Op
-from pol.arithmetic.program import Builder
+from pol.arithmetic.scalar_program import Builder
 from pol.errors import ProtocolError
 from pol.graph.lowering.call import Call
 from pol.graph.lowering.emitter import Coordinate, Emitter
 from pol.graph.lowering.values import Fill, Value, View, expand, float_word, integer_word, reshape, select
-from pol.graph.types import DType
+from pol.graph.tensor_type import DType
 
 Shaping = Callable[[Builder, int], int]
 """From the register of a drawn word to the register of the result."""

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 
 from pol.arithmetic.primitives import Op
-from pol.arithmetic.program import Builder
+from pol.arithmetic.scalar_program import Builder
 from pol.graph.lowering.call import Call
 from pol.graph.lowering.elementwise import elementwise
 from pol.graph.lowering.emitter import Coordinate, Read
@@ -29,7 +29,7 @@ from pol.graph.lowering.folds import (
 from pol.graph.lowering.softmax import log_of_sum
 from pol.graph.lowering.values import Value, View, axis_index, cut, expand, permute, reshape, squeeze
 from pol.graph.node import Affine, Bound
-from pol.graph.types import DType, TensorType
+from pol.graph.tensor_type import DType, TensorType
 
 NOWHERE = 0x7FFFFFFF
 _SCANNED = 64

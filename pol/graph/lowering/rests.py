@@ -8,7 +8,7 @@ from __future__ import annotations
 from math import frexp, isfinite
 
 from pol.arithmetic.primitives import MAGNITUDE, Op
-from pol.arithmetic.program import Builder
+from pol.arithmetic.scalar_program import Builder
 
 BITS = 22
 """Of a quotient that one round takes off: its estimate errs by less than a quarter."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from pol.arithmetic.primitives import Op
-from pol.arithmetic.program import Builder
-from pol.graph.aten import Ref
+from pol.arithmetic.scalar_program import Builder
+from pol.graph.aten_graph import Ref
 from pol.graph.lowering.call import Call
 from pol.graph.lowering.emitter import Argument, Coordinate, Read
 from pol.graph.lowering.values import NAN, Fill, Value, View, axis_index, cut, expand, permute, scalar, unsqueeze
 from pol.graph.node import Affine, Bound
-from pol.graph.types import MAX_RANK, DType, TensorType
+from pol.graph.tensor_type import MAX_RANK, DType, TensorType
 
 NOWHERE = 0xFFFFFFFF
 """An index that is no position."""

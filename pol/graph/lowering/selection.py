@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from pol.arithmetic.primitives import Op
-from pol.arithmetic.program import Builder
+from pol.arithmetic.scalar_program import Builder
 from pol.graph.lowering.call import Call
 from pol.graph.lowering.emitter import Coordinate, Read
 from pol.graph.lowering.values import NAN, Value, View, axis_index, expand, permute, unsqueeze
-from pol.graph.types import DType, TensorType
+from pol.graph.tensor_type import DType, TensorType
 
 LONGEST = 2048
 """Longest dimension that is sorted: counting takes the square of the length."""

@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 
 from pol.arithmetic import functions
 from pol.arithmetic.primitives import Op
-from pol.arithmetic.program import Builder
+from pol.arithmetic.scalar_program import Builder
 from pol.graph.lowering.call import Call
 from pol.graph.lowering.elementwise import elementwise
 from pol.graph.lowering.folds import FLOAT_SUM, MAXIMUM, fold_terms, reduce, restored
 from pol.graph.lowering.values import Value, expand
-from pol.graph.types import DType
+from pol.graph.tensor_type import DType
 
 
 def _softmax(call: Call) -> Value:

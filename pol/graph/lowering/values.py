@@ -11,7 +11,7 @@ import numpy as np
 
 from pol.errors import ProtocolError
 from pol.graph.node import Source
-from pol.graph.types import DType, TensorType, row_major
+from pol.graph.tensor_type import DType, TensorType, row_major
 
 NAN = 0x7FC00000
 """The word of the one NaN."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from pol.arithmetic.primitives import Op
-from pol.arithmetic.program import Builder
+from pol.arithmetic.scalar_program import Builder
 from pol.graph.lowering.call import Call
 from pol.graph.lowering.emitter import Coordinate
 from pol.graph.lowering.values import (
@@ -21,7 +21,7 @@ from pol.graph.lowering.values import (
     squeeze,
     unsqueeze,
 )
-from pol.graph.types import DType
+from pol.graph.tensor_type import DType
 
 
 def _identity(call: Call) -> Value:

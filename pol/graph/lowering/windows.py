@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from pol.arithmetic.primitives import Op
-from pol.arithmetic.program import Builder
+from pol.arithmetic.scalar_program import Builder
 from pol.errors import ProtocolError
 from pol.graph.lowering.emitter import Coordinate, Emitter, Read
 from pol.graph.lowering.values import Value, View, cut, integer_word

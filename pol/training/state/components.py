@@ -13,10 +13,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from pol.commitments import canonical_json
 from pol.commitments.array import Array, ArrayType, ElementType
 from pol.commitments.complete_state import CompleteState
 from pol.errors import ProtocolError
-from pol.training import canonical_json
 from pol.training.state import plain_data, tensors
 
 _DEVICE = re.compile(r"(cpu|cuda|mps|xpu|meta)(:(0|[1-9][0-9]?|1[01][0-9]|12[0-7]))?")

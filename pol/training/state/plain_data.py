@@ -12,8 +12,8 @@ import math
 from collections.abc import Callable, Mapping, MutableMapping
 from typing import Any, TypeAlias
 
+from pol.commitments import canonical_json
 from pol.errors import ProtocolError, UnsupportedError
-from pol.training import canonical_json
 
 Json: TypeAlias = Any
 MAX_DEPTH = 18

@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
-from pol.training import canonical_json
+from pol.commitments import canonical_json
 
 Tree: TypeAlias = "str | dict[str, Tree]"
 """A value in text, or named values below it."""

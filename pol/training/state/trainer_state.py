@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from pol.errors import ProtocolError, UnsupportedError
-from pol.training.state.cursor import Cursor
+from pol.training.state.data_cursor import Cursor
 from pol.training.state.environment import Environment
 from pol.training.state.random_state import RandomSources
 

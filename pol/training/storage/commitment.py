@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pol.commitments import canonical_json
 from pol.commitments.array import ArrayType, ElementType
 from pol.commitments.complete_state import Entry, complete_root
 from pol.errors import ProtocolError
-from pol.training import canonical_json
 
 KIND = "pol/commitment"
 VERSION = 1

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import numpy as np
 
+from pol.commitments import canonical_json
 from pol.commitments.array import Array, ArrayType, Bytes, ElementType
 from pol.commitments.complete_state import encode_name
 from pol.errors import OperationalError, ProtocolError
-from pol.training import canonical_json
 
 HEADER_LIMIT = 1 << 25
 """Bytes of a header at most: 200,000 tensors with names of 80 letters. The safetensors package takes 100 MB."""

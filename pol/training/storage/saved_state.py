@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pol.commitments import canonical_json
 from pol.commitments.array import Array, ArrayType, ElementType, array_root
 from pol.commitments.complete_state import CompleteState, Entry, complete_root, document_root
 from pol.errors import OperationalError, ProtocolError
-from pol.training import canonical_json
 from pol.training.state import tensor_file
 from pol.training.storage import sharded_files, updates
 from pol.training.storage.sealing import MAGIC as SEALED

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from pol.commitments import canonical_json
 from pol.commitments.array import Array, ArrayType, Bytes
 from pol.commitments.keccak import keccak256
 from pol.errors import ProtocolError
-from pol.training import canonical_json
 from pol.training.state import tensor_file
 from pol.training.storage.store import Store
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from pol.commitments import canonical_json
 from pol.commitments.array import Array, ArrayType
 from pol.commitments.array_parts import describe_part, root_of_parts
 from pol.commitments.complete_state import Entry
 from pol.errors import OperationalError, ProtocolError, UnsupportedError
-from pol.training import canonical_json
 from pol.training.storage.safetensors_file import HEADER_LIMIT, SafetensorsFile
 
 ENDING = ".safetensors"

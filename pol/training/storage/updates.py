@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import zstandard
 
+from pol.commitments import canonical_json
 from pol.commitments.array import Array, ArrayType, Bytes
 from pol.errors import ProtocolError
-from pol.training import canonical_json
 
 RAW, XOR = "raw", "xor"
 PIECE = 1 << 20

@@ -77,7 +77,7 @@ contract BlockBeaconTest is Base {
 }
 
 contract SegmentDrawTest is Base {
-    /// @dev Python's `pol.verification.sampling.draw` wrote the file, see tests/incentives/test_market_vectors.py.
+    /// @dev Python's `pol.claims.sampling.draw` wrote the file, see tests/incentives/test_market_vectors.py.
     function test_vectors() public view {
         string memory json = vm.readFile("fixtures/vectors/draws.json");
         bytes32[] memory seeds = vm.parseJsonBytes32Array(json, ".seed");

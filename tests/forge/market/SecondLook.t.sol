@@ -368,7 +368,7 @@ contract SecondLookTest is MarketBase {
     }
 }
 
-/// @notice What `pol.verification.second_look` decides is what the contract decides, for the vectors of the specification.
+/// @notice What `pol.verification.verdict.second_look` decides is what the contract decides, for the vectors of the specification.
 contract SecondLookVectorsTest is Base {
     string private constant FORM = "LookRow(bytes32 start,bytes32 end,uint256[3] distances,uint256[3] references,uint256[3] thresholds,"
         "uint256 margin,uint256[3][] reruns,bool due,bool excused)";

@@ -9,10 +9,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from pol.cli.benchmarks.models import GPT, GPTSize, Llama, LlamaSize, next_token_loss
+from lab.benchmarks.measured_models import GPT, GPTSize, Llama, LlamaSize, next_token_loss
 from pol.execution.cpu import CpuExecutor
+from pol.execution.native.torch_executor import NativeExecutor
 from pol.execution.reference import ReferenceExecutor, next_state
-from pol.execution.torch_native import NativeExecutor
 from pol.graph.capture import capture
 from pol.graph.step_program import Component
 

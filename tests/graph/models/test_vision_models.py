@@ -11,10 +11,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 from vision import CNN, Autoencoder, UNet, Waves
 
-from pol.cli.benchmarks.models import ResNet18
+from lab.benchmarks.measured_models import ResNet18
 from pol.execution.cpu import CpuExecutor
+from pol.execution.native.torch_executor import NativeExecutor
 from pol.execution.reference import ReferenceExecutor, next_state
-from pol.execution.torch_native import NativeExecutor
 from pol.graph.capture import capture
 
 Case = tuple[Callable[[], nn.Module], tuple[int, ...], Callable[[Any, Any], Tensor]]

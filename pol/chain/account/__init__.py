@@ -1,0 +1,1 @@
+"""Accounts: signers, wallet, outbox, fees."""

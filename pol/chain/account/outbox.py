@@ -1,0 +1,302 @@
+"""The transactions of one key on one chain: each effect once, whatever happens to pools, blocks and this process."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+from eth_typing import ChecksumAddress
+from hexbytes import HexBytes
+from web3.exceptions import TransactionNotFound, Web3RPCError
+from web3.types import TxParams, TxReceipt, Wei
+
+from pol.chain.account.gas_fees import Budget, FeePolicy, Fees, Patience
+from pol.chain.account.outbox_journal import Attempt, Intent, Journal, State
+from pol.chain.account.outgoing_calls import Call
+from pol.chain.node.connection import Connection, operational
+from pol.chain.node.refused_transactions import Refusal
+from pol.commitments.keccak import keccak256
+from pol.errors import OperationalError, ProtocolError
+
+LOG = logging.getLogger(__name__)
+TRANSFER_GAS = 21_000
+POLL_SECONDS = (0.02, 1.0)
+"""The first pause between two looks, which doubles, and the longest."""
+
+LOOKS = 3
+"""A nonce is taken by a stranger when so many looks find none of our attempts: one back end may be behind another."""
+
+
+def with_margin(gas: int) -> int:
+    """An estimate holds for the state that it was made on; the next block may need a little more."""
+    return gas * 5 // 4
+
+
+class Outbox:
+    """Sends one transaction after another with one key, and leaves none behind.
+
+    ``sign`` gives the raw bytes of a transaction; ``simulate`` the gas of a call, or raises what the contract says;
+    ``fees`` the base fee of the latest block and the tip that the node suggests, in wei.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        address: ChecksumAddress,
+        sign: Callable[[TxParams], bytes],
+        simulate: Callable[[Call], int],
+        journal: Journal,
+        fees: Callable[[], tuple[int, int]],
+        policy: FeePolicy,
+        patience: Patience,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+        tell: Callable[[str], None] = LOG.warning,
+        paid: Callable[[TxReceipt], None] = lambda receipt: None,
+    ) -> None:
+        self.policy, self.patience, self.journal = policy, patience, journal
+        self._connection, self._eth, self._address = connection, connection.web3.eth, address
+        self._sign, self._simulate, self._fees = sign, simulate, fees
+        self._clock, self._sleep, self._tell, self._paid = clock, sleep, tell, paid
+        self._counted: set[bytes] = set()
+        self._told: set[tuple[str, bytes]] = set()
+        self._lock = threading.RLock()
+
+    def send(self, call: Call, done: Callable[[], bool] = lambda: False, fees: Fees | None = None) -> TxReceipt | None:
+        """Make a call happen once and wait until it is in a block; None if ``done`` says that it has happened.
+
+        Raises:
+            ProtocolError: the simulation says that the contract refuses it.
+            OperationalError: the node fails, the money is short, or it takes too long. What was sent stays in the
+                journal and is taken up by the next call; the same call again waits for it and isn't made twice.
+        """
+        with self._lock, operational(f"send {call.name}"):
+            deadline = self._clock() + self.patience.timeout
+            while True:
+                if done():
+                    return None
+                nonce, receipt = self._settle(deadline, call)
+                if receipt is not None:
+                    return receipt
+                if done():
+                    return None
+                try:
+                    gas = call.gas or with_margin(self._simulate(call))
+                except ProtocolError:
+                    if done():
+                        return None
+                    raise
+                intent = Intent(0, nonce, call.name, call.to, call.value, call.data, gas)
+                if (receipt := self._drive(self._begin(intent, fees), deadline)) is not None:
+                    return receipt
+
+    def resume(self) -> list[TxReceipt]:
+        """Finish what an earlier process, or an earlier call, has begun; receipts of what is now in blocks.
+
+        Call it at the start, before the chain is read: what it finishes is then on the chain. Raises as ``send``.
+        """
+        with self._lock, operational("finish earlier transactions"):
+            receipts: list[TxReceipt] = []
+            self._settle(self._clock() + self.patience.timeout, None, receipts)
+            return receipts
+
+    def require(self, budget: Budget) -> None:
+        """Nothing, if the balance covers the rest of a game at the cap of the fees.
+
+        Raises:
+            OperationalError: it doesn't; the message says how much is missing.
+        """
+        most, held = budget.most(self.policy), self._connection.balance(self._address)
+        if held < most:
+            raise OperationalError(
+                f"{self._address} holds {held} wei and the game may cost {most} wei: {budget.moves} moves of "
+                f"{budget.gas} gas at {self.policy.cap} wei; {budget.value} wei go with them. Send it {most - held} wei"
+            )
+
+    def _settle(
+        self, deadline: float, call: Call | None, receipts: list[TxReceipt] | None = None
+    ) -> tuple[int, TxReceipt | None]:
+        """The next free nonce once everything before it is in blocks, or the receipt if that was the same call."""
+        waited = None
+        while True:
+            latest = self._count("latest")
+            for undone in self.journal.intents(State.DONE):
+                if undone.nonce >= latest and self._found(undone) is None:
+                    self._tell(f"{undone.name} (nonce {undone.nonce}) is no longer in a block: taking it up again")
+                    self.journal.mark(undone, State.OPEN)
+            intent = next(iter(self.journal.intents(State.OPEN)), None)
+            if intent is not None and intent.nonce <= latest:
+                receipt = self._drive(intent, deadline)
+                if receipt is not None and call is not None and call.is_of(intent):
+                    return 0, receipt
+                if receipt is not None and receipts is not None:
+                    receipts.append(receipt)
+                continue
+            pending = self._count("pending")
+            if intent is None and pending <= latest:
+                return latest, None
+            # Somebody's transactions with our key, which may be ours from before the journal was lost: one of them
+            # may be this very call. So none is sent behind them; they get the time that ours would get.
+            waited = waited if waited and waited[0] == latest else (latest, self._moment())
+            if (intent is not None and pending <= latest) or self._late(waited[1]):
+                self._tell(f"nonce {latest} is a gap or stuck: using it up with a transfer of nothing to ourselves")
+                self._drive(
+                    self._begin(Intent(0, latest, f"fill nonce {latest}", self._address, 0, b"", TRANSFER_GAS)),
+                    deadline,
+                )
+            else:
+                self._pause(deadline, POLL_SECONDS[1], f"a transaction at nonce {latest} that isn't in the journal")
+
+    def _begin(self, intent: Intent, fees: Fees | None = None) -> Intent:
+        """Journal, then broadcast."""
+        attempt = self._attempt(intent, fees or self.policy.first(*self._fees()))
+        intent = self.journal.begin(intent, attempt)
+        self._broadcast(intent, attempt)
+        return intent
+
+    def _drive(self, intent: Intent, deadline: float) -> TxReceipt | None:
+        """Wait, rebroadcast and replace until an attempt is deep enough in blocks; None if the effect isn't there."""
+        since, pause, missed = self._moment(), POLL_SECONDS[0], 0
+        while True:
+            found = self._found(intent)
+            if found is not None:
+                attempt, receipt = found
+                if self._is_deep(receipt):
+                    if bytes(receipt["transactionHash"]) not in self._counted:
+                        self._counted.add(bytes(receipt["transactionHash"]))
+                        self._paid(receipt)
+                    if receipt["status"] != 1:
+                        self._tell(f"{intent.name} (nonce {intent.nonce}) failed in block {receipt['blockNumber']}")
+                    self.journal.mark(intent, State.LOST if attempt.cancels else State.DONE)
+                    return None if attempt.cancels else receipt
+            elif self._count("latest") > intent.nonce:
+                missed += 1
+                if missed == LOOKS:
+                    self._tell(f"another transaction has taken nonce {intent.nonce} of {intent.name}")
+                    self.journal.mark(intent, State.LOST)
+                    return None
+            elif not self._push(intent, since):
+                since = self._moment()
+                if intent not in self.journal.intents(State.OPEN):
+                    return None
+            self._pause(deadline, pause, f"{intent.name} at nonce {intent.nonce}")
+            pause = min(2 * pause, POLL_SECONDS[1])
+
+    def _push(self, intent: Intent, since: tuple[float, int]) -> bool:
+        """Whether the newest attempt may wait on; if not, it was replaced, or the intent was given up."""
+        attempts = self.journal.attempts(intent)
+        newest = attempts[-1]
+        known = self._is_known(newest)
+        # While no block comes, none that pays more would come either.
+        late = self._late(since) and (not known or self._connection.block_number() > since[1])
+        if known and not late:
+            return True
+        base, tip = self._fees()
+        cancels, gas = newest.cancels, intent.gas
+        if not cancels and intent.data:
+            try:
+                gas = self._simulate(Call(intent.name, intent.to, intent.value, intent.data))
+            except ProtocolError as refused:
+                if not any(self._is_known(attempt) for attempt in attempts):
+                    self._tell(f"{intent.name} is given up, no node has it: {refused}")
+                    self.journal.mark(intent, State.LOST)
+                    return False
+                self._tell(f"{intent.name} is cancelled at nonce {intent.nonce}: {refused}")
+                cancels = True
+        if not known and cancels == newest.cancels:
+            self._broadcast(intent, newest)
+        # After a reorganisation the same call may need more gas: the first write of a word, for example.
+        hopeless = not known and (base > newest.most or gas > intent.gas)
+        if cancels == newest.cancels and not hopeless and not late:
+            return True
+        raised = self.policy.raised(Fees(newest.most, newest.tip), base, tip)
+        if raised is None:
+            told = (
+                f"{intent.name} (nonce {intent.nonce}) has reached the cap of its fees, {newest.most} wei with a tip "
+                f"of {newest.tip}, and isn't in a block: it waits as it is; raise the cap of the policy to go on"
+            )
+            self._tell_once("cap", newest, told)
+            return True
+        attempt = self._attempt(intent if gas <= intent.gas else replace(intent, gas=with_margin(gas)), raised, cancels)
+        self.journal.add(intent, attempt)
+        self._broadcast(intent, attempt)
+        return False
+
+    def _attempt(self, intent: Intent, fees: Fees, cancels: bool = False) -> Attempt:
+        to = self._address if cancels else intent.to
+        transaction: TxParams = {
+            "from": self._address,
+            "value": Wei(0 if cancels else intent.value),
+            "data": HexBytes(b"" if cancels else intent.data),
+            "gas": TRANSFER_GAS if cancels else intent.gas,
+            "nonce": intent.nonce,  # type: ignore[typeddict-item]  # a plain int is a Nonce
+            "chainId": self._connection.chain_id,
+            "maxFeePerGas": Wei(fees.most),
+            "maxPriorityFeePerGas": Wei(fees.tip),
+        }
+        if to is not None:
+            transaction["to"] = to
+        raw = self._sign(transaction)
+        return Attempt(keccak256(raw), fees.most, fees.tip, raw, cancels)
+
+    def _broadcast(self, intent: Intent, attempt: Attempt) -> None:
+        """Offer an attempt to the node; what it refuses for now is looked at again later."""
+        try:
+            self._eth.send_raw_transaction(HexBytes(attempt.raw))
+        except Web3RPCError as error:
+            refusal = Refusal.of(str(error))
+            if refusal in (Refusal.KNOWN, Refusal.USED):
+                return
+            if refusal is Refusal.UNSURE:
+                raise
+            if refusal is not Refusal.LOW_FEE and not any(self._is_known(a) for a in self.journal.attempts(intent)):
+                self.journal.mark(intent, State.LOST)
+                need = f"; it needs {intent.value + intent.gas * attempt.most} wei" if refusal is Refusal.FUNDS else ""
+                raise OperationalError(f"the node refuses {intent.name} from {self._address}: {error}{need}") from error
+            told = f"the node refuses an attempt of {intent.name} (nonce {intent.nonce}) for now: {error}"
+            self._tell_once(refusal.name, attempt, told)
+
+    def _tell_once(self, what: str, attempt: Attempt, told: str) -> None:
+        if (what, attempt.hash) not in self._told:
+            self._told.add((what, attempt.hash))
+            self._tell(told)
+
+    def _found(self, intent: Intent) -> tuple[Attempt, TxReceipt] | None:
+        for attempt in reversed(self.journal.attempts(intent)):
+            try:
+                return attempt, self._eth.get_transaction_receipt(HexBytes(attempt.hash))
+            except TransactionNotFound:
+                continue
+        return None
+
+    def _is_known(self, attempt: Attempt) -> bool:
+        try:
+            self._eth.get_transaction(HexBytes(attempt.hash))
+        except TransactionNotFound:
+            return False
+        return True
+
+    def _is_deep(self, receipt: TxReceipt) -> bool:
+        wanted = self.patience.confirmations
+        return wanted <= 1 or self._connection.block_number() - receipt["blockNumber"] + 1 >= wanted
+
+    def _count(self, block: str) -> int:
+        return int(self._eth.get_transaction_count(self._address, block))  # type: ignore[arg-type]  # a tag
+
+    def _moment(self) -> tuple[float, int]:
+        return self._clock(), self._connection.block_number()
+
+    def _late(self, since: tuple[float, int]) -> bool:
+        clock, block = self._moment()
+        return block - since[1] >= self.patience.blocks or clock - since[0] >= self.patience.seconds
+
+    def _pause(self, deadline: float, seconds: float, what: str) -> None:
+        if self._clock() > deadline:
+            raise OperationalError(
+                f"{what} isn't in enough blocks after {self.patience.timeout} s: it stays where it is, and the next "
+                "call takes it up; look at the node, and at the cap of the fees"
+            )
+        self._sleep(seconds)

@@ -1,0 +1,275 @@
+"""What an outbox has promised and signed: written down before it leaves. A cache: the chain is the database."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sqlite3
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from pathlib import Path
+from typing import Protocol
+
+from pol.chain.node.connection import Connection, operational
+from pol.errors import OperationalError
+
+LOG = logging.getLogger(__name__)
+KEPT = 128
+"""Closed intents that are remembered: a reorganisation may bring one of them back."""
+
+_APPLICATION = 0x706F6C31
+_TABLES = """
+CREATE TABLE chain (genesis BLOB NOT NULL);
+CREATE TABLE intents (id INTEGER PRIMARY KEY, nonce INTEGER NOT NULL, name TEXT NOT NULL, recipient TEXT,
+                      value TEXT NOT NULL, data BLOB NOT NULL, gas INTEGER NOT NULL, state INTEGER NOT NULL);
+CREATE TABLE attempts (hash BLOB NOT NULL, intent INTEGER NOT NULL REFERENCES intents ON DELETE CASCADE,
+                       most TEXT NOT NULL, tip TEXT NOT NULL, raw BLOB NOT NULL, cancels INTEGER NOT NULL,
+                       PRIMARY KEY (hash, intent));
+"""
+
+
+class State(IntEnum):
+    """What became of an intent."""
+
+    OPEN = 1
+    DONE = 2
+    """One of its attempts is in a block."""
+    LOST = 3
+    """Another transaction took its nonce, its own cancellation for example, or no node ever took it."""
+
+
+@dataclass(frozen=True)
+class Intent:
+    """One effect that is wanted once, at one nonce. ``to`` is None for a contract creation; ``value`` in wei."""
+
+    id: int
+    nonce: int
+    name: str
+    to: str | None
+    value: int
+    data: bytes
+    gas: int
+    state: State = State.OPEN
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One signed transaction at the nonce of an intent; ``cancels`` if it only uses up the nonce. Fees in wei."""
+
+    hash: bytes
+    most: int
+    tip: int
+    raw: bytes
+    cancels: bool = False
+
+
+class Journal(Protocol):
+    """Intents of one key on one chain, oldest nonce first, and their attempts, oldest first."""
+
+    def begin(self, intent: Intent, attempt: Attempt) -> Intent:
+        """Write an intent and its first attempt; gives the intent its id."""
+
+    def add(self, intent: Intent, attempt: Attempt) -> None:
+        """Write one more attempt."""
+
+    def mark(self, intent: Intent, state: State) -> None:
+        """Write what became of an intent, or open it again."""
+
+    def intents(self, state: State) -> list[Intent]:
+        """Intents in a state."""
+
+    def attempts(self, intent: Intent) -> list[Attempt]:
+        """The attempts of an intent."""
+
+
+class MemoryJournal:
+    """A journal that ends with the process and keeps ``kept`` closed intents."""
+
+    def __init__(self, kept: int = 0) -> None:
+        self.kept = kept
+        self._intents: dict[int, Intent] = {}
+        self._attempts: dict[int, list[Attempt]] = {}
+        self._last = 0
+
+    def begin(self, intent: Intent, attempt: Attempt) -> Intent:
+        """See Journal."""
+        self._last += 1
+        intent = replace(intent, id=self._last)
+        self._intents[intent.id] = intent
+        self._attempts[intent.id] = [attempt]
+        return intent
+
+    def add(self, intent: Intent, attempt: Attempt) -> None:
+        """See Journal."""
+        self._attempts[intent.id].append(attempt)
+
+    def mark(self, intent: Intent, state: State) -> None:
+        """See Journal."""
+        self._intents[intent.id] = replace(intent, state=state)
+        closed = [i for i in self._intents.values() if i.state != State.OPEN]
+        for old in closed[: max(0, len(closed) - self.kept)]:
+            del self._intents[old.id], self._attempts[old.id]
+
+    def intents(self, state: State) -> list[Intent]:
+        """See Journal."""
+        return sorted((i for i in self._intents.values() if i.state == state), key=lambda i: i.nonce)
+
+    def attempts(self, intent: Intent) -> list[Attempt]:
+        """See Journal."""
+        return list(self._attempts[intent.id])
+
+
+class SqliteJournal(MemoryJournal):
+    """A journal in one SQLite file (WAL, synchronous=FULL) that one process at a time may use.
+
+    A file that is damaged, or of a chain with another genesis, is put aside: everything starts anew from the chain.
+    A write that fails (disk full, directory deleted) is told to ``tell``, and the journal goes on in memory: a move
+    that is not made loses a game, a journal that is lost does not.
+
+    Raises:
+        OperationalError: another process uses the file, or it can't be created.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        genesis: bytes,
+        kept: int = KEPT,
+        tell: Callable[[str], None] = LOG.error,
+    ) -> None:
+        super().__init__(kept)
+        self.path = path
+        self._tell = tell
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+        except OSError as error:
+            raise OperationalError(f"can't keep a journal at {path}: {error}") from error
+        try:
+            self._database: sqlite3.Connection | None = self._opened(genesis)
+        except (sqlite3.DatabaseError, ValueError) as error:
+            match getattr(error, "sqlite_errorcode", None):
+                case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
+                    told = f"another process works with this key on this chain and holds {path}: end one of the two"
+                    raise OperationalError(told) from error
+                case sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_FULL | sqlite3.SQLITE_READONLY:
+                    raise OperationalError(f"can't use the journal {path}: {error}") from error
+            tell(f"the journal {path} is put aside as {path.name}.damaged ({error}); starting anew from the chain")
+            self._put_aside()
+            super().__init__(kept)
+            self._database = self._opened(genesis)
+
+    def close(self) -> None:
+        """Let another process use the file."""
+        if self._database is not None:
+            self._database.close()
+            self._database = None
+
+    def begin(self, intent: Intent, attempt: Attempt) -> Intent:
+        """See Journal."""
+        intent = super().begin(intent, attempt)
+        values = (
+            intent.id,
+            intent.nonce,
+            intent.name,
+            intent.to,
+            str(intent.value),
+            intent.data,
+            intent.gas,
+            intent.state,
+        )
+        insert = "INSERT INTO intents VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+        self._write((insert, values), self._inserted(intent, attempt))
+        return intent
+
+    def add(self, intent: Intent, attempt: Attempt) -> None:
+        """See Journal."""
+        super().add(intent, attempt)
+        self._write(self._inserted(intent, attempt))
+
+    def mark(self, intent: Intent, state: State) -> None:
+        """See Journal."""
+        before = set(self._intents)
+        super().mark(intent, state)
+        forgotten = before - set(self._intents)
+        self._write(
+            ("UPDATE intents SET state = ? WHERE id = ?", (state, intent.id)),
+            *(("DELETE FROM intents WHERE id = ?", (i,)) for i in forgotten),
+        )
+
+    def _inserted(self, intent: Intent, attempt: Attempt) -> tuple[str, tuple[object, ...]]:
+        values = (attempt.hash, intent.id, str(attempt.most), str(attempt.tip), attempt.raw, attempt.cancels)
+        return "INSERT OR REPLACE INTO attempts VALUES (?, ?, ?, ?, ?, ?)", values
+
+    def _write(self, *statements: tuple[str, tuple[object, ...]]) -> None:
+        if self._database is None:
+            return
+        try:
+            self._database.execute("BEGIN")
+            for statement, values in statements:
+                self._database.execute(statement, values)
+            self._database.execute("COMMIT")
+            if not self.path.exists():
+                raise sqlite3.OperationalError("the file was deleted")
+        except sqlite3.Error as error:
+            self._tell(f"the journal {self.path} fails ({error}): going on without it. Restart when that is mended")
+            with suppress(sqlite3.Error):
+                self._database.close()
+            self._database = None
+
+    def _opened(self, genesis: bytes) -> sqlite3.Connection:
+        # isolation_level None: transactions are begun and committed here and nowhere else.
+        database = sqlite3.connect(self.path, timeout=0.2, isolation_level=None, check_same_thread=False)
+        try:
+            # Exclusive before WAL is entered: the lock is held until the process ends, however it ends.
+            for pragma in ("locking_mode=EXCLUSIVE", "journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
+                database.execute(f"PRAGMA {pragma}").fetchall()
+            database.execute("BEGIN EXCLUSIVE")
+            if not database.execute("SELECT 1 FROM sqlite_master").fetchall():
+                for statement in _TABLES.split(";"):
+                    database.execute(statement)
+                database.execute("INSERT INTO chain VALUES (?)", (genesis,))
+                database.execute(f"PRAGMA application_id={_APPLICATION}")
+            database.execute("COMMIT")
+            self._read(database, genesis)
+        except BaseException:
+            database.close()
+            raise
+        return database
+
+    def _read(self, database: sqlite3.Connection, genesis: bytes) -> None:
+        """Raises ValueError for a file that isn't this journal, sqlite3.DatabaseError for a damaged one."""
+        if database.execute("PRAGMA application_id").fetchone() != (_APPLICATION,):
+            raise ValueError("it is no journal of this version")
+        if database.execute("PRAGMA quick_check").fetchone() != ("ok",):
+            raise ValueError("it is damaged")
+        if database.execute("SELECT genesis FROM chain").fetchall() != [(genesis,)]:
+            raise ValueError("it is of another chain with this number")
+        for id_, nonce, name, to, value, data, gas, state in database.execute("SELECT * FROM intents ORDER BY id"):
+            self._intents[id_] = Intent(id_, nonce, name, to, int(value), data, gas, State(state))
+            self._attempts[id_] = []
+            self._last = id_
+        for hash_, intent, most, tip, raw, cancels in database.execute("SELECT * FROM attempts ORDER BY rowid"):
+            self._attempts[intent].append(Attempt(hash_, int(most), int(tip), raw, bool(cancels)))
+        if not all(self._attempts.values()):
+            raise ValueError("an intent has no attempt")
+
+    def _put_aside(self) -> None:
+        os.replace(self.path, self.path.with_name(self.path.name + ".damaged"))
+        for suffix in ("-wal", "-shm"):
+            self.path.with_name(self.path.name + suffix).unlink(missing_ok=True)
+
+
+def kept_journal(
+    connection: Connection, address: str, directory: Path, tell: Callable[[str], None] = LOG.error
+) -> SqliteJournal:
+    """The journal of a key on a chain: ``CHAIN-ADDRESS.sqlite`` in a directory.
+
+    Raises:
+        OperationalError: another process uses it, it can't be created, or the node fails.
+    """
+    with operational("read the first block"):
+        genesis = bytes(connection.web3.eth.get_block(0)["hash"])
+    return SqliteJournal(directory / f"{connection.chain_id}-{address.lower()}.sqlite", genesis, tell=tell)

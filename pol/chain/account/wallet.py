@@ -1,0 +1,219 @@
+"""One account: builds, signs and sends transactions, and says what a revert meant."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from eth_abi.abi import decode
+from eth_typing import ChecksumAddress
+from hexbytes import HexBytes
+from web3.contract import Contract
+from web3.contract.contract import ContractFunction
+from web3.exceptions import ContractCustomError, ContractLogicError
+from web3.types import TxParams, TxReceipt, Wei
+
+from pol.chain.account.gas_fees import Budget, FeePolicy, Fees, Patience
+from pol.chain.account.outbox import TRANSFER_GAS, Outbox
+from pol.chain.account.outbox_journal import Journal, MemoryJournal
+from pol.chain.account.outgoing_calls import Call
+from pol.chain.account.revert_reasons import explained
+from pol.chain.account.signers import LocalSigner, Signer
+from pol.chain.artifacts import artifact, contracts
+from pol.chain.node.connection import Connection, operational
+from pol.commitments.keccak import keccak256
+from pol.errors import OperationalError, ProtocolError
+
+
+class Reverted(ProtocolError):
+    """The contract refused a transaction; ``error`` is the name of its custom error."""
+
+    def __init__(self, call: str, error: str, arguments: tuple[Any, ...] = ()) -> None:
+        self.error = error
+        self.arguments = arguments
+        shown = ", ".join(a.hex() if isinstance(a, bytes) else str(a) for a in arguments)
+        meaning = explained(error, arguments)
+        super().__init__(f"{call} was refused: {error}({shown})" + (f": {meaning}" if meaning else ""))
+
+
+@dataclass
+class Wallet:
+    """An account on one chain and its signer. ``gas_paid`` sums up what its transactions cost, in wei."""
+
+    connection: Connection
+    signer: Signer
+    gas_paid: int = 0
+    receipts: list[TxReceipt] = field(default_factory=list)
+    journal: Journal = field(default_factory=MemoryJournal)
+    policy: FeePolicy = field(default_factory=FeePolicy)
+    patience: Patience = field(default_factory=Patience)
+    clock: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+    tell: Callable[[str], None] = logging.getLogger(__name__).warning
+    outbox: Outbox = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.outbox = Outbox(
+            self.connection,
+            self.address,
+            self._signed,
+            self._simulated,
+            self.journal,
+            self._fees,
+            self.policy,
+            self.patience,
+            self.clock,
+            self.sleep,
+            self.tell,
+            self._paid,
+        )
+
+    @classmethod
+    def create(cls, connection: Connection, key: bytes, **settings: Any) -> Wallet:
+        """The wallet of a 32-byte private key; ``settings`` are further fields: journal, policy, patience."""
+        return cls(connection, LocalSigner(key), **settings)
+
+    def keep(self, journal: Journal, tell: Callable[[str], None]) -> None:
+        """From now on write down what is sent before it is, in a journal that outlives the process."""
+        self.journal, self.tell = journal, tell
+        self.__post_init__()
+
+    @property
+    def address(self) -> ChecksumAddress:
+        """The account's address."""
+        return self.signer.address
+
+    def balance(self) -> int:
+        """Balance in wei."""
+        return self.connection.balance(self.address)
+
+    def send(self, call: ContractFunction, value: int = 0) -> TxReceipt:
+        """Send a contract call and wait until it is in a block.
+
+        Raises:
+            Reverted: the contract refuses it (found out before anything is sent).
+            OperationalError: the node fails, or it takes too long: what was sent stays, and the same call waits for it.
+        """
+        return self._sent(self._call(call, value))
+
+    def send_once(self, call: ContractFunction, done: Callable[[], bool], value: int = 0) -> TxReceipt | None:
+        """Send a contract call unless ``done`` says that it has happened, by whomever: then None. Raises as send."""
+        return self._receipt(self.outbox.send(self._call(call, value), done), call.fn_name, done)
+
+    def send_data(self, to: ChecksumAddress, data: bytes, name: str) -> TxReceipt:
+        """Send calldata that no ABI describes and wait until it is in a block; ``name`` is what errors call it.
+
+        Raises:
+            Reverted: the contract refuses it (found out before anything is sent).
+            OperationalError: the node fails.
+        """
+        return self._sent(Call(name, to, 0, data))
+
+    def send_data_once(self, to: ChecksumAddress, data: bytes, name: str, done: Callable[[], bool]) -> TxReceipt | None:
+        """Send calldata unless ``done`` says that what it does has happened: then None. Raises as send_data."""
+        return self._receipt(self.outbox.send(Call(name, to, 0, data), done), name, done)
+
+    def sign_typed(self, domain: dict[str, Any], types: dict[str, Any], message: dict[str, Any]) -> bytes:
+        """An EIP-712 signature of this account: r, s, v, 65 bytes."""
+        return self.signer.sign_typed(domain, types, message)
+
+    def deploy(self, contract: type[Contract], *arguments: Any) -> TxReceipt:
+        """Send a contract creation and wait until it is in a block.
+
+        Raises:
+            Reverted: its constructor refuses (found out before anything is sent).
+            OperationalError: the node fails.
+        """
+        return self._sent(
+            Call("constructor", None, 0, bytes(HexBytes(contract.constructor(*arguments).data_in_transaction)))
+        )
+
+    def transfer(self, to: ChecksumAddress, value: int) -> TxReceipt:
+        """Send plain ether."""
+        return self._sent(Call("transfer", to, value, gas=TRANSFER_GAS))
+
+    def transfer_all(self, to: ChecksumAddress) -> None:
+        """Send everything but the highest possible fee; nothing happens if there is no more than that."""
+        fees = self.policy.first(*self._fees())
+        value = self.balance() - TRANSFER_GAS * fees.most
+        if value > 0:
+            self._sent(Call("transfer", to, value, gas=TRANSFER_GAS), fees)
+
+    def require(self, budget: Budget) -> None:
+        """Nothing, if the balance covers the rest of a game at the cap of the fees: asked before its first move.
+
+        Raises:
+            OperationalError: it doesn't; the message says how much is missing.
+        """
+        self.outbox.require(budget)
+
+    def _fees(self) -> tuple[int, int]:
+        """The base fee of the latest block and the tip that the node suggests; wei."""
+        eth = self.connection.web3.eth
+        with operational("read the fees"):
+            return int(eth.get_block("latest")["baseFeePerGas"]), int(eth.max_priority_fee)
+
+    def _call(self, call: ContractFunction, value: int) -> Call:
+        # All fields are given, so that nothing is asked of the node: the outbox finds them.
+        nothing: TxParams = {"from": self.address, "value": Wei(value), "gas": 0, "chainId": self.connection.chain_id}
+        nothing.update({"maxFeePerGas": Wei(0), "maxPriorityFeePerGas": Wei(0)})
+        built = call.build_transaction(nothing)
+        return Call(call.fn_name, str(built["to"]), value, bytes(HexBytes(built["data"])))
+
+    def _simulated(self, call: Call) -> int:
+        """The gas of a call on the latest state."""
+        parameters: TxParams = {"from": self.address, "value": Wei(call.value), "data": HexBytes(call.data)}
+        if call.to is not None:
+            parameters["to"] = call.to
+        with operational(f"send {call.name}"), reverting(call.name):
+            return self.connection.web3.eth.estimate_gas(parameters)
+
+    def _signed(self, transaction: TxParams) -> bytes:
+        return bytes(self.signer.sign_transaction(transaction))
+
+    def _sent(self, call: Call, fees: Fees | None = None) -> TxReceipt:
+        receipt = self._receipt(self.outbox.send(call, fees=fees), call.name)
+        assert receipt is not None  # only what is done already has none
+        return receipt
+
+    def _receipt(
+        self, receipt: TxReceipt | None, name: str, done: Callable[[], bool] = lambda: False
+    ) -> TxReceipt | None:
+        if receipt is None or receipt["status"] == 1:
+            return receipt
+        if done():
+            return None
+        raise OperationalError(f"{name} failed in block {receipt['blockNumber']}: look at the chain and try again")
+
+    def _paid(self, receipt: TxReceipt) -> None:
+        self.receipts.append(receipt)
+        self.gas_paid += receipt["gasUsed"] * receipt["effectiveGasPrice"]
+
+
+@contextmanager
+def reverting(name: str) -> Iterator[None]:
+    """Turn a custom error of a contract into Reverted, with its name and arguments; ``name`` is what was called."""
+    try:
+        yield
+    except ContractCustomError as error:
+        raise Reverted(name, *decode_error(HexBytes(str(error.data or "0x")))) from error
+    except ContractLogicError as error:
+        raise Reverted(name, str(error)) from error
+
+
+def decode_error(data: bytes) -> tuple[str, tuple[Any, ...]]:
+    """Name and arguments of a custom error of any contract of the protocol: one calls the other."""
+    for abi in (artifact(name)["abi"] for name in contracts()):
+        for item in abi:
+            if item["type"] == "error" and keccak256(signature(item).encode())[:4] == data[:4]:
+                return item["name"], tuple(decode([i["type"] for i in item["inputs"]], data[4:]))
+    return f"unknown error 0x{data[:4].hex()}", ()
+
+
+def signature(item: Any) -> str:
+    """Canonical signature of an ABI entry whose inputs are all elementary."""
+    return f"{item['name']}({','.join(i['type'] for i in item['inputs'])})"

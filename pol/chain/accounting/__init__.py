@@ -1,0 +1,1 @@
+"""Accounts recomputed from events: the vault's balances and every settlement."""

@@ -1,0 +1,94 @@
+"""All that a vault holds, from its events alone: what anybody can recompute without believing a getter."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+from eth_typing import ChecksumAddress
+
+from pol.chain.desks.vault import StakeVault
+
+Duty = tuple[ChecksumAddress, bytes, ChecksumAddress]
+"""Desk, key and account."""
+MOVES = ("Deposited", "Withdrawn", "Locked", "Unlocked", "Leaving", "Left", "Forfeited", "Moved", "Paid")
+
+
+@dataclass
+class Ledger:
+    """Balances in the smallest unit of the asset."""
+
+    free: Counter[ChecksumAddress] = field(default_factory=Counter)
+    locked: Counter[Duty] = field(default_factory=Counter)
+    leaving: Counter[Duty] = field(default_factory=Counter)
+    pots: Counter[tuple[ChecksumAddress, bytes]] = field(default_factory=Counter)
+    overdrawn: list[str] = field(default_factory=list)
+    """Events after which something was below zero."""
+
+    @classmethod
+    def of(cls, vault: StakeVault) -> Ledger:
+        """The ledger of a vault up to the latest block.
+
+        Raises:
+            OperationalError: the node fails.
+        """
+        ledger = cls()
+        for name, event in vault.log.read(MOVES):
+            ledger.enter(name, event)
+        return ledger
+
+    @property
+    def owed(self) -> int:
+        """What the vault has to hold."""
+        return self.free.total() + self.locked.total() + self.leaving.total() + self.pots.total()
+
+    def enter(self, name: str, event: dict[str, Any]) -> None:
+        """Enter one event."""
+        amount, account = int(event["amount"]), event.get("account")
+        duty: Any = (event.get("desk"), event.get("key"), account)
+        match name:
+            case "Deposited":
+                self._add(name, self.free, account, amount)
+            case "Withdrawn":
+                self._add(name, self.free, account, -amount)
+            case "Locked":
+                self._add(name, self.free, account, -amount)
+                self._add(name, self.locked, duty, amount)
+            case "Unlocked":
+                self._add(name, self.locked, duty, -amount)
+                self._add(name, self.free, account, amount)
+            case "Leaving":
+                self._add(name, self.locked, duty, -amount)
+                self._add(name, self.leaving, duty, amount)
+            case "Left":
+                self._add(name, self.leaving, duty, -amount)
+                self._add(name, self.free, account, amount)
+            case "Forfeited":
+                # What is locked goes first; what is leaving answers for the rest.
+                first = min(amount, self.locked[duty])
+                self._add(name, self.locked, duty, -first)
+                self._add(name, self.leaving, duty, first - amount)
+                self._add(name, self.pots, duty[:2], amount)
+            case "Moved":
+                self._add(name, self.pots, duty[:2], -amount)
+                self._add(name, self.pots, (event["toDesk"], event["toKey"]), amount)
+            case "Paid":
+                self._add(name, self.pots, duty[:2], -amount)
+                self._add(name, self.free, account, amount)
+
+    def _add(self, name: str, balances: Counter[Any], key: Any, amount: int) -> None:
+        balances[key] += amount
+        if balances[key] < 0:
+            self.overdrawn.append(f"{name}: {key} {balances[key]}")
+
+
+def held(vault: StakeVault) -> int:
+    """What the vault has of its asset.
+
+    Raises:
+        OperationalError: the node fails.
+    """
+    if vault.token is None:
+        return vault.connection.balance(vault.address)
+    return vault.token.balance(vault.address)

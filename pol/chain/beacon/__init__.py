@@ -1,0 +1,1 @@
+"""Beacon contracts, and drand's relays over HTTP."""

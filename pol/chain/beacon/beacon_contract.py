@@ -1,0 +1,84 @@
+"""The beacon of a deployment: how the round of a commitment gets on chain (contracts/market/IBeacon.sol)."""
+
+from __future__ import annotations
+
+from eth_typing import ChecksumAddress
+from web3.types import TxReceipt
+
+from pol.chain.account.wallet import Wallet
+from pol.chain.beacon.drand_relays import RoundSource
+from pol.chain.contract.contract import Binding
+from pol.chain.deployment_rules import BeaconKind
+from pol.chain.node.connection import Connection
+from pol.errors import OperationalError
+from pol.verification.beacon.drand import QUICKNET, Round
+
+PATIENCE = 7 * 24 * 3600
+"""Seconds from when a round was fixed until it may be replaced, if it isn't recorded (contracts/market/IBeacon.sol)."""
+
+
+class Beacon(Binding):
+    """One beacon on one chain."""
+
+    def __init__(self, connection: Connection, address: ChecksumAddress, kind: BeaconKind) -> None:
+        super().__init__(connection, kind.contract, address)
+        self.kind = kind
+
+    def next_round(self) -> int:
+        """The round that a commitment is bound to in the next block, if time does not move on."""
+        return int(self.read("nextRound"))
+
+    def recorded(self, number: int) -> bool:
+        """Whether the seed of a round is on chain."""
+        return bool(self.read("recorded", number))
+
+    def is_due(self, number: int) -> bool:
+        """Whether `bring` has a round without waiting, as far as the chain's time says."""
+        if self.recorded(number):
+            return True
+        if self.kind is BeaconKind.DRAND:
+            return self.connection.now() > QUICKNET.time_of(number)
+        return self.connection.block_number() > number
+
+    def seed(self, number: int) -> bytes:
+        """The seed of a round, 32 bytes.
+
+        Raises:
+            Reverted: it is not recorded.
+        """
+        return bytes(self.read("seed", number))
+
+    def record(self, wallet: Wallet, number: int) -> TxReceipt:
+        """Record the seed of a round that the chain itself knows: not one of drand."""
+        return wallet.send(self.function("record", number))
+
+    def submit(self, wallet: Wallet, published: Round) -> TxReceipt:
+        """Record a round of drand by its signature.
+
+        Raises:
+            ProtocolError: the signature is no point of the group.
+            Reverted: it is not the network's for this round, or the round is not due yet.
+        """
+        from pol.verification.beacon.bls_arkworks import decompress_g1
+
+        point = decompress_g1(published.signature)
+        words = tuple(int.from_bytes(point[start:end], "big") for start, end in ((0, 16), (16, 48), (48, 64), (64, 96)))
+        return wallet.send(self.function("submit", published.number, words))
+
+    def bring(self, wallet: Wallet, number: int, rounds: RoundSource | None = None) -> None:
+        """Return when the market can draw by round ``number``; ``rounds`` gives it if the beacon is drand's.
+
+        Raises:
+            OperationalError: nobody has submitted the round, and ``rounds`` can't give it.
+        """
+        if self.recorded(number):
+            return
+        if self.kind is not BeaconKind.DRAND:
+            self.connection.wait_for_block(number + 1)
+            return
+        self.connection.wait_until(QUICKNET.time_of(number))
+        if rounds is None:
+            raise OperationalError(
+                f"round {number} of drand isn't on chain yet: name relays, or wait until somebody submits it"
+            )
+        self.submit(wallet, rounds(number))

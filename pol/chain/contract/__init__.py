@@ -1,0 +1,1 @@
+"""Contracts in general: creation, calls, events, relaying, announcements."""

@@ -1,0 +1,99 @@
+"""Relaying: a party signs a call (EIP-712), anybody sends it, and the contract takes it for the party's (ERC-2771)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from eth_typing import ChecksumAddress
+from hexbytes import HexBytes
+from web3.contract.contract import ContractFunction
+from web3.types import TxParams, TxReceipt, Wei
+
+from pol.chain.account.wallet import Wallet
+from pol.chain.contract.contract import Binding
+from pol.chain.node.connection import Connection
+
+REQUEST_TYPE = {
+    "ForwardRequest": [
+        {"name": "from", "type": "address"},
+        {"name": "to", "type": "address"},
+        {"name": "value", "type": "uint256"},
+        {"name": "gas", "type": "uint256"},
+        {"name": "nonce", "type": "uint256"},
+        {"name": "deadline", "type": "uint48"},
+        {"name": "data", "type": "bytes"},
+    ]
+}
+
+RELAYED_GAS = 500_000
+"""Enough for every verb of the vault; a request says how much it gets."""
+
+VALID_SECONDS = 3600
+
+
+@dataclass(frozen=True)
+class Request:
+    """A signed call; it counts once, in the order of the signer's nonces, until its deadline (seconds)."""
+
+    signer: ChecksumAddress
+    to: ChecksumAddress
+    value: int
+    gas: int
+    deadline: int
+    data: bytes
+    signature: bytes
+
+
+class Forwarder(Binding):
+    """The contract that checks signatures and calls what trusts it."""
+
+    def __init__(self, connection: Connection, address: ChecksumAddress) -> None:
+        super().__init__(connection, "Forwarder", address)
+
+    def sign(
+        self,
+        wallet: Wallet,
+        call: ContractFunction,
+        value: int = 0,
+        gas: int = RELAYED_GAS,
+        valid_seconds: int = VALID_SECONDS,
+    ) -> Request:
+        """Sign a call; nothing is sent, and the wallet needs no ether.
+
+        value: wei that whoever sends it adds. gas: what the call gets.
+        """
+        _, name, version, chain_id, address, *_ = self.read("eip712Domain")
+        domain = {"name": name, "version": version, "chainId": chain_id, "verifyingContract": address}
+        # All that a node would be asked for is given: only the data matters.
+        given: TxParams = {"value": Wei(value), "gas": gas, "gasPrice": Wei(0), "chainId": chain_id}
+        data = bytes(HexBytes(call.build_transaction(given)["data"]))
+        deadline = self.connection.now() + valid_seconds
+        message = {
+            "from": wallet.address,
+            "to": call.address,
+            "value": value,
+            "gas": gas,
+            "nonce": self.read("nonces", wallet.address),
+            "deadline": deadline,
+            "data": data,
+        }
+        signature = wallet.sign_typed(domain, REQUEST_TYPE, message)
+        return Request(wallet.address, call.address, value, gas, deadline, data, signature)
+
+    def is_valid(self, request: Request) -> bool:
+        """Whether the signature is right, nothing with its nonce was sent, it is in time and its target trusts us."""
+        return bool(self.read("verify", _fields(request)))
+
+    def send(self, wallet: Wallet, request: Request) -> TxReceipt:
+        """Send a signed call; ``wallet`` pays the gas and the value.
+
+        Raises:
+            Reverted: the forwarder refuses the request, or the contract the call (``FailedCall``, without its reason).
+            OperationalError: the node fails.
+        """
+        return wallet.send(self.function("execute", _fields(request)), request.value)
+
+
+def _fields(request: Request) -> tuple[ChecksumAddress, ChecksumAddress, int, int, int, bytes, bytes]:
+    r = request
+    return r.signer, r.to, r.value, r.gas, r.deadline, r.data, r.signature

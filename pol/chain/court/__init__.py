@@ -1,0 +1,1 @@
+"""The dispute game on chain."""

@@ -1,0 +1,264 @@
+"""The dispute game as the roles see it: disputes rebuilt from events alone, and moves sent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from eth_typing import ChecksumAddress
+from hexbytes import HexBytes
+from web3 import Web3
+from web3.types import TxParams, TxReceipt
+
+from pol.chain.account.wallet import Reverted, Wallet, reverting
+from pol.chain.contract.contract import Binding
+from pol.chain.court.published_moves import read_move
+from pol.chain.node.connection import Connection, operational
+from pol.commitments.keccak import keccak256
+from pol.commitments.program_hash import ProgramCommitment
+from pol.dispute.dispute_record import Record
+from pol.dispute.disputed_claim import Claim, PublishedClaim, ReplayClaim, SumClaim
+from pol.dispute.move_encoding import FUNCTIONS, encode, selector
+from pol.dispute.moves import Ended, Move, Proof
+from pol.dispute.position import Kind, Position, Side
+from pol.dispute.rules import apply
+from pol.errors import OperationalError, ProtocolError
+from pol.graph.step_program import StepProgram
+
+MOVE_TYPE = {"Move": [{"name": "head", "type": "bytes32"}, {"name": "content", "type": "bytes32"}]}
+"""What a side signs for somebody else to relay (docs/spec/dispute.md, "Who may move")."""
+
+
+@dataclass(frozen=True)
+class StartParams:
+    """What a dispute is about (contracts/interfaces/IDisputeGame.sol)."""
+
+    asserter: ChecksumAddress
+    challenger: ChecksumAddress
+    program: bytes
+    constants: bytes
+    kind: Kind
+    component: int
+    first_step: int
+    steps: int
+    start: bytes
+    end: bytes
+    x: bytes
+    y: bytes
+    sum: int
+    clock: int
+
+    def claim(self, identity: bytes) -> Claim:
+        """What is disputed; ``identity`` is the dispute's id."""
+        replayed = (identity, self.program, self.constants, self.first_step, self.steps, self.start, self.end)
+        if self.kind is Kind.REPLAY:
+            return ReplayClaim(*replayed)
+        if self.kind is Kind.PUBLISHED:
+            return PublishedClaim(*replayed, self.x)
+        return SumClaim(identity, self.program, self.component, self.x, self.y, self.sum)
+
+    def player(self, side: Side) -> ChecksumAddress:
+        """Who plays a side."""
+        return self.asserter if side is Side.ASSERTER else self.challenger
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A running dispute: where it stands, who has to move, and how it came to that."""
+
+    params: StartParams
+    position: Position
+    record: Record
+
+    @property
+    def on_turn(self) -> ChecksumAddress:
+        """Who has to move."""
+        return self.params.player(self.position.turn)
+
+
+class DisputeGame(Binding):
+    """One dispute is one hash on chain; this class rebuilds what the hash stands for."""
+
+    def __init__(self, connection: Connection, address: ChecksumAddress) -> None:
+        super().__init__(connection, "DisputeGame", address)
+
+    @cached_property
+    def bits(self) -> int:
+        """Levels of a tree that one move opens."""
+        return int(self.read("width"))
+
+    @cached_property
+    def graces(self) -> tuple[int, int]:
+        """Seconds that whoever comes on turn has at least: where something has to be executed, and elsewhere."""
+        return int(self.read("replayGrace")), int(self.read("moveGrace"))
+
+    def longest(self, clock: int) -> int:
+        """Seconds that no dispute with this budget on both sides outlasts."""
+        return int(self.read("longest", clock))
+
+    def started(self, dispute: int) -> dict[str, Any]:
+        """The event with which a dispute began.
+
+        Raises:
+            OperationalError: the node has no record of it.
+        """
+        started = self.events("Started", number=dispute)
+        if not started:
+            raise OperationalError(f"the node knows no dispute {dispute}; is it in sync, and is this the right chain?")
+        return started[0]
+
+    def params(self, dispute: int) -> StartParams:
+        """What a dispute is about.
+
+        Raises:
+            OperationalError: the node has no record of it.
+        """
+        fields: dict[str, Any] = dict(self.started(dispute)["params"])
+        names = {"firstStep": "first_step"}
+        values = {names.get(name, name): value for name, value in fields.items()}
+        values["kind"] = Kind(values["kind"])
+        return StartParams(**values)
+
+    def winner(self, dispute: int) -> Side:
+        """Who won, or NONE while the dispute runs."""
+        _, (_, _, _, _, result, _, _) = self.read("dispute", dispute)
+        return Side(result)
+
+    def standing(self, dispute: int, program: StepProgram) -> Standing:
+        """Where a running dispute stands, from its events and its program alone.
+
+        Raises:
+            OperationalError: the events don't lead to the position that the chain holds (a node out of sync).
+        """
+        record, position = self.reconstruct(dispute, program)
+        standing = Standing(self.params(dispute), position, record)
+        if bytes(self.read("head", dispute)) != position.head(packed(standing.on_turn)):
+            raise OperationalError(f"dispute {dispute}: the events don't lead to the chain's position; read them again")
+        return standing
+
+    def record(self, dispute: int, program: StepProgram) -> Record:
+        """The dispute from its events; a proof that ended it is not among the moves, the chain has executed it.
+
+        Raises:
+            OperationalError: the events aren't those of a dispute over this program.
+        """
+        return self.reconstruct(dispute, program)[0]
+
+    def reconstruct(self, dispute: int, program: StepProgram) -> tuple[Record, Position]:
+        """The dispute from its events, and where it stands after its last move. Raises as `record`."""
+        started, params = self.started(dispute), self.params(dispute)
+        claim, header, payload = params.claim(bytes(started["id"])), bytes(started["header"]), bytes(started["payload"])
+        commitment, moves = ProgramCommitment.of(program), list[Move]()
+        try:
+            position = Record(claim, header, payload, (), self.bits).start
+            for event in self.events("Moved", number=dispute):
+                move = read_move(event["move"], position, program, commitment)
+                after = apply(position, move)
+                if isinstance(after, Ended):
+                    break
+                moves.append(move)
+                position = after
+        except ProtocolError as error:
+            raise OperationalError(f"dispute {dispute}: its events break a rule ({error}); read them again") from error
+        return Record(claim, header, payload, tuple(moves), self.bits), position
+
+    def send(self, wallet: Wallet, dispute: int, position: Position, move: Move) -> TxReceipt | None:
+        """Make a move. A move that was made before (its receipt got lost) isn't made again: None.
+
+        Raises:
+            Reverted: the move is illegal, late, or somebody moved in the meantime.
+        """
+        return self._settled(wallet, dispute, position, move, encode(dispute, position, move), _name(move))
+
+    def require_accepted(self, sender: ChecksumAddress, dispute: int, position: Position, move: Move) -> None:
+        """Ask the contract about a move without making it.
+
+        Raises:
+            Reverted: it would refuse it.
+        """
+        call: TxParams = {"from": sender, "to": self.address, "data": HexBytes(encode(dispute, position, move))}
+        with operational(f"try {_name(move)}"), reverting(_name(move)):
+            self.connection.web3.eth.call(call)
+
+    def help(self, wallet: Wallet, dispute: int, position: Position, proof: Move) -> TxReceipt | None:
+        """Make a proof for the side on turn: anybody may, because only that side can win by it.
+
+        Raises:
+            Reverted: the proof is wrong, late, or somebody moved in the meantime.
+            ProtocolError: it is no proof.
+        """
+        if not isinstance(proof, Proof):
+            raise ProtocolError("only a proof can be made for another side; any other move that side can sign")
+        on_turn = packed(self.params(dispute).player(position.turn))
+        data = selector("help") + on_turn + encode(dispute, position, proof)
+        return self._settled(wallet, dispute, position, proof, data, "help")
+
+    def sign(self, wallet: Wallet, position: Position, content: bytes) -> bytes:
+        """The signature (r, s, v) by which the side on turn lets anybody relay a move for it.
+
+        ``content`` is `pol.dispute.move_encoding.encode` of the move, or `resignation`.
+        """
+        domain = {
+            "name": "pol dispute",
+            "version": "1",
+            "chainId": self.connection.chain_id,
+            "verifyingContract": self.address,
+        }
+        message = {"head": position.head(packed(wallet.address)), "content": keccak256(content)}
+        return wallet.sign_typed(domain, MOVE_TYPE, message)
+
+    def relay(self, wallet: Wallet, content: bytes, signature: bytes) -> TxReceipt:
+        """Send a move that the side on turn has signed; ``wallet`` pays.
+
+        Raises:
+            Reverted: it is signed by somebody else, illegal, late, or the dispute stands elsewhere.
+        """
+        return wallet.send_data(self.address, selector("relay") + signature + content, "relay")
+
+    def resign(self, wallet: Wallet, dispute: int, position: Position) -> TxReceipt:
+        """Give up: the side on turn loses at once."""
+        return wallet.send_data(self.address, resignation(dispute, position), "resign")
+
+    def timeout(self, wallet: Wallet, dispute: int) -> TxReceipt:
+        """End a dispute whose side on turn has no time left."""
+        return wallet.send(self.function("timeout", dispute))
+
+    def deadline(self, dispute: int) -> int:
+        """First second in which `timeout` is possible; 0 if the dispute is finished."""
+        return int(self.read("deadline", dispute))
+
+    def _settled(
+        self, wallet: Wallet, dispute: int, position: Position, move: Move, data: bytes, name: str
+    ) -> TxReceipt | None:
+        try:
+            return wallet.send_data(self.address, data, name)
+        except Reverted:
+            if self._has_been_made(dispute, position, move):
+                return None
+            raise
+
+    def _has_been_made(self, dispute: int, position: Position, move: Move) -> bool:
+        """Whether the dispute stands just where the move leads to: what it answers can't be anything else."""
+        try:
+            after = apply(position, move)
+        except ProtocolError:
+            return False
+        if isinstance(after, Ended):
+            return self.winner(dispute) is after.winner
+        on_turn = self.params(dispute).player(after.turn)
+        return bytes(self.read("head", dispute)) == after.head(packed(on_turn))
+
+
+def resignation(dispute: int, position: Position) -> bytes:
+    """The calldata by which the side on turn gives up."""
+    return selector("resign") + dispute.to_bytes(4, "big") + position.packed + b"\0" + position.opening
+
+
+def _name(move: Move) -> str:
+    return FUNCTIONS[type(move)]
+
+
+def packed(address: ChecksumAddress) -> bytes:
+    """The 20 bytes of an address."""
+    return bytes.fromhex(Web3.to_checksum_address(address)[2:])

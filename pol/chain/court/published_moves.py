@@ -1,0 +1,62 @@
+"""The bytes by which an event tells of a move: all else follows from the program and from what was opened before."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from pol.commitments.program_hash import ProgramCommitment
+from pol.dispute.moves import Answer, Describe, DescribeSlot, Move, OpenBody, OpenState, Unfold
+from pol.dispute.position import Position
+from pol.errors import OperationalError
+from pol.graph.step_program import StepProgram
+
+
+class Verb(IntEnum):
+    """What a move does, as events say (contracts/dispute/Disputes.sol)."""
+
+    NONE = 0
+    ANSWER = 1
+    DESCRIBE = 2
+    OPEN_STATE = 3
+    UNFOLD = 4
+    OPEN_BODY = 5
+    DESCRIBE_SLOT = 6
+    PROVE_STEP = 7
+    PROVE_SLOT = 8
+    PROVE_SUM = 9
+
+
+def read_move(data: bytes, position: Position, program: StepProgram, commitment: ProgramCommitment) -> Move:
+    """The move at ``position`` that was published as `u8 verb || u8 index || payload`.
+
+    Raises:
+        OperationalError: no move is published like this.
+    """
+    if len(data) < 2:
+        raise OperationalError("an event of the game holds no move; does the node report what is on chain?")
+    verb, index, payload = data[0], data[1], data[2:]
+    match verb:
+        case Verb.ANSWER:
+            return Answer(index, payload)
+        case Verb.DESCRIBE:
+            node = _within(position.lo + index, len(program.nodes))
+            branch, descriptor = tuple(commitment.node_branch(node)), program.nodes[node].encode()
+            return Describe(index, commitment.header, branch, descriptor, payload)
+        case Verb.OPEN_STATE:
+            return OpenState(commitment.header, payload)
+        case Verb.UNFOLD:
+            return Unfold(index, payload)
+        case Verb.OPEN_BODY:
+            return OpenBody(index, payload)
+        case Verb.DESCRIBE_SLOT:
+            slot = position.boundaries[_within(index, len(position.items))]
+            branch, descriptor = tuple(commitment.slot_branch(slot)), program.slots[slot].encode()
+            return DescribeSlot(index, commitment.header, branch, descriptor, payload)
+        case _:
+            raise OperationalError(f"an event of the game has verb {verb}, which is no move; is it the right contract?")
+
+
+def _within(number: int, count: int) -> int:
+    if number >= count:
+        raise OperationalError(f"an event of the game names part {number} of {count}; is it the right contract?")
+    return number

@@ -1,0 +1,46 @@
+"""Verifiers of proofs of steps on a chain (contracts/zk/)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from eth_typing import ChecksumAddress
+
+from pol.chain.account.wallet import Wallet
+from pol.chain.contract.contract import Binding
+from pol.chain.contract.contract_creation import deploy_contract
+from pol.chain.node.connection import Connection
+from pol.errors import OperationalError
+
+
+class StepVerifier(Binding):
+    """A verifier of one circuit's proofs, whichever made it."""
+
+    def __init__(self, connection: Connection, address: ChecksumAddress) -> None:
+        super().__init__(connection, "Groth16Verifier", address)
+
+    def holds(self, context: bytes, hashes: Sequence[bytes], proof: bytes) -> bool:
+        """Whether a proof holds.
+
+        Raises:
+            Reverted: it doesn't, and the verifier says so by reverting.
+        """
+        return bool(self.read("verify", context, list(hashes), proof))
+
+
+def deploy_exact(wallet: Wallet, verifying_key: bytes) -> ChecksumAddress:
+    """A verifier of Groth16 proofs for this key."""
+    return deploy_contract(wallet, "Groth16Verifier", verifying_key)
+
+
+def deploy_generated(wallet: Wallet, bytecode: str) -> tuple[ChecksumAddress, ChecksumAddress]:
+    """The verifier that EZKL generated, and the one in front of it that a market can be told of.
+
+    Raises:
+        OperationalError: the node fails, or reports no address.
+    """
+    contract = wallet.connection.web3.eth.contract(abi=[], bytecode=bytecode)
+    address = wallet.deploy(contract)["contractAddress"]
+    if address is None:
+        raise OperationalError("the node reports no address for the verifier; try again")
+    return address, deploy_contract(wallet, "EzklStepVerifier", address)

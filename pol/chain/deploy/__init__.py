@@ -1,0 +1,1 @@
+"""Deployments: artifacts, addresses, plan, parameters, checks."""

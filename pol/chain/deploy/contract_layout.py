@@ -1,0 +1,115 @@
+"""Which contracts a deployment has, in which order they come, and how each learns of the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from eth_typing import ChecksumAddress
+
+from pol.chain.deployment_rules import FUND, BeaconKind, Settings
+from pol.chain.desks.market import Desks
+from pol.chain.desks.vault import NATIVE
+from pol.zk.poseidon import permutation_table
+
+
+class Create(Protocol):
+    """Makes a contract of the package, or says where it will be."""
+
+    def __call__(self, contract: str, *arguments: Any) -> ChecksumAddress:
+        """The contract's address."""
+
+
+@dataclass(frozen=True)
+class Contracts:
+    """Addresses of all contracts of a deployment."""
+
+    forwarder: ChecksumAddress
+    beacon: ChecksumAddress
+    one_step: ChecksumAddress
+    starts: ChecksumAddress
+    desks: Desks
+
+
+@dataclass(frozen=True)
+class Wiring:
+    """A call ``wire`` of the deployer: it names contracts to another one, once and for ever."""
+
+    contract: str
+    address: ChecksumAddress
+    arguments: tuple[Any, ...]
+
+
+def lay_out(create: Create, settings: Settings, deployer: ChecksumAddress) -> Contracts:
+    """Every contract, after those that its constructor names; ``deployer`` may wire them."""
+    m, game = settings.market, settings.game
+    draws = (settings.drand_delay,) if settings.beacon is BeaconKind.DRAND else ()
+    beacon = create(settings.beacon.contract, *draws)
+    forwarder = create("Forwarder")
+    vault = create("StakeVault", settings.token or NATIVE, m.exit_delay, forwarder, deployer)
+    sortition = create("Sortition", vault, m.unit, m.watchers)
+    jackpot = create("Jackpot", vault, sortition, m.shares, m.rate, m.commit_window, m.catch_window)
+    one_step = create("OneStepOsaka" if settings.counts_zeros else "OneStep")
+    starts = create("Starts")
+    court = (one_step, starts, game.bits, game.replay_grace, game.move_grace)
+    profiles = create("Profiles", vault)
+    proven_steps = create("ProvenSteps", vault, create("VectorHash", permutation_table()))
+    challenges = create("Challenges", vault, proven_steps)
+    desks = Desks(
+        vault=vault,
+        registry=create("TaskRegistry", vault),
+        auction=create("Auction", vault, jackpot, FUND, m.entry_work, m.growth),
+        seats=create("Seats", vault, beacon),
+        proofs=create("ProofRegistry", vault, beacon),
+        profiles=profiles,
+        verdicts=create("Verdicts", vault, beacon, m.rate),
+        challenges=challenges,
+        demands=create("DataDemands", vault, m.answer_window, m.answer_price),
+        settlement=create("Settlement", vault, settings.treasury),
+        sortition=sortition,
+        jackpot=jackpot,
+        game=create("DisputeGame", challenges, *court),
+        profile_game=create("DisputeGame", profiles, *court),
+        proven_steps=proven_steps,
+    )
+    return Contracts(forwarder, beacon, one_step, starts, desks)
+
+
+KNOWN = (
+    "registry",
+    "auction",
+    "seats",
+    "proofs",
+    "profiles",
+    "verdicts",
+    "challenges",
+    "demands",
+    "settlement",
+    "sortition",
+    "jackpot",
+)
+"""Desks of the vault, and what desks know of each other, in the order of contracts/market/MarketDesk.sol."""
+
+_WIRED = {
+    "registry": "TaskRegistry",
+    "seats": "Seats",
+    "proofs": "ProofRegistry",
+    "profiles": "Profiles",
+    "verdicts": "Verdicts",
+    "challenges": "Challenges",
+    "demands": "DataDemands",
+    "settlement": "Settlement",
+    "proven_steps": "ProvenSteps",
+}
+"""Desks that know all others. The last of them holds no money: the vault doesn't know it."""
+
+
+def wiring(desks: Desks) -> Iterator[Wiring]:
+    """All names that are given, the vault's last: before that no money can come in."""
+    known = tuple(getattr(desks, name) for name in KNOWN)
+    for name, contract in _WIRED.items():
+        yield Wiring(contract, getattr(desks, name), ((*known, desks.game, desks.profile_game),))
+    yield Wiring("Sortition", desks.sortition, ([],))
+    yield Wiring("Jackpot", desks.jackpot, (desks.verdicts, [desks.registry]))
+    yield Wiring("StakeVault", desks.vault, (list(known),))

@@ -1,0 +1,117 @@
+"""The protocol's contracts on one chain: deployed once, found again by their addresses."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, fields
+from functools import partial
+
+from eth_typing import ChecksumAddress
+from web3 import Web3
+
+from pol.chain.account.wallet import Wallet
+from pol.chain.beacon.beacon_contract import Beacon
+from pol.chain.contract.contract import Binding
+from pol.chain.contract.contract_creation import deploy_contract
+from pol.chain.deploy.contract_layout import Contracts, lay_out, wiring
+from pol.chain.deployment_rules import BeaconKind, Settings
+from pol.chain.desks.market import Desks, Market
+from pol.chain.node.connection import Connection
+from pol.commitments import canonical_json
+from pol.errors import OperationalError, ProtocolError
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """Addresses on one chain."""
+
+    chain_id: int
+    block: int
+    """The first of the contracts was deployed in this block: no event is older."""
+    treasury: ChecksumAddress
+    beacon: ChecksumAddress
+    one_step: ChecksumAddress
+    starts: ChecksumAddress
+    desks: Desks
+    beacon_kind: BeaconKind = BeaconKind.BLOCK
+
+    @classmethod
+    def of(cls, contracts: Contracts, settings: Settings, chain_id: int, block: int) -> Deployment:
+        """Contracts of a chain, none of which is older than ``block``."""
+        return cls(
+            chain_id=chain_id,
+            block=block,
+            treasury=settings.treasury,
+            beacon=contracts.beacon,
+            one_step=contracts.one_step,
+            starts=contracts.starts,
+            desks=contracts.desks,
+            beacon_kind=settings.beacon,
+        )
+
+    def to_json(self) -> str:
+        """The addresses as a document for the other roles."""
+        return json.dumps(asdict(self), indent=2, sort_keys=True) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str) -> Deployment:
+        """Read `to_json` back.
+
+        Raises:
+            ProtocolError: it is something else.
+        """
+        document = canonical_json.parse(text.encode(), "the document of a deployment")
+        try:
+            return cls(
+                chain_id=int(document["chain_id"]),
+                block=int(document["block"]),
+                beacon_kind=BeaconKind(document["beacon_kind"]),
+                desks=Desks(**{field.name: _address(document["desks"][field.name]) for field in fields(Desks)}),
+                **{name: _address(document[name]) for name in ("treasury", "beacon", "one_step", "starts")},
+            )
+        except KeyError as error:
+            raise ProtocolError(
+                f"this is no document of a deployment: no member {error}; name the file that `pol deploy` wrote"
+            ) from error
+        except (ValueError, TypeError, AttributeError) as error:
+            raise ProtocolError(
+                f"this is no document of a deployment ({error}): name the file that `pol deploy` wrote"
+            ) from error
+
+    def market(self, connection: Connection) -> Market:
+        """The market's contracts.
+
+        Raises:
+            OperationalError: the connection leads to another chain.
+        """
+        if connection.chain_id != self.chain_id:
+            raise OperationalError(
+                f"{connection.name} is chain {connection.chain_id}, the contracts are on {self.chain_id}"
+            )
+        return Market.at(connection, self.desks, self.block)
+
+    def beacon_on(self, connection: Connection) -> Beacon:
+        """The beacon that the market draws by."""
+        return Beacon(connection, self.beacon, self.beacon_kind)
+
+
+def _address(text: str) -> ChecksumAddress:
+    return Web3.to_checksum_address(text)
+
+
+def deploy(wallet: Wallet, settings: Settings | None = None) -> Deployment:
+    """Deploy the protocol at the addresses of the wallet's next contracts; the wallet is the treasury if none is named.
+
+    `pol.chain.deploy.deployment_plan` deploys it at addresses that are known before.
+
+    Raises:
+        Reverted: drand's beacon refuses to be where the chain has no precompiles for it, or with too short a delay; a
+            rule of the market is out of bounds.
+        OperationalError: the node fails.
+    """
+    settings = settings or Settings(treasury=wallet.address)
+    block = wallet.connection.block_number()
+    contracts = lay_out(partial(deploy_contract, wallet), settings, wallet.address)
+    for step in wiring(contracts.desks):
+        wallet.send(Binding(wallet.connection, step.contract, step.address).function("wire", *step.arguments))
+    return Deployment.of(contracts, settings, wallet.connection.chain_id, block)

@@ -1,0 +1,127 @@
+"""What holds of a deployment, looked up on the chain by anybody: nobody has to believe who deployed it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from eth_typing import ChecksumAddress
+
+from pol.chain.artifacts import artifact
+from pol.chain.contract.contract import Binding
+from pol.chain.deploy.contract_layout import Contracts, wiring
+from pol.chain.deploy.deployment_plan import Plan
+from pol.chain.deployment_rules import Settings
+from pol.chain.desks.vault import NATIVE
+from pol.chain.node.connection import Connection, operational
+from pol.commitments.keccak import keccak256
+
+
+@dataclass(frozen=True)
+class Assertion:
+    """Something that has to hold."""
+
+    what: str
+    expected: Any
+    found: Any
+
+    @property
+    def holds(self) -> bool:
+        """Whether it does."""
+        return bool(self.expected == self.found)
+
+
+def assertions(plan: Plan, block: int) -> Iterator[Assertion]:
+    """Code at every address, what constructors were told, and who knows whom; no event is older than ``block``.
+
+    An address follows from code and arguments. What the deployer told the contracts afterwards doesn't.
+
+    Raises:
+        OperationalError: the node fails.
+    """
+    connection, settings, contracts = plan.connection, plan.settings, plan.contracts
+    for step in plan.creations:
+        with operational(f"look for {step.contract}"):
+            code = connection.web3.eth.get_code(step.address)
+        yield Assertion(f"{step.contract} is at {step.address}", True, bool(code))
+    yield from _told(connection, settings, contracts, plan.deployer)
+    yield from _wired(connection, contracts, block)
+
+
+def _told(
+    connection: Connection, settings: Settings, contracts: Contracts, deployer: ChecksumAddress
+) -> Iterator[Assertion]:
+    desks, market, game = contracts.desks, settings.market, settings.game
+    expected: dict[tuple[str, ChecksumAddress], dict[str, Any]] = {
+        ("StakeVault", desks.vault): {
+            "asset": settings.token or NATIVE,
+            "exitDelay": market.exit_delay,
+            "trustedForwarder": contracts.forwarder,
+            "deployer": deployer,
+            "wired": True,
+        },
+        ("Sortition", desks.sortition): {"unit": market.unit, "watchers": market.watchers},
+        ("Jackpot", desks.jackpot): {
+            "shares": market.shares,
+            "rate": market.rate,
+            "commitWindow": market.commit_window,
+            "catchWindow": market.catch_window,
+            "seatings": desks.verdicts,
+        },
+        ("Auction", desks.auction): {"entryWork": market.entry_work, "growth": market.growth, "fund": desks.jackpot},
+        ("Verdicts", desks.verdicts): {"rate": market.rate, "beacon": contracts.beacon},
+        ("Seats", desks.seats): {"beacon": contracts.beacon},
+        ("ProofRegistry", desks.proofs): {"beacon": contracts.beacon},
+        ("DataDemands", desks.demands): {"window": market.answer_window, "price": market.answer_price},
+        ("Settlement", desks.settlement): {"treasury": settings.treasury},
+    }
+    for address, judge in ((desks.game, desks.challenges), (desks.profile_game, desks.profiles)):
+        expected["DisputeGame", address] = {
+            "market": judge,
+            "oneStep": contracts.one_step,
+            "starts": contracts.starts,
+            "width": game.bits,
+            "replayGrace": game.replay_grace,
+            "moveGrace": game.move_grace,
+        }
+    for (name, address), views in expected.items():
+        contract = Binding(connection, name, address)
+        for view, value in views.items():
+            yield Assertion(f"{name}.{view}", value, contract.read(view))
+
+
+def _wired(connection: Connection, contracts: Contracts, block: int) -> Iterator[Assertion]:
+    """Who was named to whom: the getters of desks, and the events of those that keep sets."""
+    for step in wiring(contracts.desks):
+        contract = Binding(connection, step.contract, step.address)
+        if step.contract in ("StakeVault", "Sortition", "Jackpot"):
+            contract.log.start_at(block)
+            named = [tuple(event.values())[: len(step.arguments)] for event in contract.events("Wired")]
+            yield Assertion(f"{step.contract} was wired once, to", [step.arguments], named)
+            continue
+        views = [entry["name"] for entry in _members(step.contract)]
+        for view, value in zip(views, step.arguments[0], strict=True):
+            if view in ("game", "profileGame"):
+                continue  # known to two desks only, each of which shows its own
+            yield Assertion(f"{step.contract}.{view}", value, contract.read(view))
+    desks = contracts.desks
+    for name, desk, game in (
+        ("Challenges", desks.challenges, desks.game),
+        ("Profiles", desks.profiles, desks.profile_game),
+    ):
+        yield Assertion(f"{name}.game", game, Binding(connection, name, desk).read("game"))
+
+
+def _members(contract: str) -> list[dict[str, Any]]:
+    """What `wire` of a market's desk names, in order."""
+    wire = next(entry for entry in artifact(contract)["abi"] if entry.get("name") == "wire")
+    members: list[dict[str, Any]] = wire["inputs"][0]["components"]
+    return members
+
+
+def interface_hash(contract: str) -> str:
+    """keccak256 of a contract's ABI as compact JSON with sorted keys."""
+    text = json.dumps(artifact(contract)["abi"], sort_keys=True, separators=(",", ":"))
+    return "0x" + keccak256(text.encode()).hex()

@@ -1,0 +1,166 @@
+"""A deployment before it is made: addresses, what of it is there already, what the rest costs, and how it is done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from math import ceil
+from typing import Any
+
+from eth_typing import ChecksumAddress
+from hexbytes import HexBytes
+from web3.exceptions import Web3Exception
+from web3.types import TxParams
+
+from pol.chain.account.wallet import Reverted, Wallet, reverting
+from pol.chain.artifacts import artifact
+from pol.chain.deploy.contract_layout import Wiring, lay_out, wiring
+from pol.chain.deploy.create2 import FACTORY, address_of, init_code, require_factory
+from pol.chain.deployment_rules import Settings
+from pol.chain.node.connection import Connection, operational
+from pol.errors import OperationalError
+
+TRANSACTION_GAS, CREATE_GAS, SLOT_GAS = 21_000, 32_000, 22_100
+BYTE_GAS, WORD_GAS, DEPOSIT_GAS = (4, 16), 2, 200
+"""Of a zero and of another byte of calldata (EIP-2028), of a word of creation code (EIP-3860), of a byte of code."""
+CONSTRUCTOR_GAS, WIRE_GAS = 80_000, 40_000
+"""More than what a constructor executes, and than what a wiring does beside writing addresses."""
+
+CLZ_CODE = "0x60011e5f5260205ff3"
+"""Returns how many zeros lead the number 1."""
+
+
+@dataclass(frozen=True)
+class Creation:
+    """A contract at the address that follows from its code."""
+
+    contract: str
+    arguments: tuple[Any, ...]
+    address: ChecksumAddress
+    code: bytes
+
+    @property
+    def gas(self) -> int:
+        """At most what creating it takes."""
+        fixed = TRANSACTION_GAS + CREATE_GAS + CONSTRUCTOR_GAS
+        return fixed + _calldata_gas(self.code) + len(self.code) * DEPOSIT_GAS + ceil(len(self.code) / 32) * WORD_GAS
+
+
+@dataclass(frozen=True)
+class Missing:
+    """What is still to be sent."""
+
+    creations: tuple[Creation, ...]
+    wirings: tuple[Wiring, ...]
+    gas: int
+    """At most what that takes."""
+
+    def __len__(self) -> int:
+        return len(self.creations) + len(self.wirings)
+
+
+class Plan:
+    """All contracts of a deployment at addresses that settings, deployer and salt give, the same on every chain."""
+
+    def __init__(self, connection: Connection, settings: Settings, deployer: ChecksumAddress, salt: bytes) -> None:
+        self.connection, self.settings, self.deployer, self.salt = connection, settings, deployer, salt
+        self.creations: list[Creation] = []
+        self.contracts = lay_out(self._place, settings, deployer)
+        self.wirings = tuple(wiring(self.contracts.desks))
+
+    def _place(self, contract: str, *arguments: Any) -> ChecksumAddress:
+        code = init_code(self.connection.web3, contract, *arguments)
+        self.creations.append(Creation(contract, arguments, address_of(code, self.salt), code))
+        return self.creations[-1].address
+
+    def missing(self) -> Missing:
+        """What the chain has not.
+
+        Raises:
+            OperationalError: the node fails; or the chain can't take the deployment: the message says why.
+        """
+        with operational("look for the contracts"):
+            require_factory(self.connection.web3, self.connection.name)
+            self._require_opcodes()
+            creations = tuple(step for step in self.creations if not self._is_there(step))
+        wirings = tuple(step for step in self.wirings if not self._is_wired(step))
+        gas = sum(step.gas for step in creations) + sum(_wiring_gas(self.data(step), step) for step in wirings)
+        return Missing(creations, wirings, gas)
+
+    def carry_out(self, wallet: Wallet, missing: Missing, done: Callable[[str], None]) -> None:
+        """Send what is missing, one after another; ``done`` is told the name of each when it is in a block.
+
+        What was sent stays when this stops: a second plan finds it and goes on.
+
+        Raises:
+            Reverted: a contract refuses the settings.
+            OperationalError: the node fails, or the wallet isn't the deployer's.
+        """
+        if wallet.address != self.deployer:
+            raise OperationalError(f"the plan is of the deployer {self.deployer}, and {wallet.address} signs")
+        for creation in missing.creations:
+            self._try(creation)
+            wallet.send_data_once(
+                FACTORY, self.salt + creation.code, creation.contract, partial(self._is_there, creation)
+            )
+            if not self._is_there(creation):
+                raise OperationalError(f"{creation.contract} isn't at {creation.address} after its creation: try again")
+            done(creation.contract)
+        for step in missing.wirings:
+            wallet.send_data_once(step.address, self.data(step), "wire", partial(self._is_wired, step))
+            done(f"{step.contract}.wire")
+
+    def _try(self, step: Creation) -> None:
+        """Raise Reverted with the constructor's words: the factory says none."""
+        with operational(f"try to create {step.contract}"), reverting(step.contract):
+            self.connection.web3.eth.call({"from": self.deployer, "data": HexBytes(step.code)})
+
+    def _is_there(self, step: Creation) -> bool:
+        with operational(f"look for {step.contract}"):
+            return bool(self.connection.web3.eth.get_code(step.address))
+
+    def _is_wired(self, step: Wiring) -> bool:
+        """Whether the deployer may not do this any more; before a contract is there nothing is refused."""
+        call: TxParams = {"from": self.deployer, "to": step.address, "data": HexBytes(self.data(step))}
+        try:
+            with operational(f"look at {step.contract}"), reverting("wire"):
+                self.connection.web3.eth.call(call)
+        except Reverted as error:
+            # The vault refuses names of what isn't there yet.
+            if error.error not in ("NotAllowed", "NotADesk"):
+                raise
+            return error.error == "NotAllowed"
+        return False
+
+    def data(self, step: Wiring) -> bytes:
+        """Calldata of a wiring."""
+        contract = self.connection.web3.eth.contract(abi=artifact(step.contract)["abi"])
+        return bytes(HexBytes(contract.encode_abi("wire", step.arguments)))
+
+    def _require_opcodes(self) -> None:
+        if not self.settings.counts_zeros:
+            return
+        try:
+            answer = self.connection.web3.eth.call({"data": HexBytes(CLZ_CODE)})
+        except (Web3Exception, ValueError):  # nodes call an unknown opcode by many names
+            answer = HexBytes(b"")
+        if int.from_bytes(answer, "big") != 255:
+            raise OperationalError(
+                f"{self.connection.name} hasn't the opcode CLZ of Osaka: set counts_zeros = false in the section "
+                "[court] of the parameters"
+            )
+
+
+def _calldata_gas(data: bytes) -> int:
+    zeros = data.count(0)
+    return BYTE_GAS[0] * zeros + BYTE_GAS[1] * (len(data) - zeros)
+
+
+def _wiring_gas(data: bytes, step: Wiring) -> int:
+    return TRANSACTION_GAS + WIRE_GAS + _calldata_gas(data) + _addresses(step.arguments) * SLOT_GAS
+
+
+def _addresses(arguments: Sequence[Any]) -> int:
+    """Number of addresses in arguments, lists among them: each takes a slot."""
+    return sum(_addresses(a) if isinstance(a, list | tuple) else 1 for a in arguments)

@@ -1,0 +1,1 @@
+"""The market's contracts: one binding a desk."""

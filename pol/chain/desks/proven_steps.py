@@ -1,0 +1,96 @@
+"""Segments that are proved in zero knowledge (contracts/market/IProvenSteps.sol)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass
+
+from eth_abi.abi import encode
+from eth_typing import ChecksumAddress
+
+from pol.chain.account.wallet import Wallet
+from pol.chain.contract.contract import Binding
+from pol.chain.desks.task_registry import Terms
+from pol.chain.node.connection import Connection
+from pol.commitments.keccak import keccak256
+
+
+@dataclass(frozen=True)
+class Pin:
+    """Which proofs a task takes: the verifier, the log root of the hashes of each step's data, and the state's form."""
+
+    verifier: ChecksumAddress
+    batches: bytes
+    layout: bytes
+    """keccak-256 of the types of the state's tensors."""
+    scale: int
+
+
+@dataclass(frozen=True)
+class StepProof:
+    """One step as the contract takes it."""
+
+    data: tuple[bytes, ...]
+    path: tuple[bytes, ...]
+    after: bytes
+    proof: bytes
+
+
+def batch_entry(data: Sequence[bytes]) -> bytes:
+    """The entry of a step in the pinned log: the hash of the hashes of its data."""
+    return keccak256(encode(["bytes32[]"], [list(data)]))
+
+
+def context_of(task_id: bytes, step: int) -> bytes:
+    """What the proof of a step is bound to."""
+    return keccak256(encode(["bytes32", "uint64"], [task_id, step]))
+
+
+class ProvenSteps(Binding):
+    """One function per verb; those that send take the sender's wallet."""
+
+    def __init__(self, connection: Connection, address: ChecksumAddress) -> None:
+        super().__init__(connection, "ProvenSteps", address)
+
+    def pin(self, wallet: Wallet, nonce: int, terms: Terms, pin: Pin) -> bytes:
+        """The wallet's task with this nonce and these terms will take such proofs; returns the id that it will have.
+
+        Raises:
+            Reverted: the task exists, or there is no verifier at the address.
+        """
+        wallet.send(self.function("pin", nonce, astuple(terms), astuple(pin)))
+        return bytes(self.events("Pinned", submitter=wallet.address)[-1]["taskId"])
+
+    def prove(self, wallet: Wallet, task_id: bytes, segment: int, first: bytes, steps: Sequence[StepProof]) -> int:
+        """Record the next steps of a segment from the vector with hash ``first``; returns the gas that it took.
+
+        Raises:
+            Reverted: a proof doesn't hold, or isn't of the next step.
+        """
+        given = [(step.data, step.path, step.after, step.proof) for step in steps]
+        return int(wallet.send(self.function("prove", task_id, segment, first, given))["gasUsed"])
+
+    def tie(self, wallet: Wallet, task_id: bytes, types: bytes, words: bytes) -> int:
+        """Show the vector of a state, so that its root and its hash are one thing; returns the gas that it took.
+
+        Raises:
+            Reverted: the tensors have other types than the pinned ones, or a number isn't one of fixed point.
+        """
+        return int(wallet.send(self.function("tie", task_id, types, words))["gasUsed"])
+
+    def pinned(self, task_id: bytes) -> Pin:
+        """What is pinned for a task; zeros if nothing is."""
+        return Pin(*self.read("pinned", task_id))
+
+    def key_digest(self, verifier: ChecksumAddress) -> bytes:
+        """keccak-256 of the key that a verifier of exact proofs was made with."""
+        return bytes(Binding(self.connection, "Groth16Verifier", verifier).read("keyDigest"))
+
+    def proved(self, task_id: bytes, segment: int, first: bytes) -> tuple[int, bytes]:
+        """How many steps of a segment are proved from this vector on, and the hash of the one after them."""
+        steps, last = self.read("chain", task_id, segment, first)
+        return int(steps), bytes(last)
+
+    def tied(self, task_id: bytes, root: bytes) -> bytes:
+        """Hash of the vector of a state; zeros if it isn't tied."""
+        return bytes(self.read("tied", task_id, root))

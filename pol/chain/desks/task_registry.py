@@ -1,0 +1,141 @@
+"""Which tasks there are, and where each is in its life (contracts/market/ITaskRegistry.sol)."""
+
+from __future__ import annotations
+
+from dataclasses import astuple, dataclass
+from enum import IntEnum
+
+from eth_typing import ChecksumAddress
+from web3.types import TxReceipt
+
+from pol.chain.account.wallet import Wallet
+from pol.chain.contract.contract import Binding
+from pol.chain.node.connection import Connection
+
+
+class Status(IntEnum):
+    """Where a task is in its life (docs/spec/market.md, "Statuses")."""
+
+    NONE = 0
+    PROFILING = 1
+    BIDDING = 2
+    TRAINING = 3
+    COMMITTED = 4
+    VERIFYING = 5
+    WATCHED = 6
+    CONTESTED = 7
+    CLOSED = 8
+
+
+class TaskOutcome(IntEnum):
+    """How a closed task ended."""
+
+    NONE = 0
+    ACCEPTED = 1
+    REJECTED = 2
+    CANCELLED = 3
+    ABANDONED = 4
+    """The beacon was silent for too long."""
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What a submitter asks for; hashes are 32 bytes, windows and clock seconds, amounts units of the vault's asset."""
+
+    program: bytes
+    constants: bytes
+    initial_state: bytes
+    document: bytes
+    reruns: bytes
+    steps: int
+    interval: int
+    draws: int
+    work_units: int
+    unit_price: int
+    second_price: int
+    solver_stake: int
+    verifier_stake: int
+    bond: int
+    verifier_fee: int
+    jackpot: int
+    rerun_count: int
+    profiled: int
+    margin: int
+    looks: int
+    look_margin: int
+    profile_window: int
+    bid_window: int
+    seat_window: int
+    training_window: int
+    verification_window: int
+    watch_window: int
+    disclosure_window: int
+    challenge_window: int
+    clock: int
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the training has to be canonical, bit for bit; there is no profile then."""
+        return self.margin == 0
+
+    @property
+    def maximum_price(self) -> int:
+        """The most that a solver can be paid: work times price, rounded up."""
+        return -(-self.work_units * self.unit_price // (1 << 32))
+
+
+@dataclass(frozen=True)
+class Task:
+    """What all desks know of a task."""
+
+    submitter: ChecksumAddress
+    status: Status
+    outcome: TaskOutcome
+    deadline: int
+    solver: ChecksumAddress
+    began: int
+    holder: ChecksumAddress
+    """Who sits in the seat: profiler or verifier."""
+    seating: int
+    price: int
+    closed: int
+
+    @property
+    def is_seated(self) -> bool:
+        """Whether somebody sits in the seat."""
+        return bool(int(self.holder, 16))
+
+
+class TaskRegistry(Binding):
+    """One function per verb; those that send take the sender's wallet."""
+
+    def __init__(self, connection: Connection, address: ChecksumAddress) -> None:
+        super().__init__(connection, "TaskRegistry", address)
+
+    def task(self, task_id: bytes) -> Task:
+        """The state of a task."""
+        fields = list(self.read("task", task_id))
+        fields[1], fields[2] = Status(fields[1]), TaskOutcome(fields[2])
+        return Task(*fields)
+
+    def terms(self, task_id: bytes) -> Terms:
+        """The terms of a task."""
+        return Terms(*self.read("terms", task_id))
+
+    def submit(self, wallet: Wallet, terms: Terms) -> bytes:
+        """Open a task; its escrow is locked from the wallet's free money in the vault. Returns its id.
+
+        Raises:
+            Reverted: the terms break a rule, or the vault holds too little.
+        """
+        nonce = self.read("nonces", wallet.address)
+        wallet.send(self.function("submit", astuple(terms)))
+        return bytes(self.read("computeTaskId", wallet.address, nonce, astuple(terms)))
+
+    def cancel(self, wallet: Wallet, task_id: bytes) -> TxReceipt:
+        """Withdraw a task for which no solver trains."""
+        return wallet.send(self.function("cancel", task_id))
+
+    def award(self, wallet: Wallet, task_id: bytes) -> TxReceipt:
+        """End a round of the auction: there is a solver, or a new round."""
+        return wallet.send(self.function("award", task_id))

@@ -1,0 +1,1 @@
+"""Ethereum nodes: endpoints, quorum, logs, caches, and an embedded chain."""

@@ -1,0 +1,139 @@
+"""A connection to an Ethereum node, or to an embedded chain in this process: blocks, time, logs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+
+import requests
+from eth_typing import BlockNumber, ChecksumAddress
+from web3 import Web3
+from web3.exceptions import BlockNotFound, Web3Exception, Web3RPCError
+from web3.types import RPCEndpoint
+
+from pol.chain.node.node_provider import Endpoints
+from pol.chain.node.refused_transactions import Refusal
+from pol.chain.node.rpc_cache import Memory
+from pol.errors import OperationalError
+
+POLL_SECONDS = 0.5
+TEST_CLIENTS = ("anvil", "hardhat", "ethereumtester")
+"""Nodes whose clock obeys ``evm_increaseTime`` and ``evm_mine``."""
+
+
+class Connection:
+    """What every role shares with the others: the chain.
+
+    Test chains (the embedded one, anvil) are told to move their clock; on any other chain waiting means waiting.
+    """
+
+    def __init__(self, web3: Web3, name: str) -> None:
+        self.web3 = web3
+        self.name = name
+        self._memory = Memory.of(web3)
+        with operational(f"reach the node at {name}"):
+            try:
+                self.chain_id = web3.eth.chain_id
+                client = str(web3.client_version).lower()
+            except (TypeError, ValueError) as error:
+                raise OperationalError(f"what answers at {name} isn't an Ethereum node: {error}") from error
+        self.is_test_chain = any(test in client for test in TEST_CLIENTS)
+        # A test chain stands still and goes back when it is told to.
+        if isinstance(web3.provider, Endpoints) and not self.is_test_chain:
+            web3.provider.refuse_stale_heads()
+
+    @classmethod
+    def to(cls, *urls: str, quorum: int = 1) -> Connection:
+        """Connect to the JSON-RPC endpoints of one or several nodes over HTTP; ``quorum`` of them have to agree.
+
+        Raises:
+            OperationalError: nothing answers there, the nodes are on different chains, or they are too few.
+        """
+        endpoints = Endpoints(urls, quorum)
+        return cls(Web3(endpoints), endpoints.name)
+
+    @classmethod
+    def embedded(cls, seed: int = 0) -> Connection:
+        """A fresh chain inside this process (py-evm); it ends with the process. The seed moves its block hashes.
+
+        Raises:
+            OperationalError: the extra ``pol[embedded]`` isn't installed.
+        """
+        from pol.chain.node.embedded_chain import embedded_web3
+
+        return cls(embedded_web3(seed), "embedded chain")
+
+    def looking(self) -> AbstractContextManager[None]:
+        """Within it the chain stands still until something is sent: what was read once isn't asked for again."""
+        return self._memory.looking()
+
+    def block_number(self) -> int:
+        """Number of the latest block."""
+        with operational(f"read the latest block of {self.name}"):
+            return self.web3.eth.block_number
+
+    def now(self) -> int:
+        """Time of the latest block, in seconds since 1970."""
+        with operational(f"read the latest block of {self.name}"):
+            return int(self.web3.eth.get_block("latest")["timestamp"])
+
+    def time_of(self, block: int) -> int:
+        """Time of a block, in seconds since 1970."""
+        with operational(f"read block {block} of {self.name}"):
+            return int(self.web3.eth.get_block(BlockNumber(block))["timestamp"])
+
+    def finalized(self) -> int | None:
+        """Number of the last block that can't be replaced any more; None if the node knows of none."""
+        with operational(f"read the finalized block of {self.name}"):
+            try:
+                return int(self.web3.eth.get_block("finalized")["number"])
+            except (BlockNotFound, Web3RPCError):
+                return None
+
+    def balance(self, address: ChecksumAddress) -> int:
+        """Balance in wei."""
+        with operational(f"read a balance on {self.name}"):
+            return int(self.web3.eth.get_balance(address))
+
+    def gas_price(self) -> int:
+        """What a unit of gas costs at present, in wei."""
+        with operational(f"read the gas price of {self.name}"):
+            return int(self.web3.eth.gas_price)
+
+    def wait_until(self, timestamp: int) -> None:
+        """Return when the chain's time is past ``timestamp``."""
+        if self.is_test_chain and (missing := timestamp + 1 - self.now()) > 0:
+            self._order("evm_increaseTime", missing)
+            self._order("evm_mine")
+        while self.now() <= timestamp:
+            time.sleep(POLL_SECONDS)
+
+    def wait_for_block(self, number: int) -> None:
+        """Return when block ``number`` is known."""
+        while self.block_number() < number:
+            if self.is_test_chain:
+                self._order("evm_mine")
+            else:
+                time.sleep(POLL_SECONDS)
+
+    def _order(self, method: str, *arguments: Any) -> None:
+        with operational(f"call {method} on {self.name}"):
+            response = self.web3.provider.make_request(RPCEndpoint(method), list(arguments))
+        if "error" in response:
+            raise OperationalError(f"{self.name} calls itself a test node and refuses {method}: {response['error']}")
+
+
+@contextmanager
+def operational(action: str) -> Iterator[None]:
+    """Turn trouble with the node into OperationalError: it proves nothing about anyone."""
+    try:
+        yield
+    except (requests.RequestException, Web3RPCError, Web3Exception, ConnectionError, TimeoutError) as error:
+        if Refusal.of(str(error)) is Refusal.FUNDS:
+            raise OperationalError(
+                f"can't {action}: the account's money doesn't cover the transaction ({error}). Send it coins for "
+                "gas, and for the value if it sends some"
+            ) from error
+        raise OperationalError(f"can't {action}: {error}. Is the node running, and is the URL right?") from error

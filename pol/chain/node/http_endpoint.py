@@ -1,0 +1,227 @@
+"""One JSON-RPC endpoint over HTTP: a request, an answer or what went wrong, and a record of both."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC
+from email.utils import parsedate_to_datetime
+from typing import Any, cast
+from urllib.parse import urlsplit
+
+import requests
+from web3.providers.base import JSONBaseProvider
+from web3.types import RPCEndpoint, RPCResponse
+
+from pol.chain.node.http_deadline import TooLong, body_of, bounded_session, is_timeout, within
+
+LIMIT_EXCEEDED = (-32005, 429)
+"""JSON-RPC codes of a node that wants to be asked less (EIP-1474; some gateways repeat the HTTP status)."""
+
+REST_SECONDS = 2.0
+MOST_REST_SECONDS = 120.0
+MOST_BYTES = 256 << 20
+MOST_NESTED = 64
+"""Deepest answer that is parsed: the parser is recursive, and beside a library that has lifted Python's limit (py-evm
+does) a node could end the process by brackets."""
+
+_NO_BRACKETS = bytes(sorted(set(range(256)) - set(b"[]{}")))
+
+
+class Trouble(Exception):
+    """No usable answer of one endpoint: nothing that anybody may decide on."""
+
+    def __init__(self, message: str, *, passing: bool, wait: float = 0.0, sent: bool = True) -> None:
+        super().__init__(message)
+        self.passing = passing
+        """Asking again may help, also an endpoint that never answered before."""
+        self.wait = wait
+        """Seconds for which the endpoint asked not to be asked."""
+        self.sent = sent
+        """The node may have got the request."""
+
+
+@dataclass(frozen=True)
+class Health:
+    """What one endpoint did so far; for metrics and people. Times are seconds since 1970."""
+
+    name: str
+    answered: int = 0
+    failed: int = 0
+    failed_in_a_row: int = 0
+    outvoted: int = 0
+    """Answers that differed from those of a quorum."""
+    latency: float = 0.0
+    """Seconds that the last answer took."""
+    head: int | None = None
+    """The last block that it called its latest."""
+    head_at: float = 0.0
+    last_error: str = ""
+    last_error_at: float = 0.0
+    rests_until: float = 0.0
+    """Others are asked first until then."""
+
+
+class Endpoint(JSONBaseProvider):
+    """One URL. Each request is made once; who asks decides whether to ask again.
+
+    Messages and the name leave out path, query and password of the URL, which are keys at most hosted nodes.
+    """
+
+    def __init__(self, url: str, timeout: float, now: Callable[[], float]) -> None:
+        super().__init__()
+        self._url, self._timeout, self._now = url, timeout, now
+        self._session = bounded_session()
+        self._lock = threading.Lock()
+        self._health = Health(public_name(url))
+        self._waits_until = 0.0
+        self.chain_id: int | None = None
+        """What it said when it was asked last; None after trouble."""
+
+    @property
+    def name(self) -> str:
+        """The URL without its secrets."""
+        return self._health.name
+
+    @property
+    def asked_to_wait_until(self) -> float:
+        """Until when it asked not to be asked; seconds since 1970, 0 if it didn't."""
+        return self._waits_until
+
+    @property
+    def health(self) -> Health:
+        """What it did so far."""
+        return self._health
+
+    def make_request(self, method: RPCEndpoint, params: Any) -> RPCResponse:
+        """Ask once.
+
+        Raises:
+            Trouble: there is no usable answer.
+        """
+        started = self._now()
+        try:
+            answer = self._answer(method, params)
+        except Trouble as trouble:
+            self.failed(str(trouble), trouble.wait)
+            raise
+        with self._lock:
+            told = replace(self._health, failed_in_a_row=0, rests_until=0.0)
+            self._health = replace(told, answered=told.answered + 1, latency=self._now() - started)
+        return answer
+
+    def failed(self, message: str, wait: float = 0.0) -> None:
+        """Note what went wrong: the more often in a row, the longer others are asked first."""
+        self.chain_id = None
+        with self._lock:
+            if wait:
+                self._waits_until = self._now() + wait
+            now, in_a_row = self._now(), self._health.failed_in_a_row + 1
+            rest = max(wait, min(REST_SECONDS * 2 ** min(in_a_row - 1, 10), MOST_REST_SECONDS))
+            error = replace(self._health, last_error=message, last_error_at=now, rests_until=now + rest)
+            self._health = replace(error, failed=error.failed + 1, failed_in_a_row=in_a_row)
+
+    def outvoted(self, message: str) -> None:
+        """Note an answer that a quorum contradicted."""
+        with self._lock:
+            error = replace(self._health, last_error=message, last_error_at=self._now())
+            self._health = replace(error, outvoted=error.outvoted + 1)
+
+    def saw_head(self, number: int) -> None:
+        """Note what it calls its latest block."""
+        with self._lock:
+            self._health = replace(self._health, head=number, head_at=self._now())
+
+    def _answer(self, method: RPCEndpoint, params: Any) -> RPCResponse:
+        request = self.encode_rpc_request(method, params)
+        body = self._post(request)
+        if nesting(body) > MOST_NESTED:
+            raise Trouble(f"{self.name} answered {method} with something nested too deeply", passing=False)
+        try:
+            answer: Any = self.decode_rpc_response(body)
+            asked = self.decode_rpc_response(request)
+        except ValueError:
+            raise Trouble(f"{self.name} answered {method} with something that isn't JSON", passing=False) from None
+        if not isinstance(answer, dict) or ("result" in answer) == ("error" in answer):
+            raise Trouble(f"{self.name} answered {method} with something that isn't JSON-RPC", passing=False)
+        error = answer.get("error")
+        if isinstance(error, dict) and error.get("code") in LIMIT_EXCEEDED:
+            raise Trouble(f"{self.name} refused {method}: too many requests", passing=True, sent=False)
+        if answer.get("id") != asked.get("id") and error is None:
+            raise Trouble(f"{self.name} answered another request than {method}", passing=True)
+        return cast(RPCResponse, answer)
+
+    def _post(self, request: bytes) -> bytes:
+        headers = {"Content-Type": "application/json"}
+        with (
+            self._trouble(),
+            within(self._timeout),
+            self._session.post(
+                self._url, data=request, headers=headers, timeout=self._timeout, stream=True, allow_redirects=False
+            ) as response,
+        ):
+            self._check_status(response)
+            return body_of(response, MOST_BYTES)
+
+    @contextmanager
+    def _trouble(self) -> Iterator[None]:
+        """The texts of these exceptions contain the URL, so neither they nor the chain of causes go on."""
+        try:
+            yield
+        except requests.Timeout as error:
+            sent = not isinstance(error, requests.ConnectTimeout)
+            raise Trouble(f"{self.name} didn't answer within {self._timeout:g} s", passing=True, sent=sent) from None
+        except TooLong:
+            raise Trouble(f"{self.name} answered with more than {MOST_BYTES} bytes", passing=False) from None
+        except requests.exceptions.ChunkedEncodingError:
+            raise Trouble(f"{self.name} broke off in the middle of an answer", passing=True) from None
+        except requests.ConnectionError as error:
+            if is_timeout(error):
+                raise Trouble(
+                    f"{self.name} didn't finish its answer within {self._timeout:g} s", passing=True
+                ) from None
+            refused = "Connection refused" in str(error) or "resolve" in str(error)
+            what = "can't be reached" if refused else "broke the connection"
+            raise Trouble(f"{self.name} {what}", passing=not refused, sent=not refused) from None
+        except requests.RequestException as error:
+            raise Trouble(f"{self.name} can't be asked: {type(error).__name__}", passing=False) from None
+
+    def _check_status(self, response: requests.Response) -> None:
+        status = response.status_code
+        if status == 429:
+            wait = self._retry_after(response)
+            raise Trouble(f"{self.name} refused: too many requests (HTTP 429)", passing=True, wait=wait, sent=False)
+        if status >= 500:
+            raise Trouble(f"{self.name} failed (HTTP {status})", passing=True, wait=self._retry_after(response))
+        if status != 200:
+            raise Trouble(f"{self.name} refused (HTTP {status})", passing=False)
+
+    def _retry_after(self, response: requests.Response) -> float:
+        """Seconds of the header Retry-After (RFC 9110: a number or a date); 0 where there is none that makes sense."""
+        text = response.headers.get("Retry-After", "")
+        try:
+            if text.isascii() and text.isdigit():
+                return float(min(int(text), MOST_REST_SECONDS))
+            date = parsedate_to_datetime(text)
+        except ValueError:
+            return 0.0
+        seconds = date.replace(tzinfo=date.tzinfo or UTC).timestamp() - self._now()
+        return min(max(seconds, 0.0), MOST_REST_SECONDS)
+
+
+def public_name(url: str) -> str:
+    """Scheme, host and port of a URL, and dots where something is left out."""
+    parts = urlsplit(url)
+    host = parts.netloc.rpartition("@")[2]
+    return f"{parts.scheme}://{host}" + ("/..." if parts.path.strip("/") or parts.query else "")
+
+
+def nesting(body: bytes) -> int:
+    """How deep brackets stand in each other; those in texts count too."""
+    depth = deepest = 0
+    for bracket in body.translate(None, _NO_BRACKETS):
+        depth += 1 if bracket in b"[{" else -1
+        deepest = max(deepest, depth)
+    return deepest

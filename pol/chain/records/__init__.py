@@ -1,0 +1,1 @@
+"""Learning records on chain."""

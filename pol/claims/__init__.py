@@ -1,0 +1,1 @@
+"""Claims about segments: exact distances, draws, and what a verifier posts."""

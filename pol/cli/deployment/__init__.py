@@ -1,0 +1,1 @@
+"""``pol deploy`` and documents of deployments."""

@@ -1,0 +1,150 @@
+"""Documents of deployments: deployments/CHAIN.json, written before anything is sent and checked by anybody."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from eth_typing import ChecksumAddress
+from hexbytes import HexBytes
+from web3 import Web3
+
+from pol import __version__
+from pol.chain.deploy.deployment import Deployment
+from pol.chain.deploy.deployment_check import Assertion, assertions, interface_hash
+from pol.chain.deploy.deployment_parameters import document_of, settings_of
+from pol.chain.deploy.deployment_plan import Missing, Plan
+from pol.chain.deployment_rules import BeaconKind, Settings
+from pol.chain.node.connection import Connection
+from pol.chain.node.networks import Network
+from pol.commitments import canonical_json
+from pol.errors import OperationalError, ProtocolError
+
+
+@dataclass(frozen=True)
+class Target:
+    """A chain, what is known of it, and what is to be there."""
+
+    connection: Connection
+    network: Network | None
+    folder: Path
+
+    @property
+    def document(self) -> Path:
+        """Where the deployment's document is."""
+        return self.folder / f"{self.connection.chain_id}.json"
+
+
+def default_of(network: Network | None, treasury: ChecksumAddress) -> Settings:
+    """What holds where the parameters say nothing."""
+    if network is None:
+        return Settings(treasury, beacon=BeaconKind.DRAND)
+    return Settings(treasury, beacon=network.beacon, counts_zeros=network.counts_zeros)
+
+
+def keep(target: Target, plan: Plan, missing: Missing, since: int | None = None) -> int:
+    """Write the document before anything is sent, so that a second run knows the first block; that block.
+
+    ``since`` is that block where the document is lost. The document of another deployment is kept under another name.
+
+    Raises:
+        OperationalError: the contracts are there and nobody says since when; or the document can't be written.
+    """
+    first = target.connection.block_number() if since is None else since
+    before = _read(target.document) if target.document.exists() else None
+    if before is not None:
+        old = Deployment.from_json(json.dumps(before))
+        if old.desks == plan.contracts.desks:
+            first = old.block
+        else:
+            aside = target.document.with_name(f"{target.document.stem}-{old.desks.vault.lower()}.json")
+            target.document.replace(aside)
+    elif since is None and plan.contracts.desks.vault not in {step.address for step in missing.creations}:
+        raise OperationalError(
+            f"this deployment is on the chain, and {target.document} isn't there to say since when: put the document "
+            "back, name its folder with --out, or say --since BLOCK, the block of its vault's creation"
+        )
+    try:
+        target.folder.mkdir(parents=True, exist_ok=True)
+        draft = target.document.with_suffix(".draft")
+        draft.write_text(json.dumps(document(plan, first), indent=2, sort_keys=True) + "\n")
+        os.replace(draft, target.document)
+    except OSError as error:
+        raise OperationalError(f"can't write {target.document}: {error}; nothing was sent") from error
+    return first
+
+
+def document(plan: Plan, block: int) -> dict[str, Any]:
+    """What a deployment's file says: addresses, what they follow from, interfaces; no event is older than ``block``."""
+    made = Deployment.of(plan.contracts, plan.settings, plan.connection.chain_id, block)
+    addresses: dict[str, Any] = canonical_json.parse(made.to_json().encode(), "the deployment")
+    return addresses | {
+        "deployer": plan.deployer,
+        "salt": "0x" + plan.salt.hex(),
+        "parameters": document_of(plan.settings),
+        "version": __version__,
+        "commit": _commit(),
+        "contracts": {
+            step.address: {
+                "contract": step.contract,
+                "abi": interface_hash(step.contract),
+                "arguments": _plain(step.arguments),
+            }
+            for step in plan.creations
+        },
+    }
+
+
+def _plain(arguments: Sequence[Any]) -> Any:
+    text = json.dumps(arguments, default=lambda value: HexBytes(value).to_0x_hex())
+    return canonical_json.parse(text.encode(), "the arguments")
+
+
+def _commit() -> str | None:
+    """The commit that the package is of, with a plus if something differs; None if it isn't in a checkout."""
+    root = Path(__file__).resolve().parents[3]
+    if not (root / ".git").exists():
+        return None
+    try:
+        done = subprocess.run(
+            ["git", "-C", root, "describe", "--always", "--abbrev=40", "--exclude=*", "--dirty=+"],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return done.stdout.strip()
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        document = canonical_json.parse(path.read_bytes(), str(path))
+    except OSError as error:
+        raise OperationalError(f"can't read the deployment {path}: {error}") from error
+    if not isinstance(document, dict) or not {"deployer", "salt", "parameters", "block"} <= document.keys():
+        raise ProtocolError(f"{path} isn't a document of pol deploy")
+    return document
+
+
+def check(target: Target) -> list[Assertion]:
+    """What has to hold of the deployment that the target's document describes.
+
+    Raises:
+        ProtocolError: the document is something else.
+        OperationalError: it can't be read, is of another chain, or the node fails.
+    """
+    document = _read(target.document)
+    made = Deployment.from_json(json.dumps(document))
+    made.market(target.connection)
+    deployer = Web3.to_checksum_address(document["deployer"])
+    settings = settings_of(document["parameters"], Settings(made.treasury))
+    plan = Plan(target.connection, settings, deployer, bytes(HexBytes(document["salt"])))
+    expected = Deployment.of(plan.contracts, settings, target.connection.chain_id, made.block)
+    addresses = Assertion("addresses follow from the parameters and this package's contracts", expected, made)
+    return [addresses, *assertions(plan, made.block)] if addresses.holds else [addresses]

@@ -1,0 +1,117 @@
+"""What `pol demo --out DIR` kept of a dispute, read back and held against the task and the learning proof beside it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pol.commitments.canonical_json import parse
+from pol.dispute.dispute_record import Record
+from pol.dispute.disputed_claim import ReplayClaim
+from pol.dispute.position import Position, Side
+from pol.errors import OperationalError, ProtocolError
+from pol.graph.node_names import Names
+from pol.report.dispute_entries import Entry, entries, given_up
+from pol.training.storage.store import Store
+from pol.training.task.learning_proof import LearningProof
+from pol.training.task.learning_proof import load as load_proof
+from pol.training.task.task import LoadedTask, load
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A dispute and what is known about how it went on chain."""
+
+    record: Record
+    names: Names
+    ended_by: str
+    gas: tuple[int, ...]
+    """Of every transaction; none if it isn't known."""
+
+    def entries(self) -> list[Entry]:
+        """All transactions of the dispute, every rule checked on the way.
+
+        Raises:
+            ProtocolError: a move is illegal, or the record ends before the dispute does.
+        """
+        found = list(entries(self.record, self.names, self.gas_of))
+        if found[-1].outcome is None:
+            if self.ended_by == "proof":
+                raise ProtocolError("the record ends before the dispute does; it was cut off")
+            found.append(given_up(self.record, self.names, self.ended_by, self.gas_of(len(found))))
+        return found
+
+    def gas_of(self, number: int) -> int | None:
+        """Gas of a transaction, counted from 1, if it is known."""
+        return self.gas[number - 1] if number <= len(self.gas) else None
+
+
+def read(folder: Path, false_dispute: bool) -> Recorded:
+    """The dispute in a folder, or the one about the honest verdict.
+
+    Raises:
+        OperationalError: the folder can't be read.
+        ProtocolError: claim, task and proof don't belong together.
+    """
+    document = read_json(folder / ("false_dispute.json" if false_dispute else "dispute.json"))
+    record, kept = Record.from_dict(document), read_json(folder / "task.json")
+    store = Store(f"file://{(folder / 'store').resolve()}")
+    try:
+        task = load(store, kept["document"])
+        proof = load_proof(store, kept["proofs"][1 if false_dispute else 0], task)
+    except (KeyError, TypeError, IndexError) as error:
+        raise ProtocolError(f"{folder / 'task.json'} doesn't name a task and its proofs: {error!r}") from error
+    require_about(record, task, proof)
+    try:
+        heads, players = ([bytes.fromhex(value) for value in document[name]] for name in ("heads", "players"))
+        ended_by, gas = str(document["ended_by"]), tuple(int(used) for used in document["gas"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise ProtocolError(f"the record doesn't say how the dispute went on chain: {error!r}") from error
+    require_heads(record, heads, players)
+    return Recorded(record, task.names, ended_by, gas)
+
+
+def require_heads(record: Record, heads: list[bytes], players: list[bytes]) -> None:
+    """Check that the moves lead to what the chain held; the last of the heads it still holds.
+
+    Raises:
+        ProtocolError: they don't: something was changed or lost.
+    """
+    positions = [record.start, *(after for _, _, after in record.walk() if isinstance(after, Position))]
+    sides = {Side.ASSERTER: 0, Side.CHALLENGER: 1}
+    if len(players) != len(sides) or [p.head(players[sides[p.turn]]) for p in positions] != heads:
+        raise ProtocolError("the recorded moves don't lead to what the chain held before each of them; it was changed")
+
+
+def require_about(record: Record, task: LoadedTask, proof: LearningProof) -> None:
+    """Check that a dispute is about a segment of this task that begins where the learning proof says.
+
+    Raises:
+        ProtocolError: it isn't.
+    """
+    claim, interval = record.claim, task.document.interval
+    if not isinstance(claim, ReplayClaim):
+        raise ProtocolError("the recorded dispute is about a distance; only disputes about a replay are kept")
+    if (claim.program, claim.constants) != (task.document.program_hash, task.document.constants_root):
+        raise ProtocolError("the recorded dispute is about another program or other data than the task beside it")
+    segment = claim.first_step // interval
+    if not 0 <= segment < task.document.segments:
+        raise ProtocolError("the recorded dispute is about steps that the task doesn't have")
+    begins = proof.checkpoints[segment].state_root
+    if (claim.first_step, claim.steps, claim.start) != (segment * interval, interval, begins):
+        raise ProtocolError("the recorded dispute doesn't begin at a checkpoint of the learning proof beside it")
+
+
+def read_json(path: Path) -> Any:
+    """The document in a file.
+
+    Raises:
+        OperationalError: it can't be read.
+        ProtocolError: it is no JSON.
+    """
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise OperationalError(f"can't read {path}: {error}; make it with: pol demo --out {path.parent}") from error
+    return parse(data, str(path))

@@ -1,0 +1,1 @@
+"""``pol econ``: parameters and populations."""

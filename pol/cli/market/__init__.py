@@ -1,0 +1,1 @@
+"""Verbs of parties and observers of a market."""

@@ -1,0 +1,136 @@
+"""``pol explain``: what a task or a dispute waits for, and what a process did about it and left alone."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.markup import escape
+
+from pol.chain.times import duration, utc
+from pol.cli.market.party_options import Place, place_options
+from pol.dispute.position import Side
+from pol.errors import ProtocolError
+from pol.roles.monitor.market_view import about
+from pol.roles.party.decisions import Deed
+from pol.roles.party.public_calls import upkeep
+from pol.roles.process.decision_log import Diary
+from pol.roles.whistleblower.own_disputes import disputed
+from pol.roles.whistleblower.whistleblower import Whistleblower
+
+TASK_DIGITS = 8
+
+
+@click.command()
+@click.argument("what", metavar="TASK|DISPUTE")
+@place_options
+@click.option("--profile", "about_profile", is_flag=True, help="The number is that of a dispute about a profile.")
+@click.option("--data", type=click.Path(path_type=Path), metavar="DIR", help="The folder of a process.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def explain(
+    what: str,
+    deployment: Path,
+    rpc: tuple[str, ...],
+    quorum: int,
+    store: str,
+    about_profile: bool,
+    data: Path | None,
+    as_json: bool,
+) -> None:
+    """Say where a task or a dispute stands, whose turn it is and until when.
+
+    A task is named by eight digits of its id or more, or with 0x before them; a dispute by its number.
+    With --data also everything that a process decided about it, and why.
+    """
+    place = Place.of(deployment, rpc, quorum, store)
+    # A party that exists for this only: it reads, and could pay for nothing.
+    reader = Whistleblower(place.connection, place.deployment, secrets.token_bytes(32), place.store_url)
+    is_number = what.isdecimal() and len(what) < TASK_DIGITS
+    shown = _dispute(reader, int(what), about_profile) if is_number else _task(reader, _found(reader, what))
+    if data is not None:
+        shown["decisions"] = _decisions(data, bytes.fromhex(shown["task"]))
+    if as_json:
+        print(json.dumps(shown, indent=2))
+        return
+    console = Console(highlight=False, soft_wrap=True)
+    for name, value in shown.items():
+        if name != "decisions":
+            text = utc(value) if name == "until" else str(value)
+            console.print(f"{name.replace('_', ' '):<11} {escape(text)}")
+    for decision in shown.get("decisions", ()):
+        console.print(
+            escape(f"{utc(decision['time'])}  {decision['result']:<8}  {decision['verb']}: {decision['why']}")
+        )
+        if decision["detail"]:
+            console.print(escape(f"{'':25}{decision['detail']}"), style="dim")
+
+
+def _found(reader: Whistleblower, start: str) -> bytes:
+    """The id of the only task that begins so."""
+    start = start.lower().removeprefix("0x")
+    tasks = [bytes(event["taskId"]) for event in reader.market.registry.events("TaskSubmitted")]
+    found = [task_id for task_id in tasks if task_id.hex().startswith(start)]
+    if len(found) != 1:
+        raise ProtocolError(
+            f"{len(found)} of {len(tasks)} tasks begin with {start}: give more digits of one, or look at it"
+        )
+    return found[0]
+
+
+def _task(reader: Whistleblower, task_id: bytes) -> dict[str, Any]:
+    task, decision = reader.market.registry.task(task_id), upkeep(reader, task_id)
+    shown: dict[str, Any] = {"task": task_id.hex(), "status": task.status.name.lower()}
+    shown |= {"submitter": task.submitter, "solver": task.solver, "holder": task.holder}
+    if isinstance(decision, Deed):
+        return shown | {"next": f"anybody may {decision.verb}: {decision.why}"}
+    shown["next"] = decision.why
+    if decision.until is not None:
+        shown["until"] = decision.until
+    return shown
+
+
+def _dispute(reader: Whistleblower, number: int, about_profile: bool) -> dict[str, Any]:
+    market = reader.market
+    desk = market.profiles if about_profile else market.challenges
+    known = desk.dispute(number)
+    if not any(known.task_id):
+        other = "" if about_profile else "; of a dispute about a profile say so: --profile"
+        raise ProtocolError(f"there is no dispute {number} here{other}")
+    game = market.profile_game if about_profile else market.game
+    params, winner = game.params(number), game.winner(number)
+    shown: dict[str, Any] = {"dispute": number, "task": known.task_id.hex()}
+    shown |= {"asserter": params.asserter, "challenger": params.challenger, "bond": known.bond}
+    shown["about"] = about(market, number, about_profile)
+    if winner is not Side.NONE:
+        return shown | {"winner": winner.name.lower(), "settled": known.is_settled}
+    if about_profile:
+        program = reader.measurement(known.task_id).program(market.profiles.charge(number))
+    else:
+        program = reader.program(known.task_id, disputed(reader, known.task_id, number))
+    standing, deadline = game.standing(number, program), game.deadline(number)
+    left = deadline - reader.connection.now()
+    shown |= {"level": standing.position.level.name.lower(), "on_turn": standing.position.turn.name.lower()}
+    shown["until"] = deadline - 1
+    if left > 0:
+        shown["next"] = f"the {shown['on_turn']} moves, or loses in {duration(left)}"
+    else:
+        shown["next"] = f"anybody may claim the timeout of the {shown['on_turn']}"
+    return shown
+
+
+def _decisions(data: Path, task_id: bytes) -> list[dict[str, Any]]:
+    file = data / "diary.sqlite"
+    if not file.exists():
+        raise ProtocolError(f"{data} holds no diary: it is the folder that `pol run` names when it starts")
+    diary = Diary(file)
+    try:
+        return [
+            {"time": d.at, "verb": d.verb, "why": d.why, "result": d.result, "detail": d.detail, "until": d.until}
+            for d in diary.decisions(task_id)
+        ]
+    finally:
+        diary.close()

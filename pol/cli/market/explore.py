@@ -1,0 +1,205 @@
+"""``pol explore``: a market in the browser, live. ``pol report`` writes the same pages as one file."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+from aiohttp import web
+
+from pol.cli.market.party_options import Place, chain_options
+from pol.errors import OperationalError
+from pol.report.html_elements import Markup, document, element
+from pol.report.market_page import STYLE, dispute_page, overview, task_page
+from pol.roles.monitor.market_view import MarketView, Surveyor
+from pol.roles.party.policy import PUBLIC_CHAIN, TEST_NETWORK
+
+PORT = re.compile(r":\d+$")
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'self'; connect-src 'self'"
+LIVE = """
+// Asks for the page again and puts what is new in the place of what was there; what the reader has opened stays open.
+setInterval(async () => {
+  let text;
+  try { text = await (await fetch(location.href)).text(); }
+  catch { document.title = "(gone) " + document.title.replace("(gone) ", ""); return; }
+  const next = new DOMParser().parseFromString(text, "text/html"), main = document.querySelector("main");
+  const open = [...main.querySelectorAll("details")].map((d) => d.open);
+  if (main.innerHTML === next.querySelector("main").innerHTML) return;
+  next.querySelectorAll("details").forEach((d, i) => { d.open = open[i] ?? false; });
+  main.replaceWith(next.querySelector("main"));
+  document.title = next.title;
+}, 2000);
+"""
+
+
+class Explorer:
+    """The requests of a browser; the chain is looked at no more often than every ``poll`` seconds."""
+
+    def __init__(self, surveyor: Surveyor, poll: float, hosts: frozenset[str]) -> None:
+        self._surveyor, self._poll, self._hosts = surveyor, poll, hosts
+        self._lock = asyncio.Lock()
+        self._view: MarketView | None = None
+        self._looked = 0.0
+
+    def application(self) -> web.Application:
+        """The aiohttp application."""
+        application = web.Application(client_max_size=1, middlewares=[self._guarded])
+        application.add_routes(
+            [
+                web.get("/", self._overview),
+                web.get("/task/{task:[0-9a-f]{64}}", self._task),
+                web.get("/dispute/{key:(?:profile-)?[0-9]{1,9}}", self._dispute),
+                web.get("/data.json", self._data),
+                web.get("/live.js", self._script),
+            ]
+        )
+        return application
+
+    @web.middleware
+    async def _guarded(self, request: web.Request, handler: Any) -> web.StreamResponse:
+        """Only who names this machine is answered: a stranger's page can't read through the visitor's browser."""
+        if PORT.sub("", request.host) not in self._hosts:
+            return web.Response(status=403, text="this address isn't the explorer's")
+        try:
+            response: web.StreamResponse = await handler(request)
+        except OperationalError as error:
+            note = element("p", f"The chain can't be looked at: {error}. This page tries again.")
+            response = _page("pol: trouble", element("h1", "Trouble"), note)
+            response.set_status(503)
+        response.headers["Content-Security-Policy"] = POLICY
+        response.headers["X-Content-Type-Options"] = "nosniff"
+        response.headers["Cache-Control"] = "no-store"
+        return response
+
+    async def _seen(self) -> MarketView:
+        async with self._lock:
+            if self._view is None or time.monotonic() - self._looked >= self._poll:
+                self._view = await asyncio.to_thread(self._surveyor.survey)
+                self._looked = time.monotonic()
+            return self._view
+
+    async def _overview(self, request: web.Request) -> web.StreamResponse:
+        view = await self._seen()
+        return _page(f"pol: {len(view.tasks)} tasks", overview(view, _link))
+
+    async def _task(self, request: web.Request) -> web.StreamResponse:
+        view, wanted = await self._seen(), request.match_info["task"]
+        for task in view.tasks:
+            if task.task_id.hex() == wanted:
+                return _page(f"task {wanted[:8]}", _home(), task_page(task, view.time, _link))
+        return _missing("There is no such task on this market.")
+
+    async def _dispute(self, request: web.Request) -> web.StreamResponse:
+        view, wanted = await self._seen(), request.match_info["key"]
+        for task in view.tasks:
+            for dispute in task.disputes:
+                if dispute.key == wanted:
+                    return _page(f"dispute {wanted}", _home(), dispute_page(task, dispute, view.time, _link))
+        return _missing("There is no such dispute on this market.")
+
+    async def _data(self, request: web.Request) -> web.StreamResponse:
+        return web.Response(text=data(await self._seen()), content_type="application/json")
+
+    async def _script(self, request: web.Request) -> web.StreamResponse:
+        return web.Response(text=LIVE, content_type="text/javascript")
+
+
+def data(view: MarketView) -> str:
+    """What the pages show, as JSON; the moves of disputes are in the form of a record."""
+    found = []
+    for task in view.tasks:
+        shown = {"task": task.task_id.hex(), "status": task.task.status.name.lower(), "waits": task.waits}
+        disputes = [
+            {
+                "number": d.number,
+                "about_profile": d.about_profile,
+                "about": d.about,
+                "asserter": d.asserter,
+                "challenger": d.challenger,
+                "winner": d.winner.name.lower(),
+                "reason": d.reason.name.lower(),
+                "until": d.until,
+                "executed": asdict(d.executed) if d.executed is not None else None,
+                "record": d.record.to_dict() if d.record is not None else None,
+            }
+            for d in task.disputes
+        ]
+        claims = [{"segment": v.segment, "outcome": v.outcome.name.lower(), "detail": v.detail} for v in task.verdicts]
+        events = [asdict(happening) for happening in task.happenings]
+        found.append({**shown, "until": task.until, "claims": claims, "events": events, "disputes": disputes})
+    return json.dumps({"chain": view.chain_id, "block": view.block, "time": view.time, "tasks": found})
+
+
+def _link(kind: str, key: str) -> str:
+    return f"/{kind}/{key}"
+
+
+def _home() -> Markup:
+    return element("p", element("a", "All tasks", href="/"))
+
+
+def _page(title: str, *content: Markup) -> web.Response:
+    script = element("script", src="/live.js")
+    return web.Response(
+        text=document(title, STYLE, element("main", *content), script, policy=POLICY), content_type="text/html"
+    )
+
+
+def _missing(told: str) -> web.Response:
+    response = _page("pol: nothing here", _home(), element("p", told))
+    response.set_status(404)
+    return response
+
+
+@click.command()
+@chain_options
+@click.option("--store", default="memory://", metavar="URL", help="Where tasks are: without it, no lines of code.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8600, show_default=True)
+@click.option("--poll", type=click.FloatRange(0), default=2.0, show_default=True, help="Seconds between two looks.")
+@click.option("--replay", is_flag=True, help="Execute what is in dispute here, and say who is right.")
+@click.option("--test-terms", is_flag=True, help="Show tasks with the large terms of test networks, too.")
+def explore(
+    deployment: Path,
+    rpc: tuple[str, ...],
+    quorum: int,
+    store: str,
+    host: str,
+    port: int,
+    poll: float,
+    replay: bool,
+    test_terms: bool,
+) -> None:
+    """Look at a market in the browser: tasks, verdicts, and disputes as they narrow. Holds no key."""
+    surveyor = surveyor_of(deployment, rpc, quorum, store, test_terms, replay)
+    explorer = Explorer(surveyor, poll, frozenset({host, "127.0.0.1", "localhost", "[::1]"}))
+    try:
+        asyncio.run(_serve(explorer, host, port))
+    except OSError as error:
+        raise OperationalError(f"can't listen at {host}:{port}: {error}; choose another --port") from error
+
+
+def surveyor_of(
+    deployment: Path, rpc: tuple[str, ...], quorum: int, store: str, test_terms: bool, replay: bool = False
+) -> Surveyor:
+    """Who looks at the market that the options name. Raises as Place.of."""
+    place = Place.of(deployment, rpc, quorum, store)
+    policy = TEST_NETWORK if test_terms else PUBLIC_CHAIN
+    return Surveyor(place.connection, place.deployment, place.store_url, policy, replay)
+
+
+async def _serve(explorer: Explorer, host: str, port: int) -> None:
+    runner = web.AppRunner(explorer.application(), access_log=None)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, host, port).start()
+        print(f"http://{host}:{runner.addresses[0][1]}/", flush=True)
+        await asyncio.Event().wait()
+    finally:
+        await runner.cleanup()

@@ -1,0 +1,136 @@
+"""What a process shows of itself over HTTP: /metrics for Prometheus, and /health for whoever restarts it."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import click
+from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
+
+from pol.chain.node.connection import Connection
+from pol.chain.node.node_provider import Endpoints
+from pol.errors import OperationalError
+
+STALE_SECONDS = 600.0
+"""After so long without a turn that could look at the chain, a process isn't well."""
+
+
+class Vitals:
+    """Metrics that all processes have; ``registry`` takes more."""
+
+    def __init__(self, kind: str, connection: Connection, clock: Callable[[], float] = time.time) -> None:
+        self._connection, self._clock, self._started = connection, clock, clock()
+        self.registry = CollectorRegistry()
+        self._looked: float | None = None
+        self._trouble = ""
+        about = Gauge("pol_process", "1: this process runs", ["role", "chain"], registry=self.registry)
+        about.labels(kind, str(connection.chain_id)).set(1)
+        self._last = self._gauge("pol_last_look_timestamp_seconds", "When it last could look at the chain")
+        self._failing = self._gauge("pol_failures_in_a_row", "Turns in a row in which the chain couldn't be looked at")
+        self._block = self._gauge("pol_head_block", "The last block that it has seen")
+        self._age = self._gauge("pol_head_age_seconds", "How old that block was when it was looked at")
+        self._nodes = {
+            name: Gauge(f"pol_node_{name}", told, ["node"], registry=self.registry)
+            for name, told in (
+                ("answered", "Requests that a node has answered"),
+                ("failed", "Requests that a node hasn't answered well"),
+                ("outvoted", "Answers that differed from those of a quorum"),
+                ("latency", "Seconds that its last answer took"),
+            )
+        }
+
+    def _gauge(self, name: str, told: str) -> Gauge:
+        return Gauge(name, told, registry=self.registry)
+
+    def counter(self, name: str, told: str, labels: tuple[str, ...]) -> Counter:
+        """A counter of a process of one kind."""
+        return Counter(name, told, labels, registry=self.registry)
+
+    def looked(self) -> None:
+        """The process has looked at the chain.
+
+        Raises:
+            OperationalError: the node fails now.
+        """
+        block, age = self._connection.block_number(), self._clock() - self._connection.now()
+        self._looked, self._trouble = self._clock(), ""
+        self._last.set(self._looked)
+        self._block.set(block)
+        self._age.set(age)
+        self.failing(0)
+
+    def failing(self, turns: int, trouble: str = "") -> None:
+        """So many turns in a row have failed."""
+        self._failing.set(turns)
+        self._trouble = trouble or self._trouble
+
+    def health(self) -> tuple[bool, dict[str, object]]:
+        """Whether the process is well, and what it says about it."""
+        since = self._clock() - (self._looked if self._looked is not None else self._started)
+        well = since < STALE_SECONDS
+        told = {"well": well, "seconds_since_last_look": round(since, 1), "has_looked": self._looked is not None}
+        return well, told | ({"trouble": self._trouble} if self._trouble else {})
+
+    def text(self) -> bytes:
+        """All metrics in Prometheus's format."""
+        if isinstance(self._connection.web3.provider, Endpoints):
+            for node in self._connection.web3.provider.health():
+                for name, gauge in self._nodes.items():
+                    gauge.labels(node.name).set(getattr(node, name))
+        return generate_latest(self.registry)
+
+
+@contextmanager
+def serving(vitals: Vitals, address: str | None) -> Iterator[str | None]:
+    """Serve at HOST:PORT while the block runs; its URL. Nothing is served without an address.
+
+    Raises:
+        click.UsageError: not an address.
+        OperationalError: nothing can listen there.
+    """
+    if address is None:
+        yield None
+        return
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdecimal():
+        raise click.UsageError(f"--metrics {address}: write HOST:PORT, as in 127.0.0.1:9100")
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:  # the base class's name
+            if self.path == "/metrics":
+                self._answer(200, CONTENT_TYPE_LATEST, vitals.text())
+            elif self.path == "/health":
+                well, told = vitals.health()
+                self._answer(200 if well else 503, "application/json", json.dumps(told).encode() + b"\n")
+            else:
+                self._answer(404, "text/plain", b"there are /metrics and /health\n")
+
+        def _answer(self, code: int, kind: str, body: bytes) -> None:
+            self.send_response(code)
+            self.send_header("Content-Type", kind)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Nothing: who asks, asks every few seconds."""
+
+    try:
+        server = ThreadingHTTPServer((host, int(port)), Handler)
+    except (OSError, OverflowError) as error:
+        raise OperationalError(f"can't listen at {address} for --metrics: {error}; choose another port") from error
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, name="metrics", daemon=True)
+    thread.start()
+    try:
+        yield f"http://{host}:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

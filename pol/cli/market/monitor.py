@@ -1,0 +1,150 @@
+"""``pol monitor``: the whole market recomputed by somebody who holds no key."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+from prometheus_client import Gauge
+from rich.console import Console
+from rich.markup import escape
+
+from pol.chain.desks.task_registry import Status
+from pol.cli.market.health_server import Vitals, serving
+from pol.cli.market.party_options import Place, chain_options
+from pol.dispute.position import Side
+from pol.errors import OperationalError
+from pol.roles.monitor.read_only_monitor import Look, Monitor
+
+SHOWN = 12
+"""Tasks that wait longest, on a terminal."""
+
+
+@click.command()
+@chain_options
+@click.option("--poll", type=click.FloatRange(0.01), default=60.0, show_default=True, help="Seconds between two looks.")
+@click.option("--looks", type=click.IntRange(1), metavar="N", help="End after so many; without it, run on.")
+@click.option("--metrics", metavar="HOST:PORT", help="Serve /metrics and /health there.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line.")
+def monitor(
+    deployment: Path,
+    rpc: tuple[str, ...],
+    quorum: int,
+    poll: float,
+    looks: int | None,
+    metrics: str | None,
+    as_json: bool,
+) -> int:
+    """Recompute what the vault has to hold, every outcome and every payment; show what waits for whom.
+
+    It holds no key and sends nothing. With --looks it ends with 1 if something doesn't hold.
+    """
+    place = Place.of(deployment, rpc, quorum, "memory://")
+    watcher = Monitor(place.connection, place.deployment)
+    gauges = MonitorGauges(Vitals("monitor", place.connection))
+    console = Console(highlight=False, soft_wrap=True)
+    wrong, failures, number = False, 0, 0
+    with serving(gauges.vitals, metrics) as url:
+        if url and not as_json:
+            console.print(f"metrics: {url}/metrics  health: {url}/health")
+        while True:
+            number += 1
+            try:
+                look = watcher.look()
+            except OperationalError as error:
+                failures += 1
+                gauges.vitals.failing(failures, str(error))
+                if number == looks:
+                    raise
+                if as_json:
+                    _print({"event": "trouble", "message": str(error)})
+                else:
+                    print(f"pol: {error}", file=sys.stderr)
+            else:
+                failures = 0
+                wrong = bool(look.wrong)
+                gauges.show(look)
+                if as_json:
+                    _print(_document(look))
+                else:
+                    _table(console, look)
+            if number == looks:
+                return int(wrong)
+            time.sleep(poll)
+
+
+class MonitorGauges:
+    """A look as metrics."""
+
+    def __init__(self, vitals: Vitals) -> None:
+        self.vitals = vitals
+
+        def gauge(name: str, told: str, *labels: str) -> Gauge:
+            return Gauge(name, told, labels, registry=vitals.registry)
+
+        self._held = gauge("pol_collateral_held", "What the vault has, in the smallest unit of its asset")
+        self._owed = gauge("pol_collateral_owed", "What the vault has to have, from its events")
+        self._missing = gauge("pol_collateral_missing", "What it owes more than it has")
+        self._wrong = gauge("pol_wrong", "Statements that don't hold")
+        self._recomputed = gauge("pol_recomputed", "Outcomes and payments that were recomputed")
+        self._tasks = gauge("pol_tasks", "Tasks", "status")
+        self._disputes = gauge("pol_disputes", "Disputes", "winner")
+        self._waiting = gauge("pol_waiting_seconds", "Longest time for which a call that anybody may make has waited")
+
+    def show(self, look: Look) -> None:
+        """Set all of them."""
+        self.vitals.looked()
+        self._held.set(look.held)
+        self._owed.set(look.owed)
+        self._missing.set(max(0, look.owed - look.held))
+        self._wrong.set(len(look.wrong))
+        self._recomputed.set(look.recomputed)
+        for status in Status:
+            self._tasks.labels(status.name.lower()).set(look.tasks[status])
+        for side in Side:
+            self._disputes.labels("open" if side is Side.NONE else side.name.lower()).set(look.disputes[side])
+        since = [waiting.since for waiting in look.waiting if waiting.since is not None]
+        self._waiting.set(look.time - min(since, default=look.time))
+
+
+def _document(look: Look) -> dict[str, Any]:
+    return {
+        "event": "look",
+        "block": look.block,
+        "time": look.time,
+        "held": look.held,
+        "owed": look.owed,
+        "recomputed": look.recomputed,
+        "tasks": _named(look.tasks),
+        "disputes": _named(look.disputes),
+        "waiting": [
+            {"task": w.task_id.hex(), "status": w.status.name.lower(), "why": w.why, "until": w.until, "since": w.since}
+            for w in look.waiting
+        ],
+        "wrong": list(look.wrong),
+    }
+
+
+def _named(counted: Mapping[Status, int] | Mapping[Side, int]) -> dict[str, int]:
+    return {key.name.lower(): count for key, count in counted.items()}
+
+
+def _table(console: Console, look: Look) -> None:
+    console.print(f"block {look.block}: {sum(look.tasks.values())} tasks, {sum(look.disputes.values())} disputes")
+    console.print(f"the vault holds {look.held} and owes {look.owed}; {look.recomputed} outcomes recomputed")
+    for waiting in look.waiting[:SHOWN]:
+        left = "" if waiting.until is None else f" ({waiting.until - look.time} s)"
+        console.print(escape(f"{waiting.task_id.hex()[:8]}  {waiting.status.name.lower():<10}  {waiting.why}{left}"))
+    for told in look.wrong:
+        console.print(escape(f"WRONG: {told}"), style="bold red")
+    if not look.wrong:
+        console.print("everything holds", style="green")
+
+
+def _print(told: dict[str, Any]) -> None:
+    print(json.dumps(told), flush=True)

@@ -1,0 +1,53 @@
+"""Metrics of one party: what it decided, what it has, and what its transactions cost."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from prometheus_client import Gauge
+
+from pol.cli.market.health_server import Vitals
+from pol.errors import OperationalError
+from pol.roles.party.role import Role
+from pol.roles.process.party_process import Taken
+
+
+class PartyGauges:
+    """Set after every turn."""
+
+    def __init__(self, vitals: Vitals, role: Role) -> None:
+        self.vitals, self._role = vitals, role
+        self._decisions = vitals.counter("pol_decisions", "Decisions that differ from the one before", ("result",))
+
+        def gauge(name: str, told: str) -> Gauge:
+            return Gauge(name, told, registry=vitals.registry)
+
+        self._balance = gauge("pol_balance_wei", "For gas")
+        self._free = gauge("pol_free", "In the vault, answering for nothing; the smallest unit of its asset")
+        self._locked = gauge("pol_locked", "In the vault, answering for something")
+        self._leaving = gauge("pol_leaving", "In the vault, on its way out")
+        self._tickets = gauge("pol_tickets", "By which it is drawn")
+        self._sent = gauge("pol_transactions", "That this process has had in blocks")
+        self._gas = gauge("pol_gas_paid_wei", "What they have cost")
+
+    def decided(self, taken: Taken) -> None:
+        """Count a decision."""
+        self._decisions.labels(taken.result.value).inc()
+
+    def show(self, failures: int) -> None:
+        """A turn is over, the last of so many in a row that failed."""
+        self.vitals.failing(failures)
+        if failures:
+            return
+        role = self._role
+        # What the next turn will meet as well is its business.
+        with suppress(OperationalError):
+            self.vitals.looked()
+            balances = role.market.vault.balances(role.wallet.address)
+            self._balance.set(role.wallet.balance())
+            self._free.set(balances.free)
+            self._locked.set(balances.locked)
+            self._leaving.set(balances.leaving)
+            self._tickets.set(role.market.sortition.tickets_now(role.wallet.address))
+            self._sent.set(len(role.wallet.receipts))
+            self._gas.set(role.wallet.gas_paid)

@@ -1,0 +1,110 @@
+"""Options that say who acts and where: the deployment, the node, the store, and who signs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+from web3 import Web3
+
+from pol.chain.account.remote_signer import Api, RemoteSigner
+from pol.chain.account.signers import Signer, from_environment, from_keystore, read_passphrase
+from pol.chain.beacon.drand_relays import Relays, RoundSource
+from pol.chain.deploy.deployment import Deployment
+from pol.chain.node.connection import Connection
+from pol.errors import OperationalError
+from pol.verification.beacon.drand import QUICKNET
+
+_CHAIN = (
+    click.option("--deployment", type=click.Path(path_type=Path), required=True, metavar="FILE"),
+    click.option(
+        "--rpc", required=True, multiple=True, metavar="URL", help="A node of the deployment's chain; may be repeated."
+    ),
+    click.option(
+        "--quorum", type=click.IntRange(1), default=1, show_default=True, help="So many nodes have to say the same."
+    ),
+)
+_STORE = click.option(
+    "--store", required=True, metavar="URL", help="Where tasks and proofs are: a folder, file:// or s3://."
+)
+_SIGNER = (
+    click.option("--keystore", type=click.Path(path_type=Path), metavar="FILE", help="A key file with a passphrase."),
+    click.option("--passphrase", type=click.Path(path_type=Path), metavar="FILE", help="Asked for, if it isn't given."),
+    click.option("--signer", metavar="URL", help="Web3Signer or Clef; the key stays there."),
+    click.option("--signer-api", type=click.Choice([a.name.lower() for a in Api]), default="web3signer"),
+    click.option("--address", metavar="0x..", help="The account that the signer signs for."),
+    click.option("--key-env", metavar="NAME", help="An environment variable with a key, on test nets only."),
+)
+Options = dict[str, Any]
+
+
+def chain_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Where the contracts are."""
+    return _decorated(command, _CHAIN)
+
+
+def place_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Where the contracts and the data are."""
+    return _decorated(command, (*_CHAIN, _STORE))
+
+
+def signer_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Who signs; `signer_of` takes the values."""
+    return _decorated(command, _SIGNER)
+
+
+def _decorated(command: Callable[..., Any], options: tuple[Callable[..., Any], ...]) -> Callable[..., Any]:
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@dataclass(frozen=True)
+class Place:
+    """Contracts on a chain, as one process reaches them."""
+
+    connection: Connection
+    deployment: Deployment
+    store_url: str
+
+    @classmethod
+    def of(cls, document: Path, rpc: Sequence[str], quorum: int, store: str) -> Place:
+        """From the values of `place_options`.
+
+        Raises:
+            OperationalError: the document can't be read, or the node doesn't answer.
+            ProtocolError: it isn't a deployment's.
+        """
+        try:
+            deployment = Deployment.from_json(document.read_text())
+        except (OSError, UnicodeDecodeError) as error:
+            raise OperationalError(f"can't read the deployment {document}: {error}") from error
+        store_url = store if "://" in store else f"file://{Path(store).resolve()}"
+        return cls(Connection.to(*rpc, quorum=quorum), deployment, store_url)
+
+    def rounds(self, relays: tuple[str, ...]) -> RoundSource | None:
+        """Where rounds of drand come from; None if no relay is named."""
+        return Relays(relays, QUICKNET).round if relays else None
+
+
+def signer_of(options: Options, chain_id: int) -> Signer:
+    """The signer that `signer_options` name.
+
+    Raises:
+        click.UsageError: none is named, or several.
+        OperationalError: it can't be used.
+    """
+    named = [name for name in ("keystore", "signer", "key_env") if options[name] is not None]
+    if len(named) != 1:
+        raise click.UsageError("say who signs: one of --keystore FILE, --signer URL and --key-env NAME (on test nets)")
+    if options["keystore"] is not None:
+        return from_keystore(options["keystore"], read_passphrase(options["passphrase"]))
+    if options["key_env"] is not None:
+        return from_environment(options["key_env"], chain_id)
+    if options["address"] is None or not Web3.is_address(options["address"]):
+        raise click.UsageError("a signer at a URL signs for an account: add --address 0x..")
+    api = Api[options["signer_api"].upper()]
+    return RemoteSigner(options["signer"], Web3.to_checksum_address(options["address"]), api)

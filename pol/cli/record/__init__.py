@@ -1,0 +1,1 @@
+"""Verbs about learning records and files, without a chain."""

@@ -1,0 +1,102 @@
+"""``pol check``: files against a commitment, or a learning record against itself."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+from rich.table import Table
+
+from pol.cli.file_output import DIFFERS, FINE, SHOWN_ROWS, UNSEEN, console, looking
+from pol.cli.record.commit import entries_of
+from pol.errors import OperationalError, ProtocolError
+from pol.training.record.recorded_run import is_run, open_store, split_step
+from pol.training.storage.commitment import DOCUMENT_LIMIT, Commitment, compare
+from pol.verification.runs.record_check import Finding, Outcome, check_record
+
+
+@click.command()
+@click.argument("path")
+@click.argument("commitment", required=False, type=click.Path(path_type=Path))
+@click.option("--sample", type=click.IntRange(1), metavar="N", help="Look at N checkpoints of a record instead of all.")
+@click.option("--seed", type=int, metavar="S", help="Draws the sample.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@looking
+def check(path: str, commitment: Path | None, sample: int | None, seed: int | None, as_json: bool) -> int:
+    """Check PATH against COMMITMENT (from `pol commit --out`), or a learning record against what it says itself.
+
+    RECORD@STEP looks at one checkpoint of a record.
+    """
+    if seed is not None and sample is None:
+        raise click.UsageError("--seed draws a sample: say how many checkpoints with --sample")
+    if commitment is not None:
+        if sample is not None:
+            raise click.UsageError("--sample is for learning records; a commitment is checked whole")
+        return _against(path, commitment, as_json)
+    place, step = split_step(path)
+    if not is_run(place):
+        if "://" not in place and not Path(place).exists():
+            raise OperationalError(f"can't read {path}: there is nothing of that name")
+        raise click.UsageError(
+            f"{path} is no learning record: give a commitment to check it against (pol commit {path} --out FILE)"
+        )
+    if step is None:
+        return _record(check_record(open_store(place), sample, seed or 0), as_json)
+    if sample is not None:
+        raise click.UsageError(f"{path} is one checkpoint: leave out --sample, or the step")
+    return _record(check_record(open_store(place), step=step), as_json)
+
+
+def _against(path: str, file: Path, as_json: bool) -> int:
+    try:
+        if file.stat().st_size > DOCUMENT_LIMIT:
+            raise ProtocolError(f"{file} has more than {DOCUMENT_LIMIT} bytes: not a commitment")
+        committed = Commitment.decode(file.read_bytes())
+    except OSError as error:
+        raise OperationalError(f"can't read {file}: {error}") from error
+    found = Commitment(entries_of(path)[0])
+    mismatches = compare(committed.entries, found.entries)
+    if as_json:
+        document = {
+            "equal": not mismatches,
+            "committed": committed.root.hex(),
+            "found": found.root.hex(),
+            "entries": len(committed.entries),
+            "mismatches": [{"name": m.name, "how": m.how} for m in mismatches],
+        }
+        print(json.dumps(document, indent=2))
+        return DIFFERS if mismatches else FINE
+    terminal = console()
+    if not mismatches:
+        terminal.print(f"equal: all {len(found.entries)} entries, complete root {found.root.hex()}", soft_wrap=True)
+        return FINE
+    for mismatch in mismatches[:SHOWN_ROWS]:
+        terminal.print(f"{mismatch.how:<13} {mismatch.name}", soft_wrap=True)
+    if len(mismatches) > SHOWN_ROWS:
+        terminal.print(f"and {len(mismatches) - SHOWN_ROWS} more: --json has all")
+    terminal.print(f"{len(mismatches)} of {len(committed.entries)} committed entries aren't what was committed to")
+    return DIFFERS
+
+
+def _record(findings: list[Finding], as_json: bool) -> int:
+    outcomes = {finding.outcome for finding in findings}
+    code = DIFFERS if Outcome.BAD in outcomes else UNSEEN if Outcome.UNSEEN in outcomes else FINE
+    if as_json:
+        rows = [{"check": f.check, "about": f.about, "outcome": f.outcome.value, "detail": f.detail} for f in findings]
+        print(json.dumps({"fine": code == FINE, "findings": rows}, indent=2))
+        return code
+    table = Table("check", "about", "outcome", "detail")
+    for column in table.columns:
+        column.overflow = "fold"
+    for finding in findings:
+        table.add_row(finding.check, finding.about, finding.outcome.value, finding.detail)
+    terminal = console()
+    terminal.print(table)
+    verdict = {
+        FINE: "everything that was checked is good",
+        DIFFERS: "the record, or what it names, is bad",
+        UNSEEN: "nothing bad was found, but not everything could be looked at",
+    }
+    terminal.print(verdict[code])
+    return code

@@ -1,0 +1,187 @@
+"""``pol diff A B``: how far two models or trainings are apart, tensor by tensor, and since when."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from rich.table import Table
+
+from pol.cli.file_output import DIFFERS, FINE, SHOWN_ROWS, console, looking
+from pol.training.record.recorded_run import split_step
+
+if TYPE_CHECKING:
+    from pol.verification.runs.run_comparison import Change, StateComparison
+    from pol.verification.runs.tensor_comparison import Side, TensorComparison
+
+CHANGES_SHOWN = 40
+
+
+@click.command()
+@click.argument("a")
+@click.argument("b", required=False)
+@click.option("--all", "show_all", is_flag=True, help=f"Show equal tensors too, and more than {SHOWN_ROWS}.")
+@click.option("--picture", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Draw a map as SVG.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@looking
+def diff(a: str, b: str | None, show_all: bool, picture: Path | None, as_json: bool) -> int:
+    """Compare A and B: each a safetensors file, a folder of them, or a learning record (RECORD@STEP: a checkpoint).
+
+    Of two records: at the newest step that both have, and since which checkpoint each part differs.
+    """
+    from pol.verification.runs.run_comparison import compare_states, first_differences
+    from pol.verification.runs.tensor_comparison import aligned, compare_tensors
+
+    if b is None:
+        raise click.UsageError(f"two are compared: name what {a} is held against (pol diff {a} OTHER)")
+    # Whoever names checkpoints asks about them, not about what came before or after.
+    whole = all(split_step(text)[1] is None for text in (a, b))
+    one, other = _open(a, b)
+    one, other, beside = aligned(one, other)
+    rows = list(compare_tensors(one, other))
+    states, since, steps = None, {}, []
+    if one.saved is not None and other.saved is not None and one.run is not None and other.run is not None:
+        states = compare_states(one.saved, other.saved)
+        steps = sorted(set(one.run.steps) & set(other.run.steps))
+        since = first_differences(one.run, other.run, steps) if one.run.record.run != other.run.record.run else {}
+    equal = all(row.how == "equal" for row in rows) and (states is None or not states.entries) and not (whole and since)
+    if picture is not None:
+        _draw(picture, one, other, rows, steps if since else [])
+    if as_json:
+        print(json.dumps(_document(one, other, rows, states, since, beside) | {"equal": equal}, indent=2))
+        return FINE if equal else DIFFERS
+    terminal = console()
+    told = rows if show_all else [row for row in rows if row.how != "equal" or row.name in since]
+    shown = told if show_all else told[:SHOWN_ROWS]
+    if shown:
+        terminal.print(_table(shown, since))
+    if len(shown) < len(told):
+        terminal.print(f"and {len(told) - len(shown)} more tensors: --all shows every one, --json has all")
+    equal_rows = sum(row.how == "equal" for row in rows)
+    terminal.print(f"{one.label} and {other.label}: {equal_rows} of {len(rows)} tensors are equal", soft_wrap=True)
+    if states is not None and states.changes:
+        terminal.print(_changes(states.changes, since))
+        if len(states.changes) > CHANGES_SHOWN:
+            terminal.print(f"and {len(states.changes) - CHANGES_SHOWN} more values; --json lists all")
+    if states is not None and states.entries:
+        terminal.print(f"components that differ: {', '.join(states.components)}", soft_wrap=True)
+    if since:
+        terminal.print(_parting(since), soft_wrap=True)
+    if beside:
+        terminal.print(f"not compared: {beside} tensors of the record that a model's file doesn't hold")
+    return FINE if equal else DIFFERS
+
+
+def _open(a: str, b: str) -> tuple[Side, Side]:
+    """Two records without a step are compared at the newest step that both have."""
+    from pol.training.record.recorded_run import is_run, open_run
+    from pol.verification.runs.run_comparison import common_steps
+    from pol.verification.runs.tensor_comparison import open_side, recorded_side
+
+    places = [split_step(text) for text in (a, b)]
+    if all(is_run(place) and step is None for place, step in places):
+        runs = open_run(a), open_run(b)
+        step = common_steps(*runs)[-1]
+        return recorded_side(runs[0], step, a), recorded_side(runs[1], step, b)
+    return open_side(a), open_side(b)
+
+
+def _parting(since: Mapping[str, int]) -> str:
+    """Where two trainings that are equal now, or aren't, were first apart, and in what."""
+    from pol.verification.runs.run_comparison import component_of
+
+    first = min(since.values())
+    parts = sorted({component_of(name) for name, step in since.items() if step == first})
+    return f"they differ first at the checkpoint of step {first}: {', '.join(parts)}"
+
+
+def _draw(file: Path, one: Side, other: Side, rows: Sequence[TensorComparison], steps: Sequence[int]) -> None:
+    from pol.report.heat_map import Column, write_heat_map
+    from pol.verification.runs.tensor_comparison import compare_tensors, recorded_side
+
+    if not steps or one.run is None or other.run is None:
+        columns, title = [Column("difference", rows)], f"{one.label} and {other.label}"
+    else:
+        columns, title = [], " and ".join(side.label.rpartition("@")[0] for side in (one, other))
+        for step in steps:
+            sides = recorded_side(one.run, step, one.label), recorded_side(other.run, step, other.label)
+            columns.append(Column(str(step), list(compare_tensors(*sides))))
+    write_heat_map(file, title, columns)
+
+
+def _table(rows: Sequence[TensorComparison], since: Mapping[str, int]) -> Table:
+    table = Table("tensor", "", "L2", "relative", "Linf", "differing", "largest at")
+    table.columns[0].overflow = "fold"
+    if since:
+        table.add_column("since step")
+    for row in rows:
+        cells = [row.name, row.how, "", "", "", "", ""]
+        if (far := row.distance) is not None and far.position is not None and far.values is not None:
+            cells[2:6] = [f"{far.l2:.3g}", f"{far.relative:.3g}", f"{far.linf:.3g}", f"{far.differing}/{far.elements}"]
+            cells[6] = f"{list(far.position)}: {_number(far.values[0])} / {_number(far.values[1])}"
+        table.add_row(*cells, *([str(since.get(row.name, ""))] if since else []))
+    return table
+
+
+def _changes(changes: Sequence[Change], since: Mapping[str, int]) -> Table:
+    table = Table("value", "A", "B")
+    for column in table.columns:
+        column.overflow = "fold"
+    if since:
+        table.add_column("since step")
+    for change in changes[:CHANGES_SHOWN]:
+        step = since.get(change.path.partition("/")[0], "")
+        cells = [change.path, change.before or "-", change.after or "-"]
+        table.add_row(*cells, *([str(step)] if since else []))
+    return table
+
+
+def _document(
+    one: Side,
+    other: Side,
+    rows: Sequence[TensorComparison],
+    states: StateComparison | None,
+    since: Mapping[str, int],
+    beside: int,
+) -> dict[str, Any]:
+    document: dict[str, Any] = {
+        "a": one.label,
+        "b": other.label,
+        "equal": True,
+        "tensors": [_row(row, since) for row in rows],
+        "not_compared": beside,
+    }
+    if states is not None:
+        document["components"] = states.components
+        document["values"] = [
+            {"path": c.path, "a": c.before, "b": c.after, "since_step": since.get(c.path.partition("/")[0])}
+            for c in states.changes
+        ]
+    return document
+
+
+def _row(row: TensorComparison, since: Mapping[str, int]) -> dict[str, Any]:
+    found: dict[str, Any] = {"name": row.name, "how": row.how, "since_step": since.get(row.name)}
+    if (far := row.distance) is not None:
+        found |= {
+            "elements": far.elements,
+            "differing": far.differing,
+            "l2": _finite(far.l2),
+            "linf": _finite(far.linf),
+            "relative_l2": _finite(far.relative),
+            "largest_at": far.position,
+            "values": None if far.values is None else [_number(value) for value in far.values],
+        }
+    return found
+
+
+def _finite(value: float) -> float | str:
+    return value if math.isfinite(value) else "infinite"  # JSON has no infinity
+
+
+def _number(value: complex | float | int) -> str:
+    return f"{value:.9g}" if isinstance(value, complex | float) else str(value)

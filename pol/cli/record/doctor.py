@@ -1,0 +1,147 @@
+"""``pol doctor -- python train.py``: whether this trainer, killed and resumed, goes on as if nothing had happened."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pol.cli.file_output import DIFFERS, FINE, console, looking
+from pol.errors import OperationalError
+
+if TYPE_CHECKING:
+    from pol.verification.runs.resume_check import Ended, Examination
+
+PATHS_SHOWN = 8
+OUTPUT_SHOWN = 2000
+
+
+@click.command(context_settings={"ignore_unknown_options": True})
+@click.option("--steps", type=click.IntRange(6), default=20, show_default=True, help="How far each run goes.")
+@click.option("--timeout", type=click.IntRange(1), default=3600, show_default=True, metavar="S", help="Of each run.")
+@click.option("--keep", type=click.Path(path_type=Path, file_okay=False), metavar="DIR", help="Keep the runs here.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
+@looking
+def doctor(command: tuple[str, ...], steps: int, timeout: int, keep: Path | None, as_json: bool) -> int:
+    """Run COMMAND (after --) four times, kill it once, and compare: is a resumed training an uninterrupted one?
+
+    The program has to use pol.training.Recorder or one of the integrations. It records into a folder of its own here,
+    and every step, whatever the program says; what else it writes, it writes.
+    """
+    from pol.verification.runs.resume_check import EXACT, examine
+
+    terminal = console()
+
+    def run(variables: Mapping[str, str]) -> Ended:
+        return _run(command, variables, timeout)
+
+    with _folder(keep) as folder:
+        found = examine(run, folder, steps, lambda line: None if as_json else terminal.print(line, soft_wrap=True))
+    if as_json:
+        print(json.dumps(_document(found), indent=2))
+    else:
+        for line in _told(found, keep):
+            terminal.print(line, soft_wrap=True)
+    return FINE if found.verdict == EXACT else DIFFERS
+
+
+def _run(command: Sequence[str], variables: Mapping[str, str], timeout: int) -> Ended:
+    from pol.verification.runs.resume_check import Ended
+
+    with tempfile.TemporaryFile() as output:
+        try:
+            process = subprocess.Popen(
+                command,
+                env={**os.environ, **variables},
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise OperationalError(f"can't run {command[0]}: {error}") from error
+        try:
+            code = process.wait(timeout)
+        except subprocess.TimeoutExpired as error:
+            raise OperationalError(f"the program ran longer than {timeout} seconds: give fewer --steps") from error
+        finally:
+            # Workers of a loader outlive a killed trainer for a while; nothing of it may touch the next run.
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        output.seek(max(0, output.tell() - OUTPUT_SHOWN))
+        return Ended(code, output.read().decode(errors="replace").strip())
+
+
+@contextmanager
+def _folder(keep: Path | None) -> Iterator[Path]:
+    if keep is None:
+        with tempfile.TemporaryDirectory(prefix="pol-doctor-") as folder:
+            yield Path(folder)
+        return
+    for name in ("whole", "again", "cut"):
+        shutil.rmtree(keep / name, ignore_errors=True)  # of an earlier examination
+    yield keep
+
+
+def _told(found: Examination, keep: Path | None) -> Iterator[str]:
+    verdicts = {
+        "exact": f"EXACT: resumed after step {found.resumed_from}, it went on as the uninterrupted run, in every step "
+        f"and every component, to step {found.steps}.",
+        "two launches differ in root": "TWO LAUNCHES DIFFER IN ROOT: resumed after step "
+        f"{found.resumed_from}, it went on as the uninterrupted run to step {found.steps}, but launched again it has "
+        "other complete roots in every step: nobody can repeat them.",
+        "not deterministic": f"NOT DETERMINISTIC: two uninterrupted runs differ from step {found.step} on.",
+        "resume not exact": f"RESUME NOT EXACT: killed after step {found.killed_at} and resumed from step "
+        f"{found.resumed_from}, the run differs"
+        + (f" from step {found.step} on." if found.step is not None else " in what isn't recorded."),
+    }
+    yield verdicts[found.verdict]
+    if (difference := found.difference) is not None:
+        yield f"first differences: {', '.join(difference.components)}"
+        for change in difference.changes[:PATHS_SHOWN]:
+            yield f"  {change.path}: {change.before or '-'} / {change.after or '-'}"
+        tensors = [entry.name for entry in difference.entries if "/" in entry.name]
+        for name in tensors[:PATHS_SHOWN]:
+            yield f"  {name}"
+        left = max(0, len(difference.changes) - PATHS_SHOWN) + max(0, len(tensors) - PATHS_SHOWN)
+        if left:
+            yield f"  and {left} more"
+    for item in found.advice:
+        yield f"cause: {item.cause}"
+        yield f"  -> {item.remedy}"
+    for note in found.notes:
+        yield f"note: {note}"
+    if found.difference is not None and keep is not None:
+        other = "again" if found.verdict == "not deterministic" else "cut"
+        yield f"compare the runs: pol diff {keep}/whole/store@{found.step} {keep}/{other}/store@{found.step}"
+
+
+def _document(found: Examination) -> dict[str, Any]:
+    difference = found.difference
+    return {
+        "verdict": found.verdict,
+        "steps": found.steps,
+        "resumed_from": found.resumed_from,
+        "killed_at": found.killed_at,
+        "first_difference": None
+        if difference is None
+        else {
+            "step": found.step,
+            "components": difference.components,
+            "tensors": [entry.name for entry in difference.entries if "/" in entry.name],
+            "values": [{"path": c.path, "a": c.before, "b": c.after} for c in difference.changes],
+        },
+        "advice": [{"cause": item.cause, "remedy": item.remedy} for item in found.advice],
+        "notes": list(found.notes),
+    }

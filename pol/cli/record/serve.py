@@ -1,0 +1,26 @@
+"""``pol serve STORE``: a store over HTTP, for verifiers that ask for files and chunks."""
+
+from __future__ import annotations
+
+import asyncio
+
+import click
+
+from pol.cli.record.store_server import serve as serve_store
+from pol.training.record.recorded_run import open_store
+
+
+@click.command()
+@click.argument("path", metavar="STORE")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on: this machine only.")
+@click.option("--port", default=8765, show_default=True, type=click.IntRange(0, 65535), help="0: any that is free.")
+def serve(path: str, host: str, port: int) -> int:
+    """Serve STORE read only: /record.json, its objects and files, and /chunk/CHECKPOINT/POSITION/LEAF.
+
+    The address that it prints is itself a store: pol check http://127.0.0.1:8765
+    """
+    store = open_store(path)
+    asyncio.run(
+        serve_store(store, host, port, lambda found: click.echo(f"serving {store.url} at http://{host}:{found}"))
+    )
+    return 0

@@ -1,0 +1,107 @@
+"""``pol beacon``: the round of drand that binds a claim, and its seed once it is published."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+
+from pol.verification.beacon.drand import LAST_ROUND, NETWORKS, Network, Round, verify
+
+
+class _Time(click.ParamType[int]):
+    """Seconds since 1970, or ISO 8601 with its offset from UTC."""
+
+    name = "time"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        text = str(value).strip()
+        if text.isdecimal():
+            return int(text)
+        try:
+            time = datetime.fromisoformat(text)
+        except ValueError:
+            self.fail(f"{text!r} is no time; write seconds since 1970, or 2023-08-23T15:58:22Z", param, ctx)
+        if time.tzinfo is None:
+            self.fail(f"{text!r} doesn't say where: end it with Z, or with an offset from UTC", param, ctx)
+        # Rounds are due in whole seconds: a part of one makes no difference.
+        return int(time.timestamp())
+
+
+class _Hex(click.ParamType[bytes]):
+    """Bytes in hexadecimal."""
+
+    name = "hex"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> bytes:
+        try:
+            return value if isinstance(value, bytes) else bytes.fromhex(value)
+        except ValueError:
+            self.fail(f"{value!r}: a signature is hexadecimal", param, ctx)
+
+
+@click.command()
+@click.option("--network", type=click.Choice(sorted(NETWORKS)), default="quicknet", show_default=True)
+@click.option(
+    "--after", type=_Time(), metavar="TIME", help="When the claim was made: nothing that its maker can choose."
+)
+@click.option("--delay", type=click.IntRange(0), default=60, show_default=True, help="Seconds from it to the round.")
+@click.option(
+    "--round", "number", type=click.IntRange(1, LAST_ROUND), metavar="N", help="This round instead of the claim's."
+)
+@click.option("--relay", "relays", multiple=True, metavar="URL", help="Where to fetch the round; several are tried.")
+@click.option("--signature", type=_Hex(), metavar="HEX", help="The round's signature, if no relay is asked.")
+@click.option(
+    "--previous", type=_Hex(), default="", metavar="HEX", help="The signature before, which the default network signs."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def beacon(
+    network: str,
+    after: int | None,
+    delay: int,
+    number: int | None,
+    relays: tuple[str, ...],
+    signature: bytes | None,
+    previous: bytes,
+    as_json: bool,
+) -> None:
+    """Say which round of drand binds a claim, when it is due, and its seed: what `pol verify --seed` takes.
+
+    The seed comes with --relay or --signature, and only if the League of Entropy has signed the round.
+    """
+    if (after is None) == (number is None):
+        raise click.UsageError("say either when the claim was made (--after TIME) or which round (--round N)")
+    if relays and signature is not None:
+        raise click.UsageError("a round comes from --relay or from --signature, not from both")
+    chosen = NETWORKS[network]
+    found = number if after is None else chosen.round_after(after, delay)
+    if found is None:
+        raise click.UsageError("there is neither a claim nor a round")
+    if found > LAST_ROUND:
+        raise click.UsageError(f"there is no round {found}: name an earlier time, or seconds instead of milliseconds")
+    shown: dict[str, Any] = {"network": network, "chain_hash": chosen.chain_hash.hex(), "round": found}
+    shown["due"] = chosen.time_of(found)
+    if relays:
+        from pol.chain.beacon.drand_relays import Relays
+
+        shown |= _seed(chosen, Relays(relays, chosen).round(found))
+    elif signature is not None:
+        shown |= _seed(chosen, Round(found, signature, previous))
+    if as_json:
+        print(json.dumps(shown, indent=2))
+        return
+    for name, value in shown.items():
+        print(f"{name.replace('_', ' '):<12} {_time(value) if name == 'due' else value}")
+
+
+def _seed(network: Network, published: Round) -> dict[str, str]:
+    return {"signature": published.signature.hex(), "seed": verify(network, published).hex()}
+
+
+def _time(seconds: int) -> str:
+    try:
+        return f"{datetime.fromtimestamp(seconds, UTC).isoformat()} ({seconds})"
+    except (ValueError, OverflowError):
+        return f"second {seconds} since 1970"

@@ -1,0 +1,193 @@
+"""``pol profile``: how far honest executions of a task part, and the thresholds that follow."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from rich.console import Console
+from rich.progress import Progress
+
+from pol.arithmetic.primitives import Words
+from pol.cli.file_output import DIFFERS, FINE, console, looking
+from pol.cli.key_option import signing_key
+from pol.cli.verification import profile_picture
+from pol.commitments import canonical_json
+from pol.errors import ProtocolError, UnsupportedError
+from pol.execution.cpu import CpuExecutor
+from pol.execution.executor import ExecutorFactory
+from pol.graph.step_program import Component, StepProgram
+from pol.training.record.signed_heads import public_bytes
+from pol.training.storage.store import Store
+from pol.training.task.task import LoadedTask
+from pol.training.task.task import load as load_task
+from pol.verification.profile import profile_signature
+from pol.verification.profile.native_reruns import NativeReruns, rerun_natively
+from pol.verification.profile.native_setting import settings_here
+from pol.verification.profile.profile import Profile
+from pol.verification.profile.profile import load as load_profile
+from pol.verification.profile.profile_challenge import Charge, compare
+from pol.verification.profile.profile_claim import MARGIN
+from pol.verification.profile.profiling import PROFILED, RERUNS, rerun_programs_root, slots_apart
+from pol.verification.profile.profiling import profile as measure_profile
+
+_HASH = re.compile(r"[0-9a-f]{64}", re.IGNORECASE)
+_FILE_LIMIT = 1 << 16
+_NAMED = 3
+
+
+@click.command()
+@click.argument("store")
+@click.argument("task")
+@click.option("--reruns", type=click.IntRange(0), default=RERUNS, show_default=True, help="Reruns of each segment.")
+@click.option("--segments", type=click.IntRange(0), metavar="M", help=f"Profile the first M segments.  [{PROFILED}]")
+@click.option("--margin", type=click.IntRange(0), default=MARGIN, show_default=True, help="0: exact mode.")
+@click.option(
+    "--key", type=click.Path(path_type=Path), callback=signing_key, help="PEM file of an Ed25519 key: sign the profile."
+)
+@click.option("--against", metavar="DIGEST", help="Measure on the terms of this profile, and say what is false in it.")
+@click.option("--native", is_flag=True, help="Let torch execute the segments too, in the settings that there are here.")
+@click.option("--compile", "compiled", is_flag=True, help="With --native: torch.compile as well; takes a minute.")
+@click.option("--threads", type=click.IntRange(0), default=0, help="Of the canonical kernels; all by default.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@looking
+def profile(
+    store: str,
+    task: str,
+    reruns: int,
+    segments: int | None,
+    margin: int,
+    key: Ed25519PrivateKey | None,
+    against: str | None,
+    native: bool,
+    compiled: bool,
+    threads: int,
+    as_json: bool,
+) -> int:
+    """Measure how far honest executions of TASK (its digest, or a file with it) in STORE part; store the profile there.
+
+    The same task and options give the same bytes on any machine. Native reruns don't: they are stored apart.
+    """
+    if compiled and not native:
+        raise click.UsageError("--compile is for the native reruns: add --native")
+    opened = Store(store)
+    loaded = load_task(opened, _digest(task))
+    posted = load_profile(opened, against, loaded) if against is not None else None
+    if posted is not None:
+        count, reruns, margin = len(posted.claim.portions), posted.claim.rerun_count, posted.claim.margin
+    elif margin == 0:
+        count, reruns = 0, 0
+    else:
+        count = min(PROFILED, loaded.document.segments) if segments is None else segments
+    terminal = console()
+
+    def executor(program: StepProgram, constants: Sequence[Words]) -> CpuExecutor:
+        return CpuExecutor(program, constants, threads)
+
+    with _progress(as_json) as advance:
+        found = measure_profile(loaded, executor, count, reruns, margin, advance)
+    charges = compare(found.claim, posted.claim) if posted is not None else []
+    _require_thresholds(loaded, executor, found)
+    document: dict[str, Any] = {"digest": opened.put(found.encode()), "thresholds": [str(t) for t in found.thresholds]}
+    # What a submitter puts into the terms, so that everybody reruns the same programs.
+    document["reruns"] = rerun_programs_root(found.programs).hex()
+    if posted is not None:
+        document |= {"against": against, "equal": posted == found, "charges": [_charge_json(c) for c in charges]}
+    if key is not None:
+        envelope = opened.put(profile_signature.sign(found, key))
+        document |= {"envelope": envelope, "signer": public_bytes(key).hex()}
+    seen = _native(loaded, executor, found, compiled) if native and found.claim.portions else None
+    if seen is not None:
+        document |= {"native": opened.put(seen.encode()), "warnings": seen.warnings}
+    code = DIFFERS if posted is not None and posted != found else FINE
+    if as_json:
+        print(json.dumps(document | {"profile": canonical_json.parse(found.encode(), "the profile")}, indent=2))
+        return code
+    _show(terminal, found, seen, document)
+    if posted is not None:
+        _show_charges(terminal, charges, posted == found)
+    return code
+
+
+def _require_thresholds(task: LoadedTask, executor: ExecutorFactory, found: Profile) -> None:
+    """UnsupportedError that names the tensors at fault, if there are no thresholds."""
+    try:
+        _ = found.thresholds
+    except UnsupportedError as error:
+        for component in Component:
+            if found.claim.demanded(component, found.claim.witnesses[component - 1]) is not None:
+                continue
+            apart = slots_apart(task, executor, found.claim, component)[:_NAMED]
+            names = ", ".join(f"{name} ({share:.0%})" for name, share in apart)
+            raise UnsupportedError(f"{error}. Of the {component.name.lower()} state it is {names}") from error
+        raise
+
+
+def _digest(task: str) -> str:
+    """The digest, or what a file says: the digest alone, or the `task.json` of `pol demo --out`."""
+    if _HASH.fullmatch(task):
+        return task.lower()
+    try:
+        text = Path(task).read_bytes()[:_FILE_LIMIT].decode(errors="replace").strip()
+    except OSError as error:
+        raise click.UsageError(f"{task} is neither a digest (64 hexadecimal digits) nor a file with one") from error
+    if text.startswith("{"):
+        document = canonical_json.parse(text.encode(), task).get("document")
+        text = document if isinstance(document, str) else ""
+    if not _HASH.fullmatch(text):
+        raise ProtocolError(f"{task} holds no digest of a task (64 hexadecimal digits)")
+    return text.lower()
+
+
+def _native(task: LoadedTask, executor: ExecutorFactory, found: Profile, compiled: bool) -> NativeReruns:
+    # Needs torch, which nothing else here does.
+    import torch
+
+    devices = tuple(f"cuda:{number}" for number in range(torch.cuda.device_count()))
+    return rerun_natively(task, executor, found, settings_here(compiled, devices))
+
+
+@contextmanager
+def _progress(quiet: bool) -> Iterator[Callable[[int, int], None]]:
+    with Progress(console=Console(stderr=True), transient=True, disable=quiet) as bar:
+        row = bar.add_task("executing segments", total=None)
+        yield lambda done, whole: bar.update(row, completed=done, total=whole)
+
+
+def _show(terminal: Console, found: Profile, native: NativeReruns | None, document: dict[str, Any]) -> None:
+    if found.claim.portions:
+        terminal.print(profile_picture.distributions(found))
+        terminal.print(profile_picture.thresholds(found, native))
+        terminal.print(profile_picture.promises(found), soft_wrap=True)
+    else:
+        terminal.print("exact mode: nothing is profiled, the thresholds are zero and roots have to be equal")
+    if native is not None:
+        terminal.print(profile_picture.settings(native))
+        for setting, reason in native.failed:
+            terminal.print(f"not possible here: {setting.name}: {reason}")
+        for warning in native.warnings:
+            terminal.print(f"warning: {warning}", soft_wrap=True)
+    for name in ("digest", "reruns", "envelope", "signer", "native"):
+        if name in document:
+            terminal.print(f"{name:<9} {document[name]}", soft_wrap=True)
+
+
+def _show_charges(terminal: Console, charges: list[Charge], equal: bool) -> None:
+    for charge in charges:
+        component = f", {charge.component.name.lower()}" if charge.component is not None else ""
+        terminal.print(f"false: {charge.kind.name} {charge.index}{component}")
+    if equal:
+        terminal.print("the profile is the one that was measured here, byte for byte")
+    elif not charges:
+        terminal.print("nothing that can be challenged is false, but the documents differ")
+
+
+def _charge_json(charge: Charge) -> dict[str, Any]:
+    component = charge.component.name.lower() if charge.component is not None else None
+    return {"kind": charge.kind.name, "index": charge.index, "component": component}

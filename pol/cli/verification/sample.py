@@ -1,0 +1,150 @@
+"""``pol sample``: how many segments have to be replayed so that cheating is found as surely as one wants."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from pol.claims.sampling import (
+    MAX_DRAWS,
+    cheated_segments,
+    detectable_segments,
+    detection_probability,
+    required_draws,
+)
+
+FRACTIONS = tuple(Fraction(n, 1000) for n in (1, 10, 50, 100, 200, 500))
+"""Rows of the table beside the fraction that was asked for."""
+CONFIDENCES = (Fraction(9, 10), Fraction(99, 100), Fraction(999, 1000))
+MOST_SEGMENTS = 10**7
+
+
+class _Share(click.ParamType[Fraction]):
+    """A number above 0 and up to 1, exactly as it is written: 0.05, 5%, 1/20."""
+
+    name = "share"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Fraction:
+        text = str(value).strip()
+        try:
+            share = Fraction(text[:-1]) / 100 if text.endswith("%") else Fraction(text)
+        except (ValueError, ZeroDivisionError):
+            self.fail(f"{text!r} is no number; write 0.05, 5% or 1/20", param, ctx)
+        if not 0 < share <= 1:
+            self.fail(f"{text} isn't above 0 and up to 1 (or 100%)", param, ctx)
+        return share
+
+
+@dataclass(frozen=True)
+class Sample:
+    """How many draws find a share of cheated segments, and what the chain's limit finds."""
+
+    segments: int
+    cheat_fraction: Fraction
+    cheated: int
+    """The least number of segments that is that share."""
+    confidence: Fraction
+    draws: int
+    detection_probability: Fraction
+    reexecution: Fraction
+    """Share of the training that is replayed."""
+    chain_draws: int
+    """What a task on chain can have drawn."""
+    chain_enough: bool
+    chain_detection_probability: Fraction
+    chain_detectable: int | None
+    """The fewest cheated segments that they find with the confidence."""
+
+    def as_json(self) -> dict[str, Any]:
+        """Numbers as numbers, shares rounded to the nearest double."""
+        return {k: float(value) if isinstance(value, Fraction) else value for k, value in vars(self).items()}
+
+
+def plan(segments: int, cheat_fraction: Fraction, confidence: Fraction) -> Sample:
+    """What has to be drawn to find that share of cheated segments with that confidence, exactly.
+
+    Raises:
+        ProtocolError: impossible counts.
+    """
+    cheated = cheated_segments(segments, cheat_fraction)
+    draws = required_draws(segments, cheated, confidence) or 0
+    chain = min(segments, MAX_DRAWS)
+    return Sample(
+        segments=segments,
+        cheat_fraction=cheat_fraction,
+        cheated=cheated,
+        confidence=confidence,
+        draws=draws,
+        detection_probability=detection_probability(segments, cheated, draws),
+        reexecution=Fraction(draws, segments),
+        chain_draws=chain,
+        chain_enough=draws <= chain,
+        chain_detection_probability=detection_probability(segments, cheated, chain),
+        chain_detectable=detectable_segments(segments, chain, confidence),
+    )
+
+
+@click.command()
+@click.option("--segments", type=click.IntRange(1, MOST_SEGMENTS), required=True, help="Segments of the training.")
+@click.option("--confidence", type=_Share(), default="0.99", show_default=True, help="How surely cheating is found.")
+@click.option("--cheat-fraction", type=_Share(), default="0.05", show_default=True, help="Share that is cheated.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def sample(segments: int, confidence: Fraction, cheat_fraction: Fraction, as_json: bool) -> None:
+    """Say how many segments have to be drawn and replayed to find cheating.
+
+    The odds are exact (hypergeometric): segments are drawn without replacement, after the log is committed, by a beacon
+    that nobody in the task can foresee. A segment counts as found if it is drawn: a replay of it fails for certain.
+    """
+    wanted = plan(segments, cheat_fraction, confidence)
+    fractions = sorted({*FRACTIONS, cheat_fraction})
+    rows = [[plan(segments, fraction, sure) for sure in CONFIDENCES] for fraction in fractions]
+    if as_json:
+        table = [cell.as_json() for row in rows for cell in row]
+        print(json.dumps({**wanted.as_json(), "table": table}, indent=2))
+        return
+    console = Console(highlight=False)
+    console.print(_sentences(wanted), soft_wrap=True, markup=False)
+    console.print(_table(rows))
+
+
+def _sentences(wanted: Sample) -> str:
+    share, sure = _percent(wanted.cheat_fraction), _percent(wanted.confidence)
+    text = (
+        f"{wanted.draws} of {wanted.segments} segments have to be drawn to find {wanted.cheated} cheated ones "
+        f"({share}) with {sure}: they are found with {_percent(wanted.detection_probability)}, "
+        f"{_percent(wanted.reexecution)} of the training is replayed.\n"
+    )
+    if wanted.chain_enough:
+        return text + f"A task on chain can have so many drawn: up to {wanted.chain_draws}.\n"
+    least = wanted.chain_detectable
+    with_confidence = f"{least} cheated ones ({_percent(Fraction(least, wanted.segments))})" if least else "nothing"
+    return text + (
+        f"A task on chain has {wanted.chain_draws} drawn at most: they find these with "
+        f"{_percent(wanted.chain_detection_probability)}, and {with_confidence} with {sure}. "
+        "What is beyond that has to be verified off chain.\n"
+    )
+
+
+def _table(rows: list[list[Sample]]) -> Table:
+    table = Table(title="segments to draw", title_justify="left")
+    table.add_column("cheated")
+    for confidence in CONFIDENCES:
+        table.add_column(f"to find with {_percent(confidence)}", justify="right")
+    table.add_column(f"{rows[0][0].chain_draws} draws find", justify="right")
+    for row in rows:
+        cells = [f"{cell.draws} ({_percent(cell.reexecution)})" for cell in row]
+        found = _percent(row[0].chain_detection_probability)
+        table.add_row(f"{_percent(row[0].cheat_fraction)}: {row[0].cheated}", *cells, found)
+    return table
+
+
+def _percent(share: Fraction) -> str:
+    """Rounded down, so that nothing is called more certain than it is."""
+    hundredths = int(share * 10_000)
+    return f"{hundredths / 100:g} %" if hundredths else "< 0.01 %"

@@ -1,0 +1,268 @@
+"""``pol verify STORE [PROOF]``: whether a training was done as its learning proof says, by replaying drawn segments."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from pol.cli.file_output import console
+from pol.errors import OperationalError, ProtocolError, UnsupportedError
+from pol.graph.step_program import Component
+from pol.report.narrator import ConsoleNarrator
+from pol.training.record.recorded_run import is_run, open_run, open_store
+
+if TYPE_CHECKING:
+    from pol.claims.segment_claim import Three
+    from pol.training.record.recorded_run import RecordedRun
+    from pol.verification.replay.engines.engine import Engine
+    from pol.verification.verdict.examination import Draw, Subject
+    from pol.verification.verdict.verification_report import Verification
+
+EXIT = {"accepted": 0, "rejected": 1, "inconclusive": 3}
+_HASH = re.compile(r"(?:0x)?([0-9a-f]{64})", re.IGNORECASE)
+
+
+def _hash(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    match = _HASH.fullmatch(value or "")
+    if value is not None and match is None:
+        raise click.BadParameter(f"{value!r} isn't 32 bytes in hexadecimal")
+    return match[1].lower() if match else None
+
+
+def _digest(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    """A digest, or a file that holds nothing else."""
+    if value is None or _HASH.fullmatch(value):
+        return _hash(ctx, param, value)
+    try:
+        text = Path(value).read_bytes()[:100].decode(errors="replace").strip()
+    except OSError as error:
+        raise click.BadParameter(f"{value!r} is neither 32 bytes in hexadecimal nor a file with them") from error
+    return _hash(ctx, param, text)
+
+
+def _share(ctx: click.Context, param: click.Parameter, value: str) -> Fraction:
+    try:
+        share = Fraction(value)
+    except (ValueError, ZeroDivisionError) as error:
+        raise click.BadParameter(f"{value!r} isn't a number") from error
+    if not 0 < share <= 1:
+        raise click.BadParameter(f"{value} isn't above 0 and at most 1")
+    return share
+
+
+@click.command()
+@click.argument("store")
+@click.argument("proof", required=False, callback=_digest)
+@click.option(
+    "--profile", callback=_digest, metavar="DIGEST", help="The profile with the thresholds, in the same store."
+)
+@click.option("--exact", is_flag=True, help="The solver ran canonically: equal roots or nothing.")
+@click.option(
+    "--seed", callback=_hash, metavar="HEX", help="Randomness of a beacon after the proof; else fresh entropy."
+)
+@click.option(
+    "--confidence",
+    callback=_share,
+    default="0.99",
+    show_default=True,
+    metavar="P",
+    help="Draw enough to hit a bad segment so surely",
+)
+@click.option(
+    "--cheat-fraction",
+    callback=_share,
+    default="0.05",
+    show_default=True,
+    metavar="F",
+    help="if this share of them is bad.",
+)
+@click.option("--draws", type=click.IntRange(1), metavar="N", help="Draw N segments instead.")
+@click.option("--all", "everything", is_flag=True, help="Replay all segments.")
+@click.option(
+    "--suspicious", type=click.IntRange(0), default=0, metavar="K", help="Screen all checkpoints; replay K more."
+)
+@click.option(
+    "--looks",
+    type=click.IntRange(0, 64),
+    default=16,
+    show_default=True,
+    metavar="N",
+    help="Reruns of a segment beyond the thresholds that decide about it in their place; 0: thresholds alone.",
+)
+@click.option("--log-root", callback=_hash, metavar="HEX", help="Root of the checkpoint log that was committed to.")
+@click.option("--engine", type=click.Choice(["local", "cores", "ray"]), default="local", show_default=True)
+@click.option("--threads", type=click.IntRange(0), default=0, metavar="N", help="Of the kernels, for each segment.")
+@click.option("--address", envvar="RAY_ADDRESS", help="Of a Ray cluster; without it Ray starts one here.")
+@click.option("--report", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write a page of HTML.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def verify(store: str, proof: str | None, report: Path | None, as_json: bool, **options: Any) -> int:
+    """Verify the learning proof PROOF (its digest, or a file with it) in STORE, or that of the learning record in it.
+
+    Segments are drawn and replayed canonically, and compared with what the solver's checkpoints say.
+
+    Exit codes: 0 accepted, 1 rejected, 2 wrong usage, 3 inconclusive.
+    """
+    from pol.verification.verdict.verification_report import document
+
+    if (options["profile"] is None) != options["exact"]:
+        raise click.UsageError("say what is compared: --profile DIGEST (pol profile makes one) or --exact, one of them")
+    if sum((options["everything"], options["draws"] is not None)) > 1:
+        raise click.UsageError("--all and --draws exclude each other")
+    if proof is None and not is_run(store):
+        raise click.UsageError(f"{store} is no learning record: name the digest of a learning proof")
+    found = _verify(store, proof, as_json, **options)
+    if report is not None:
+        _write(report, found)
+    if as_json:
+        print(json.dumps(document(found), indent=2))
+    else:
+        _tell(found, report)
+    return EXIT[found.verdict.outcome.name.lower()]
+
+
+def _verify(path: str, digest: str | None, quiet: bool, **options: Any) -> Verification:
+    from pol.training.record import task_proof
+    from pol.verification.verdict import examination, screening
+    from pol.verification.verdict.verification_report import Verification
+
+    begun, narrator = time.monotonic(), ConsoleNarrator(Console(stderr=True, quiet=quiet))
+    store = open_store(path)
+    found = Verification(store.url, digest or "", options["profile"], options["engine"], examination.UNSEEN)
+    run = open_run(path) if digest is None else None
+    root = None if options["log_root"] is None else bytes.fromhex(options["log_root"])
+    try:
+        if run is None:
+            subject = examination.open_subject(store, str(digest), root)
+        else:
+            _require_task(run)
+            task, proof = task_proof.proof_of(run)
+            subject = examination.subject_of(store, task, proof, root)
+    except (ProtocolError, OperationalError, UnsupportedError) as error:
+        return replace(found, verdict=examination.failed(error))
+    found = replace(found, subject=subject, thresholds=_thresholds(subject, options["profile"]))
+    if options["suspicious"]:
+        with narrator.progress("looking at all checkpoints") as advance:
+            suspicions = screening.screen(store, subject.task, subject.proof, advance)
+        found = replace(found, suspicions=tuple(suspicions))
+    draw = _draw(subject, options, [suspicion.segment for suspicion in found.suspicions])
+    found = replace(found, draw=draw, given_seed=options["seed"] is not None)
+    try:
+        if run is not None:
+            ends = {segment + 1 for segment in draw.replayed} | {0, draw.segments}
+            task_proof.require_recorded(run, subject.task, subject.proof, sorted(ends))
+    except (ProtocolError, OperationalError) as error:
+        return replace(found, verdict=examination.failed(error))
+    with narrator.progress("replaying segments") as advance:
+        verdict = examination.examine(
+            subject, draw.replayed, found.thresholds, _engine(options), advance, options["looks"]
+        )
+    return replace(found, verdict=verdict, seconds=time.monotonic() - begun)
+
+
+def _require_task(run: RecordedRun) -> None:
+    """A record says nothing wrong by naming no task: who asks for its replay asks for something else than it is."""
+    from pol.training.record import task_proof
+
+    if not task_proof.names_task(run):
+        raise click.UsageError(
+            "this record names no task, so nothing says what its steps compute and they can't be replayed. "
+            "`pol check RECORD` verifies that its checkpoints are those that it names; a record whose training can be "
+            "replayed is made with Recorder(..., task=) (docs/guides/record.md)"
+        )
+
+
+def _thresholds(subject: Subject, digest: str | None) -> Three:
+    """What a profile allows. A bad profile is nothing that the solver has done: it keeps us from looking."""
+    from pol.verification.profile import profile
+    from pol.verification.verdict.verdict import EXACT
+
+    if digest is None:
+        return EXACT
+    try:
+        return profile.load(subject.store, digest, subject.task).thresholds
+    except ProtocolError as error:
+        raise OperationalError(f"the profile can't be used: {error}") from error
+
+
+def _draw(subject: Subject, options: dict[str, Any], suspects: list[int]) -> Draw:
+    from pol.claims import sampling
+    from pol.verification.verdict.examination import Draw
+
+    segments = subject.task.document.segments
+    cheated = sampling.cheated_segments(segments, options["cheat_fraction"])
+    if options["everything"]:
+        return Draw(segments, None, tuple(range(segments)), cheated)
+    draws = options["draws"] or sampling.draws_for(segments, cheated, options["confidence"], segments)
+    if draws > segments:
+        raise click.UsageError(f"can't draw {draws} segments: the task has {segments}; --all replays them all")
+    seed = os.urandom(32) if options["seed"] is None else bytes.fromhex(options["seed"])
+    drawn = sampling.draw(seed, segments, draws, segments)
+    suspected = [segment for segment in suspects if segment not in drawn][: options["suspicious"]]
+    return Draw(segments, seed, tuple(drawn), cheated, tuple(suspected))
+
+
+def _engine(options: dict[str, Any]) -> Engine:
+    """The engine that was asked for; one of them needs an optional package."""
+    name, threads = options["engine"], options["threads"]
+    if name == "cores":
+        from pol.verification.replay.engines.cores import CoresEngine
+
+        return CoresEngine(threads)
+    if name == "ray":
+        from pol.verification.replay.engines.ray_cluster import RayEngine
+
+        return RayEngine(threads, options["address"])
+    from pol.verification.replay.engines.local import LocalEngine
+
+    return LocalEngine(threads)
+
+
+def _write(file: Path, found: Verification) -> None:
+    from pol.report.verification_page import page
+
+    try:
+        file.write_text(page(found), encoding="utf-8")
+    except OSError as error:
+        raise OperationalError(f"can't write {file}: {error}") from error
+
+
+def _tell(found: Verification, report: Path | None) -> None:
+    from pol.verification.verdict.verification_report import because
+
+    terminal, verdict = console(), found.verdict
+    if verdict.examined:
+        terminal.print(_table(found))
+    if found.draw is not None:
+        for line in because(found):
+            terminal.print(line, soft_wrap=True)
+    reasons = ", ".join(reason.value for reason in verdict.reasons)
+    terminal.print(f"{verdict.outcome.name}: {verdict.detail} ({reasons})", soft_wrap=True)
+    for sentence in found.advice:
+        terminal.print(sentence, soft_wrap=True)
+    if report is not None:
+        terminal.print(f"report: {report}", soft_wrap=True)
+
+
+def _table(found: Verification) -> Table:
+    from pol.verification.verdict.verification_report import shares
+
+    unit = "travelled" if found.is_exact else "limit"
+    table = Table("segment", "steps", "outcome", *(f"{c.name.lower()} / {unit}" for c in Component), "reasons")
+    interval = found.subject.task.document.interval if found.subject is not None else 0
+    for result in found.verdict.examined:
+        verdict, first = result.verdict, result.verdict.segment * interval
+        far = [f"{share:.3g}" for share in shares(verdict, found.thresholds)] or ["-"] * len(Component)
+        reasons = ", ".join(reason.value for reason in verdict.reasons)
+        outcome = verdict.outcome.name.lower()
+        table.add_row(str(verdict.segment), f"{first} to {first + interval}", outcome, *far, reasons)
+    return table

@@ -1,0 +1,1 @@
+"""``pol zk``: proofs of gradient steps."""

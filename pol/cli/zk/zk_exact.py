@@ -1,0 +1,125 @@
+"""``pol zk exact``: prove steps without any freedom of rounding, and verify such proofs without the prover's code."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import click
+
+from pol.chain.desks.proven_steps import context_of
+from pol.cli.zk.zk_keys import keys_option, spinning, write_next
+from pol.errors import OperationalError, ProtocolError
+from pol.zk.circuits import Circuit, load
+from pol.zk.exact import exact_prover
+from pol.zk.exact.exact_proof_file import ExactProofs
+from pol.zk.example import example, read_inputs
+from pol.zk.fixed_point import Integers
+
+UNBOUND = bytes(32)
+_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+
+
+@click.group()
+def exact() -> None:
+    """Exact proofs: the very integers that the court computes, so they settle disputes."""
+
+
+@exact.command("prove")
+@click.argument("circuit", metavar="CIRCUIT")
+@click.option(
+    "--inputs",
+    "files",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    metavar="FILE",
+    help="One for each step, in order; only the first one's vector counts. Else examples.",
+)
+@click.option("--steps", type=click.IntRange(1), default=1, show_default=True, help="Of examples.")
+@click.option("--seed", type=int, default=0, help="Of the examples.")
+@click.option("--task", metavar="ID", help="Of the task that the proofs are for; else they are for none.")
+@click.option("--first-step", type=click.IntRange(0), default=0, show_default=True, help="Its number in the task.")
+@click.option("--out", type=click.Path(path_type=Path), default=Path("steps.json"), show_default=True, metavar="FILE")
+@click.option("--next", "next_file", type=click.Path(path_type=Path), metavar="FILE", help="For the last vector.")
+@keys_option
+@_json
+def prove(
+    circuit: str,
+    files: tuple[Path, ...],
+    steps: int,
+    seed: int,
+    task: str | None,
+    first_step: int,
+    out: Path,
+    next_file: Path | None,
+    root: Path,
+    as_json: bool,
+) -> None:
+    """Prove steps that follow each other; the key is read once, which takes longer than a proof."""
+    chosen = load(circuit)
+    first, data = _read(chosen, files) if files else _drawn(chosen, steps, seed)
+    contexts = _contexts(task, first_step, len(data))
+    with spinning("keys of the exact circuit", as_json):
+        keys = exact_prover.setup(chosen, root)
+    with spinning(f"proving {len(data)} steps", as_json):
+        run = exact_prover.prove(keys, first, data, contexts)
+    proofs = ExactProofs(circuit, keys.verifying_key, tuple(contexts), run.steps)
+    out.write_bytes(proofs.to_json())
+    if next_file is not None:
+        write_next(next_file, chosen, run.last)
+    report = {
+        "proofs": str(out),
+        "steps": len(run.steps),
+        "key": proofs.key.digest.hex(),
+        "seconds": run.seconds,
+        "loading_seconds": run.loading_seconds,
+        "peak_bytes": run.peak_bytes,
+    }
+    if as_json:
+        print(json.dumps(report, indent=2))
+        return
+    click.echo(f"{out}: {len(run.steps)} step(s) in {run.seconds:.1f} s, {run.loading_seconds:.1f} s of it for the key")
+    click.echo(f"next: pol zk exact verify {out}")
+
+
+@exact.command("verify")
+@click.argument("path", type=click.Path(path_type=Path), metavar="FILE")
+@_json
+def verify(path: Path, as_json: bool) -> None:
+    """Verify a file of proofs by py_ecc's pairing; whose key it is for, you compare."""
+    try:
+        proofs = ExactProofs.from_json(path.read_bytes())
+    except OSError as error:
+        raise OperationalError(f"can't read {path}: {error}") from error
+    began = time.monotonic()
+    with spinning(f"verifying {len(proofs.steps)} steps", as_json):
+        proofs.verify()
+    key = proofs.key.digest.hex()
+    if as_json:
+        print(json.dumps({"holds": True, "steps": len(proofs.steps), "key": key}))
+        return
+    click.echo(f"{len(proofs.steps)} step(s) hold, in {time.monotonic() - began:.1f} s")
+    click.echo(f"for the key {key}: compare it with keyDigest() of the verifier that you trust")
+
+
+def _contexts(task: str | None, first: int, count: int) -> list[bytes]:
+    if task is None:
+        return [UNBOUND] * count
+    try:
+        task_id = bytes.fromhex(task.removeprefix("0x"))
+    except ValueError:
+        task_id = b""
+    if len(task_id) != len(UNBOUND):
+        raise ProtocolError(f"{task} is no id of a task: 64 hex digits")
+    return [context_of(task_id, first + step) for step in range(count)]
+
+
+def _read(circuit: Circuit, files: tuple[Path, ...]) -> tuple[Integers, list[list[Integers]]]:
+    first, *data = read_inputs(circuit, files[0])
+    return first, [data, *(read_inputs(circuit, path, skip=1) for path in files[1:])]
+
+
+def _drawn(circuit: Circuit, steps: int, seed: int) -> tuple[Integers, list[list[Integers]]]:
+    first, *data = example(circuit, seed)
+    return first, [data, *(example(circuit, seed + step)[1:] for step in range(1, steps))]

@@ -1,0 +1,1 @@
+"""``pol demo``: the whole protocol as one scenario, with parties that cheat."""

@@ -1,0 +1,118 @@
+"""What the demo showed, for people and for programs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from pol.chain.deploy.deployment import Deployment
+from pol.demo.cast import ETHER, Balance
+from pol.dispute.dispute_record import Record
+from pol.report.last_operation import OneStep
+from pol.report.move_descriptions import Row
+
+
+@dataclass(frozen=True)
+class DisputeReport:
+    """One dispute as it went on chain."""
+
+    task_id: bytes
+    dispute: int
+    winner: str
+    ended_by: str
+    """"proof", or "resignation" of the side on turn."""
+    rows: tuple[Row, ...]
+    """All transactions after the challenge, in order: moves, and a resignation if there was one."""
+    gas: tuple[int, ...]
+    """Of each of them; the last one also settles the claim."""
+    record: Record
+    heads: tuple[bytes, ...]
+    """What the chain held before each transaction."""
+    players: tuple[bytes, bytes]
+    """Addresses of asserter and challenger."""
+    one_step: OneStep | None
+
+
+@dataclass(frozen=True)
+class Report:
+    """What the demo showed."""
+
+    accepted: bool
+    cheating_solver_rejected: bool
+    lying_verifier_slashed: bool
+    false_challenger_slashed: bool
+    settled: tuple[str, ...]
+    dispute: DisputeReport
+    false_dispute: DisputeReport
+    balances: tuple[Balance, ...]
+    """Of all parties and of the fund."""
+    planted: int
+    """Verdicts that had to be wrong."""
+    catches: int
+    """Shares of the jackpot that were paid."""
+    accuracy: float
+    deployment: Deployment
+    task_document: str
+    proofs: tuple[str, str]
+    """Digests of the learning proofs that the dispute and the false dispute were about."""
+
+    @property
+    def kept_its_promises(self) -> bool:
+        """Whether everybody got what the protocol promises."""
+        outcomes = (self.accepted, self.cheating_solver_rejected, self.lying_verifier_slashed)
+        return all(outcomes) and self.false_challenger_slashed and self.total_change_wei == 0
+
+    @property
+    def total_change_wei(self) -> int:
+        """What all parties and the fund gained together, gas aside: nothing, or money is where nobody has it."""
+        return sum(b.change for b in self.balances)
+
+
+def ether(wei: int) -> str:
+    """Wei as ether, exact to the gwei."""
+    return f"{wei / ETHER:,.6f} ETH"
+
+
+def to_json(report: Report) -> dict[str, Any]:
+    """The report as ``pol demo --json`` prints it."""
+    return {
+        "accepted": report.accepted,
+        "cheating_solver_rejected": report.cheating_solver_rejected,
+        "lying_verifier_slashed": report.lying_verifier_slashed,
+        "false_challenger_slashed": report.false_challenger_slashed,
+        "settled": list(report.settled),
+        "accuracy": report.accuracy,
+        "planted_errors": report.planted,
+        "catches": report.catches,
+        "dispute": _dispute_json(report.dispute),
+        "false_dispute": _dispute_json(report.false_dispute),
+        "one_step": one.to_dict() if (one := report.dispute.one_step) is not None else None,
+        "balances_wei": {
+            b.party: {"before": b.before, "after": b.after, "locked": b.locked, "gas": b.gas, "change": b.change}
+            for b in report.balances
+        },
+        "total_change_wei": report.total_change_wei,
+    }
+
+
+def to_document(dispute: DisputeReport) -> dict[str, Any]:
+    """What `pol replay` and `pol dispute` read."""
+    heads, players = ([value.hex() for value in values] for values in (dispute.heads, dispute.players))
+    told = {"players": players, "heads": heads, "ended_by": dispute.ended_by, "gas": list(dispute.gas)}
+    return dispute.record.to_dict() | told
+
+
+def _dispute_json(dispute: DisputeReport) -> dict[str, Any]:
+    return {
+        "winner": dispute.winner,
+        "ended_by": dispute.ended_by,
+        "moves": len(dispute.record.moves),
+        "transactions": len(dispute.gas),
+        "gas_total": sum(dispute.gas),
+        "gas_max_move": max(dispute.gas[:-1]),
+        "gas_last": dispute.gas[-1],
+        "gas_by_move": [
+            {"side": row.side, "level": row.level, "move": row.move, "bytes": row.bytes, "gas": used}
+            for row, used in zip(dispute.rows, dispute.gas, strict=True)
+        ],
+    }

@@ -1,0 +1,94 @@
+"""What a dispute is about, and where it begins (docs/spec/dispute.md#moves, `start`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from pol.dispute.agreed_facts import Replayed, Summed
+from pol.dispute.position import HASH_BITS, Level, Position, Side
+from pol.dispute.program_header import Header
+
+
+@dataclass(frozen=True)
+class ReplayClaim:
+    """``program`` on ``constants`` leads from the state root ``start`` to ``end`` in ``steps`` steps."""
+
+    id: bytes
+    program: bytes
+    constants: bytes
+    first_step: int
+    steps: int
+    start: bytes
+    end: bytes
+
+    @property
+    def claimed(self) -> bytes:
+        """What the challenger's version must differ from."""
+        return self.end
+
+    def first(self, header: bytes, bits: int = HASH_BITS) -> Position:
+        """Where the challenger opens: all steps; ``header`` is the program's.
+
+        Raises:
+            ProtocolError: it is another program's header.
+        """
+        facts, nodes = Replayed(self.id, self.program, self.constants), Header.decode(header, self.program).nodes
+        return Position(
+            Level.STEPS,
+            Side.CHALLENGER,
+            facts,
+            count=nodes,
+            lo=self.first_step,
+            hi=self.first_step + self.steps,
+            agreed=self.start,
+            bits=bits,
+        )
+
+
+@dataclass(frozen=True)
+class PublishedClaim:
+    """A replay, and what happened in each of its steps: ``traces`` is the root of what was published of them.
+
+    Where a dispute about it begins says `pol.dispute.published_start`.
+    """
+
+    id: bytes
+    program: bytes
+    constants: bytes
+    first_step: int
+    steps: int
+    start: bytes
+    end: bytes
+    traces: bytes
+
+
+@dataclass(frozen=True)
+class SumClaim:
+    """The distance of one component between the states ``x`` and ``y`` is ``sum``."""
+
+    id: bytes
+    program: bytes
+    component: int
+    x: bytes
+    y: bytes
+    sum: int
+
+    @property
+    def claimed(self) -> bytes:
+        """What the challenger's version must differ from."""
+        return self.sum.to_bytes(32, "big")
+
+    def first(self, header: bytes, bits: int = HASH_BITS) -> Position:
+        """Where the challenger opens: all slots; ``header`` is the program's.
+
+        Raises:
+            ProtocolError: it is another program's header.
+        """
+        facts = Summed(self.id, self.program, self.x, self.y, self.component)
+        return Position(
+            Level.SUM_SLOTS, Side.CHALLENGER, facts, hi=Header.decode(header, self.program).slots, bits=bits
+        )
+
+
+Claim: TypeAlias = ReplayClaim | PublishedClaim | SumClaim

@@ -1,0 +1,1 @@
+"""Playing a dispute: evidence from one's own execution, and the honest players."""

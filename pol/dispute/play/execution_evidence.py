@@ -1,0 +1,153 @@
+"""What a party knows about its own execution: every level of the tree of commitments, computed when asked for.
+
+States of the disputed segment are kept; the outputs of one step at a time, and hashes only of what a move needs.
+"""
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from pol.arithmetic.primitives import Words
+from pol.commitments.merkle import Hashes, branch, branch_of_two, levels
+from pol.commitments.tensor import ListTag, list_root, tensor_leaves, tensor_roots
+from pol.dispute.agreed_facts import AtTrace, node_of, picked_roots, step_of
+from pol.dispute.openings import Opening, agreed_root
+from pol.dispute.position import LEAF_BYTES, Position
+from pol.execution.element import accumulators, body_values
+from pol.execution.executor import Executor
+from pol.execution.operand_sources import Sources
+from pol.execution.reference import next_state
+from pol.graph.node import Operand, Source
+from pol.graph.step_program import StepProgram
+
+HASH = 32
+
+
+def subtree(leaves: Hashes, p: Position) -> bytes:
+    """The roots that lie open under the disputed subtree of a tree over ``leaves``; no padding."""
+    child = p.height - p.opened_height
+    count = len(leaves) // HASH if isinstance(leaves, bytes) else len(leaves)
+    end = min(p.lo + (1 << p.height), count)
+    return levels(leaves)[child][HASH * (p.lo >> child) : HASH * -(-end >> child)]
+
+
+def leaf_bytes(words: Words, index: int) -> bytes:
+    """The 256 bytes of one leaf, zeros past the end of the tensor."""
+    flat = words.reshape(-1)[index * 64 : index * 64 + 64]
+    return flat.astype("<u4").tobytes().ljust(LEAF_BYTES, b"\0")
+
+
+def open_leaves(tensors: Sequence[Words], roots: Sequence[bytes], index: int, leaves: range) -> Opening:
+    """The opening of one leaf, or of two adjacent ones, of one tensor of a committed list."""
+    return Opening(len(roots), *_shown(tensors[index], leaves), tuple(branch(roots, index)))
+
+
+def _shown(words: Words, leaves: range) -> tuple[bytes, tuple[bytes, ...]]:
+    siblings = (branch if len(leaves) == 1 else branch_of_two)(tensor_leaves(words), leaves.start)
+    return b"".join(leaf_bytes(words, leaf) for leaf in leaves), tuple(siblings)
+
+
+class SegmentTrace:
+    """One party's execution of a segment.
+
+    Args:
+        program: the step program.
+        constants: its constant tensors, as words.
+        executor: runs it; the same bits on any executor.
+        start: the state before ``first_step``.
+        first_step: index of the segment's first step.
+        steps: steps in the segment.
+    """
+
+    def __init__(
+        self,
+        program: StepProgram,
+        constants: Sequence[Words],
+        executor: Executor,
+        start: Sequence[Words],
+        first_step: int,
+        steps: int,
+    ) -> None:
+        self.program = program
+        self.constants = list(constants)
+        self.first_step = first_step
+        self.steps = steps
+        self.executor = executor
+        self._states = {first_step: list(start)}
+        self._outputs: tuple[int, list[Words]] | None = None
+        self.state_root = lru_cache(maxsize=None)(self._state_root)
+        self.node_roots = lru_cache(maxsize=2)(self._node_roots)
+        self.constant_roots = lru_cache(maxsize=1)(self._constant_roots)
+
+    def state(self, step: int) -> list[Words]:
+        """The state before ``step``."""
+        last = max(s for s in self._states if s <= step)
+        while last < step:
+            self._states[last + 1] = next_state(self.program, self.outputs(last))
+            last += 1
+        return self._states[step]
+
+    def outputs(self, step: int) -> list[Words]:
+        """The outputs of all nodes at ``step``."""
+        if self._outputs is None or self._outputs[0] != step:
+            self._outputs = (step, self._run(step))
+        return self._outputs[1]
+
+    def _run(self, step: int) -> list[Words]:
+        return self.executor.run(self.state(step), step)
+
+    def sources(self, step: int) -> Sources:
+        """What the nodes of ``step`` read."""
+        return Sources(self.state(step), self.constants, self.outputs(step))
+
+    def accumulators(self, step: int, node: int, element: int) -> Words:
+        """The accumulator before each term of an element's fold, and its result."""
+        return accumulators(self.program.nodes[node], step, element, self.sources(step))
+
+    def body(self, step: int, node: int, element: int, term: int, accumulator: int) -> list[int]:
+        """The results of all instructions of one application of a node's scalar program."""
+        return body_values(self.program.nodes[node], step, element, term, accumulator, self.sources(step))
+
+    def slot_roots(self, step: int) -> list[bytes]:
+        """The roots of the slots of the state before ``step``."""
+        return tensor_roots([slot.type for slot in self.program.slots], self.state(step))
+
+    def output_leaves(self, step: int, node: int) -> bytes:
+        """The joined leaf hashes of a node's output."""
+        return tensor_leaves(self.outputs(step)[node])
+
+    def open_operand(
+        self, position: Position, operand: Operand, leaves: range, row: Sequence[bytes] | None = None
+    ) -> Opening:
+        """The opening of the leaves, one or two, that an operand of the disputed node reads.
+
+        Args:
+            position: where the dispute stands.
+            operand: of the disputed node.
+            leaves: which ones.
+            row: the published node roots of the step, if they are somebody else's.
+        """
+        step, at_node = step_of(position.facts).step, node_of(position.facts)
+        match operand.source:
+            case Source.STATE:
+                return open_leaves(self.state(step), self.slot_roots(step), operand.index, leaves)
+            case Source.CONSTANT:
+                return open_leaves(self.constants, self.constant_roots(), operand.index, leaves)
+            case Source.NODE:
+                tensor, number = self.outputs(step)[operand.index], operand.index
+                pick = agreed_root(picked_roots(at_node.before), at_node.number, number)
+                # Below the row everything is agreed; the row itself may be wrong after the picked child.
+                siblings = branch(self.node_roots(step), number)[: pick.child_height]
+                if isinstance(pick, AtTrace):
+                    siblings = branch(row or self.node_roots(step), number)
+                    return Opening(0, *_shown(tensor, leaves), tuple(siblings))
+                siblings += branch(pick.row, (number >> pick.child_height) % len(pick.row))
+                return Opening(0, *_shown(tensor, leaves), tuple(siblings))
+
+    def _state_root(self, step: int) -> bytes:
+        return list_root(ListTag.STATE, self.slot_roots(step))
+
+    def _node_roots(self, step: int) -> list[bytes]:
+        return tensor_roots([node.type for node in self.program.nodes], self.outputs(step))
+
+    def _constant_roots(self) -> list[bytes]:
+        return tensor_roots(self.program.constants, self.constants)

@@ -1,0 +1,209 @@
+"""The honest players: which move to make at a position, given one's own execution. Both sides play alike.
+
+A player compares what lies open with its own execution, picks the first difference and opens its own version of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Protocol
+
+from pol.claims.distance import saturating_sum
+from pol.commitments.merkle import branch
+from pol.commitments.program_hash import node_branch, program_header, slot_branch
+from pol.dispute.agreed_facts import AtElement, AtSlot, AtState, AtStep, AtTerm, Summed, node_of, step_of
+from pol.dispute.arbitration import disputed, instance
+from pol.dispute.moves import (
+    Answer,
+    Describe,
+    DescribeSlot,
+    IllegalMove,
+    Move,
+    OpenBody,
+    OpenState,
+    ProveSlot,
+    ProveStep,
+    ProveSum,
+    Unfold,
+)
+from pol.dispute.openings import Opening
+from pol.dispute.play.distance_evidence import SumEvidence
+from pol.dispute.play.execution_evidence import SegmentTrace, leaf_bytes, subtree
+from pol.dispute.position import Level, Position
+from pol.dispute.rules import answered, described, opened_body, picked, unfolded
+from pol.errors import ProtocolError
+from pol.graph.node import Operand
+
+
+class NothingToDispute(ProtocolError):
+    """Everything that lies open agrees with one's own execution: the other side is right, resign."""
+
+
+class Player(Protocol):
+    """One side of a dispute."""
+
+    def open(self, position: Position) -> bytes:
+        """One's own version of what is disputed at a position where nothing lies open yet."""
+        ...
+
+    def move(self, position: Position) -> Move:
+        """The move to make at a position where this side is on turn.
+
+        Raises:
+            NothingToDispute: the other side is right as far as one can see.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class ReplayPlayer:
+    """Knows one execution of a segment, and defends or attacks with it."""
+
+    trace: SegmentTrace
+    published: Callable[[int], Sequence[bytes]] | None = None
+    """The node roots of a step (of the task), if the other side has published its traces."""
+
+    def open(self, position: Position) -> bytes:
+        """States, hashes, words or results, as the level asks for."""
+        return opened_by(self.trace, position)
+
+    def move(self, position: Position) -> Move:
+        """Pick the first difference; open one's own version of it, or prove that it is wrong."""
+        p = position
+        index = first_difference(self.open(p), p.opened, p.item_bytes)
+        if index is None:
+            if p.level is Level.NODES and isinstance(p.facts, AtStep):
+                return self._open_state(p)
+            raise NothingToDispute(f"at {p.level.name} all that lies open is right; the other side is right")
+        match p.level:
+            case Level.NODES if p.opened_height == p.height:
+                return self._describe(p, index)
+            case Level.STATE if p.opened_height == p.height:
+                return self._prove_slot(p, index)
+            case Level.LEAF | Level.TERMS | Level.BODY:
+                return self._go_down(p, index)
+            case _:
+                return Answer(index, self.open(answered(p, index)))
+
+    def _open_state(self, p: Position) -> OpenState:
+        facts = step_of(p.facts)
+        if self.trace.state_root(facts.step + 1) != facts.end:
+            raise NothingToDispute(
+                "the trace that lies open is right, and it does not lead to the state claimed before"
+            )
+        roots = self.trace.slot_roots(facts.step + 1)
+        height = (len(roots) - 1).bit_length()
+        after = replace(p, level=Level.STATE, facts=AtState(facts, p.opening), count=len(roots), height=height)
+        return OpenState(program_header(self.trace.program), self.open(after))
+
+    def _describe(self, p: Position, index: int) -> Describe:
+        program, number = self.trace.program, p.lo + index
+        descriptor = program.nodes[number].encode()
+        payload = self.open(described(p, index, descriptor))
+        return Describe(index, program_header(program), tuple(node_branch(program, number)), descriptor, payload)
+
+    def _go_down(self, p: Position, index: int) -> Move:
+        try:
+            disputed(p, index)
+        except IllegalMove:
+            if p.level is Level.LEAF:
+                return Unfold(index, self.open(unfolded(p, index)))
+            if p.boundaries[index + 1] - p.boundaries[index] > 1:
+                return Answer(index, self.open(answered(p, index)))
+            return OpenBody(index, self.open(opened_body(p, index)))
+        openings: list[Opening] = []
+
+        def read_leaves(operand: Operand, leaves: range) -> bytes:
+            openings.append(self.trace.open_operand(p, operand, leaves, self._row(p)))
+            return openings[-1].leaf
+
+        instance(p, index, picked(p, index), read_leaves)
+        return ProveStep(index, tuple(openings))
+
+    def _row(self, p: Position) -> Sequence[bytes] | None:
+        return self.published(step_of(p.facts).step) if self.published is not None else None
+
+    def _prove_slot(self, p: Position, index: int) -> ProveSlot:
+        program, q = self.trace.program, p.lo + index
+        slot, roots = program.slots[q], self.trace.node_roots(step_of(p.facts).step)
+        return ProveSlot(
+            index,
+            header=program_header(program),
+            branch=tuple(slot_branch(program, q)),
+            descriptor=slot.encode(),
+            produced=roots[slot.producer],
+            trace_branch=tuple(branch(roots, slot.producer)),
+        )
+
+
+def opened_by(trace: SegmentTrace, p: Position) -> bytes:
+    """What a party with this execution opens at a position."""
+    facts = p.facts
+    match p.level:
+        case Level.STEPS:
+            return b"".join(trace.state_root(s) for s in p.boundaries[1:])
+        case Level.NODES:
+            return subtree(trace.node_roots(step_of(facts).step), p)
+        case Level.STATE:
+            return subtree(trace.slot_roots(step_of(facts).step + 1), p)
+        case Level.LEAVES:
+            return subtree(trace.output_leaves(step_of(facts).step, node_of(facts).number), p)
+        case Level.LEAF:
+            return leaf_bytes(trace.outputs(step_of(facts).step)[node_of(facts).number], p.lo)
+        case Level.TERMS:
+            assert isinstance(facts, AtElement)
+            values = trace.accumulators(step_of(facts).step, facts.before.number, facts.element)
+            return b"".join(int(values[k]).to_bytes(4, "big") for k in p.boundaries[1:])
+        case Level.BODY:
+            assert isinstance(facts, AtTerm)
+            at = facts.before
+            results = trace.body(step_of(facts).step, at.before.number, at.element, facts.term, facts.agreed)
+            return b"".join(value.to_bytes(4, "big") for value in results)
+        case _:
+            raise ProtocolError(f"{p.level.name} is no part of a replay")
+
+
+def first_difference(own: bytes, opened: bytes, size: int) -> int | None:
+    """Index of the first of the ``size``-byte items that differ, or None."""
+    for i in range(0, max(len(own), len(opened)), size):
+        if own[i : i + size] != opened[i : i + size]:
+            return i // size
+    return None
+
+
+@dataclass(frozen=True)
+class SumPlayer:
+    """Knows the parts of a distance, and defends or attacks with them."""
+
+    sums: SumEvidence
+
+    def open(self, position: Position) -> bytes:
+        """The sums of the parts."""
+        p = position
+        if p.level is Level.SUM_SLOTS:
+            single = [self.sums.slot_sum(slot) for slot in range(p.lo, p.hi)]
+        else:
+            assert isinstance(p.facts, AtSlot)
+            single = self.sums.leaf_sums(p.facts.slot)[p.lo : p.hi]
+        ends = [b - p.lo for b in p.boundaries]
+        return b"".join(saturating_sum(single[a:b]).to_bytes(32, "big") for a, b in pairwise(ends))
+
+    def move(self, position: Position) -> Move:
+        """Pick the first part that is wrong; open its parts, or prove that it is wrong."""
+        p, program = position, self.sums.program
+        index = first_difference(self.open(p), p.opened, 32)
+        if index is None:
+            raise NothingToDispute("all parts of the sum are right; the other side is right")
+        begin, end = p.boundaries[index : index + 2]
+        if end - begin > 1:
+            return Answer(index, self.open(answered(p, index)))
+        if isinstance(p.facts, AtSlot):
+            return ProveSum(index, *self.sums.open_leaves(p.facts.slot, begin))
+        assert isinstance(p.facts, Summed)
+        slot, payload = program.slots[begin], b""
+        if slot.component == p.facts.component:
+            facts = AtSlot(p.facts, begin, slot.encode())
+            payload = self.open(replace(p, level=Level.SUM_LEAVES, facts=facts, lo=0, hi=slot.type.leaves))
+        return DescribeSlot(index, program_header(program), tuple(slot_branch(program, begin)), slot.encode(), payload)

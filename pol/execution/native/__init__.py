@@ -1,0 +1,1 @@
+"""Native execution: a captured step on torch's own kernels."""

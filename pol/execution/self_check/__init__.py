@@ -1,0 +1,1 @@
+"""A capture's self-check: the program against the user's own step."""

@@ -1,0 +1,249 @@
+"""What a capture asks itself before it gives its program away: is this the training that the user wrote?
+
+Two steps on drawn rows of the order, from the first state. Every operation of the program is compared with torch's on
+the same operands (`node_check`), then loss, gradients and next state with those of the user's own eager step, within
+what rounding explains (`rounding_noise`). At last once more every operation, on operands that are hard on definitions:
+zeros, ties, the greatest numbers of the data set. docs/spec/program.md, "Self-check".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pol.arithmetic.primitives import Words
+from pol.errors import UnsupportedError
+from pol.execution.cpu import CpuExecutor
+from pol.execution.self_check.eager_step import EagerStep
+from pol.execution.self_check.hard_operands import hard_operands
+from pol.execution.self_check.node_check import NodeCheck, fold_lengths, typed
+from pol.execution.self_check.rounding_noise import NoisyExecutor
+from pol.graph.aten_graph import AtenGraph, AtenType, Ref
+from pol.graph.lowering import lower
+from pol.graph.node_names import Names
+from pol.graph.step_program import StepProgram
+from pol.graph.tensor_type import DType
+
+_T = TypeVar("_T")
+ORDER = "order"
+BLOCK = 1 << 16
+"""Numbers that are compared at a time: they fit the cache, and large tensors take no copies in binary64."""
+ATTEMPTS = 4
+"""Pairs of steps that have to part one like the other: a jump next to a number parts one pair, an error all."""
+NOISY_RUNS = 4
+ADVICE = (
+    "The captured program isn't the training that your loop runs: write this part with other operations, and please "
+    "report it with this line; check=False captures it nevertheless"
+)
+SAFETY = 8.0
+"""What may part two executions, in units of what the noise has moved."""
+
+
+@dataclass(frozen=True)
+class SelfCheck:
+    """A captured step and the user's own; `gradients` are the values of the graph before clipping."""
+
+    own: EagerStep
+    graph: AtenGraph
+    gradients: Mapping[str, Ref]
+    program: StepProgram
+    names: Names
+    state: Sequence[Words]
+    constants: Sequence[Words]
+
+    def require_same(self) -> None:
+        """Raises UnsupportedError, with the first line that parts, unless both are the same training."""
+        parting = ""
+        for attempt in range(ATTEMPTS):
+            parting = self._own_step_parts(attempt)
+            if not parting:
+                break
+        else:
+            raise UnsupportedError(f"{parting}. {ADVICE}")
+        for state, constants in hard_operands(self.graph, self.state, self.constants):
+            self._require_operations(state, constants, 0, is_drawn=False)
+
+    def _own_step_parts(self, attempt: int) -> str:
+        constants = self._with_rows(attempt)
+        order = self._order(constants)
+        with self.own.borrowed() as own:
+            for step in range(min(len(order), 2)):
+                state = [_words(now, slot.type) for now, slot in zip(own.state(), self.graph.slots, strict=True)]
+                loss, gradients = own.run(torch.from_numpy(order[step].astype(np.int64)), step)
+                if attempt == 0:
+                    self._require_operations(state, constants, step, is_drawn=True)
+                parting = self._parts(state, constants, step, {"loss": loss, **_marked(gradients)}, own.state())
+                if parting:
+                    return parting
+        return ""
+
+    def _parts(
+        self,
+        state: Sequence[Words],
+        constants: Sequence[Words],
+        step: int,
+        values: Mapping[str, Tensor],
+        after: Sequence[Tensor],
+    ) -> str:
+        """What of the user's step differs from the canonical one beyond rounding, or an empty string."""
+        watched = self._watched
+        program, names = self._watched_program
+        places = [names.observed[name] for name, _ in watched.observed]
+        words, observed = CpuExecutor(program, constants, torch.get_num_threads(), places).advance(state, step)
+        self._require_unwatched(words, state, constants, step)
+        refs = [*(ref for _, ref in watched.observed), *watched.next_state]
+        canonical = [typed(item, watched.type_of(ref)) for item, ref in zip([*observed, *words], refs, strict=True)]
+        labels = [*(name for name, _ in watched.observed), *(f"the next {slot.name}" for slot in watched.slots)]
+        own = [*(values.get(name) for name, _ in watched.observed), *after]
+        for name, value in values.items():
+            if name not in dict(watched.observed) and bool(value.any()):
+                return f"{name}, which your own step computes, is no part of the program"
+        return self._beyond_noise(state, constants, step, list(zip(labels, refs, canonical, own, strict=True)))
+
+    def _beyond_noise(
+        self,
+        state: Sequence[Words],
+        constants: Sequence[Words],
+        step: int,
+        compared: Sequence[tuple[str, Ref, Tensor, Tensor | None]],
+    ) -> str:
+        """The first value that parts by more than drawn roundings move it, or an empty string.
+
+        Roundings are drawn until they explain everything, at most NOISY_RUNS times.
+        """
+        graph = self._watched
+        given = [typed(item, slot.type) for item, slot in zip(state, graph.slots, strict=True)]
+        data = self.own.inputs.dataset  # Constants begin with it: as torch has it already, it needs no copy.
+        rest = zip(constants[len(data) :], graph.constants[len(data) :], strict=True)
+        fixed = [*data, *(typed(item, entry.type) for item, entry in rest)]
+        parted = [0.0 if own is None else _distance(canonical, own) for _, _, canonical, own in compared]
+        last = [_rounding(canonical) for _, _, canonical, _ in compared]
+        moved = [0.0] * len(compared)
+        for seed in range(NOISY_RUNS):
+            after, observed = NoisyExecutor(graph, self._terms, seed).run(given, fixed, step)
+            found = [*(observed[name] for name, _ in graph.observed), *after]
+            moved = [max(m, _distance(c, f)) for m, (_, _, c, _), f in zip(moved, compared, found, strict=True)]
+            allowed = [SAFETY * noise + rounding for noise, rounding in zip(moved, last, strict=True)]
+            beyond = [place for place, most in enumerate(allowed) if parted[place] > most]
+            if not beyond:
+                return ""
+        label, ref, _, _ = compared[beyond[0]]
+        return (
+            f"{self._line(ref)} -- {label} differs from your own step's by {parted[beyond[0]]:.3g}, rounding explains "
+            f"{allowed[beyond[0]]:.3g}"
+        )
+
+    def _require_unwatched(
+        self, watched: Sequence[Words], state: Sequence[Words], constants: Sequence[Words], step: int
+    ) -> None:
+        words, _ = CpuExecutor(self.program, constants, torch.get_num_threads()).advance(state, step)
+        if any(not np.array_equal(one, other) for one, other in zip(watched, words, strict=True)):
+            raise AssertionError("values that are watched don't change a program's bits")
+
+    def _require_operations(
+        self, state: Sequence[Words], constants: Sequence[Words], step: int, is_drawn: bool
+    ) -> None:
+        found = self._operations.first(state, constants, step, is_drawn)
+        if found is not None:
+            raise UnsupportedError(
+                f"{found.node.source} -- {found.node.operation} gives {found.canonical:.9g} in the program and "
+                f"{found.native:.9g} in torch, at {found.place} of {found.node.name}. {ADVICE}"
+            )
+
+    @cached_property
+    def _operations(self) -> NodeCheck:
+        return NodeCheck(self.graph, self._terms, torch.get_num_threads())
+
+    @cached_property
+    def _watched(self) -> AtenGraph:
+        """The graph with its gradients among what it shows."""
+        return replace(self.graph, observed=(*self.graph.observed, *_marked(self.gradients).items()))
+
+    @cached_property
+    def _watched_program(self) -> tuple[StepProgram, Names]:
+        return lower(self._watched)
+
+    @cached_property
+    def _terms(self) -> Mapping[str, int]:
+        operations = {node.name for node in self.graph.nodes}
+        return fold_lengths(self.program, [node.name for node in self.names.nodes], operations)
+
+    def _order(self, constants: Sequence[Words]) -> Words:
+        return constants[self._place_of_order].view(np.int32)
+
+    @cached_property
+    def _place_of_order(self) -> int:
+        return next(place for place, entry in enumerate(self.graph.constants) if entry.name == ORDER)
+
+    def _with_rows(self, attempt: int) -> list[Words]:
+        """The constants with drawn rows of the order in front: the first steps train on them."""
+        order = self.constants[self._place_of_order]
+        drawn = np.random.Generator(np.random.Philox(attempt)).integers(0, len(order), min(len(order), 2))
+        changed = order.copy()
+        changed[: len(drawn)] = order[drawn]
+        return [changed if place == self._place_of_order else item for place, item in enumerate(self.constants)]
+
+    def _line(self, ref: Ref) -> str:
+        """The user's line that a value comes from."""
+        first = len(self.graph.inputs)
+        if ref.value < first:
+            return f"{self.graph.inputs[ref.value].name}, which the program leaves as it is"
+        node = self.graph.nodes[ref.value - first]
+        return f"{node.source} ({node.operation})"
+
+
+def _marked(gradients: Mapping[str, _T]) -> dict[str, _T]:
+    return {f"the gradient of {name}": value for name, value in gradients.items()}
+
+
+def _words(tensor: Tensor, type_: AtenType) -> Words:
+    """The words of a tensor that nobody changes meanwhile: binary32 is not copied."""
+    own = tensor.detach().contiguous()
+    return own.to(torch.float32 if type_.words.dtype is DType.F32 else torch.int32).numpy().view(np.uint32)
+
+
+def _distance(one: Tensor, other: Tensor) -> float:
+    """The greatest difference of two tensors' numbers; infinite where only one is a number."""
+    if torch.equal(one, other):
+        return 0.0
+    pairs = zip(_blocks(one), _blocks(other), strict=True)
+    return max(_distance_of_block(first, second) for first, second in pairs)
+
+
+def _blocks(tensor: Tensor) -> Iterator[Tensor]:
+    flat = tensor.reshape(-1)
+    return (flat[begin : begin + BLOCK] for begin in range(0, len(flat), BLOCK))
+
+
+def _distance_of_block(one: Tensor, other: Tensor) -> float:
+    if one.dtype == torch.float32 == other.dtype:
+        parted = float((one - other).abs_().max())
+        if math.isfinite(parted):
+            return parted
+    first, second = one.double(), other.double()
+    same = (first == second) | (torch.isnan(first) & torch.isnan(second))
+    apart = torch.where(same, 0.0, (first - second).abs_())
+    return float(torch.where(torch.isnan(apart), torch.inf, apart).max())
+
+
+def _rounding(tensor: Tensor) -> float:
+    """The last rounding of the greatest number."""
+    if not tensor.is_floating_point():
+        return 0.0
+    unit = 2.0**-7 if tensor.dtype == torch.bfloat16 else 2.0**-22
+    return unit * max(_greatest_of_block(block) for block in _blocks(tensor))
+
+
+def _greatest_of_block(numbers: Tensor) -> float:
+    greatest = float(numbers.abs().max())
+    if math.isfinite(greatest):
+        return greatest
+    finite = numbers[torch.isfinite(numbers)]
+    return float(finite.abs().max()) if finite.numel() else 0.0

@@ -1,0 +1,62 @@
+"""Operands that are hard on definitions: zeros, ties, the least and the greatest whole numbers of the data set."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+
+from pol.arithmetic.primitives import Words
+from pol.graph.aten_graph import AtenGraph
+from pol.graph.step_program import Component
+from pol.graph.tensor_type import DType
+
+DATA = "data."
+"""What the names of the constants of the data set begin with."""
+_Change = Callable[[Words], Words]
+
+
+def hard_operands(
+    graph: AtenGraph, state: Sequence[Words], constants: Sequence[Words]
+) -> Iterator[tuple[list[Words], list[Words]]]:
+    """Pairs of state and constants. Parameters and data change; what keeps an invariant (buffers, optimizer) stays.
+
+    Whole numbers stay within those of the data set, for which the capture has proved that all indices lie in range.
+    """
+    for parameters, floats, integers in ((_zeros, _zeros, _least), (_halves, _whole, _greatest)):
+        changed = [
+            parameters(words) if slot.component is Component.PARAMETER else words
+            for slot, words in zip(graph.slots, state, strict=True)
+        ]
+        data = [
+            (floats if entry.type.words.dtype is DType.F32 else integers)(words)
+            if entry.name.startswith(DATA)
+            else words
+            for entry, words in zip(graph.constants, constants, strict=True)
+        ]
+        yield changed, data
+
+
+def _zeros(words: Words) -> Words:
+    return np.zeros_like(words)
+
+
+def _halves(words: Words) -> Words:
+    """Only -1/2, 0 and 1/2: many ties, and sums without rounding."""
+    numbers = words.view(np.float32)
+    middle = np.abs(numbers).mean(dtype=np.float64)
+    return np.asarray(np.where(np.abs(numbers) < middle, 0, np.copysign(0.5, numbers)), np.float32).view(np.uint32)
+
+
+def _whole(words: Words) -> Words:
+    """Whole numbers from -2 to 2, all of them."""
+    count = np.arange(words.size, dtype=np.int64).reshape(words.shape)
+    return ((count * 7) % 5 - 2).astype(np.float32).view(np.uint32)
+
+
+def _least(words: Words) -> Words:
+    return np.full_like(words.view(np.int32), words.view(np.int32).min()).view(np.uint32)
+
+
+def _greatest(words: Words) -> Words:
+    return np.full_like(words.view(np.int32), words.view(np.int32).max()).view(np.uint32)

@@ -1,0 +1,1 @@
+"""Guards: what a capture refuses, because the program would be another training."""

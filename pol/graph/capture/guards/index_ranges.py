@@ -1,0 +1,71 @@
+"""Class labels and tokens that no row belongs to: found when the step is captured, not when a solver is paid for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import torch
+from torch import Tensor
+
+from pol.errors import UnsupportedError
+from pol.graph.aten_graph import AtenGraph, AtenNode, InputRole, Ref
+
+_SAME_NUMBERS = frozenset(
+    f"aten.{name}"
+    for name in (
+        "view.default", "_unsafe_view.default", "unsqueeze.default", "squeeze.default", "squeeze.dim", "squeeze.dims",
+        "permute.default", "transpose.int", "expand.default", "clone.default", "alias.default", "detach.default",
+    )
+)  # fmt: skip
+
+
+def require_indices_in_range(graph: AtenGraph, constants: Mapping[str, Tensor]) -> None:
+    """Raises UnsupportedError for an index in the data that the step looks up and that does not exist.
+
+    `constants` are the constants of the graph by name. Only rows that the order names count. Indices that the step
+    computes are not looked at: an executor reads NaN there.
+    """
+    for node in graph.nodes:
+        for indices, size, ignored, what in _lookups(graph, node):
+            name = _origin(graph, indices)
+            if name is None or constants[name].is_floating_point():
+                continue
+            used = constants[name]
+            if name.startswith("data."):
+                used = used[torch.unique(constants["order"])]
+            wrong = used[((used < 0) | (used >= size)) & (used != ignored)]
+            if wrong.numel():
+                raise UnsupportedError(
+                    f"{node.source} -- {name} holds {int(wrong[0])}, but there are {size} {what}: 0 .. {size - 1}. "
+                    f"Renumber it, or change the size of the layer"
+                )
+
+
+def _lookups(graph: AtenGraph, node: AtenNode) -> Iterator[tuple[Ref, int, int | None, str]]:
+    """The indices of a node, how many rows they choose from, the index that stands for none, and what a row is."""
+    arguments = node.arguments
+    operation = node.operation
+    if operation == "aten.nll_loss_forward.default":
+        table, indices, ignored = arguments[0], arguments[1], arguments[4]
+        if isinstance(table, Ref) and isinstance(indices, Ref) and isinstance(ignored, int):
+            yield indices, graph.type_of(table).shape[-1], ignored, "classes"
+    elif operation == "aten.embedding.default":
+        table, indices = arguments[0], arguments[1]
+        if isinstance(table, Ref) and isinstance(indices, Ref):
+            yield indices, graph.type_of(table).shape[0], None, "rows in the embedding"
+    elif operation in {"aten.gather.default", "aten.index_select.default"}:
+        table, axis, indices = arguments[0], arguments[1], arguments[2]
+        if isinstance(table, Ref) and isinstance(axis, int) and isinstance(indices, Ref):
+            yield indices, graph.type_of(table).shape[axis], None, "places to choose from"
+
+
+def _origin(graph: AtenGraph, reference: Ref) -> str | None:
+    """The constant whose numbers a value shows, or None; a batch of a constant shows its rows."""
+    while reference.value >= len(graph.inputs):
+        node = graph.nodes[reference.value - len(graph.inputs)]
+        first = node.arguments[0] if node.arguments else None
+        if not isinstance(first, Ref) or (node.operation not in _SAME_NUMBERS and not node.name.startswith("batch.")):
+            return None
+        reference = first
+    entry = graph.inputs[reference.value]
+    return entry.name if entry.role is InputRole.CONSTANT else None

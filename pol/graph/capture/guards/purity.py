@@ -1,0 +1,114 @@
+"""Whether a trace is the whole step: no random numbers, nothing written past it, the same again each time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._ops import OpOverload
+from torch._subclasses.fake_tensor import FakeTensor
+from torch.fx import GraphModule, Node
+from torch.optim import Optimizer
+
+from pol.errors import UnsupportedError
+from pol.graph.capture.guards.mutation_guard import Snapshot, way_out
+from pol.graph.capture.optimizers.traced_optimizer import READS, no_rule
+from pol.graph.capture.tracing.aten_recorder import data_dependent
+from pol.graph.capture.tracing.provenance import PHASE, SOURCE
+from pol.graph.capture.tracing.random_operations import IN_BACKWARD
+from pol.graph.lowering import advice
+
+ATTENTION = "aten._scaled_dot_product"
+"""Fused attention counts as random even without dropout; the lowering refuses it with better advice."""
+
+
+def require_pure(graph: GraphModule, snapshot: Snapshot, state: Mapping[str, Tensor], optimizer: Optimizer) -> None:
+    """Raises UnsupportedError, with the user's line, for an operation whose effect the graph does not hold.
+
+    `state` names the parameters and buffers that the graph gets as inputs, so that nothing may read them elsewhere.
+    """
+    memory = {tensor.untyped_storage()._cdata: name for name, tensor in state.items()}
+    outside: dict[Node, Tensor] = {}
+    for node in graph.graph.nodes:
+        if node.op == "get_attr":
+            tensor = getattr(graph, str(node.target))
+            if isinstance(tensor, FakeTensor):
+                raise _unstable()
+            name = memory.get(tensor.untyped_storage()._cdata)
+            if name is not None:
+                raise UnsupportedError(
+                    f"{_users_line(node)} -- {name} is used past its module, and its changes would be lost: read it "
+                    "as an attribute of the model, not from a list, a dict or a variable"
+                )
+            outside[node] = tensor
+        if node.op != "call_function" or not isinstance(node.target, OpOverload):
+            continue
+        operation = str(node.target)
+        if operation == "aten._local_scalar_dense.default" and node.users:
+            if _phase(node) == "update":
+                raise no_rule(optimizer, READS)
+            raise data_dependent(_line(node), operation)
+        if torch.Tag.nondeterministic_seeded in node.target.tags and not operation.startswith(ATTENTION):
+            if _phase(node) == "backward":
+                raise UnsupportedError(f"{_line(node)} -- {operation} {IN_BACKWARD}")
+            raise advice.random(_line(node), operation)
+        for argument, is_written in _aliased(node):
+            if argument not in outside:
+                continue
+            if is_written:
+                name = snapshot.name_of(outside[argument])
+                if name.startswith("optimizer") or _phase(node) == "update":
+                    raise no_rule(optimizer, f"its step changes {name or 'a tensor'}, which is no state of a parameter")
+                raise UnsupportedError(
+                    f"{_line(node)} -- {operation} writes into {name or 'a tensor outside of the model'}, which is "
+                    f"neither a parameter nor a buffer of the model: {way_out(name)}"
+                )
+            outside[node] = outside[argument]
+
+
+def require_equal(first: GraphModule, second: GraphModule) -> None:
+    """Raises UnsupportedError unless two traces of the same step are the same program."""
+    if str(first.graph) != str(second.graph):
+        raise _unstable()
+    for node in first.graph.nodes:
+        if node.op == "get_attr" and not _is_equal(getattr(first, str(node.target)), getattr(second, str(node.target))):
+            raise _unstable()
+
+
+def _unstable() -> UnsupportedError:
+    return UnsupportedError(
+        "the step is another one each time that it runs: the model or the loss reads something that changes besides "
+        "parameters, buffers and the data (a counter, the time, a generator). Make it a buffer with register_buffer, "
+        "or put it into the data set"
+    )
+
+
+def _is_equal(left: Any, right: Any) -> bool:
+    if not isinstance(left, Tensor) or not isinstance(right, Tensor) or isinstance(right, FakeTensor):
+        return False
+    alike = left.dtype == right.dtype and left.shape == right.shape
+    return left is right or (alike and torch.equal(left.view(-1).view(torch.uint8), right.view(-1).view(torch.uint8)))
+
+
+def _aliased(node: Node) -> Iterator[tuple[Node, bool]]:
+    """Arguments that the operation shows or writes into."""
+    target = node.target
+    if isinstance(target, OpOverload):
+        for parameter, argument in zip(target._schema.arguments, node.args, strict=False):
+            if parameter.alias_info is not None and isinstance(argument, Node):
+                yield argument, parameter.alias_info.is_write
+
+
+def _phase(node: Node) -> str:
+    return str((node.meta.get("custom") or {}).get(PHASE, ""))
+
+
+def _line(node: Node) -> str:
+    mark = node.meta.get("custom") or {}
+    return str(mark.get(SOURCE, "the step"))
+
+
+def _users_line(node: Node) -> str:
+    return next((_line(user) for user in node.users), "the step")

@@ -1,0 +1,142 @@
+"""An optimizer without a rule: its own `step` is traced, if that reads no number and makes no state."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._subclasses.fake_tensor import DataDependentOutputException
+from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
+from torch.optim import Optimizer
+from torch.overrides import TorchFunctionMode
+
+from pol.errors import PolError, UnsupportedError
+from pol.graph.capture.guards.mutation_guard import is_same
+from pol.graph.capture.optimizers import Options, State
+
+_NUMBERS = {Tensor.item, Tensor.tolist, Tensor.__float__, Tensor.__int__, Tensor.__bool__}
+_PLACES = {Tensor.__getitem__, Tensor.__setitem__}
+READS = "its step reads the numbers of a tensor, which differ from step to step"
+
+
+def own_state(optimizer: Optimizer, present: Mapping[str, Any]) -> State:
+    """Copies of the tensors among the state of a parameter; UnsupportedError if the optimizer has other state."""
+    _require_state_of_parameters(optimizer, optimizer.state)
+    return {key: value.detach().clone() for key, value in present.items() if isinstance(value, Tensor)}
+
+
+def own_step(
+    optimizer: Optimizer,
+    names: Mapping[int, str],
+    groups: Sequence[Options],
+    parameters: Mapping[str, Tensor],
+    gradients: Mapping[str, Tensor],
+    states: Mapping[str, State],
+) -> tuple[dict[str, Tensor], dict[str, State]]:
+    """Run the optimizer's `step` on other tensors; next values and states of the parameters with a gradient.
+
+    Parameters change in place. The user's optimizer is not touched. Raises UnsupportedError, with a way out.
+    """
+    shadow = object.__new__(type(optimizer))
+    # A scheduler wraps `step` of the object; the shadow has that of its class.
+    shadow.__dict__.update({key: value for key, value in vars(optimizer).items() if key != "step"})
+    shadow.state = defaultdict(dict)
+    shadow.param_groups = []
+    for group, options in zip(optimizer.param_groups, groups, strict=True):
+        members = [parameters[names[id(parameter)]] for parameter in group["params"]]
+        shadow.param_groups.append({**group, **options, "foreach": False, "fused": False, "params": members})
+        for own, parameter in zip(group["params"], members, strict=True):
+            name = names[id(own)]
+            if name in gradients:
+                parameter.grad = gradients[name]
+                shadow.state[parameter].update({**optimizer.state.get(own, {}), **states[name]})
+    given = [dict(group) for group in shadow.param_groups]
+    versions = [tensor._version for tensor in _tensors(given)]
+    attributes = dict(vars(shadow))
+    reads = _Reads()
+    try:
+        with reads:
+            shadow.step()
+    except PolError:
+        raise
+    except (DataDependentOutputException, GuardOnDataDependentSymNode) as error:
+        raise no_rule(optimizer, READS) from error
+    except Exception as error:
+        first = str(error).strip().partition("\n")[0]
+        raise no_rule(optimizer, f"its step cannot be traced ({type(error).__name__}: {first})") from error
+    for before, group in zip(given, shadow.param_groups, strict=True):
+        _require_same(optimizer, before, group, "the option {!r} of a parameter group")
+    if versions != [tensor._version for tensor in _tensors(given)]:
+        raise no_rule(optimizer, "its step writes into an option of a parameter group that the schedule changes")
+    _require_same(optimizer, attributes, vars(shadow), "its attribute {!r}")
+    _require_state_of_parameters(optimizer, shadow.state)
+    after = {name: parameters[name].detach() for name in gradients}
+    kept: dict[str, State] = {}
+    for group in optimizer.param_groups:
+        for own in group["params"]:
+            name = names[id(own)]
+            if name in gradients:
+                now = shadow.state[parameters[name]]
+                _require_known(optimizer, optimizer.state.get(own, {}), now, reads.found)
+                kept[name] = {key: now[key] for key in states[name]}
+    return after, kept
+
+
+def _tensors(groups: Sequence[Options]) -> list[Tensor]:
+    """Numbers of this step among the options."""
+    return [value for group in groups for value in group.values() if isinstance(value, Tensor)]
+
+
+def _require_same(optimizer: Optimizer, before: Mapping[str, Any], after: Mapping[str, Any], what: str) -> None:
+    """What isn't a tensor of a parameter's state is a constant of the program: every step has to leave it alone."""
+    for key in dict.fromkeys([*before, *after]):
+        if key not in before or key not in after or not is_same(before[key], after[key]):
+            raise no_rule(optimizer, f"its step changes {what.format(key)}, which every step would find as it is now")
+
+
+def _require_state_of_parameters(optimizer: Optimizer, state: Mapping[Any, Any]) -> None:
+    for key in state:
+        if not isinstance(key, Tensor):
+            raise no_rule(optimizer, f"it keeps the state {key!r}, which belongs to no parameter")
+
+
+class _Reads(TorchFunctionMode):
+    """While active, notes whether the number of a tensor is asked for, or decides about places (a mask as an index)."""
+
+    found = False
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Sequence[type],
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """Run the function."""
+        is_masked = func in _PLACES and isinstance(args[1], Tensor) and args[1].dtype == torch.bool
+        self.found = self.found or is_masked or func in _NUMBERS
+        return func(*args, **(kwargs or {}))
+
+
+def no_rule(optimizer: Optimizer, why: str) -> UnsupportedError:
+    """The refusal of an optimizer that nobody has written a rule for."""
+    return UnsupportedError(
+        f"the optimizer {type(optimizer).__name__} has no rule, and {why}. Otherwise use one of "
+        "pol.graph.capture.optimizers.RULES, or write its rule (docs/guides/capture.md, 'Another optimizer')"
+    )
+
+
+def _require_known(optimizer: Optimizer, before: Mapping[str, Any], after: Mapping[str, Any], reads: bool) -> None:
+    """Only what was a tensor before may change."""
+    for key, value in after.items():
+        if isinstance(value, Tensor) and not isinstance(before.get(key), Tensor):
+            if reads:
+                raise no_rule(optimizer, READS)
+            raise no_rule(
+                optimizer, f"its first step makes the state {key!r}: capture it after one step of your own loop"
+            )
+        if not isinstance(value, Tensor) and (key not in before or before[key] != value):
+            raise no_rule(optimizer, f"its step changes the state {key!r}, which is no tensor")

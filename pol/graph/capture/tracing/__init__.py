@@ -1,0 +1,1 @@
+"""Tracing: from user code to a flat functional graph of ATen operations."""

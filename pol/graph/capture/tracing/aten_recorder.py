@@ -1,0 +1,228 @@
+"""Turns a traced graph into an AtenGraph: references instead of objects, and names for people."""
+
+from __future__ import annotations
+
+import operator
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.fx import GraphModule
+from torch.fx import Node as FxNode
+
+from pol.errors import ProtocolError, UnsupportedError
+from pol.graph.aten_graph import Argument, AtenGraph, AtenInput, AtenNode, AtenType, InputRole, Ref, TorchDType
+from pol.graph.capture.tracing.provenance import PHASE, ROLE, SOURCE
+from pol.graph.lowering import RULES
+from pol.graph.lowering.advice import undefined
+
+IDENTITIES = frozenset(
+    {"aten.clone.default", "aten.detach.default", "aten.alias.default", "aten.lift_fresh_copy.default"}
+)
+"""Operations that give their first argument back: in a functional graph a copy is the thing itself."""
+
+VIEWS = frozenset(
+    f"aten.{name}"
+    for name in (
+        "transpose.int", "permute.default", "view.default", "_unsafe_view.default", "unsqueeze.default",
+        "squeeze.default", "squeeze.dim", "squeeze.dims", "expand.default",
+    )
+)  # fmt: skip
+"""Operations through which a name passes to what they show."""
+
+_SYMBOLS = (torch.SymInt, torch.SymFloat, torch.SymBool)
+
+PLACEMENT = frozenset({"device", "layout", "pin_memory", "memory_format", "non_blocking"})
+"""Arguments that say where a tensor lies, never what it is."""
+
+
+BATCH_NORMS = frozenset(
+    f"aten.{name}"
+    for name in (
+        "_native_batch_norm_legit_functional.default", "_native_batch_norm_legit.no_stats",
+        "native_batch_norm_backward.default",
+    )
+)  # fmt: skip
+"""Their first result has the type of the batch, the others that of the statistics."""
+
+
+class Recorder:
+    """Writes down one traced graph."""
+
+    def __init__(self, inputs: Sequence[AtenInput], seed: Tensor) -> None:
+        self.inputs = list(inputs)
+        self._seed = seed
+        self.nodes: list[AtenNode] = []
+        self._marks: list[Mapping[str, str]] = []
+        self.constants: list[Tensor] = []
+        self._values: dict[FxNode, Argument] = {}
+        # Which of torch's outputs are there: what an output mask leaves out is no output of the graph's node.
+        self._places: dict[Any, list[int]] = {}
+
+    def record(self, graph: GraphModule) -> list[Argument]:
+        """Read the whole graph; returns its flat outputs."""
+        placeholders = [node for node in graph.graph.nodes if node.op == "placeholder"]
+        self._lift_attributes(graph)
+        step = len(self.inputs) - 1
+        numbers = [*range(len(placeholders) - 1), step]
+        self._values.update((node, Ref(number)) for node, number in zip(placeholders, numbers, strict=True))
+        for node in graph.graph.nodes:
+            if node.op == "call_function":
+                self._values[node] = self._call(node)
+            elif node.op == "output":
+                return [
+                    self._argument(item) for item in torch.utils._pytree.tree_leaves(node.args[0], is_leaf=_is_none)
+                ]
+        raise AssertionError("a traced graph has an output")
+
+    def name(self, gradients: Mapping[str, Ref], updates: Mapping[str, Ref], optimizer: str) -> None:
+        """Name the nodes: gradients and next state by their slots, the rest by phase, operation and number."""
+        names = [mark.get(ROLE, "") for mark in self._marks]
+        sources = [node.source for node in self.nodes]
+        for prefix, suffix, targets in (("", ".grad", gradients), ("update.", "", updates)):
+            for slot, reference in targets.items():
+                position = self._behind_views(reference)
+                if position is not None and not names[position]:
+                    names[position] = f"{prefix}{slot}{suffix}"
+        owners = self._owners(updates)
+        counts: Counter[str] = Counter()
+        for position, node in enumerate(self.nodes):
+            phase = self._marks[position].get(PHASE, "step")
+            if phase == "update":
+                owner = owners.get(position, "")
+                phase += f".{owner}" if owner else ""
+                sources[position] = f"optimizer.step: {optimizer}" + (f" ({owner})" if owner else "")
+            if not names[position]:
+                stem = f"{phase}.{node.operation.split('.')[1].strip('_')}"
+                counts[stem] += 1
+                names[position] = f"{stem}_{counts[stem]}"
+        self.nodes = [
+            AtenNode(node.operation, node.arguments, node.keywords, node.outputs, name, source)
+            for node, name, source in zip(self.nodes, names, sources, strict=True)
+        ]
+
+    def _lift_attributes(self, graph: GraphModule) -> None:
+        """Tensors that the user's code closed over become constants, before the step."""
+        known: dict[str, Ref] = {}
+        for node in graph.graph.nodes:
+            if node.op != "get_attr":
+                continue
+            target = str(node.target)
+            if target not in known:
+                tensor = getattr(graph, target)
+                known[target] = Ref(len(self.inputs) - 1)
+                is_seed = tensor.untyped_storage()._cdata == self._seed.untyped_storage()._cdata
+                name = "seed" if is_seed else f"constant.{len(self.constants)}"
+                entry = AtenInput(InputRole.CONSTANT, name, tensor_type(name, tensor))
+                self.inputs.insert(len(self.inputs) - 1, entry)
+                self.constants.append(tensor)
+            self._values[node] = known[target]
+
+    def _call(self, node: FxNode) -> Argument:
+        arguments = tuple(self._argument(argument) for argument in node.args)
+        if node.target is operator.getitem:
+            source, output = arguments
+            if not isinstance(source, Ref) or not isinstance(output, int):
+                raise AssertionError("getitem takes an output of a node")
+            places = self._places[node.args[0]]
+            return Ref(source.value, places.index(output)) if output in places else None
+        operation = str(node.target)
+        if operation in IDENTITIES:
+            return arguments[0]
+        mark = node.meta.get("custom") or {}
+        source_line = mark.get(SOURCE) or mark.get(PHASE, "step")
+        value = node.meta.get("val")
+        results = list(value) if isinstance(value, tuple | list) else [value]
+        tensors = [item for item in results if isinstance(item, Tensor)]
+        if any(isinstance(item, _SYMBOLS) for item in results) or not all(map(_is_static, tensors)):
+            raise data_dependent(source_line, operation)
+        if operation not in RULES or any(item is not None and not isinstance(item, Tensor) for item in results):
+            raise undefined(source_line, operation)
+        self._places[node] = [position for position, item in enumerate(results) if item is not None]
+        outputs = tuple(tensor_type(f"{source_line} -- the result of {operation}", tensor) for tensor in tensors)
+        if operation in BATCH_NORMS:
+            outputs = _with_statistics(outputs, node)
+        keywords = {key: value for key, value in node.kwargs.items() if key not in PLACEMENT}
+        pairs = tuple(sorted((key, self._argument(value)) for key, value in keywords.items()))
+        self.nodes.append(AtenNode(operation, arguments, pairs, outputs, "", source_line))
+        self._marks.append(mark)
+        return Ref(len(self.inputs) + len(self.nodes) - 1)
+
+    def _argument(self, value: Any) -> Argument:
+        if isinstance(value, FxNode):
+            return self._values[value]
+        if isinstance(value, list | tuple):
+            return tuple(self._argument(item) for item in value)
+        if isinstance(value, torch.dtype):
+            return TorchDType(str(value).removeprefix("torch."))
+        if value is None or isinstance(value, bool | int | float | str):
+            return value
+        raise UnsupportedError(f"an operation has the argument {value!r}, which a step program cannot hold")
+
+    def _behind_views(self, reference: Ref) -> int | None:
+        """Position of the node whose numbers a value shows, or None for an input."""
+        while reference.value >= len(self.inputs):
+            position = reference.value - len(self.inputs)
+            node = self.nodes[position]
+            first = node.arguments[0] if node.arguments else None
+            if node.operation not in VIEWS or not isinstance(first, Ref):
+                return position
+            reference = first
+        return None
+
+    def _owners(self, updates: Mapping[str, Ref]) -> dict[int, str]:
+        """Which slot each node of the optimizer step works for."""
+        owners: dict[int, str] = {}
+        for slot, reference in updates.items():
+            pending = [reference]
+            while pending:
+                position = pending.pop().value - len(self.inputs)
+                if position < 0 or position in owners or self._marks[position].get(PHASE) != "update":
+                    continue
+                owners[position] = slot
+                pending += [value for value in self.nodes[position].arguments if isinstance(value, Ref)]
+        return owners
+
+
+def tensor_type(what: str, tensor: Tensor) -> AtenType:
+    """The type of a tensor; UnsupportedError if it has no words."""
+    try:
+        return AtenType(str(tensor.dtype).removeprefix("torch."), tuple(int(size) for size in tensor.shape))
+    except ProtocolError as error:
+        advice = "; convert it with .float() or .long(), and use autocast in bfloat16" if "dtype" in str(error) else ""
+        raise UnsupportedError(f"{what}: {error}{advice}") from error
+
+
+def data_dependent(line: str, cause: str) -> UnsupportedError:
+    """The error for code whose course or shapes depend on numbers that only the data decides."""
+    return UnsupportedError(
+        f"{line} -- the course of the program depends on the values of tensors ({cause}). A step program is static: "
+        "replace .item(), `if tensor:` and boolean indexing by torch.where or a product with a mask"
+    )
+
+
+def _with_statistics(outputs: tuple[AtenType, ...], node: FxNode) -> tuple[AtenType, ...]:
+    """Statistics of a bfloat16 batch are binary32 where weights or running ones are; a trace says otherwise."""
+    given = [item.meta["val"].dtype for item in node.args if isinstance(item, FxNode)]
+    if torch.float32 not in given:
+        return outputs
+    result, *statistics = outputs
+    return (result, *(AtenType("float32", type_.shape) for type_ in statistics))
+
+
+def _is_static(tensor: Tensor) -> bool:
+    return all(type(size) is int for size in tensor.shape)
+
+
+def _is_none(value: object) -> bool:
+    return value is None
+
+
+def graph_of(recorder: Recorder, next_state: Sequence[Argument], loss: Argument) -> AtenGraph:
+    """The finished graph with its outputs."""
+    if not isinstance(loss, Ref) or not all(isinstance(item, Ref) for item in next_state):
+        raise UnsupportedError("the step gives a state or a loss that is not a tensor")
+    state = tuple(item for item in next_state if isinstance(item, Ref))
+    return AtenGraph(tuple(recorder.inputs), tuple(recorder.nodes), state, (("loss", loss),))

@@ -1,0 +1,229 @@
+"""One training step as a function of tensors: batches, forward, backward, clipping, update, averages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch._functorch._aot_autograd.logging_utils import setup_stacktrace_preservation_hooks_from_tensors
+from torch.fx import traceback as fx_traceback
+
+from pol.errors import UnsupportedError
+from pol.graph.capture.loop import Loop
+from pol.graph.capture.optimizers import State
+from pol.graph.capture.optimizers.optimizer_step import OptimizerStep
+from pol.graph.capture.tracing.provenance import PHASE, ROLE, SOURCE, LineRecorder
+from pol.graph.capture.tracing.random_operations import CounterRandomness
+from pol.graph.capture.tracing.tensor_assignments import Assignments
+
+_REPLACED = "the model replaces one of its parameters during the step; only the optimizer may"
+_LOSSES = {torch.float32, torch.bfloat16}
+
+
+@dataclass(frozen=True)
+class StepInputs:
+    """The tensors that one step depends on, by name; all lie outside any autograd graph."""
+
+    parameters: Mapping[str, Tensor]
+    buffers: Mapping[str, Tensor]
+    averages: Mapping[str, Tensor]
+    optimizer: Mapping[str, State]
+    dataset: Sequence[Tensor]
+    order: Tensor
+    tables: Mapping[str, Tensor]
+    seed: Tensor
+
+    def arguments(self) -> tuple[Any, ...]:
+        """What a TrainingStep is called with; the number of the step comes last. The seed is not traced."""
+        return (
+            dict(self.parameters),
+            dict(self.buffers),
+            dict(self.averages),
+            {name: dict(state) for name, state in self.optimizer.items()},
+            list(self.dataset),
+            self.order,
+            dict(self.tables),
+            torch.zeros((), dtype=torch.int64),
+        )
+
+
+class _ModelAndLoss(nn.Module):
+    """Model and loss as one module, so that a loss that reads the model reads the traced parameters too."""
+
+    def __init__(self, model: nn.Module, loss: Callable[[Any, Any], Tensor]) -> None:
+        super().__init__()
+        self.model = model
+        self.loss = loss
+
+    def forward(self, work: Callable[[], Any]) -> Any:
+        """Work under the parameters and buffers that stand in."""
+        return work()
+
+
+class TrainingStep:
+    """The step; calling it with the tensors of a StepInputs gives flat lists of what comes after.
+
+    Those are next parameters, buffers, averages and optimizer state, the loss, and a gradient per updated parameter.
+    Raises UnsupportedError for a model or a loss that cannot be trained.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        loss: Callable[[Any, Any], Tensor],
+        optimizer: OptimizerStep,
+        loop: Loop,
+        seed: Tensor,
+    ) -> None:
+        self.lines = LineRecorder(model, loss)
+        self._assignments = Assignments(self.lines.running)
+        self._module = _ModelAndLoss(model, loss)
+        self._optimizer = optimizer
+        self._loop = loop
+        self._seed = seed
+
+    def __call__(
+        self,
+        parameters: dict[str, Tensor],
+        buffers: dict[str, Tensor],
+        averages: dict[str, Tensor],
+        states: dict[str, State],
+        dataset: Sequence[Tensor],
+        order: Tensor,
+        tables: dict[str, Tensor],
+        number: Tensor,
+    ) -> Any:
+        """One step from these tensors."""
+        with self._assignments:
+            return self._after(parameters, buffers, averages, states, dataset, order, tables, number)
+
+    def _after(
+        self,
+        parameters: dict[str, Tensor],
+        buffers: dict[str, Tensor],
+        averages: dict[str, Tensor],
+        states: dict[str, State],
+        dataset: Sequence[Tensor],
+        order: Tensor,
+        tables: dict[str, Tensor],
+        number: Tensor,
+    ) -> Any:
+        batches = self._batches(dataset, order, number)
+        entries = _entries(tables, number)
+        with fx_traceback.annotate({PHASE: "forward"}):
+            leaves = {name: p.detach().requires_grad_(name in states) for name, p in parameters.items()}
+            current = {name: buffer.clone() for name, buffer in buffers.items()}
+        optimizers = [tensor for state in states.values() for tensor in state.values()]
+        self._assignments.own([*leaves.values(), *current.values(), *averages.values(), *optimizers])
+        randomness = CounterRandomness(number, self._seed)
+        value, gradients = self._loss_and_gradients(leaves, current, list(states), batches, randomness)
+        with fx_traceback.annotate({PHASE: "clip", SOURCE: "clipping of gradients"}):
+            clipped = self._loop.clipped(gradients)
+        with fx_traceback.annotate({PHASE: "update"}), torch.no_grad():
+            after, next_states = self._optimizer(leaves, clipped, states, entries)
+            after = {name: after.get(name, leaf.detach()) for name, leaf in leaves.items()}
+            moved = [self._loop.averaged(average, after[name]) for name, average in averages.items()]
+        return (
+            list(after.values()),
+            [current[name].detach() for name in buffers],
+            moved,
+            [next_states.get(name, state)[key] for name, state in states.items() for key in state],
+            value,
+            [gradients.get(name) for name in states],
+        )
+
+    def _loss_and_gradients(
+        self,
+        leaves: dict[str, Tensor],
+        buffers: dict[str, Tensor],
+        updated: list[str],
+        batches: Sequence[list[Tensor]],
+        randomness: CounterRandomness,
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        """Mean loss of the micro-batches, and its gradients, added up one after another; buffers change."""
+        total: Tensor | None = None
+        gradients: dict[str, Tensor] = {}
+        for batch in batches:
+            value, found = self._micro_batch(leaves, buffers, updated, batch, len(batches), randomness)
+            # torch's annotation leaves out that `allow_unused` gives None.
+            pairs: list[tuple[str, Tensor | None]] = list(zip(updated, found, strict=True))
+            with fx_traceback.annotate({PHASE: "backward"}), torch.no_grad():
+                for name, gradient in pairs:
+                    if gradient is not None:
+                        gradients[name] = gradients[name] + gradient if name in gradients else gradient
+            with fx_traceback.annotate({PHASE: "forward", SOURCE: "sum of the losses"}):
+                total = value.detach() if total is None else total + value.detach()
+        if total is None:
+            raise AssertionError("a step has a batch")
+        return total, gradients
+
+    def _micro_batch(
+        self,
+        leaves: dict[str, Tensor],
+        buffers: dict[str, Tensor],
+        updated: list[str],
+        batch: list[Tensor],
+        parts: int,
+        randomness: CounterRandomness,
+    ) -> tuple[Tensor, Sequence[Tensor | None]]:
+        """The loss of a micro-batch and its gradients; buffers change."""
+
+        def work() -> tuple[Tensor, Sequence[Tensor | None]]:
+            with fx_traceback.annotate({PHASE: "forward"}):
+                with randomness:
+                    value = self._forward(batch)
+                if parts > 1:
+                    with fx_traceback.annotate({SOURCE: f"loss / {parts} micro-batches"}):
+                        value = value / parts
+            setup_stacktrace_preservation_hooks_from_tensors([value])
+            with fx_traceback.annotate({PHASE: "backward"}):
+                return value, torch.autograd.grad(value, [leaves[name] for name in updated], allow_unused=True)
+
+        # functional_call writes buffers that the model has assigned to back into this dictionary. The backward pass is
+        # inside as well: checkpointing runs modules again there, on the parameters that stand in.
+        current = {f"model.{name}": tensor for name, tensor in (*buffers.items(), *leaves.items())}
+        found: tuple[Tensor, Sequence[Tensor | None]] = torch.func.functional_call(self._module, current, (work,))
+        if any(current[f"model.{name}"] is not leaf for name, leaf in leaves.items()):
+            raise UnsupportedError(_REPLACED)
+        buffers.update({name: current[f"model.{name}"] for name in buffers})
+        return found
+
+    def _forward(self, batch: list[Tensor]) -> Tensor:
+        with self.lines, self.lines.modules(self._module), self._loop.forward_precision():
+            value: object = self._module.loss(self._module.model(*batch[:-1]), batch[-1])
+        if not isinstance(value, Tensor) or value.numel() != 1 or value.dtype not in _LOSSES:
+            raise UnsupportedError("the loss function must return one float32 number; use reduction='mean' or .sum()")
+        if not value.requires_grad:
+            raise UnsupportedError("the loss does not depend on any parameter that the optimizer updates")
+        return value.reshape(())
+
+    def _batches(self, dataset: Sequence[Tensor], order: Tensor, number: Tensor) -> list[list[Tensor]]:
+        """The examples of the step, a list of tensors for each micro-batch."""
+        parts = self._loop.accumulation
+        with fx_traceback.annotate({PHASE: "batch", SOURCE: "batch = dataset[order[step]]"}):
+            with fx_traceback.annotate({ROLE: "batch.rows"}):
+                rows = order.index_select(0, number.reshape(1)).reshape(order.shape[1])
+            if parts == 1:
+                return [_examples(dataset, rows, "")]
+            micro = rows.reshape(parts, order.shape[1] // parts)
+            return [_examples(dataset, micro[part], f".{part}") for part in range(parts)]
+
+
+def _examples(dataset: Sequence[Tensor], rows: Tensor, suffix: str) -> list[Tensor]:
+    batch = []
+    for index, tensor in enumerate(dataset):
+        with fx_traceback.annotate({ROLE: f"batch.{index}{suffix}"}):
+            batch.append(tensor.index_select(0, rows))
+    return batch
+
+
+def _entries(tables: Mapping[str, Tensor], number: Tensor) -> dict[str, Tensor]:
+    """The numbers of this step."""
+    found = {}
+    for name, table in tables.items():
+        with fx_traceback.annotate({PHASE: "update", ROLE: name}):
+            found[name] = table.index_select(0, number.reshape(1)).reshape(())
+    return found

@@ -1,0 +1,1 @@
+"""Seeded populations that play the game for money."""

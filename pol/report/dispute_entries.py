@@ -1,0 +1,134 @@
+"""A recorded dispute taken apart for an auditor: every move with what lay open, what was opened, and where it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from pol.dispute.agreed_facts import AtElement, AtNode, AtStep, AtTerm, Facts, Replayed
+from pol.dispute.dispute_record import Record
+from pol.dispute.moves import Describe, Ended, Move, OpenState, ProveStep
+from pol.dispute.position import LEAF_WORDS, Level, Position
+from pol.dispute.rules import picked
+from pol.errors import ProtocolError
+from pol.graph.node_names import Names
+from pol.report.last_operation import OneStep, one_step
+from pol.report.move_descriptions import Row, opening_row, part, resignation_row, row, who
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where in the computation a dispute stands, as far as that is agreed."""
+
+    step: int | None = None
+    node: str | None = None
+    source: str | None = None
+    """The line of the user's code that the node comes from."""
+    element: int | None = None
+    term: int | None = None
+
+
+@dataclass(frozen=True)
+class Shown:
+    """One part of what a side has opened, and its value: a root, a sum or a word, in hexadecimal."""
+
+    part: str
+    value: str
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One transaction of a dispute; number 0 is the challenge itself."""
+
+    number: int
+    row: Row
+    gas: int | None
+    place: Place
+    lay_open: tuple[Shown, ...]
+    """What the other side had opened before."""
+    picked: int | None
+    """Which of these was picked."""
+    opened: tuple[Shown, ...]
+    opening: str | None
+    """Commitment to it; None if nothing was opened."""
+    one_step: OneStep | None
+    winner: str | None = None
+    """Of the dispute, if it ended here."""
+    outcome: str | None = None
+    """How it ended."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """As ``--json`` prints it."""
+        scalar = self.one_step.to_dict() if self.one_step is not None else None
+        document = asdict(self) | {"one_step": scalar}
+        return asdict(self.row) | {name: value for name, value in document.items() if name != "row"}
+
+
+def entries(record: Record, names: Names, gas_of: Callable[[int], int | None] = lambda number: None) -> Iterator[Entry]:
+    """All moves of a dispute, every rule checked on the way; ``gas_of`` a move, counted from 1, if it is known.
+
+    Raises:
+        ProtocolError: a move is illegal.
+    """
+    start = record.start
+    yield Entry(0, opening_row(start), None, Place(), (), None, shown_at(start), start.opening.hex(), None)
+    for number, (position, move, after) in enumerate(record.walk(), 1):
+        yield Entry(
+            number,
+            row(position, move, after),
+            gas_of(number),
+            place_of(position, move, names),
+            shown_at(position),
+            None if isinstance(move, OpenState) else move.index,
+            () if isinstance(after, Ended) else shown_at(after),
+            None if isinstance(after, Ended) else after.opening.hex(),
+            one_step(position, move, names) if isinstance(move, ProveStep) else None,
+            who(after.winner) if isinstance(after, Ended) else None,
+            after.detail if isinstance(after, Ended) else None,
+        )
+
+
+def given_up(record: Record, names: Names, how: str, gas: int | None = None) -> Entry:
+    """The end of a dispute in which the side on turn made no more move.
+
+    Raises:
+        ProtocolError: a proof has ended it.
+    """
+    ends = [after for _, _, after in record.walk()]
+    last: Position | Ended = ends[-1] if ends else record.start
+    if isinstance(last, Ended):
+        raise ProtocolError("a proof has ended the dispute; nobody has given up")
+    outcome = f"the {who(last.turn)} made no more move ({how})"
+    found = (place_of(last, None, names), shown_at(last), None, (), None, None)
+    return Entry(len(record.moves) + 1, resignation_row(last), gas, *found, who(last.turn.other), outcome)
+
+
+def shown_at(position: Position) -> tuple[Shown, ...]:
+    """All parts that lie open at a position."""
+    count = len(position.items)
+    if position.level is Level.LEAF:
+        count = min(LEAF_WORDS, position.count - LEAF_WORDS * position.lo)
+    return tuple(Shown(part(position, i), f"0x{picked(position, i).hex()}") for i in range(count))
+
+
+def place_of(position: Position, move: Move | None, names: Names) -> Place:
+    """Where a dispute stands; with the node that ``move`` describes, if it does."""
+    facts: Facts = position.facts
+    step = node = element = term = None
+    if isinstance(move, Describe):
+        node = position.lo + move.index
+    while not isinstance(facts, Replayed) and hasattr(facts, "before"):
+        match facts:
+            case AtTerm():
+                term = facts.term
+            case AtElement():
+                element = facts.element
+            case AtNode():
+                node = facts.number
+            case AtStep():
+                step = facts.step
+        facts = facts.before
+    if node is None:
+        return Place(step)
+    return Place(step, names.nodes[node].name, names.nodes[node].source, element, term)

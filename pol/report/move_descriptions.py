@@ -1,0 +1,107 @@
+"""Moves of a dispute in words: who moved, what was picked, what is left of the disagreement."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pol.dispute.move_encoding import encode
+from pol.dispute.moves import Ended, Move, OpenState
+from pol.dispute.position import LEAF_WORDS, TREES, Level, Position, Side
+
+RANGES = {
+    Level.STEPS: "step",
+    Level.NODES: "node",
+    Level.LEAVES: "leaf",
+    Level.TERMS: "term",
+    Level.STATE: "slot",
+    Level.SUM_SLOTS: "slot",
+    Level.SUM_LEAVES: "leaf",
+}
+"""What the ranges of a level count."""
+
+
+HEADING = f"{'side':<10} {'move':<12} {'picks':<18} {'what is left of it':<25}"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One move, in words."""
+
+    side: str
+    level: str
+    """Where the dispute stood."""
+    move: str
+    picked: str
+    remains: str
+    """What is disputed afterwards."""
+    bytes: int
+    """Of calldata."""
+
+
+def row(position: Position, move: Move, after: Position | Ended) -> Row:
+    """A move in words."""
+    remains = "nothing: decided" if isinstance(after, Ended) else open_at(after)
+    kind = type(move).__name__
+    size = len(encode(0, position, move))
+    return Row(who(position.turn), position.level.name, kind, picked_by(position, move), remains, size)
+
+
+def opening_row(position: Position) -> Row:
+    """The challenger's opening, by which a dispute begins, in words; it is sent with the challenge."""
+    return Row(who(Side.CHALLENGER), "", "Start", "the claim", open_at(position), len(position.opened))
+
+
+def resignation_row(position: Position) -> Row:
+    """The end of a side that has no move left, in words."""
+    return Row(who(position.turn), position.level.name, "Resign", "", "nothing: given up", len(position.packed) + 41)
+
+
+def who(side: Side) -> str:
+    """A side in words."""
+    return side.name.lower()
+
+
+def picked_by(position: Position, move: Move) -> str:
+    """The part that a move is about."""
+    return "state after step" if isinstance(move, OpenState) else part(position, move.index)
+
+
+def part(position: Position, index: int) -> str:
+    """One of the parts that lie open."""
+    match position.level:
+        case Level.LEAF:
+            return f"element {LEAF_WORDS * position.lo + index}"
+        case Level.BODY:
+            return f"instruction {index}"
+        case level if level in TREES:
+            width = 1 << (position.height - position.opened_height)
+            lo = position.lo + index * width
+            return _range(RANGES[level], lo, min(lo + width, position.list_length))
+        case level:
+            return _range(RANGES[level], *position.boundaries[index : index + 2])
+
+
+def open_at(position: Position) -> str:
+    """What lies open at a position."""
+    match position.level:
+        case Level.LEAF:
+            return f"leaf {position.lo}, {min(LEAF_WORDS, position.count - LEAF_WORDS * position.lo)} words"
+        case Level.BODY:
+            return f"body of {position.count} instructions"
+        case level if level in TREES:
+            what = _range(RANGES[level], position.lo, min(position.lo + (1 << position.height), position.list_length))
+        case level:
+            what = _range(RANGES[level], position.lo, position.hi)
+    return f"{what}, {len(position.items)} part{'s' * (len(position.items) != 1)}"
+
+
+def line(found: Row, gas: int = 0) -> str:
+    """A move in a line, as below `HEADING`."""
+    price = f"{gas:>8,}" if gas else ""
+    return f"{found.side:<10} {found.move:<12} {found.picked:<18} {found.remains:<25}{price}".rstrip()
+
+
+def _range(what: str, lo: int, hi: int) -> str:
+    if hi - lo == 1:
+        return f"{what} {lo}"
+    return f"{'leaves' if what == 'leaf' else what + 's'} {lo} to {hi - 1}"

@@ -1,0 +1,1 @@
+"""Observers without a key."""

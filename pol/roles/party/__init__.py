@@ -1,0 +1,1 @@
+"""What all parties share: keys, terms, disputes, demands, public calls."""

@@ -1,0 +1,101 @@
+"""Exits of a task whose beacon is silent (docs/spec/market.md, "Exits")."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+
+from pol.chain.account.wallet import Reverted
+from pol.chain.beacon.beacon_contract import PATIENCE
+from pol.chain.desks.task_registry import Status
+from pol.errors import OperationalError
+from pol.roles.party.decisions import Deed, Mode
+from pol.roles.party.role import Role
+
+
+@dataclass(frozen=True)
+class Wait:
+    """For one round; times in seconds of the chain."""
+
+    number: int
+    fixed_at: int
+    until: int
+    """Last second before the task may be abandoned."""
+    replace: Callable[[], object] | None
+    """None: a second round would be a second draw of the duty."""
+
+
+def silent(role: Role, task_id: bytes, status: Status) -> Deed | None:
+    """The call that ends a wait for a round which the beacon hasn't given for long; None if there is no such wait.
+
+    Every call tries to bring the round first: a beacon is silent only if it doesn't come.
+
+    Raises:
+        OperationalError: the node failed.
+    """
+    now = role.connection.now()
+    for wait in _waits(role, task_id, status):
+        rounds = [wait.number]
+        if now > wait.until:
+            why = (
+                f"the beacon hasn't given round {wait.number} in all the time that there was: stakes and escrow go back"
+            )
+            return _deed(role, task_id, "abandon the task", why, rounds, partial(_abandon, role, task_id))
+        fresh = wait.until == wait.fixed_at + 2 * PATIENCE
+        if wait.replace is not None and fresh and now > wait.fixed_at + PATIENCE:
+            why = f"the beacon hasn't given round {wait.number} for a week"
+            return _deed(role, task_id, "replace the round", why, rounds, wait.replace)
+    return None
+
+
+def more_time(role: Role, task_id: bytes, deadline: int) -> Deed | None:
+    """The call that keeps a verifier from missing a deadline because the beacon hasn't said what it has to do."""
+    missing = [number for number in rounds_of_duty(role, task_id) if not role.beacon.recorded(number)]
+    window = role.market.registry.terms(task_id).verification_window
+    if not missing or role.connection.now() + window // 2 <= deadline:
+        return None
+    why = f"the beacon hasn't given round {missing[0]}, and the verifier's time runs"
+    extend = partial(role.market.settlement.extend, role.wallet, task_id)
+    return _deed(role, task_id, "extend the verifier's time", why, missing, extend)
+
+
+def rounds_of_duty(role: Role, task_id: bytes) -> list[int]:
+    """What says whether, and about which segments, the seated verifier has a duty."""
+    return [role.market.seats.seating(task_id).duty_round, role.market.proofs.proof(task_id).round]
+
+
+def _waits(role: Role, task_id: bytes, status: Status) -> Iterator[Wait]:
+    market = role.market
+    if status in (Status.PROFILING, Status.COMMITTED, Status.VERIFYING):
+        until, seating = market.seats.patient_until(task_id), market.seats.seating(task_id)
+        if until and seating.is_held:
+            yield Wait(seating.duty_round, seating.duty_fixed_at, until, None)
+        elif until:
+            replace = partial(market.seats.replace_round, role.wallet, task_id)
+            yield Wait(seating.round, seating.fixed_at, until, replace)
+    if status in (Status.COMMITTED, Status.VERIFYING):
+        until, proof = market.proofs.patient_until(task_id), market.proofs.proof(task_id)
+        if until:
+            yield Wait(proof.round, proof.committed, until, partial(market.proofs.replace_round, role.wallet, task_id))
+    if status is Status.WATCHED:
+        until, verdict = market.verdicts.patient_until(task_id), market.verdicts.verdict(task_id)
+        if until:
+            replace = partial(market.verdicts.replace_round, role.wallet, task_id)
+            yield Wait(verdict.watch_round, verdict.watch_fixed_at, until, replace)
+
+
+def _abandon(role: Role, task_id: bytes) -> object:
+    return role.market.settlement.abandon(role.wallet, task_id)
+
+
+def _deed(role: Role, task_id: bytes, verb: str, why: str, rounds: Sequence[int], call: Callable[[], object]) -> Deed:
+    def act() -> None:
+        for number in rounds:
+            with suppress(OperationalError, Reverted):
+                role.bring(number)
+        if not all(role.beacon.recorded(number) for number in rounds):
+            call()
+
+    return Deed(task_id, verb, why, Mode.RESOLVE, act)

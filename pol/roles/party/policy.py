@@ -1,0 +1,181 @@
+"""Which terms a party is ready to live with. The contract's bounds only keep out what nobody honest could."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from eth_typing import ChecksumAddress
+
+from pol.chain.court.dispute_game import DisputeGame
+from pol.chain.desks.task_registry import Terms
+from pol.errors import ProtocolError
+
+MINUTE, HOUR, DAY = 60, 3600, 24 * 3600
+
+
+@dataclass(frozen=True)
+class TrustedKey:
+    """A key of exact proofs whose setup a party trusts."""
+
+    circuit: str
+    """Name of a circuit of pol, or the folder of one's own: what proofs for the key are of."""
+    digest: bytes
+    """keccak-256 of the verifying key."""
+
+
+@dataclass(frozen=True)
+class Policy:
+    """Limits of one party, in seconds. Checked before the party puts anything at stake.
+
+    A window or a clock that is too short makes an honest party lose; one that is too long holds its money to ransom.
+    """
+
+    min_profile_window: int = HOUR
+    """Time to measure the profiled segments again and challenge a false profile."""
+    min_training_window: int = HOUR
+    max_training_window: int = 90 * DAY
+    min_verification_window: int = HOUR
+    min_seat_window: int = 10 * MINUTE
+    """Time to be heard: for bids and claims of a seat, and to disclose whether a verdict had to err."""
+    min_watch_window: int = HOUR
+    """Time for watchers to replay the drawn segments."""
+    min_challenge_window: int = HOUR
+    """Time to replay the drawn segments and challenge a lie, between two looks at the chain."""
+    min_answer_window: int = 2 * HOUR
+    """Time to show data that somebody demands; the first half is the solver's own."""
+    max_window: int = 30 * DAY
+    """Of every window but the one for training."""
+    min_clock: int = HOUR
+    """A side makes about a dozen moves in a dispute, and may have to replay the segment again before the first."""
+    max_clock: int = 7 * DAY
+    max_dispute: int = 15 * DAY
+    """That one dispute holds stakes and bond: both clocks, and a grace for each of the most moves that there can be."""
+    min_replay_grace: int = 10 * MINUTE
+    """Left to execute a segment or a step when this party's clock has run down."""
+    min_move_grace: int = MINUTE
+    """The same for any other move."""
+    min_margin: int = 16
+    """That a solver agrees to, unless the training is exact: a factor on the distances that the profile has seen."""
+    max_executions: int = 1024
+    """Of segments that a profile takes, all its reruns. Every party makes the reordered programs before it stakes."""
+    max_task_bytes: int = 8 << 30
+    """Of a task's data and first state: whoever looks at it holds them in memory, those of two such tasks at most."""
+    trusted_verifiers: Mapping[str, TrustedKey] = field(default_factory=dict)
+    """Of exact proofs, by address: whoever can forge one decides disputes."""
+
+    def require(self, terms: Terms) -> None:
+        """Check terms before staking on them.
+
+        Raises:
+            ProtocolError: they break this policy; the message says which.
+        """
+        if not terms.is_exact:
+            _require("profileWindow", terms.profile_window, self.min_profile_window, self.max_window)
+        for window, seconds, low, high in (
+            ("bidWindow", terms.bid_window, self.min_seat_window, self.max_window),
+            ("seatWindow", terms.seat_window, self.min_seat_window, self.max_window),
+            ("watchWindow", terms.watch_window, self.min_watch_window, self.max_window),
+            ("disclosureWindow", terms.disclosure_window, self.min_seat_window, self.max_window),
+            ("trainingWindow", terms.training_window, self.min_training_window, self.max_training_window),
+            ("verificationWindow", terms.verification_window, self.min_verification_window, self.max_window),
+            ("challengeWindow", terms.challenge_window, self.min_challenge_window, self.max_window),
+        ):
+            _require(window, seconds, low, high)
+        self.require_clock(terms)
+
+    def require_margin(self, terms: Terms) -> None:
+        """Check what the thresholds leave to a solver.
+
+        Raises:
+            ProtocolError: it breaks this policy.
+        """
+        if not terms.is_exact and terms.margin < self.min_margin:
+            raise ProtocolError(
+                f"the task has a margin of {terms.margin}, this party's policy asks for {self.min_margin}: leave it "
+                "alone, or give the role another Policy"
+            )
+
+    def require_reruns(self, terms: Terms) -> None:
+        """Check how much work a profile is, before any of it is done.
+
+        Raises:
+            ProtocolError: it breaks this policy.
+        """
+        executions = terms.profiled * terms.rerun_count
+        if executions > self.max_executions:
+            raise ProtocolError(
+                f"a profile of this task takes {executions} reruns of a segment, this party's policy admits "
+                f"{self.max_executions}: leave it alone, or give the role another Policy"
+            )
+
+    def require_verifier(self, verifier: ChecksumAddress) -> TrustedKey:
+        """The key whose proofs decide the disputes of a task.
+
+        Raises:
+            ProtocolError: it is of a verifier that this policy doesn't name.
+        """
+        if verifier not in self.trusted_verifiers:
+            raise ProtocolError(
+                f"proofs for the verifier {verifier} decide disputes of this task, and whoever made its keys may be "
+                "able to forge them: leave it alone, or give the role a Policy that trusts it (--trust-verifier)"
+            )
+        return self.trusted_verifiers[verifier]
+
+    def require_answer_window(self, window: int) -> None:
+        """Check what a deployment leaves to a solver to show what somebody demands, and how long that may delay others.
+
+        Raises:
+            ProtocolError: it breaks this policy.
+        """
+        _require("window for answers", window, self.min_answer_window, self.max_window)
+
+    def require_clock(self, terms: Terms) -> None:
+        """Check what matters to a challenger: the time that it has in the dispute, and the time that its bond is held.
+
+        Raises:
+            ProtocolError: it breaks this policy.
+        """
+        _require("clock", terms.clock, self.min_clock, self.max_clock)
+
+    def require_game(self, game: DisputeGame, clock: int) -> None:
+        """Check what a deployment of the game leaves to a side that comes on turn late, and how long it may hold money.
+
+        Raises:
+            ProtocolError: it breaks this policy.
+        """
+        (replay, move), longest = game.graces, game.longest(clock)
+        _require("replayGrace", replay, self.min_replay_grace, longest)
+        _require("moveGrace", move, self.min_move_grace, longest)
+        _require("longest dispute", longest, 0, self.max_dispute)
+
+
+def _require(field: str, seconds: int, low: int, high: int) -> None:
+    if not low <= seconds <= high:
+        raise ProtocolError(
+            f"this task has a {field} of {seconds} s, this party's policy asks for {low} to {high} s: nothing is at "
+            "stake yet; leave the task alone, or give the role another Policy if you can live with it"
+        )
+
+
+PUBLIC_CHAIN = Policy()
+"""For money that counts."""
+TEST_NETWORK = Policy(
+    min_profile_window=MINUTE,
+    min_training_window=MINUTE,
+    max_training_window=365 * DAY,
+    min_verification_window=MINUTE,
+    min_seat_window=MINUTE,
+    min_watch_window=MINUTE,
+    min_answer_window=MINUTE,
+    min_challenge_window=MINUTE,
+    max_window=90 * DAY,
+    min_clock=10 * MINUTE,
+    max_clock=14 * DAY,
+    max_dispute=365 * DAY,
+    min_replay_grace=0,
+    min_move_grace=0,
+    min_margin=1,
+    max_executions=1 << 20,
+)
+"""All that the contract admits (contracts/market/TermsRules.sol)."""

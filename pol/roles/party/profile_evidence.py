@@ -1,0 +1,125 @@
+"""One party's executions of what a profile is about: what it says in disputes about profiles."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pol.arithmetic.primitives import Words
+from pol.dispute.disputed_claim import ReplayClaim, SumClaim
+from pol.dispute.play.distance_evidence import SumEvidence
+from pol.dispute.play.execution_evidence import SegmentTrace
+from pol.dispute.play.honest_players import Player, ReplayPlayer, SumPlayer
+from pol.errors import ProtocolError
+from pol.execution.cpu import CpuExecutor
+from pol.graph.reordering import reorder
+from pol.graph.step_program import StepProgram
+from pol.training.task.task import LoadedTask
+from pol.verification.profile.profile_challenge import Charge, ChargeKind
+from pol.verification.profile.profile_claim import Portion, Rerun
+
+
+class Measurement:
+    """Executions of the profiled segments and of their reruns, each made once, when it is asked for.
+
+    Args:
+        task: what is profiled.
+        reruns: of each segment (`Terms.rerun_count`).
+    """
+
+    def __init__(self, task: LoadedTask, reruns: int) -> None:
+        self.task = task
+        self.reruns = reruns
+        self._portions: dict[int, SegmentTrace] = {}
+        self._reruns: dict[int, SegmentTrace] = {}
+
+    def portion(self, segment: int) -> SegmentTrace:
+        """The canonical execution of a segment, from the initial state on."""
+        if segment not in self._portions:
+            start = self.end(self.portion(segment - 1)) if segment else self.task.initial_state
+            self._portions[segment] = self._trace(self.task.program, segment, start)
+        return self._portions[segment]
+
+    def rerun(self, index: int) -> SegmentTrace:
+        """A rerun, from the state before its segment."""
+        if index not in self._reruns:
+            segment, seed = divmod(index, self.reruns)
+            trace = self._trace(reorder(self.task.program, seed), segment, self.start(segment))
+            self._reruns[index] = trace
+        return self._reruns[index]
+
+    def start(self, segment: int) -> list[Words]:
+        """The state before a segment."""
+        return self.portion(segment).state(segment * self.task.document.interval)
+
+    @staticmethod
+    def end(trace: SegmentTrace) -> list[Words]:
+        """The state after an execution."""
+        return trace.state(trace.first_step + trace.steps)
+
+    def program(self, charge: Charge) -> StepProgram:
+        """The program that a dispute is about."""
+        return reorder(self.task.program, charge.index % self.reruns) if _is_rerun(charge) else self.task.program
+
+    def player(self, charge: Charge) -> Player:
+        """Who plays: compares what is opened with this party's own executions.
+
+        Raises:
+            ProtocolError: UNDERSTATED is no dispute.
+        """
+        if charge.kind is ChargeKind.PORTION:
+            return ReplayPlayer(self.portion(charge.index))
+        if charge.kind is ChargeKind.RERUN:
+            return ReplayPlayer(self.rerun(charge.index))
+        return SumPlayer(self.sums(charge))
+
+    def sums(self, charge: Charge) -> SumEvidence:
+        """The two states of a distance or a reference.
+
+        Raises:
+            ProtocolError: the charge is about no sum.
+        """
+        if charge.component is None or charge.kind not in {ChargeKind.DISTANCE, ChargeKind.REFERENCE}:
+            raise ProtocolError(f"{charge.kind.name} is no dispute about a sum")
+        if charge.kind is ChargeKind.DISTANCE:
+            x, y = self.portion(charge.index // self.reruns), self.end(self.rerun(charge.index))
+        else:
+            x, y = self.portion(charge.index), self.start(charge.index)
+        return SumEvidence(self.task.program, charge.component, self.end(x), y)
+
+    def _trace(self, program: StepProgram, segment: int, start: Sequence[Words]) -> SegmentTrace:
+        interval, constants = self.task.document.interval, self.task.constants
+        executor = CpuExecutor(program, constants)
+        return SegmentTrace(program, constants, executor, start, segment * interval, interval)
+
+
+def disputed(
+    task: LoadedTask, portions: Sequence[Portion], reruns: int, charge: Charge, program: bytes, rerun: Rerun | None
+) -> ReplayClaim | SumClaim:
+    """What a posted profile says where a charge is made; the contract starts the same dispute.
+
+    ``program`` is the hash of the program that the dispute is about; ``rerun`` the one that RERUN and DISTANCE name.
+
+    Raises:
+        ProtocolError: the charge is no dispute.
+    """
+    if charge.kind is ChargeKind.UNDERSTATED:
+        raise ProtocolError(f"{charge.kind.name} is no dispute: show the rerun (`convict_profile`)")
+    document, identity = task.document, bytes(32)  # the dispute's id isn't known yet, and no opening depends on it
+    segment = charge.index // reruns if charge.kind in {ChargeKind.RERUN, ChargeKind.DISTANCE} else charge.index
+    start = portions[segment - 1].end if segment else document.initial_state_root
+    steps = (segment * document.interval, document.interval)
+    if charge.kind is ChargeKind.PORTION:
+        return ReplayClaim(identity, program, document.constants_root, *steps, start, portions[segment].end)
+    if charge.kind is ChargeKind.RERUN and rerun is not None:
+        return ReplayClaim(identity, program, document.constants_root, *steps, start, rerun.end)
+    if charge.kind is ChargeKind.DISTANCE and rerun is not None and charge.component is not None:
+        total = rerun.distances[charge.component - 1]
+        return SumClaim(identity, program, charge.component, portions[segment].end, rerun.end, total)
+    if charge.kind is ChargeKind.REFERENCE and charge.component is not None:
+        total = portions[segment].references[charge.component - 1]
+        return SumClaim(identity, program, charge.component, portions[segment].end, start, total)
+    raise ProtocolError(f"{charge.kind.name} is no dispute, or its rerun is missing")
+
+
+def _is_rerun(charge: Charge) -> bool:
+    return charge.kind is ChargeKind.RERUN

@@ -1,0 +1,78 @@
+"""Which proofs of steps a task takes, recomputed from its program and its data (docs/spec/zk.md, "On the chain").
+
+A pin names what proofs are of. Were it of other data, or of another network's key, true proofs of another training
+would end the disputes of this one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from pol.arithmetic.primitives import Words
+from pol.chain.desks.proven_steps import Pin, batch_entry
+from pol.commitments.checkpoint_log import CheckpointLog
+from pol.commitments.keccak import keccak256
+from pol.commitments.program_hash import program_hash
+from pol.errors import ProtocolError, UnsupportedError
+from pol.graph.step_program import StepProgram
+from pol.zk.fixed_point import dequantise, quantise
+from pol.zk.network import Network
+from pol.zk.network_program import step_program, tensor_types
+from pol.zk.poseidon import vector_hash
+
+_LEAVE = "leave the task alone: its submitter could end disputes as it likes"
+
+
+def require_pin(pin: Pin, program: StepProgram, constants: Sequence[Words], steps: int, network: Network) -> None:
+    """Check that a pin is the one of a task whose steps a network computes.
+
+    Args:
+        pin: what the submitter has pinned, but for the verifier's address.
+        program: of the task.
+        constants: of the task; words of float32.
+        steps: of the task.
+        network: of the circuit that the verifier's key is for.
+
+    Raises:
+        ProtocolError: the task trains something else than the circuit proves, or pins other data or another form.
+    """
+    try:
+        expected = step_program(network, steps)
+    except UnsupportedError as error:
+        raise ProtocolError(f"the circuit of the pinned verifier has no program: {error}; {_LEAVE}") from error
+    if program_hash(program) != program_hash(expected):
+        raise ProtocolError(f"the task pins proofs of a circuit that computes another step than its program; {_LEAVE}")
+    if pin.layout != keccak256(tensor_types(network)):
+        raise ProtocolError(f"the task pins other types of the state's tensors than its program has; {_LEAVE}")
+    if pin.scale != network.scale:
+        raise ProtocolError(f"the task pins a scale of {pin.scale} bits, its circuit has {network.scale}; {_LEAVE}")
+    if pin.batches != batches(constants, steps, network).root():
+        raise ProtocolError(f"the task pins other data than its own constants; {_LEAVE}")
+
+
+def batches(constants: Sequence[Words], steps: int, network: Network) -> CheckpointLog:
+    """The log of the hashes of each step's data: constant i holds input i + 1 of all steps, one after the other.
+
+    Raises:
+        ProtocolError: a constant isn't the data of so many steps, or holds a number that is none of fixed point.
+    """
+    shapes = [node.shape for node in network.nodes[1 : len(network.inputs)]]
+    columns = [_hashes(words, steps, shape, network.scale) for words, shape in zip(constants, shapes, strict=True)]
+    return CheckpointLog([batch_entry(data) for data in zip(*columns, strict=True)])
+
+
+def _hashes(words: Words, steps: int, shape: Sequence[int], scale: int) -> list[bytes]:
+    size = int(np.prod(shape))
+    numbers = words.reshape(-1).view(np.float32)
+    if numbers.size != steps * size:
+        raise ProtocolError(f"a constant holds {numbers.size} numbers, not those of {steps} steps; {_LEAVE}")
+    found = []
+    for step in range(steps):
+        given = numbers[step * size : (step + 1) * size]
+        whole = quantise(given, scale)
+        if not np.array_equal(dequantise(whole, scale).astype(np.float32).view(np.uint32), given.view(np.uint32)):
+            raise ProtocolError(f"the data of step {step} hold a number that isn't one of fixed point; {_LEAVE}")
+        found.append(vector_hash([int(x) for x in whole]).to_bytes(32))
+    return found

@@ -1,0 +1,244 @@
+"""What every party has: a key, a way to the chain, a way to the store."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+
+from pol.chain.account.gas_fees import FEES, FeePolicy
+from pol.chain.account.signers import LocalSigner, Signer
+from pol.chain.account.wallet import Wallet
+from pol.chain.beacon.drand_relays import RoundSource
+from pol.chain.deploy.deployment import Deployment
+from pol.chain.desks.proven_steps import Pin
+from pol.chain.desks.task_registry import Terms
+from pol.chain.node.connection import Connection
+from pol.claims.distance import require_distances
+from pol.claims.segment_claim import Three
+from pol.errors import OperationalError, ProtocolError
+from pol.roles.party.policy import PUBLIC_CHAIN, Policy
+from pol.roles.party.proof_pins import require_pin
+from pol.training.storage.kept_store import KeptStore
+from pol.training.storage.store import Store
+from pol.training.task import learning_proof
+from pol.training.task.learning_proof import LearningProof
+from pol.training.task.task import LoadedTask, held_bytes
+from pol.training.task.task import load as load_task
+from pol.verification.profile.profile_claim import EXACT
+from pol.verification.profile.profiling import rerun_programs, rerun_programs_root
+from pol.zk.circuits import load as load_circuit
+
+
+def require_terms(task: LoadedTask, terms: Terms) -> None:
+    """Check that a published task is the one on chain.
+
+    Raises:
+        ProtocolError: it isn't; don't work for it.
+    """
+    require_distances(task.program, task.initial_state, task.names.slots)
+    document = task.document
+    published = (document.program_hash, document.constants_root, document.initial_state_root)
+    if published != (terms.program, terms.constants, terms.initial_state):
+        raise ProtocolError("the published task has another program, data or initial state than the terms on chain")
+    if (document.steps, document.interval) != (terms.steps, terms.interval):
+        raise ProtocolError("the published task has another number of steps than the terms on chain")
+    if terms.work_units != document.work * document.steps:
+        raise ProtocolError(
+            f"the terms say {terms.work_units} work units, the task's steps are {document.work * document.steps}: its "
+            "prices are for other work; don't stake on it"
+        )
+    if rerun_programs_root(rerun_programs(task.program, terms.rerun_count, terms.looks)) != terms.reruns:
+        raise ProtocolError(
+            "the terms name other programs for the reruns of a profile than the task's own, reordered: whoever wrote "
+            "them chooses how far honest executions part; don't stake on them"
+        )
+
+
+class Role:
+    """A party: everything that it knows it reads from the chain's state and events and from the store.
+
+    Args:
+        connection: the party's own connection to the chain.
+        deployment: where the contracts are.
+        key: 32-byte private key, or the signer that has it.
+        store_url: fsspec URL of the store.
+        policy: which terms the party stakes on.
+        rounds: where rounds of drand come from, if the deployment draws by it and nobody else submits them.
+        fees: what its transactions may cost.
+        evidence: a folder that keeps what the party reads of the store (`pol.training.storage.kept_store`). Without it
+            nothing is kept: whoever stakes names one.
+        timer: seconds, by which this party times a step before it stakes.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        deployment: Deployment,
+        key: bytes | Signer,
+        store_url: str,
+        policy: Policy = PUBLIC_CHAIN,
+        rounds: RoundSource | None = None,
+        fees: FeePolicy = FEES,
+        evidence: Path | None = None,
+        timer: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        self.connection = connection
+        self.wallet = Wallet(connection, LocalSigner(key) if isinstance(key, bytes) else key, policy=fees)
+        # At the start and not when a secret is needed: a signer that can't give it again must not get a seat first.
+        self._secret_key = self.wallet.signer.secret_key(connection.chain_id)
+        self.market = deployment.market(connection)
+        self.beacon = deployment.beacon_on(connection)
+        self.rounds = rounds
+        self.store = Store(store_url) if evidence is None else KeptStore(store_url, evidence)
+        self.policy = policy
+        self.timer = timer
+        self.paces: dict[bytes, float] = {}
+        """Seconds of a canonical step by task (`pol.roles.process.work_time`)."""
+        self._tasks: dict[bytes, LoadedTask] = {}
+        self._pins: set[tuple[bytes, Pin]] = set()
+        self.probed: set[bytes] = set()
+        """Tasks whose states were there to be had (`pol.roles.party.data_availability.unavailable`)."""
+        self.demanded: set[bytes] = set()
+        """Tasks of which this process has demanded a state on chain."""
+
+    def task(self, task_id: bytes) -> LoadedTask:
+        """A task with all its parts, each checked against what the chain says.
+
+        Raises:
+            ProtocolError: the published task isn't the one that the terms name, too large, or too much work to check.
+            OperationalError: the node or the store failed.
+        """
+        task = self._tasks.pop(task_id, None)
+        if task is None:
+            most, terms = self.policy.max_task_bytes, self.market.registry.terms(task_id)
+            self.policy.require_reruns(terms)
+            task = load_task(self.store, terms.document.hex(), most=most)
+            require_terms(task, terms)
+            # Those that were asked for last stay; the others are read again.
+            room = 2 * most - held_bytes(task.program)
+            while self._tasks and sum(held_bytes(each.program) for each in self._tasks.values()) > room:
+                del self._tasks[next(iter(self._tasks))]
+        self._tasks[task_id] = task
+        return task
+
+    def require_proofs(self, task_id: bytes) -> None:
+        """Check which proofs of steps a task takes (docs/spec/zk.md), before anything is staked on it.
+
+        Raises:
+            ProtocolError: those for a key that this party's policy doesn't trust, or of another step or other data than
+                the task's own.
+            OperationalError: the node or the store failed.
+        """
+        pin = self.market.proven_steps.pinned(task_id)
+        if int(pin.verifier, 16) == 0 or (task_id, pin) in self._pins:
+            return
+        trusted = self.policy.require_verifier(pin.verifier)
+        if self.market.proven_steps.key_digest(pin.verifier) != trusted.digest:
+            raise ProtocolError(
+                f"the verifier at {pin.verifier} has another key than {trusted.digest.hex()}, which this party trusts: "
+                "leave the task alone, or name the digest that `pol zk exact verify` prints for a setup that you trust"
+            )
+        task = self.task(task_id)
+        network = load_circuit(trusted.circuit).network
+        require_pin(pin, task.program, task.constants, task.document.steps, network)
+        self._pins.add((task_id, pin))
+
+    def proof(self, task_id: bytes) -> LearningProof:
+        """The learning proof that the solver committed to.
+
+        Raises:
+            ProtocolError: the published proof isn't the committed one.
+            OperationalError: there is none yet, or the node or the store failed.
+        """
+        committed = self.market.proofs.events("ProofCommitted", taskId=task_id)
+        if not committed:
+            raise OperationalError("the solver hasn't committed a learning proof yet; try again later")
+        proof = learning_proof.load(self.store, bytes(committed[-1]["proofDigest"]).hex(), self.task(task_id))
+        if proof.log_root != bytes(committed[-1]["logRoot"]):
+            raise ProtocolError("the published learning proof has another log root than the committed one")
+        return proof
+
+    def require_kept(self) -> None:
+        """Check that what this party has read lies on its own disk, before it signs what it may have to prove.
+
+        Raises:
+            OperationalError: the disk fails; nothing new is to be staked.
+        """
+        if isinstance(self.store, KeptStore):
+            self.store.require_kept()
+
+    def keep(self) -> None:
+        """As `require_kept` for who sits already: what the disk doesn't take is told, and held in memory.
+
+        A seat that does nothing loses its stake for certain; without evidence it loses only if somebody disputes.
+        """
+        if isinstance(self.store, KeptStore):
+            self.store.keep()
+
+    def unkept(self) -> str:
+        """What of the task at hand isn't on this party's disk, and why; empty if all is."""
+        return self.store.unkept() if isinstance(self.store, KeptStore) else ""
+
+    def about(self, task_id: bytes) -> AbstractContextManager[None]:
+        """What is read inside is evidence for this task, and is kept until `release`."""
+        return self.store.about(task_id.hex()) if isinstance(self.store, KeptStore) else nullcontext()
+
+    def release(self, task_id: bytes) -> None:
+        """Forget what was kept for a task that can't ask anything of this party any more."""
+        self.forget(task_id)
+        if isinstance(self.store, KeptStore):
+            self.store.release(task_id.hex())
+
+    def forget(self, task_id: bytes) -> None:
+        """Drop the task and whatever this party has executed for it."""
+        self._tasks.pop(task_id, None)
+
+    def meant(self, task_id: bytes) -> int | None:
+        """The last second for something that this party knows and hasn't said yet about a task; None if there is none.
+
+        Raises:
+            OperationalError: the node failed.
+        """
+        return None
+
+    def bring(self, number: int) -> None:
+        """Have the seed of a round on chain, whoever should have recorded it.
+
+        Raises:
+            OperationalError: the beacon is drand's, nobody has submitted the round, and no relays are named.
+        """
+        self.beacon.bring(self.wallet, number, self.rounds)
+        if not self.beacon.recorded(number):
+            self.beacon.record(self.wallet, number)
+
+    def deposit(self, amount: int) -> None:
+        """Bring money into the vault: stakes, escrows and bonds are locked from it."""
+        self.market.vault.deposit(self.wallet, amount)
+
+    def withdraw(self) -> None:
+        """Take out of the vault what answers for nothing, if anything."""
+        amount = self.market.vault.free(self.wallet.address)
+        if amount:
+            self.market.vault.withdraw(self.wallet, amount)
+
+    def thresholds(self, task_id: bytes) -> Three:
+        """The thresholds of a task: zeros in exact mode.
+
+        Raises:
+            OperationalError: there is no final profile yet, or the node failed.
+        """
+        if self.market.registry.terms(task_id).is_exact:
+            return EXACT
+        standing = self.market.profiles.standing(task_id)
+        if not standing.concluded:
+            raise OperationalError("the task has no final profile yet, so no thresholds; try again later")
+        return standing.thresholds
+
+    def secret(self, name: str, *parts: bytes) -> bytes:
+        """32 bytes that only this party's signer gives: nothing has to be stored to know them again."""
+        message = b"\0".join((name.encode(), *parts))
+        return hmac.new(self._secret_key, message, hashlib.sha256).digest()

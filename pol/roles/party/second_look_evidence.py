@@ -1,0 +1,116 @@
+"""One party's executions of second looks: what it says in disputes about them (docs/spec/verdict.md)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+
+from pol.chain.court.dispute_game import StartParams
+from pol.chain.desks.challenges import ChargeKind, ClaimCharge
+from pol.chain.desks.profiles import Proved
+from pol.chain.desks.task_registry import Terms
+from pol.claims.distance import component_distances
+from pol.claims.segment_claim import Claim
+from pol.commitments.checkpoint_log import CheckpointLog
+from pol.commitments.tensor import state_root
+from pol.dispute.disputed_claim import ReplayClaim, SumClaim
+from pol.dispute.play.distance_evidence import SumEvidence
+from pol.dispute.play.execution_evidence import SegmentTrace
+from pol.dispute.play.honest_players import Player, ReplayPlayer, SumPlayer
+from pol.errors import ProtocolError
+from pol.execution.cpu import CpuExecutor
+from pol.graph.step_program import Component, StepProgram
+from pol.training.task.task import LoadedTask
+from pol.verification.profile.profile_claim import Rerun
+from pol.verification.profile.profiling import rerun_programs
+from pol.verification.verdict.second_look import SecondLook, look_program
+
+
+class Looks:
+    """Reruns of segments, each made once, when it is asked for.
+
+    Args:
+        task: whose segments.
+        terms: how many reruns there are, and where their programs stand in `Terms.reruns`.
+    """
+
+    def __init__(self, task: LoadedTask, terms: Terms) -> None:
+        self.task = task
+        self.terms = terms
+        self._traces: dict[tuple[int, int], SegmentTrace] = {}
+        self._programs: dict[int, StepProgram] = {}
+
+    def program(self, index: int) -> StepProgram:
+        """The program of a rerun."""
+        if index not in self._programs:
+            self._programs[index] = look_program(self.task.program, index)
+        return self._programs[index]
+
+    def index(self, program: bytes) -> int:
+        """Which rerun executes the program of this hash.
+
+        Raises:
+            ProtocolError: none does.
+        """
+        hashes = self._hashes[self.terms.rerun_count :]
+        if program not in hashes:
+            raise ProtocolError(f"no rerun of a second look executes program {program.hex()}")
+        return hashes.index(program)
+
+    def proved(self, index: int) -> Proved:
+        """The hash of a rerun's program, and that the terms name it."""
+        entry = self.terms.rerun_count + index
+        return self._hashes[entry], CheckpointLog(self._hashes).inclusion(entry)
+
+    def rerun(self, replayed: SegmentTrace, index: int) -> SegmentTrace:
+        """A rerun of the segment that ``replayed`` executes canonically."""
+        key = (replayed.first_step, index)
+        if key not in self._traces:
+            program, constants = self.program(index), self.task.constants
+            executor, start = CpuExecutor(program, constants), replayed.state(replayed.first_step)
+            trace = SegmentTrace(program, constants, executor, start, replayed.first_step, replayed.steps)
+            self._traces[key] = trace
+        return self._traces[key]
+
+    def look(self, replayed: SegmentTrace) -> SecondLook:
+        """The second look at the segment that ``replayed`` executes canonically."""
+        last, reruns = replayed.first_step + replayed.steps, []
+        for index in range(self.terms.looks):
+            end = self.rerun(replayed, index).state(last)
+            distances = component_distances(self.task.program, replayed.state(last), end)
+            reruns.append(Rerun(state_root(self.task.slot_types, end), distances))
+        return SecondLook(replayed.first_step // self.task.document.interval, tuple(reruns))
+
+    def disputed(self, claim: Claim, posted: Rerun, charge: ClaimCharge) -> ReplayClaim | SumClaim:
+        """What a posted second look says where a charge is made; the contract starts the same dispute."""
+        document, identity = self.task.document, bytes(32)  # the dispute's id isn't known yet, and nothing needs it
+        if charge.kind is ChargeKind.LOOK_RERUN:
+            program, steps = self._hashes[self.terms.rerun_count + charge.rerun], document.interval
+            first = claim.segment * document.interval
+            return ReplayClaim(identity, program, document.constants_root, first, steps, claim.start, posted.end)
+        states, total = (claim.replay, posted.end), posted.distances[charge.component - 1]
+        return SumClaim(identity, document.program_hash, charge.component, *states, total)
+
+    def charged(self, charge: ClaimCharge, params: StartParams, posted: SecondLook | None) -> ClaimCharge:
+        """The charge of a dispute with its rerun, which only the game's parameters tell.
+
+        Raises:
+            ProtocolError: no rerun is disputed there.
+        """
+        if charge.kind is ChargeKind.LOOK_RERUN:
+            return replace(charge, rerun=self.index(params.program))
+        if charge.kind is ChargeKind.LOOK_DISTANCE and posted is not None:
+            return replace(charge, rerun=[rerun.end for rerun in posted.reruns].index(params.y))
+        return charge
+
+    def player(self, replayed: SegmentTrace, charge: ClaimCharge) -> Player:
+        """Who plays: compares what is opened with this party's own executions."""
+        trace, last = self.rerun(replayed, charge.rerun), replayed.first_step + replayed.steps
+        if charge.kind is ChargeKind.LOOK_RERUN:
+            return ReplayPlayer(trace)
+        states = replayed.state(last), trace.state(last)
+        return SumPlayer(SumEvidence(self.task.program, Component(charge.component), *states))
+
+    @cached_property
+    def _hashes(self) -> list[bytes]:
+        return rerun_programs(self.task.program, self.terms.rerun_count, self.terms.looks)

@@ -1,0 +1,1 @@
+"""A party as a process: its loop, what it owes, how long work takes."""

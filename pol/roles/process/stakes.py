@@ -1,0 +1,32 @@
+"""What a party has at stake in a task, by the chain alone."""
+
+from __future__ import annotations
+
+from pol.chain.desks.task_registry import Status
+from pol.roles.party.role import Role
+
+
+def at_stake(role: Role, task_id: bytes) -> bool:
+    """Whether this party answers for something in a task, or its tickets may be drawn to watch it.
+
+    Raises:
+        OperationalError: the node failed.
+    """
+    market, own = role.market, role.wallet.address
+    task = market.registry.task(task_id)
+    if own in {task.holder, task.solver, task.submitter}:
+        return True
+    if task.status in {Status.PROFILING, Status.COMMITTED} and market.seats.seating(task_id).best == own:
+        return True
+    if task.status is Status.BIDDING:
+        return market.auction.has_bid(market.auction.last_round(market.registry.address, task_id), own)
+    if task.status is Status.WATCHED and market.sortition.tickets_now(own):
+        return True
+    for desk in (market.challenges, market.profiles):
+        if any(desk.dispute(number).challenger == own for number in desk.disputes(task_id)):
+            return True
+        if desk.settleable(task_id, own):
+            return True
+    if any(demand.demander == own for demand in market.demands.demands(task_id)):
+        return True
+    return bool(market.jackpot.events("Watched", taskId=task_id, account=own))

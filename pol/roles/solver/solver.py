@@ -1,0 +1,198 @@
+"""The solver: bids for a task, trains it with stock torch, publishes checkpoints and commits the learning proof."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+
+from pol.arithmetic.primitives import Words
+from pol.chain.desks.task_registry import Terms
+from pol.commitments.checkpoint_log import CheckpointLog
+from pol.commitments.keccak import keccak256
+from pol.errors import ProtocolError
+from pol.execution.cpu import CpuExecutor
+from pol.execution.native.torch_executor import NativeExecutor
+from pol.incentives.auction import Bid, commitment
+from pol.roles.party.role import Role
+from pol.roles.process.work_time import timed
+from pol.training.task import learning_proof
+from pol.training.task.learning_proof import LearningProof
+from pol.training.task.task import LoadedTask
+from pol.training.task.task_training import StepExecutor, TaskRecorder, environment, tensors, train
+from pol.verification.profile import profile
+from pol.verification.profile.profiling import profile as measure_profile
+from pol.verification.replay.replay import replay
+
+OnCheckpoint = Callable[[int, int], None]
+
+
+class Solver(Role):
+    """Trains for money."""
+
+    def bid(self, task_id: bytes, discount_percent: int = 20, promised: int | None = None, recheck: bool = True) -> Bid:
+        """Check task, terms and profile, and bid for the task: a sealed price and training time; the stake is locked.
+
+        ``discount_percent`` is what this party wants less than the maximum price, ``promised`` the seconds in which it
+        promises to train, at most the terms' window. ``recheck`` repeats the profile's measurements, each a replay of a
+        segment. Without it the window is trusted, in which nobody has convicted the profile; who hides reruns can't be
+        convicted (docs/spec/profile.md).
+
+        Raises:
+            ProtocolError: nothing that this party should stake on; the message says why.
+            OperationalError: there is no final profile yet, or the node or the store failed.
+        """
+        task, terms = self.task(task_id), self.market.registry.terms(task_id)
+        self.policy.require(terms)
+        self.policy.require_margin(terms)
+        self.require_proofs(task_id)
+        self.policy.require_answer_window(self.market.demands.window())
+        if not terms.is_exact:
+            self._require_profile(task_id, task, terms, recheck)
+        bid = self._bid(terms, discount_percent, promised)
+        round_id = self.market.auction.last_round(self.market.registry.address, task_id)
+        self.market.auction.bid(self.wallet, round_id, commitment(round_id, bid, self.secret("bid", round_id)))
+        return bid
+
+    def reveal(self, task_id: bytes, discount_percent: int = 20, promised: int | None = None) -> None:
+        """Reveal the bid, made with the same arguments, once the time for bids is over; an award ends the round.
+
+        Raises:
+            Reverted: the time for revealing is over, or the bid was revealed.
+        """
+        round_id = self.market.auction.last_round(self.market.registry.address, task_id)
+        bid = self._bid(self.market.registry.terms(task_id), discount_percent, promised)
+        salt = self.secret("bid", round_id)
+        self.connection.wait_until(self.market.auction.bid_until(round_id))
+        arguments = (round_id, self.wallet.address, bid.price, bid.seconds, salt)
+        self.market.auction.reveal(self.wallet, *arguments)
+
+    def _bid(self, terms: Terms, discount_percent: int, promised: int | None) -> Bid:
+        seconds = terms.training_window if promised is None else promised
+        price = terms.maximum_price * (100 - discount_percent) // 100 - terms.second_price * seconds
+        return Bid(bytes.fromhex(self.wallet.address[2:]), max(price, 0), seconds)
+
+    def _require_profile(self, task_id: bytes, task: LoadedTask, terms: Terms, recheck: bool) -> None:
+        """Check that the thresholds are final and follow from measurements.
+
+        Raises:
+            ProtocolError: they don't.
+            OperationalError: they aren't final yet, or the node or the store failed.
+        """
+        thresholds = self.thresholds(task_id)
+        posted = self.market.profiles.posted(task_id)
+        # Decoding checks that the thresholds follow from witnesses, margin and floor.
+        published = profile.load(self.store, posted.digest.hex(), task)
+        if published.thresholds != thresholds:
+            raise ProtocolError(
+                f"the profiler posted other thresholds, {thresholds}, than its profile has, {published.thresholds}: "
+                "don't stake on them"
+            )
+        if recheck:
+            own = measure_profile(task, CpuExecutor, terms.profiled, terms.rerun_count, terms.margin)
+            if own != published or (own.claim.portions, own.claim.root) != (posted.portions, posted.root):
+                raise ProtocolError("the profile was never measured: the same reruns part in another way")
+
+    def executor(self, task: LoadedTask) -> StepExecutor:
+        """What trains where a profile leaves room for it: stock torch kernels."""
+        return NativeExecutor(task.aten)
+
+    def rehearse(self, task_id: bytes) -> float:
+        """Execute the first step of a task as a training would; the seconds that it takes here. Done once.
+
+        Raises:
+            ProtocolError: this machine can't train the task.
+        """
+        if task_id not in self._rehearsed:
+            task = self.task(task_id)
+            is_exact = self.market.registry.terms(task_id).is_exact
+            step = first_step_of(task, None if is_exact else self.executor(task))
+            self._rehearsed[task_id] = timed(step, self.timer)
+        return self._rehearsed[task_id]
+
+    @cached_property
+    def _rehearsed(self) -> dict[bytes, float]:
+        return {}
+
+    def train(
+        self, task_id: bytes, on_checkpoint: OnCheckpoint | None = None, progress_every: int = 4
+    ) -> LearningProof:
+        """Train, posting the checkpoint log's root on chain as it grows, and commit the learning proof.
+
+        A training that was interrupted goes on from what was posted last.
+
+        ``on_checkpoint(index, segments)`` is called after every checkpoint; every ``progress_every``-th of them goes to
+        the chain.
+
+        Raises:
+            TrainingDivergedError: the loss isn't finite any more.
+        """
+        task = self.task(task_id)
+        recorder, segments = TaskRecorder(self.store, task), task.document.segments
+        posted, kept = self.market.proofs.proof(task_id).size, self._kept_as(task_id)
+        last = recorder.resume(kept)
+
+        def record(index: int, state: list[Words]) -> None:
+            nonlocal posted
+            recorder(index, state)
+            if index % progress_every == progress_every - 1 and index < segments:
+                # Written down before it is posted: what is on chain can be gone on from.
+                recorder.keep(kept)
+                size, log = index + 1, recorder.log
+                consistency = log.consistency(posted) if posted else []
+                self.market.proofs.post(self.wallet, task_id, size, log.root(), consistency)
+                posted = size
+            if on_checkpoint is not None:
+                on_checkpoint(index, segments)
+
+        if self.market.registry.terms(task_id).is_exact:
+            train_canonically(task, record, last)
+        else:
+            train(task, self.executor(task), record, last)
+        digest, _ = recorder.publish(environment())
+        return self.commit(task_id, digest)
+
+    def _kept_as(self, task_id: bytes) -> str:
+        """The name of what is kept of a training: of this task, and of nobody else's solver."""
+        return f"training-{keccak256(task_id + bytes.fromhex(self.wallet.address[2:])).hex()}.json"
+
+    def commit(self, task_id: bytes, digest: str) -> LearningProof:
+        """Commit a learning proof that lies in the store, e.g. that of a loop of one's own (`Recorder.learning_proof`).
+
+        Raises:
+            ProtocolError: it isn't a whole proof of this task, or its log isn't the one whose roots were posted.
+            OperationalError: the node or the store failed.
+        """
+        proof = learning_proof.load(self.store, digest, self.task(task_id))
+        log = CheckpointLog([entry.state_root for entry in proof.checkpoints])
+        posted = self.market.proofs.proof(task_id).size
+        consistency = log.consistency(posted) if posted else []
+        arguments = (len(proof.checkpoints), log.root(), consistency, bytes.fromhex(digest), log.inclusion(0))
+        self.market.proofs.commit(self.wallet, task_id, *arguments)
+        return proof
+
+
+def first_step_of(task: LoadedTask, executor: StepExecutor | None) -> Callable[[], object]:
+    """What executes the first step of a task: natively, or with the defined bits if there is no executor."""
+    if executor is None:
+        canonical = CpuExecutor(task.program, task.constants)
+        return lambda: canonical.advance(task.initial_state, 0)
+    constants, state = tensors(task)
+    return lambda: executor.run(state, constants, 0)
+
+
+def train_canonically(
+    task: LoadedTask,
+    on_checkpoint: Callable[[int, list[Words]], None],
+    last: tuple[int, list[Words]] | None = None,
+) -> None:
+    """Train all steps with the defined bits, as exact mode asks for; ``on_checkpoint`` and ``last`` as in `train`."""
+    document = task.document
+    executor = CpuExecutor(task.program, task.constants)
+    if last is None:
+        on_checkpoint(0, task.initial_state)
+    index, start = last or (0, task.initial_state)
+    first = index * document.interval
+    states = replay(task.program, executor, start, first, document.steps - first)
+    for step, state in enumerate(states, first + 1):
+        if step % document.interval == 0:
+            on_checkpoint(step // document.interval, state)

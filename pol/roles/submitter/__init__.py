@@ -1,0 +1,1 @@
+"""The submitter: actions and decisions."""

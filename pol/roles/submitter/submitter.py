@@ -1,0 +1,235 @@
+"""The submitter: publishes a captured training step as a task and escrows the fee."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from pol.chain.desks.task_registry import Terms
+from pol.chain.desks.terms_rules import require as require_admitted
+from pol.claims.distance import require_distances
+from pol.errors import OperationalError, ProtocolError
+from pol.graph.work_estimate import step_work
+from pol.incentives.payouts import look_fee
+from pol.roles.party.role import Role
+from pol.training.storage.kept_store import KeptStore
+from pol.training.task import task
+from pol.training.task.initial_state import GIVEN, Start
+from pol.training.task.learning_proof import load_checkpoint
+from pol.training.task.task import CapturedStep
+from pol.verification.profile.profile_claim import MARGIN
+from pol.verification.profile.profiling import PROFILED, RERUNS, rerun_programs, rerun_programs_root
+from pol.verification.verdict.second_look import LOOK_MARGIN, LOOKS
+
+GWEI = 10**9
+UNPUBLISHED = b"\1" * 32
+"""Stands for a hash or root in terms whose task isn't published."""
+
+
+@dataclass(frozen=True)
+class Offer:
+    """What a submitter is ready to pay and asks others to put at stake. Amounts are wei, windows seconds."""
+
+    steps: int
+    interval: int
+    draws: int = 3
+    wei_per_work_unit: int = GWEI
+    verifier_share: int = 4
+    """The verifier's fee is the maximum price divided by this."""
+    stake_factor: int = 2
+    """Stakes are the maximum price times this, more than a cheat could gain; a solver's, what its looks take too."""
+    bond_divisor: int = 2
+    """A challenger's bond is the maximum price divided by this."""
+    margin: int = MARGIN
+    """Factor on the distances that the profile has seen. 0 asks for exact training: no profile, equal roots."""
+    rerun_count: int = RERUNS
+    """Reruns of each profiled segment."""
+    profiled: int = PROFILED
+    """Segments that are profiled, if the task has so many."""
+    profile_window: int = 24 * 3600
+    training_window: int = 24 * 3600
+    verification_window: int = 24 * 3600
+    challenge_window: int = 24 * 3600
+    clock: int = 6 * 3600
+    bid_window: int = 3600
+    """For bids, and again for revealing them."""
+    seat_window: int = 3600
+    watch_window: int = 24 * 3600
+    disclosure_window: int = 3600
+    jackpot_factor: int = 1
+    """The jackpot is the maximum price times this."""
+    looks: int = LOOKS
+    look_margin: int = LOOK_MARGIN
+
+
+@dataclass(frozen=True)
+class Quote:
+    """What a task costs before it is submitted; units of the vault's asset."""
+
+    price: int
+    """The most that the solver is paid."""
+    escrow: int
+    """Locked of the submitter: price, the treasury's part, fees and tax. What isn't needed comes back at settlement."""
+    verifier_fee: int
+    tax: int
+    solver_stake: int
+    verifier_stake: int
+    bond: int
+    jackpot: int
+    fund_short: int
+    """What is missing in the jackpot's fund until a solver can win the task."""
+
+
+class Submitter(Role):
+    """Asks for a training and pays for it."""
+
+    def quote(self, step: CapturedStep, offer: Offer) -> Quote:
+        """What the task would cost; nothing is published or sent.
+
+        Raises:
+            ProtocolError: no market takes the terms; the message says which bounds they miss.
+            OperationalError: the node failed.
+        """
+        return self.quote_of(terms_of(step_work(step.program), offer))
+
+    def quote_of(self, terms: Terms) -> Quote:
+        """What a task with these terms costs. Raises as `quote`."""
+        jackpot = self.market.jackpot
+        tax = jackpot.tax(terms.jackpot)
+        require_admitted(terms, jackpot.shares(), tax, jackpot.commit_window())
+        return Quote(
+            price=terms.maximum_price,
+            escrow=self.market.settlement.escrow_of(terms),
+            verifier_fee=terms.verifier_fee,
+            tax=tax,
+            solver_stake=terms.solver_stake,
+            verifier_stake=terms.verifier_stake,
+            bond=terms.bond,
+            jackpot=terms.jackpot,
+            fund_short=max(0, terms.jackpot - jackpot.available()),
+        )
+
+    def submit(
+        self,
+        capture: CapturedStep,
+        offer: Offer,
+        model: str = "",
+        optimizer: str = "",
+        start: Start = GIVEN,
+    ) -> bytes:
+        """Publish the task, put it on chain with its fee escrowed; returns the task's id.
+
+        The escrow is an upper bound, from the work in the graph; it is locked from this party's free money in the
+        vault, and what isn't needed is free again at settlement.
+
+        Raises:
+            ProtocolError: no market takes the terms, or the vault holds less than the escrow of this party's free
+                money; nothing is published.
+            OperationalError: the node or the store failed.
+        """
+        require_distances(capture.program, capture.state, capture.names.slots)
+        quote = self.quote(capture, offer)
+        free = self.market.vault.free(self.wallet.address)
+        if free < quote.escrow:
+            raise ProtocolError(
+                f"the task locks {quote.escrow} wei, and {self.wallet.address} has {free} free in the vault: bring the "
+                f"difference by `pol stake deposit {quote.escrow - free}wei`, or lower the price of a work unit"
+            )
+        if quote.fund_short:
+            self.wallet.tell(
+                f"the jackpot's fund lacks {quote.fund_short} wei: no solver can win the task until somebody adds them "
+                f"by `pol stake donate {quote.fund_short}wei`"
+            )
+        digest, document = task.publish(
+            self.store,
+            capture,
+            steps=offer.steps,
+            interval=offer.interval,
+            model=model,
+            optimizer=optimizer,
+            start=start,
+        )
+        terms = terms_of(document.work, offer)
+        reruns = rerun_programs_root(rerun_programs(capture.program, terms.rerun_count, terms.looks))
+        named = replace(
+            terms,
+            reruns=reruns,
+            program=document.program_hash,
+            constants=document.constants_root,
+            initial_state=document.initial_state_root,
+            document=bytes.fromhex(digest),
+        )
+        return self.market.registry.submit(self.wallet, named)
+
+    def has_model(self, task_id: bytes) -> bool:
+        """Whether the trained state can be read; from then on it lies in this party's folder, also after settlement.
+
+        Raises:
+            OperationalError: the node failed.
+        """
+        key = (task_id, self.market.registry.task(task_id).began)
+        if key in self._models:
+            return True
+        try:
+            task = self.task(task_id)
+        except (OperationalError, ProtocolError):
+            return False
+        # A scope of its own, which no task that is closed takes with it.
+        with self.store.about("models") if isinstance(self.store, KeptStore) else nullcontext():
+            try:
+                load_checkpoint(self.store, task, self.proof(task_id).checkpoints[-1])
+            except (OperationalError, ProtocolError):
+                return False
+            with suppress(OperationalError):
+                self.require_kept()
+                self._models.add(key)
+        return True
+
+    @cached_property
+    def _models(self) -> set[tuple[bytes, int]]:
+        """Tasks whose models lie in the folder, by when their solvers were chosen."""
+        return set()
+
+
+def terms_of(work_of_step: int, offer: Offer) -> Terms:
+    """The terms of an offer for a step of so many work units, with stand-ins for all hashes and roots."""
+    work = work_of_step * offer.steps
+    price = work * offer.wei_per_work_unit
+    exact = offer.margin == 0
+    reruns = 0 if exact else offer.rerun_count
+    looks = 0 if exact else offer.looks
+    fee = price // offer.verifier_share
+    return Terms(
+        program=UNPUBLISHED,
+        constants=UNPUBLISHED,
+        initial_state=UNPUBLISHED,
+        document=UNPUBLISHED,
+        reruns=bytes(32) if exact else UNPUBLISHED,
+        steps=offer.steps,
+        interval=offer.interval,
+        draws=offer.draws,
+        work_units=work,
+        unit_price=offer.wei_per_work_unit << 32,
+        second_price=0,
+        # Whoever causes second looks pays for them, and what they leave has to cover the fee.
+        solver_stake=max(price * offer.stake_factor, offer.draws * look_fee(fee, looks, offer.draws) + 2 * fee + 1),
+        verifier_stake=price * offer.stake_factor,
+        bond=price // offer.bond_divisor,
+        verifier_fee=fee,
+        jackpot=price * offer.jackpot_factor,
+        rerun_count=reruns,
+        profiled=0 if exact else min(offer.profiled, offer.steps // offer.interval),
+        margin=offer.margin,
+        looks=looks,
+        look_margin=offer.look_margin if looks else 0,
+        profile_window=0 if exact else offer.profile_window,
+        bid_window=offer.bid_window,
+        seat_window=offer.seat_window,
+        training_window=offer.training_window,
+        verification_window=offer.verification_window,
+        watch_window=offer.watch_window,
+        disclosure_window=offer.disclosure_window,
+        challenge_window=offer.challenge_window,
+        clock=offer.clock,
+    )

@@ -1,0 +1,129 @@
+"""The duty to err: what a verifier's secret says about its verdict, and how that is disclosed."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import replace
+from functools import cached_property
+
+from pol.chain.desks.verdicts import Placed
+from pol.claims.segment_claim import Claim
+from pol.errors import OperationalError, ProtocolError
+from pol.incentives.forced_errors import Assignment
+from pol.roles.party.role import Role
+from pol.roles.verifier.sealed_roots import SealedRoots
+from pol.training.storage.kept_store import KeptStore
+
+NO_REPLAY = b"\xff" * 32
+"""Stands for a replay that can't be made: the contract takes any root but zero."""
+
+
+class Erring(Role, ABC):
+    """A party whose verdicts have to be wrong sometimes."""
+
+    @cached_property
+    def _sealed_roots(self) -> SealedRoots:
+        return SealedRoots(self.store.folder / "sealed" if isinstance(self.store, KeptStore) else None)
+
+    @cached_property
+    def _prepared(self) -> set[tuple[bytes, int]]:
+        return set()
+
+    def duty(self, task_id: bytes) -> Assignment:
+        """What this verifier's secret says about its verdict, once the beacon has given the round.
+
+        Raises:
+            ProtocolError: this party holds no seat of the task.
+            OperationalError: the round isn't to be had.
+        """
+        seating = self.market.seats.seating(task_id)
+        if not seating.is_held or seating.holder != self.wallet.address:
+            raise ProtocolError("this party holds no seat of the task, so it has no duty: claim one that is empty")
+        if self.market.seats.duty_seed(task_id) is None:
+            self.bring(seating.duty_round)
+        seed = self.market.seats.duty_seed(task_id)
+        if seed is None:
+            raise OperationalError(f"round {seating.duty_round} of the beacon isn't on chain yet; try again later")
+        return Assignment(seed, task_id, seating.number, self._secret(task_id))
+
+    @cached_property
+    def rate(self) -> int:
+        """How often verdicts are wrong on purpose, times 2^32."""
+        return int(self.market.verdicts.read("rate"))
+
+    def disclose(self, task_id: bytes) -> bool:
+        """Show whether the verdict had to err, once the watch is over, and the true claim if it had; whether it had.
+
+        Raises:
+            Reverted: the watch isn't over, or the time for this is.
+            OperationalError: the claims as posted can't be read from the chain, or the segment can't be replayed again.
+        """
+        duty, draws = self.duty(task_id), self.market.registry.terms(task_id).draws
+        if not duty.is_forced(self.rate):
+            self.market.verdicts.disclose(self.wallet, task_id, duty.secret)
+            return False
+        posted = self.market.verdicts.placed(task_id, duty.seating, duty.index(draws), as_posted=True)
+        claim = self._kept_truth(task_id, duty, posted.claim) or self._replayed_truth(task_id, posted.claim)
+        truth = Placed(claim, posted.look, posted.entries)
+        self.market.verdicts.disclose_planted(self.wallet, task_id, duty.secret, self._salt(task_id), truth)
+        return True
+
+    def can_disclose(self, task_id: bytes) -> bool:
+        """Whether disclosing the posted verdict takes no replay.
+
+        Raises:
+            OperationalError: the claims as posted can't be read from the chain.
+        """
+        key = (task_id, self.market.verdicts.verdict(task_id).seating)
+        if key not in self._prepared:
+            duty, draws = self.duty(task_id), self.market.registry.terms(task_id).draws
+            if duty.is_forced(self.rate):
+                posted = self.market.verdicts.placed(task_id, duty.seating, duty.index(draws), as_posted=True)
+                if self._kept_truth(task_id, duty, posted.claim) is None:
+                    return False
+            self._prepared.add(key)
+        return True
+
+    def prepare_disclosure(self, task_id: bytes) -> None:
+        """Replay what the verdict hides, if it wasn't kept: while the watch lasts there is time for it.
+
+        Raises:
+            OperationalError: the claims as posted can't be read from the chain, or the segment can't be replayed again.
+        """
+        if self.can_disclose(task_id):
+            return
+        duty, draws = self.duty(task_id), self.market.registry.terms(task_id).draws
+        posted = self.market.verdicts.placed(task_id, duty.seating, duty.index(draws), as_posted=True)
+        self._sealed_roots.keep(task_id, duty.seating, self._replayed_truth(task_id, posted.claim).replay)
+        # Nothing better will be found, whatever was sealed.
+        self._prepared.add((task_id, duty.seating))
+
+    def _kept_truth(self, task_id: bytes, duty: Assignment, posted: Claim) -> Claim | None:
+        root = self._sealed_roots.root(task_id, duty.seating)
+        if root is None:
+            return None
+        truth = replace(posted, replay=root)
+        seal = self.market.verdicts.verdict(task_id).sealed_claim
+        return truth if duty.sealed(self._salt(task_id), truth) == seal else None
+
+    def _replayed_truth(self, task_id: bytes, posted: Claim) -> Claim:
+        root = NO_REPLAY
+        if any(posted.start) and any(posted.end):
+            root = self.replayed(task_id, posted.segment)
+        return replace(posted, replay=root)
+
+    @abstractmethod
+    def replayed(self, task_id: bytes, segment: int) -> bytes:
+        """The root of the state with which this party's replay of a segment ends."""
+
+    def release(self, task_id: bytes) -> None:
+        """As `Role.release`."""
+        super().release(task_id)
+        self._sealed_roots.forget(task_id)
+
+    def _secret(self, task_id: bytes) -> bytes:
+        number = self.market.seats.seating(task_id).number
+        return self.secret("seat", task_id, number.to_bytes(4, "big"))
+
+    def _salt(self, task_id: bytes) -> bytes:
+        return self.secret("salt", task_id, self.market.seats.seating(task_id).number.to_bytes(4, "big"))

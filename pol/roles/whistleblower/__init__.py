@@ -1,0 +1,1 @@
+"""The whistleblower: actions and decisions."""

@@ -1,0 +1,1 @@
+"""Lineage: trainings that begin with the end of another one."""

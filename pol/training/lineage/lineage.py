@@ -1,0 +1,176 @@
+"""What a training stands on: its base, the base's base, down to the first (docs/spec/learning_record.md, "Lineage").
+
+Needs documents only, and for what is drawn or captured the programs: no torch, and of a record's base no tensor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pol.arithmetic.primitives import Words
+from pol.commitments import canonical_json
+from pol.commitments.array import array_root
+from pol.commitments.complete_state import Entry
+from pol.commitments.keccak import keccak256
+from pol.errors import ProtocolError
+from pol.training.record import learning_record
+from pol.training.record.learning_record import LearningRecord
+from pol.training.state import plain_data
+from pol.training.state.words import of_words
+from pol.training.storage import saved_state
+from pol.training.storage.saved_state import SavedState
+from pol.training.storage.store import Store
+from pol.training.task import initialization, learning_proof, task
+from pol.training.task.initial_state import MAX_LEVELS, Level
+from pol.training.task.initialization import Initialisation
+
+KINDS = ("given", "record", "initialisation", "task")
+WEIGHTS = ("parameters/", "buffers/")
+
+
+def verify(store: Store, digest: str | None = None) -> tuple[Level, ...]:
+    """The levels of a learning record, a learning proof or a task, the newest training first; each was checked.
+
+    ``digest`` names the document; without it, the store's newest record. What a record's or proof's later checkpoints
+    hold is not looked at: each level's own training is for the verdicts on it.
+
+    Raises:
+        ProtocolError: a level isn't what it says, the base is cyclic, or there are more than 32 levels.
+        OperationalError: the store failed, or a base isn't in it.
+    """
+    if digest is None:
+        return of_record(store, learning_record.load(store))
+    data = store.get(digest, limit=learning_record.DOCUMENT_LIMIT)
+    kind = canonical_json.decode(data, f"object {digest}").get("kind")
+    if kind == "pol/learning-record":
+        return of_record(store, LearningRecord.decode(data))
+    if kind == "pol/learning-proof":
+        proof = learning_proof.LearningProof.decode(data)
+        loaded = task.load(store, proof.task)
+        learning_proof.require_proof_of(proof, loaded)
+        return loaded.lineage
+    if kind == "pol/task":
+        return task.load(store, digest).lineage
+    raise ProtocolError(
+        f"object {digest} is of the kind {kind!r}: expected a learning record, a learning proof or a task"
+    )
+
+
+def of_record(store: Store, record: LearningRecord) -> tuple[Level, ...]:
+    """The levels of a learning record.
+
+    Raises:
+        ProtocolError: as `verify`.
+        OperationalError: as `verify`.
+    """
+    levels: list[Level] = []
+    runs: set[bytes] = set()
+    while True:
+        if record.run in runs:
+            raise ProtocolError(f"run {record.run.hex()} goes on from itself: a base is an earlier training")
+        if len(levels) == MAX_LEVELS:
+            raise ProtocolError(f"the record stands on more trainings than are followed: {MAX_LEVELS} at most")
+        runs.add(record.run)
+        level, below = _level(store, record)
+        levels.append(level)
+        if not isinstance(below, LearningRecord):
+            return (*levels, *below)
+        record = below
+
+
+def load_checkpoint(store: Store, record: LearningRecord, index: int) -> SavedState:
+    """The document of a checkpoint of a record.
+
+    Raises:
+        ProtocolError: there is none, or it isn't the one in the log.
+        OperationalError: the store failed.
+    """
+    if not 0 <= index < len(record.checkpoints):
+        raise ProtocolError(f"the record has {len(record.checkpoints)} checkpoints: there is no checkpoint {index}")
+    entry = record.checkpoints[index]
+    saved = saved_state.load_document(store, entry.object)
+    if (saved.step, saved.root) != (entry.step, entry.root):
+        raise ProtocolError(f"the checkpoint of step {entry.step} isn't the one in the log")
+    return saved
+
+
+def _level(store: Store, record: LearningRecord) -> tuple[Level, LearningRecord | tuple[Level, ...]]:
+    """The level of one record, and what is below it."""
+    saved = load_checkpoint(store, record, 0)
+    if saved.step:
+        raise ProtocolError(f"the record begins at step {saved.step}: its start can't be seen")
+    weights = {entry.name: entry for entry in saved.entries if entry.name.startswith(WEIGHTS)}
+    below: LearningRecord | tuple[Level, ...] = ()
+    base: str | None = None
+    taken: Mapping[str, str] = {}
+    drawn: tuple[str, ...] = ()
+    kind = record.start.get("kind")
+    match kind:
+        case "given":
+            canonical_json.Fields(record.start, "the start", ["kind"])
+        case "record":
+            fields = canonical_json.Fields(record.start, "the start", ["kind", "record", "index", "arrays"])
+            base, taken = fields.digest("record"), fields.texts("arrays")
+            below = learning_record.load(store, base)
+            _require_taken(weights, load_checkpoint(store, below, fields.integer("index")), taken)
+        case "initialisation":
+            fields = canonical_json.Fields(record.start, "the start", ["kind", "initialisation"])
+            drawing = Initialisation.of_document(fields.value("initialisation"))
+            shapes = {_name(entry.name): entry.type.shape for entry in weights.values() if entry.type is not None}
+            tensors = initialization.run(store, drawing, shapes)
+            drawn = _require_words(weights, {name: words for name, (_, words) in tensors.items()}, "is drawn")
+        case "task":
+            fields = canonical_json.Fields(record.start, "the start", ["kind", "task"])
+            base = fields.digest("task")
+            loaded = task.load(store, base)
+            state = dict(zip(loaded.names.slots, loaded.initial_state, strict=True))
+            known = {name: words for name, words in state.items() if _entry_names(name) & weights.keys()}
+            names = _require_words(weights, known, f"task {base} begins with")
+            taken, below = {name: _name(name) for name in names}, loaded.lineage
+        case _:
+            raise ProtocolError(f"a start of the kind {kind!r} is unknown: expected one of {', '.join(KINDS)}")
+    rest = tuple(name for name in weights if name not in taken and name not in drawn)
+    digest = keccak256(record.encode()).hex()
+    return Level(str(kind), digest, base, dict(taken), drawn, rest), below
+
+
+def _require_taken(weights: Mapping[str, Entry], end: SavedState, taken: Mapping[str, str]) -> None:
+    known = {entry.name: entry for entry in end.entries}
+    if not taken:
+        raise ProtocolError("a record that starts from another one takes at least one array from it")
+    for name, source in taken.items():
+        if name not in weights or source not in known:
+            raise ProtocolError(f"{name} is to come from {source}, and one of the two records lacks it")
+        own, base = weights[name], known[source]
+        if own.type != base.type:
+            raise ProtocolError(f"{name} is {_shown(own)}, {source} of the base is {_shown(base)}")
+        if own.content != base.content:
+            raise ProtocolError(f"{name} isn't {source} of the base: its root is {own.content.hex()}")
+
+
+def _require_words(weights: Mapping[str, Entry], tensors: Mapping[str, Words], what: str) -> tuple[str, ...]:
+    """The names of the arrays that hold these words."""
+    found = []
+    for name, words in tensors.items():
+        entry = next((weights[place] for place in sorted(_entry_names(name) & weights.keys())), None)
+        if entry is None or entry.type is None:
+            raise ProtocolError(f"the record has no parameter or buffer {name}, which {what}")
+        if entry.type.shape != words.shape:
+            raise ProtocolError(f"{name} is {_shown(entry)}, what {what} has the shape {words.shape}")
+        if array_root(of_words(words, entry.type.element)) != entry.content:
+            raise ProtocolError(f"{name} isn't what {what}")
+        found.append(entry.name)
+    return tuple(found)
+
+
+def _entry_names(name: str) -> set[str]:
+    return {kind + plain_data.segment(name) for kind in WEIGHTS}
+
+
+def _name(entry: str) -> str:
+    """The name that a parameter or buffer has in its model."""
+    return entry.partition("/")[2].replace("%2F", "/").replace("%25", "%")
+
+
+def _shown(entry: Entry) -> str:
+    return "a document" if entry.type is None else f"{entry.type.element.name} {entry.type.shape}"

@@ -1,0 +1,1 @@
+"""The learning record: what the recorder publishes while a training runs."""

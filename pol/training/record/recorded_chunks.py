@@ -1,0 +1,101 @@
+"""One leaf of a recorded checkpoint with its proof: what answers a demand (docs/spec/learning_log.md).
+
+As a document it is read by whoever asks `pol serve` (docs/spec/complete_state.md, "Chunk document").
+"""
+
+from __future__ import annotations
+
+from pol.commitments import canonical_json
+from pol.commitments.array import LEAF_SIZE, ArrayType, ElementType
+from pol.commitments.complete_state import ChunkProof, DocumentType
+from pol.commitments.keccak import HASH_SIZE
+from pol.errors import ProtocolError
+from pol.training.record.learning_record import LearningRecord
+from pol.training.storage import saved_state
+from pol.training.storage.store import Store
+
+KIND, VERSION = "pol/chunk", 1
+
+
+def prove_recorded(store: Store, record: LearningRecord, index: int, position: int, leaf: int) -> ChunkProof:
+    """The proof of a leaf of checkpoint ``index``; position and leaf count on from 0 past the last one.
+
+    The whole checkpoint is read and hashed, so that nothing wrong is shown to a chain.
+
+    Raises:
+        ProtocolError: no such checkpoint, or it isn't what the record says.
+        OperationalError: the store failed.
+    """
+    if not 0 <= index < len(record.checkpoints):
+        raise ProtocolError(f"the record has {len(record.checkpoints)} checkpoints: there is no checkpoint {index}")
+    saved = saved_state.load_document(store, record.checkpoints[index].object)
+    if saved.root != record.checkpoints[index].root:
+        raise ProtocolError(f"the checkpoint of step {saved.step} isn't the one in the log")
+    return saved_state.load(store, saved).prove(position, leaf)
+
+
+def encode(proof: ChunkProof) -> bytes:
+    """The canonical bytes of a proof's document."""
+    type_ = proof.type
+    form: canonical_json.Document = (
+        {"dtype": type_.element.name, "shape": list(type_.shape)}
+        if isinstance(type_, ArrayType)
+        else {"bytes": type_.nbytes}
+    )
+    return canonical_json.encode(
+        {
+            "kind": KIND,
+            "version": VERSION,
+            "entry": proof.entry,
+            "type": form,
+            "index": proof.index,
+            "leaf": proof.leaf.hex(),
+            "array_branch": [node.hex() for node in proof.array_branch],
+            "position": proof.position,
+            "count": proof.count,
+            "state_branch": [node.hex() for node in proof.state_branch],
+        }
+    )
+
+
+def decode(data: bytes) -> ChunkProof:
+    """The proof in a document; its `root` is still to be compared with the checkpoint's.
+
+    Raises:
+        ProtocolError: not the canonical bytes of a proof.
+    """
+    what = "the chunk"
+    names = ["kind", "version", "entry", "type", "index", "leaf", "array_branch", "position", "count", "state_branch"]
+    fields = canonical_json.Fields(canonical_json.decode(data, what), what, names)
+    if fields.text("kind") != KIND or fields.integer("version") != VERSION:
+        raise ProtocolError(f"not a chunk of version {VERSION}")
+    form: ArrayType | DocumentType
+    if "bytes" in fields.object("type"):
+        form = DocumentType(fields.member("type", ["bytes"]).integer("bytes", 0, (1 << 53) - 1))
+    else:
+        type_ = fields.member("type", ["dtype", "shape"])
+        form = ArrayType(ElementType.of_name(type_.text("dtype")), tuple(type_.integers("shape")))
+    return ChunkProof(
+        entry=fields.text("entry"),
+        type=form,
+        index=fields.integer("index"),
+        leaf=_hex(fields.text("leaf"), LEAF_SIZE) if fields.text("leaf") else b"",
+        array_branch=_branch(fields.items("array_branch")),
+        position=fields.integer("position"),
+        count=fields.integer("count"),
+        state_branch=_branch(fields.items("state_branch")),
+    )
+
+
+def _branch(items: list[object]) -> tuple[bytes, ...]:
+    return tuple(_hex(item, HASH_SIZE) for item in items)
+
+
+def _hex(text: object, size: int) -> bytes:
+    try:
+        data = bytes.fromhex(text if isinstance(text, str) else "")
+    except ValueError as error:
+        raise ProtocolError("a chunk isn't written in hexadecimal") from error
+    if len(data) != size or data.hex() != text:
+        raise ProtocolError(f"a chunk holds {text!r} where {size} bytes in lower-case hexadecimal are expected")
+    return data

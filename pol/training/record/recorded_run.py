@@ -1,0 +1,109 @@
+"""A run as it is read back: its newest published record, and the checkpoints that the record names."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pol.errors import OperationalError, ProtocolError
+from pol.training.record import learning_record
+from pol.training.record.learning_record import LearningRecord, RecordedCheckpoint
+from pol.training.storage.store import Store
+
+if TYPE_CHECKING:
+    from pol.commitments.complete_state import CompleteState
+    from pol.training.storage.saved_state import SavedState
+
+
+@dataclass(frozen=True)
+class RecordedRun:
+    """A learning record and the store that holds what it names."""
+
+    store: Store
+    record: LearningRecord
+
+    @property
+    def steps(self) -> list[int]:
+        """The steps with a checkpoint, in order."""
+        return [checkpoint.step for checkpoint in self.record.checkpoints]
+
+    def checkpoint(self, step: int | None = None) -> RecordedCheckpoint:
+        """The checkpoint of a step, or the newest one.
+
+        Raises:
+            OperationalError: the record has none.
+        """
+        found = [c for c in self.record.checkpoints if step is None or c.step == step]
+        if not found:
+            steps = self.steps
+            has = f"{len(steps)} from {steps[0]} to {steps[-1]}" if steps else "none at all"
+            raise OperationalError(f"{self.store.url} has no checkpoint of step {step}: it has {has}")
+        return found[-1]
+
+    def document(self, checkpoint: RecordedCheckpoint) -> SavedState:
+        """The document of a checkpoint, with no tensor loaded.
+
+        Raises:
+            ProtocolError: it isn't one, or not the one that stands in the log.
+            OperationalError: the store failed.
+        """
+        from pol.training.storage import saved_state
+
+        saved = saved_state.load_document(self.store, checkpoint.object)
+        if (saved.step, saved.root) != (checkpoint.step, checkpoint.root):
+            raise ProtocolError(
+                f"the log has root {checkpoint.root.hex()} after {checkpoint.step} steps, the document under it is of "
+                f"root {saved.root.hex()} after {saved.step}"
+            )
+        return saved
+
+    def state(self, saved: SavedState) -> CompleteState:
+        """The state of a checkpoint, every tensor hashed and compared.
+
+        Raises:
+            ProtocolError: a tensor isn't what the document says.
+            OperationalError: the store failed.
+        """
+        from pol.training.storage import saved_state
+
+        return saved_state.load(self.store, saved)
+
+
+def split_step(text: str) -> tuple[str, int | None]:
+    """``PATH@STEP`` as path and step; a path that exists is taken as it is."""
+    match = re.fullmatch(r"(.+)@(\d{1,15})", text)
+    if match is None or Path(text).exists():
+        return text, None
+    return match[1], int(match[2])
+
+
+def is_run(path: str) -> bool:
+    """Whether a path or URL is meant as a learning record: a URL, a folder with one, or the file itself."""
+    return "://" in path or Path(path).name == learning_record.HEAD or (Path(path) / learning_record.HEAD).is_file()
+
+
+def open_store(path: str) -> Store:
+    """The store at a path or URL; OperationalError if a path leads nowhere."""
+    if "://" in path:
+        return Store(path)
+    folder = Path(path)
+    if folder.name == learning_record.HEAD and folder.is_file():
+        folder = folder.parent
+    if not folder.is_dir():
+        raise OperationalError(f"there is no store {path}")
+    return Store(f"file://{folder.resolve()}")
+
+
+def open_run(path: str) -> RecordedRun:
+    """The newest record at a path or URL.
+
+    Raises:
+        ProtocolError: it isn't a learning record.
+        OperationalError: there is none, or the store failed.
+    """
+    store = open_store(path)
+    if not store.holds(learning_record.HEAD):
+        raise OperationalError(f"{path} holds no learning record: nothing named {learning_record.HEAD}")
+    return RecordedRun(store, learning_record.load(store))

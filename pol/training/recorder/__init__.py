@@ -1,0 +1,1 @@
+"""The recorder: checkpoints, resumption and learning proofs from inside a training loop."""

@@ -1,0 +1,136 @@
+"""A learning proof that grows beside a learning record: a task trained by a loop of one's own.
+
+Every slot of the task is an array of the complete state under another name, so its state is read off the copy that the
+checkpoint is stored from (docs/spec/learning_record.md, "Records of a task").
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pol.arithmetic.primitives import Words
+from pol.commitments.array import Array
+from pol.commitments.complete_state import CompleteState
+from pol.commitments.tensor import state_root, tensor_root
+from pol.errors import ProtocolError, UnsupportedError
+from pol.graph.step_program import Component
+from pol.training.state import components, plain_data
+from pol.training.state.words import to_words
+from pol.training.storage.store import Store
+from pol.training.task import checkpoint, learning_proof
+from pol.training.task.learning_proof import Checkpoint, LearningProof
+from pol.training.task.task import LoadedTask
+
+COMPONENT = "task"
+
+
+class TaskTrail:
+    """The task's checkpoints so far.
+
+    ``updated`` are the names of the parameters in the order in which the optimizer counts them; ``optimizer`` is the
+    component that holds its state.
+
+    Raises:
+        UnsupportedError: the task keeps something that no part of a recorder does.
+    """
+
+    def __init__(self, store: Store, task: LoadedTask, updated: Sequence[str], optimizer: str = "optimizer"):
+        self.task = task
+        self._store = store
+        self._checkpoints: list[Checkpoint] = []
+        numbers = {name: number for number, name in enumerate(updated)}
+        self._entries = [
+            _entry_name(name, slot.component, numbers, optimizer)
+            for name, slot in zip(task.names.slots, task.program.slots, strict=True)
+        ]
+        self._is_late = [slot.component is Component.OPTIMIZER for slot in task.program.slots]
+
+    def record(self, steps: int, state: CompleteState) -> CompleteState:
+        """Store the task's checkpoint if one is due after ``steps`` steps; the state with the trail in it.
+
+        Raises:
+            ProtocolError: the state isn't one of this task, or isn't its first one.
+            OperationalError: the store failed.
+        """
+        document = self.task.document
+        index, rest = divmod(steps, document.interval)
+        if not rest and index == len(self._checkpoints) and steps <= document.steps:
+            words = self._words(state.arrays)
+            if index == 0:
+                self._require_first(words)
+            types = self.task.slot_types
+            digest = self._store.put(checkpoint.encode(self.task.names.slots, types, words))
+            self._checkpoints.append(Checkpoint(index, steps, state_root(types, words), digest))
+        trail = [[entry.state_root.hex(), entry.object] for entry in self._checkpoints]
+        added = components.encode({COMPONENT: {"task": self.task.digest, "checkpoints": trail}})
+        return dataclasses.replace(state, documents={**state.documents, **added.documents})
+
+    def load(self, component: Mapping[str, Any] | None) -> None:
+        """Go on from a trail that `record` has put into a state.
+
+        Raises:
+            ProtocolError: that of another task, or of none.
+        """
+        if component is None:
+            raise ProtocolError("the run was recorded without a task: leave it out, or record into another store")
+        if component["task"] != self.task.digest:
+            raise ProtocolError(f"the run recorded task {component['task']}, not task {self.task.digest}")
+        interval = self.task.document.interval
+        self._checkpoints = [
+            Checkpoint(index, index * interval, bytes.fromhex(root), object_)
+            for index, (root, object_) in enumerate(component["checkpoints"])
+        ]
+
+    def proof(self, environment: Mapping[str, str]) -> tuple[str, LearningProof]:
+        """Build and store the learning proof; its digest and itself.
+
+        Raises:
+            ProtocolError: the training isn't finished.
+            OperationalError: the store failed.
+        """
+        done, segments = len(self._checkpoints) - 1, self.task.document.segments
+        if done != segments:
+            raise ProtocolError(f"the training has recorded {done} of the task's {segments} segments: finish it first")
+        proof = learning_proof.build(self.task, self._checkpoints, environment)
+        return self._store.put(proof.encode()), proof
+
+    def _words(self, arrays: Mapping[str, Array]) -> list[Words]:
+        """The task's state. Optimizers make theirs at the first step: until then it is what the task begins with."""
+        found = []
+        task = self.task
+        for place, (name, type_, entry) in enumerate(
+            zip(task.names.slots, task.slot_types, self._entries, strict=True)
+        ):
+            if entry in arrays:
+                words = to_words(arrays[entry], entry)
+            elif self._is_late[place]:
+                words = task.initial_state[place]
+            else:
+                raise UnsupportedError(
+                    f"the training has no {entry}, which slot {name} of the task is: record the model that was "
+                    "captured; averages of the weights (Loop(ema=...)) are kept by pol.training.task.task_training "
+                    "alone"
+                )
+            if words.shape != type_.shape:
+                raise ProtocolError(f"{entry} has the shape {words.shape}, slot {name} of the task is {type_}")
+            found.append(words)
+        return found
+
+    def _require_first(self, words: Sequence[Words]) -> None:
+        task = self.task
+        for name, type_, own, first in zip(task.names.slots, task.slot_types, words, task.initial_state, strict=True):
+            if tensor_root(type_, own) != tensor_root(type_, first):
+                raise ProtocolError(f"the training doesn't begin with the task's state: {name} is another one")
+
+
+def _entry_name(slot: str, component: Component, numbers: Mapping[str, int], optimizer: str) -> str:
+    """Which array of a complete state a slot is."""
+    if component is not Component.OPTIMIZER:
+        kind = "parameters" if component is Component.PARAMETER else "buffers"
+        return f"{kind}/{plain_data.segment(slot)}"
+    parameter, _, key = slot.rpartition(":")
+    if parameter not in numbers:
+        raise UnsupportedError(f"the optimizer doesn't update {parameter}, which the task's optimizer does")
+    return f"{optimizer}/state/state/{numbers[parameter]}/{plain_data.segment(key)}"

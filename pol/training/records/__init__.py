@@ -1,1 +1,0 @@
-"""The learning record: its document, signed heads, attestation, and reading it back."""

@@ -1,0 +1,54 @@
+"""The random numbers of a task in a loop of one's own: stock torch code draws what the step program defines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+
+import pol.execution.native.torch_random  # noqa: F401  # gives the draws their numbers
+from pol.errors import UnsupportedError
+from pol.execution.native.torch_order import StableOrder
+from pol.graph.capture.tracing.random_operations import CounterRandomness, seed_words
+from pol.training.task import initialization
+
+
+class TaskRandomness:
+    """Numbers of the 64-bit seed of a task (docs/spec/randomness.md).
+
+    ``with randomness.step(t): loss = loss_fn(model(x), y)`` draws what step ``t`` of the captured program draws, and
+    ``with randomness.initialisation(): model = Model()`` the same first weights on every machine. Inside, torch's
+    random operations don't touch torch's generators; an operation without a definition raises UnsupportedError. Among
+    equal numbers topk takes those at the first places there, as the captured program does.
+
+    Raises:
+        UnsupportedError: the seed isn't an integer of 64 bits.
+    """
+
+    def __init__(self, seed: int = 0):
+        self._seed = seed_words(seed)
+        self._initialised = 0
+
+    @contextmanager
+    def step(self, number: int) -> Iterator[None]:
+        """Draws of one step; its forward passes follow one another in one such context, and start at ordinal 0.
+
+        Raises:
+            UnsupportedError: the number isn't one of a step.
+        """
+        if not 0 <= number < initialization.STEP:
+            raise UnsupportedError(f"step {number} is not in 0 .. 2^32-2")
+        with StableOrder(), CounterRandomness(torch.tensor(number), self._seed):
+            yield
+
+    @contextmanager
+    def initialisation(self) -> Iterator[None]:
+        """Draws of no step; a second such context goes on where the first one ended."""
+        mode = CounterRandomness(torch.tensor(initialization.STEP), self._seed)
+        mode.ordinal = self._initialised
+        try:
+            with mode:
+                yield
+        finally:
+            self._initialised = mode.ordinal

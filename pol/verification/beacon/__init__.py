@@ -1,0 +1,1 @@
+"""Public randomness of drand: rounds, times and BLS signatures."""

@@ -1,0 +1,1 @@
+"""Profiles: seeded reruns of a task, their distances, and the thresholds that follow."""

@@ -1,0 +1,29 @@
+"""The files through which native reruns pass between two processes of one machine; needs no torch."""
+
+from collections.abc import Sequence
+
+from pol.arithmetic.primitives import Words
+from pol.graph.tensor_type import TensorType
+from pol.training.task import checkpoint
+
+JOB, GRAPH, CONSTANTS = "job.json", "aten.json", "constants.safetensors"
+
+
+def start_name(portion: int) -> str:
+    """The file with the state before a portion."""
+    return f"start-{portion}.safetensors"
+
+
+def end_name(setting: int, portion: int) -> str:
+    """The file with the state after it."""
+    return f"end-{setting}-{portion}.safetensors"
+
+
+def pack(types: Sequence[TensorType], tensors: Sequence[Words]) -> bytes:
+    """A list of tensors as a file; names of slots don't matter here."""
+    return checkpoint.encode([str(i) for i in range(len(types))], types, tensors)
+
+
+def unpack(data: bytes, types: Sequence[TensorType]) -> list[Words]:
+    """The tensors in such a file."""
+    return checkpoint.decode(data, [str(i) for i in range(len(types))], types)

@@ -1,0 +1,243 @@
+"""The profile document: how far honest executions of one task part from each other (docs/spec/profile.md).
+
+Canonical execution of the first segments is compared with reruns in which every reduction is done in another order. All
+of it is integer arithmetic over defined bits: the same task and terms give the same bytes on any machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from pol.claims.distance import SATURATION
+from pol.claims.segment_claim import Three
+from pol.commitments import canonical_json
+from pol.commitments.canonical_json import Fields
+from pol.commitments.keccak import keccak256
+from pol.errors import ProtocolError, UnsupportedError
+from pol.graph.step_program import Component
+from pol.training.storage.store import Store
+from pol.training.task.task import LoadedTask
+from pol.verification.profile.profile_claim import EXACT, Portion, ProfileClaim, Rerun, require_ratio
+from pol.verification.profile.tolerance_bounds import fresh_share
+from pol.verification.runs.state_metrics import Gap, Metrics, derive
+from pol.verification.verdict.verdict import travelled
+
+KIND = "pol/profile"
+VERSION = 2
+DOCUMENT_LIMIT = 1 << 26
+_BITS = 256
+
+
+@dataclass(frozen=True)
+class PortionDetail:
+    """For people: f32 words of each component, and norms of the canonical update that the chain doesn't know.
+
+    Norms are exact, over f32 words only, in units of `pol.verification.runs.state_metrics.UNIT`.
+    """
+
+    elements: Three
+    l1: Three
+    linf: Three
+
+
+@dataclass(frozen=True)
+class RerunDetail:
+    """For people: norms of the difference to the canonical end, and the squared length of the rerun's own update."""
+
+    l1: Three
+    linf: Three
+    travelled: Three
+
+
+@dataclass(frozen=True)
+class Profile:
+    """The profile document. ``programs`` are the hashes of the reordered programs, one for each rerun of a segment.
+
+    What it claims is checked by `profile_challenge.compare` with another one, not by decoding it.
+
+    Raises:
+        ProtocolError: its parts don't fit each other.
+    """
+
+    task: str
+    interval: int
+    programs: tuple[bytes, ...]
+    claim: ProfileClaim
+    portions: tuple[PortionDetail, ...]
+    reruns: tuple[RerunDetail, ...]
+
+    def __post_init__(self) -> None:
+        expected = (self.claim.rerun_count, len(self.claim.portions), len(self.claim.reruns))
+        if (len(self.programs), len(self.portions), len(self.reruns)) != expected:
+            raise ProtocolError("a profile has one program for each rerun of a segment, and details of all it measured")
+
+    @property
+    def thresholds(self) -> Three:
+        """The thresholds.
+
+        Raises:
+            UnsupportedError: no threshold can tell honest work from cheating here.
+        """
+        return self.claim.thresholds
+
+    @property
+    def spreads(self) -> Three:
+        """The ratios of the witnesses: squared relative distances, times 2^64; UnsupportedError if one has none."""
+        if not self.claim.reruns:
+            return EXACT
+        parameter, buffer, optimizer = (
+            require_ratio(*self.claim.sums(component, witness))
+            for component, witness in zip(Component, self.claim.witnesses, strict=True)
+        )
+        return parameter, buffer, optimizer
+
+    @property
+    def coverage(self) -> Fraction:
+        """The probability, at least, that reruns with a fresh seed stay within ``spreads``: R / (R + 1).
+
+        Free of assumptions about the distribution, and at once for all profiled segments: take for each seed the
+        greatest ratio over them; of R + 1 exchangeable numbers the fresh one is the only greatest with probability
+        1 / (R + 1) at most. It holds for segments that were profiled and reruns of the kind profiled; ``margin`` is for
+        everything else (later segments, other hardware). 1 in exact mode, which allows no distance.
+        """
+        return fresh_share(self.claim.rerun_count) if self.claim.rerun_count else Fraction(1)
+
+    @property
+    def digest(self) -> bytes:
+        """The keccak-256 of the document."""
+        return keccak256(self.encode())
+
+    def metrics(self, component: Component, index: int) -> Metrics | None:
+        """How far a rerun ended from the canonical end; None if the component has no numbers."""
+        c = component - 1
+        portion, rerun = self.portions[index // self.claim.rerun_count], self.reruns[index]
+        distance, reference = self.claim.sums(component, index)
+        elements = portion.elements[c]
+        if not elements:
+            return None
+        unfit = int(distance >= SATURATION or reference >= SATURATION)
+        update = Gap(elements, portion.l1[c], travelled(reference), portion.linf[c], unfit, 0)
+        gap = Gap(elements, rerun.l1[c], travelled(distance), rerun.linf[c], unfit, 0)
+        return derive(update, gap, Gap(elements, 0, rerun.travelled[c], 0, unfit, 0))
+
+    def encode(self) -> bytes:
+        """The canonical bytes of the document.
+
+        Raises:
+            UnsupportedError: there are no thresholds, so there is no such document.
+        """
+        claim = self.claim
+        portions = [
+            {"end": p.end.hex(), "references": _texts(p.references), "elements": list(d.elements), **_norms(d)}
+            for p, d in zip(claim.portions, self.portions, strict=True)
+        ]
+        reruns = [
+            {"end": r.end.hex(), "distances": _texts(r.distances), "travelled": _texts(d.travelled), **_norms(d)}
+            for r, d in zip(claim.reruns, self.reruns, strict=True)
+        ]
+        return canonical_json.encode(
+            {
+                "kind": KIND,
+                "version": VERSION,
+                "task": self.task,
+                "interval": self.interval,
+                "margin": claim.margin,
+                "programs": [program.hex() for program in self.programs],
+                "portions": portions,
+                "reruns": reruns,
+                "witnesses": list(claim.witnesses),
+                "root": claim.root.hex(),
+                "spreads": _texts(self.spreads),
+                "thresholds": _texts(self.thresholds),
+                "coverage": f"{self.coverage.numerator}/{self.coverage.denominator}",
+            }
+        )
+
+    @classmethod
+    def decode(cls, data: bytes) -> Profile:
+        """The profile in a document.
+
+        Raises:
+            ProtocolError: not the canonical bytes of a profile, or its derived members don't follow from the others.
+        """
+        what = "the profile"
+        fields = Fields(canonical_json.decode(data, what), what, _MEMBERS)
+        if fields.text("kind") != KIND or fields.integer("version") != VERSION:
+            raise ProtocolError(f"not a profile of version {VERSION}")
+        portions = [Fields(item, f"{what}.portions[{i}]", _PORTION) for i, item in enumerate(fields.items("portions"))]
+        reruns = [Fields(item, f"{what}.reruns[{i}]", _RERUN) for i, item in enumerate(fields.items("reruns"))]
+        claim = ProfileClaim(
+            margin=fields.integer("margin"),
+            portions=tuple(Portion(item.hash("end"), _decimals(item, "references")) for item in portions),
+            reruns=tuple(Rerun(item.hash("end"), _decimals(item, "distances")) for item in reruns),
+            witnesses=_three(fields.integers("witnesses"), "witnesses"),
+        )
+        result = cls(
+            task=fields.digest("task"),
+            interval=fields.integer("interval", 1),
+            programs=tuple(fields.hashes("programs")),
+            claim=claim,
+            portions=tuple(
+                PortionDetail(_counts(item, "elements"), _decimals(item, "l1"), _decimals(item, "linf"))
+                for item in portions
+            ),
+            reruns=tuple(
+                RerunDetail(_decimals(item, "l1"), _decimals(item, "linf"), _decimals(item, "travelled"))
+                for item in reruns
+            ),
+        )
+        try:
+            follows = result.encode() == data
+        except UnsupportedError as error:
+            raise ProtocolError(f"{what} has no threshold: {error}") from error
+        if not follows:
+            raise ProtocolError(f"{what} contradicts itself: root, spreads, thresholds or coverage don't follow")
+        return result
+
+
+_MEMBERS = (
+    *("kind", "version", "task", "interval", "margin", "programs", "portions", "reruns", "witnesses"),
+    *("root", "spreads", "thresholds", "coverage"),
+)
+_PORTION = ("end", "references", "elements", "l1", "linf")
+_RERUN = ("end", "distances", "travelled", "l1", "linf")
+
+
+def load(store: Store, digest: str, task: LoadedTask) -> Profile:
+    """The profile with this digest.
+
+    Raises:
+        ProtocolError: it isn't a profile of this task, or isn't well-formed.
+        OperationalError: the store failed.
+    """
+    result = Profile.decode(store.get(digest, limit=DOCUMENT_LIMIT))
+    if result.task != task.digest or result.interval != task.document.interval:
+        raise ProtocolError(f"this is a profile of task {result.task}, not of task {task.digest}")
+    return result
+
+
+def _norms(detail: PortionDetail | RerunDetail) -> dict[str, list[str]]:
+    return {"l1": _texts(detail.l1), "linf": _texts(detail.linf)}
+
+
+def _texts(numbers: Three) -> list[str]:
+    return [str(number) for number in numbers]
+
+
+def _decimals(fields: Fields, name: str) -> Three:
+    return _three(fields.decimals(name, _BITS), name)
+
+
+def _counts(fields: Fields, name: str) -> Three:
+    counts = _three(fields.integers(name), name)
+    if min(counts) < 0:
+        raise ProtocolError(f"{name} of a profile are counts, not {list(counts)}")
+    return counts
+
+
+def _three(numbers: Sequence[int], name: str) -> Three:
+    if len(numbers) != len(Component):
+        raise ProtocolError(f"a profile has {len(Component)} {name}, one for each component, not {len(numbers)}")
+    return numbers[0], numbers[1], numbers[2]

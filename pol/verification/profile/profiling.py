@@ -1,0 +1,156 @@
+"""Measuring a profile: canonical execution of the first segments of a task, and reruns of each in other orders."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+
+from pol.arithmetic.primitives import Words
+from pol.claims.distance import slot_distances
+from pol.claims.segment_claim import Three
+from pol.commitments.checkpoint_log import CheckpointLog
+from pol.commitments.program_hash import program_hash
+from pol.commitments.tensor import state_root
+from pol.errors import ProtocolError
+from pol.execution.executor import ExecutorFactory
+from pol.graph.reordering import reorder
+from pol.graph.step_program import Component, StepProgram
+from pol.training.task.task import LoadedTask
+from pol.verification.profile.profile import PortionDetail, Profile, RerunDetail
+from pol.verification.profile.profile_claim import MARGIN, NO_RERUNS, Portion, ProfileClaim, Rerun, claim
+from pol.verification.replay.replay import replay_end
+from pol.verification.runs.state_metrics import Gap, gaps
+from pol.verification.verdict.second_look import look_program
+
+PROFILED = 2
+"""Segments that are profiled if nobody says otherwise."""
+RERUNS = 8
+"""Reruns of each."""
+
+OnProgress = Callable[[int, int], None]
+
+
+def rerun_programs(program: StepProgram, count: int, looks: int = 0) -> list[bytes]:
+    """The hashes that the terms of a task commit to: those of `reorder(program, j)` for j = 0 .. count - 1.
+
+    After them those of the ``looks`` reruns of a second look, if there is one.
+    """
+    return list(_rerun_programs(program, count, looks))
+
+
+@lru_cache(maxsize=4)
+def _rerun_programs(program: StepProgram, count: int, looks: int) -> tuple[bytes, ...]:
+    # Every party asks for them several times about each task.
+    programs = [reorder(program, seed) for seed in range(count)]
+    programs += [look_program(program, index) for index in range(looks)]
+    return tuple(program_hash(other) for other in programs)
+
+
+def rerun_programs_root(hashes: Sequence[bytes]) -> bytes:
+    """The log root over the hashes of reordered programs; zero if there are none (exact mode)."""
+    return CheckpointLog(hashes).root() if hashes else NO_RERUNS
+
+
+def profile(
+    task: LoadedTask,
+    executor: ExecutorFactory,
+    segments: int = PROFILED,
+    reruns: int = RERUNS,
+    margin: int = MARGIN,
+    on_progress: OnProgress | None = None,
+) -> Profile:
+    """Measure how far honest executions of the first ``segments`` segments part; deterministic in its arguments.
+
+    Canonical execution goes through them once; from the start of each, every reordered program runs once. Three states
+    are held at a time, and one executor beside the canonical one. ``on_progress(done, all)`` is called after each
+    execution of a segment. A task of which no honest profile can be posted has a measurement too; its thresholds and
+    its document raise UnsupportedError.
+
+    Raises:
+        ProtocolError: the task hasn't so many segments, or there is nothing to measure.
+    """
+    document, program = task.document, task.program
+    if margin == 0 and (segments, reruns) == (0, 0):
+        return Profile(task.digest, document.interval, (), claim(0, (), ()), (), ())
+    if not 1 <= segments <= document.segments or reruns < 1:
+        raise ProtocolError(
+            f"can't profile {segments} segments with {reruns} reruns each: the task has {document.segments} segments, "
+            "and at least one of each is needed, or none of both and a margin of 0 (exact mode)"
+        )
+    programs = [reorder(program, seed) for seed in range(reruns)]
+    canonical = executor(program, task.constants)
+    portions: list[tuple[Portion, PortionDetail]] = []
+    measured: list[tuple[Rerun, RerunDetail]] = []
+    start: list[Words] = task.initial_state
+    done = 0
+
+    def advanced() -> None:
+        nonlocal done
+        done += 1
+        if on_progress is not None:
+            on_progress(done, segments * (reruns + 1))
+
+    for segment in range(segments):
+        first = segment * document.interval
+        end = replay_end(program, canonical, start, first, document.interval)
+        portions.append(_portion(program, start, end))
+        advanced()
+        for other in programs:
+            rerun = replay_end(other, executor(other, task.constants), start, first, document.interval)
+            measured.append(_rerun(program, start, end, rerun))
+            advanced()
+        start = end
+    return Profile(
+        task=task.digest,
+        interval=document.interval,
+        programs=tuple(program_hash(other) for other in programs),
+        claim=claim(margin, [portion for portion, _ in portions], [rerun for rerun, _ in measured]),
+        portions=tuple(detail for _, detail in portions),
+        reruns=tuple(detail for _, detail in measured),
+    )
+
+
+def slots_apart(
+    task: LoadedTask, executor: ExecutorFactory, claim: ProfileClaim, component: Component
+) -> list[tuple[str, float]]:
+    """Which slots part in the rerun that a component's witness names, the furthest first, and their shares of the sum.
+
+    ``claim`` is that of a profile measured here. The portion is executed once more; a slot without a distance counts as
+    infinitely far. For people who look for the cause of a large threshold.
+    """
+    witness = claim.witnesses[component - 1]
+    portion, seed = divmod(witness, claim.rerun_count)
+    program, interval = task.program, task.document.interval
+    canonical = executor(program, task.constants)
+    start = replay_end(program, canonical, task.initial_state, 0, portion * interval)
+    other = reorder(program, seed)
+    first = portion * interval
+    end = replay_end(program, canonical, start, first, interval)
+    rerun = replay_end(other, executor(other, task.constants), start, first, interval)
+    distances = slot_distances(program, end, rerun, component)
+    whole = sum(distances) or 1
+    shares = [(name, distance / whole) for name, distance in zip(task.names.slots, distances, strict=True) if distance]
+    return sorted(shares, key=lambda row: -row[1])
+
+
+def _portion(program: StepProgram, start: Sequence[Words], end: Sequence[Words]) -> tuple[Portion, PortionDetail]:
+    update = gaps(program, end, start)
+    elements, l1, linf = (_each(update, name) for name in ("elements", "l1", "linf"))
+    return Portion(_root(program, end), _each(update, "distance")), PortionDetail(elements, l1, linf)
+
+
+def _rerun(
+    program: StepProgram, start: Sequence[Words], end: Sequence[Words], rerun: Sequence[Words]
+) -> tuple[Rerun, RerunDetail]:
+    gap, own = gaps(program, end, rerun), gaps(program, rerun, start)
+    l1, linf, squared = _each(gap, "l1"), _each(gap, "linf"), _each(own, "squared")
+    return Rerun(_root(program, rerun), _each(gap, "distance")), RerunDetail(l1, linf, squared)
+
+
+def _each(found: tuple[Gap, Gap, Gap], name: str) -> Three:
+    parameter, buffer, optimizer = (int(getattr(gap, name)) for gap in found)
+    return parameter, buffer, optimizer
+
+
+def _root(program: StepProgram, state: Sequence[Words]) -> bytes:
+    return state_root([slot.type for slot in program.slots], state)

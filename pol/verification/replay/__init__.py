@@ -1,0 +1,1 @@
+"""Canonical replay of segments, in this process or on many machines."""

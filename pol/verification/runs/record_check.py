@@ -1,0 +1,158 @@
+"""What anybody can check of a published learning record without a chain, as a list of checks.
+
+A check yields findings. To add one, write a function from `Subject` to findings and put it into `CHECKS`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property, partial
+from typing import TypeAlias
+
+from pol.commitments import canonical_json
+from pol.commitments.keccak import keccak256
+from pol.errors import OperationalError, ProtocolError
+from pol.training.lineage import lineage
+from pol.training.record import learning_record, signed_heads
+from pol.training.record.learning_record import DOCUMENT_LIMIT, HEAD, LearningRecord, RecordedCheckpoint
+from pol.training.record.recorded_run import RecordedRun
+from pol.training.storage.store import Store
+
+
+class Outcome(Enum):
+    """How a check ended."""
+
+    GOOD = "good"
+    BAD = "bad"
+    UNSEEN = "could not look"
+    SKIPPED = "not checked"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What one check found about one thing."""
+
+    check: str
+    about: str
+    outcome: Outcome
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is checked: the newest record of a store, and which of its checkpoints are looked at."""
+
+    store: Store
+    record: LearningRecord
+    drawn: tuple[RecordedCheckpoint, ...]
+
+    @cached_property
+    def run(self) -> RecordedRun:
+        """The record with its store."""
+        return RecordedRun(self.store, self.record)
+
+
+Check: TypeAlias = Callable[[Subject], Iterator[Finding]]
+
+
+def check_record(store: Store, sample: int | None = None, seed: int = 0, *, step: int | None = None) -> list[Finding]:
+    """All findings about a store's newest record.
+
+    ``sample`` checkpoints are drawn by ``seed``, or the one of ``step`` is looked at, or all are.
+
+    Raises:
+        OperationalError: there is no record, it can't be read, or it has no checkpoint of the step.
+    """
+    data = store.read(HEAD, limit=DOCUMENT_LIMIT)
+    try:
+        record = LearningRecord.decode(data)
+    except ProtocolError as error:
+        return [Finding("record", HEAD, Outcome.BAD, str(error))]
+    found = record.checkpoints
+    if not found:
+        return [Finding("record", HEAD, Outcome.BAD, "it names no checkpoint")]
+    if step is not None:
+        found = (RecordedRun(store, record).checkpoint(step),)
+    elif sample is not None and sample < len(found):
+        found = tuple(sorted(random.Random(seed).sample(found, sample), key=lambda c: c.step))
+    subject = Subject(store, record, found)
+    return list(itertools.chain.from_iterable(check(subject) for check in CHECKS))
+
+
+def check_log(subject: Subject) -> Iterator[Finding]:
+    """Decoding has compared the log's root and the order of steps; what is left is the copy under its digest."""
+    record = subject.record
+    steps = [checkpoint.step for checkpoint in record.checkpoints]
+    yield Finding("log root", f"{len(steps)} checkpoints", Outcome.GOOD, record.log_root.hex())
+    yield Finding("order of steps", f"{steps[0]} to {steps[-1]}", Outcome.GOOD, f"every {record.interval}")
+    digest = keccak256(record.encode()).hex()
+    yield _look("record under its digest", digest, lambda: _require_stored(subject.store, digest))
+
+
+def check_signatures(subject: Subject) -> Iterator[Finding]:
+    """Every signed head is one of this log, by the key in the record; whose key that is, is for the reader to know."""
+    heads = len(subject.record.heads)
+    if not heads:
+        yield Finding("signatures", "no head", Outcome.SKIPPED, "the record isn't signed")
+        return
+    yield _look("signatures", f"{heads} heads", lambda: f"by {signed_heads.verify_heads(subject.record).signer.hex()}")
+
+
+def check_checkpoints(subject: Subject) -> Iterator[Finding]:
+    """Each checkpoint: its document is the one in the log, every tensor has its root, and it counts its own steps."""
+    for checkpoint in subject.drawn:
+        yield _look("checkpoint", f"step {checkpoint.step}", partial(_require_checkpoint, subject.run, checkpoint))
+    left = len(subject.record.checkpoints) - len(subject.drawn)
+    if left:
+        yield Finding("checkpoint", f"{left} others", Outcome.SKIPPED, "neither drawn nor named")
+
+
+def check_start(subject: Subject) -> Iterator[Finding]:
+    """Where the first weights come from, one finding for each training of the chain, or what is wrong with it."""
+    try:
+        levels = lineage.of_record(subject.store, subject.record)
+    except (ProtocolError, OperationalError) as error:
+        outcome = Outcome.BAD if isinstance(error, ProtocolError) else Outcome.UNSEEN
+        yield Finding("start", str(subject.record.start.get("kind")), outcome, str(error))
+        return
+    for level in levels:
+        counts = f"{len(level.taken)} tensors from the base, {len(level.drawn)} drawn, {len(level.rest)} others"
+        detail = "its author's own: nothing says where the weights come from" if level.kind == "given" else counts
+        outcome = Outcome.SKIPPED if level.kind == "given" else Outcome.GOOD
+        yield Finding("start", f"{level.kind}, {level.document[:16]}", outcome, detail)
+
+
+def check_rest(subject: Subject) -> Iterator[Finding]:
+    """What a look at a store doesn't show; said, so that nobody takes it for checked."""
+    yield Finding("training", "steps between checkpoints", Outcome.SKIPPED, "it takes a replay")
+
+
+CHECKS: Sequence[Check] = (check_log, check_signatures, check_checkpoints, check_start, check_rest)
+
+
+def _require_checkpoint(run: RecordedRun, checkpoint: RecordedCheckpoint) -> str:
+    saved = run.document(checkpoint)
+    state = run.state(saved)
+    if "progress" in saved.documents:
+        form = canonical_json.decode(saved.documents["progress"], "document progress")
+        if form != {"value": {"dict": [["steps", checkpoint.step]]}}:
+            raise ProtocolError(f"it counts other steps done than the {checkpoint.step} of the log")
+    return f"{len(saved.types)} tensors, {len(saved.documents)} documents, {state.nbytes} bytes"
+
+
+def _require_stored(store: Store, digest: str) -> str:
+    learning_record.load(store, digest)
+    return "stored"
+
+
+def _look(check: str, about: str, look: Callable[[], str]) -> Finding:
+    try:
+        return Finding(check, about, Outcome.GOOD, look())
+    except ProtocolError as error:
+        return Finding(check, about, Outcome.BAD, str(error))
+    except OperationalError as error:
+        return Finding(check, about, Outcome.UNSEEN, str(error))

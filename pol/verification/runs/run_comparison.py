@@ -1,0 +1,112 @@
+"""Two recorded runs held against each other: which entries differ, since which checkpoint, and where inside a document.
+
+Everything here comes from the checkpoints' documents alone: roots say which tensors differ, so none is loaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pol.errors import OperationalError
+from pol.training.record.recorded_run import RecordedRun
+from pol.training.state import readable
+from pol.training.storage.commitment import EntryMismatch, compare
+
+if TYPE_CHECKING:
+    from pol.training.storage.saved_state import SavedState
+
+
+@dataclass(frozen=True)
+class Change:
+    """One value of a document in two states; None where there is none."""
+
+    path: str
+    before: str | None
+    after: str | None
+
+
+@dataclass(frozen=True)
+class StateComparison:
+    """Two states: the entries that differ, and for documents among them the values that do."""
+
+    step: int
+    entries: tuple[EntryMismatch, ...]
+    changes: tuple[Change, ...]
+
+    @property
+    def components(self) -> list[str]:
+        """The components in which they differ."""
+        return sorted({component_of(entry.name) for entry in self.entries})
+
+    def in_component(self, component: str) -> list[str]:
+        """Paths of the tensors and values of one component that differ."""
+        tensors = [e.name for e in self.entries if e.name.startswith(f"{component}/")]
+        changed = (change.path for change in self.changes)
+        return sorted(tensors + [path for path in changed if component_of(path) == component])
+
+
+def component_of(path: str) -> str:
+    """The component that an entry, or a path inside one, belongs to."""
+    return path.partition("/")[0]
+
+
+def compare_states(a: SavedState, b: SavedState) -> StateComparison:
+    """Two checkpoints by their documents."""
+    entries = compare(a.entries, b.entries)
+    names = [entry.name for entry in entries]
+    return StateComparison(a.step, tuple(entries), tuple(_changes(a.documents, b.documents, names)))
+
+
+def common_steps(a: RecordedRun, b: RecordedRun) -> list[int]:
+    """The steps at which both runs have a checkpoint.
+
+    Raises:
+        OperationalError: there are none.
+    """
+    steps = sorted(set(a.steps) & set(b.steps))
+    if not steps:
+        raise OperationalError(
+            f"the two records share no step: one has a checkpoint every {a.record.interval} steps, the other every "
+            f"{b.record.interval}"
+        )
+    return steps
+
+
+def compare_at(a: RecordedRun, b: RecordedRun, step: int) -> StateComparison | None:
+    """The states of two runs after a step; None if they are equal, which their roots say.
+
+    Raises:
+        ProtocolError: a document isn't the one in the log.
+        OperationalError: a store failed, or a run has no such checkpoint.
+    """
+    one, other = a.checkpoint(step), b.checkpoint(step)
+    if one.root == other.root:
+        return None
+    return compare_states(a.document(one), b.document(other))
+
+
+def first_differences(a: RecordedRun, b: RecordedRun, steps: Iterable[int]) -> dict[str, int]:
+    """For each entry that ever differs, the first of the steps at which it does.
+
+    Raises:
+        ProtocolError: a document isn't the one in the log.
+        OperationalError: a store failed.
+    """
+    first: dict[str, int] = {}
+    for step in steps:
+        found = compare_at(a, b, step)
+        for entry in found.entries if found is not None else ():
+            first.setdefault(entry.name, step)
+    return first
+
+
+def _changes(a: Mapping[str, bytes], b: Mapping[str, bytes], names: Iterable[str]) -> Iterable[Change]:
+    for name in names:
+        if name not in a and name not in b:
+            continue
+        one, other = (readable.flat({name: side[name]}) if name in side else {} for side in (a, b))
+        for path in [*one, *(path for path in other if path not in one)]:
+            if one.get(path) != other.get(path):
+                yield Change(path, one.get(path), other.get(path))

@@ -1,0 +1,131 @@
+"""Two sets of named tensors held against each other: which differ, and how far; from files or recorded checkpoints."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pol.commitments.array import Array, ArrayType
+from pol.training.record.recorded_run import RecordedRun, is_run, open_run, split_step
+from pol.training.storage.tensor_folder import open_tensors
+from pol.verification.runs.tensor_difference import Distance, measure
+
+if TYPE_CHECKING:
+    from pol.training.storage.saved_state import SavedState
+
+WEIGHTS = ("parameters/", "buffers/")
+"""The components of a checkpoint that a model's file holds as well."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """Named tensors. ``roots`` are known for recorded ones: equal roots need no look at the tensors."""
+
+    label: str
+    types: Mapping[str, ArrayType]
+    roots: Mapping[str, bytes]
+    load: Callable[[str], Array]
+    release: Callable[[str], None]
+    run: RecordedRun | None = None
+    saved: SavedState | None = None
+
+
+@dataclass(frozen=True)
+class TensorComparison:
+    """One name. ``how``: equal, differs, another type (a distance is given if the shapes agree), missing or extra."""
+
+    name: str
+    how: str
+    distance: Distance | None = None
+
+
+def open_side(text: str) -> Side:
+    """What stands at a path, or ``PATH@STEP`` in a record.
+
+    Raises:
+        ProtocolError: a malformed file or record.
+        UnsupportedError: a pickled checkpoint.
+        OperationalError: it can't be read.
+    """
+    place, step = split_step(text)
+    if is_run(place):
+        return recorded_side(open_run(place), step, place)
+    tensors = open_tensors(Path(text))
+    return Side(text, tensors.types, {}, tensors.array, tensors.release)
+
+
+def recorded_side(run: RecordedRun, step: int | None, label: str) -> Side:
+    """A recorded checkpoint; its tensors are loaded, and checked, when the first one is asked for."""
+    checkpoint = run.checkpoint(step)
+    saved = run.document(checkpoint)
+
+    @cache
+    def arrays() -> Mapping[str, Array]:
+        return run.state(saved).arrays
+
+    roots = {entry.name: entry.content for entry in saved.entries if entry.type is not None}
+    return Side(
+        f"{label}@{checkpoint.step}",
+        saved.types,
+        roots,
+        lambda name: arrays()[name],
+        lambda _: None,
+        run,
+        saved,
+    )
+
+
+def aligned(a: Side, b: Side) -> tuple[Side, Side, int]:
+    """Both sides with names that mean the same, and how many tensors of a record have no counterpart in any file.
+
+    A file holds a model's weights under their own names, a checkpoint holds them as ``parameters/...``.
+    """
+    if (a.saved is None) == (b.saved is None):
+        return a, b, 0
+    if a.saved is None:
+        b, a, left = aligned(b, a)
+        return a, b, left
+    own = {_weight(name): name for name in a.types if name.startswith(WEIGHTS)}
+    weights = replace(
+        a,
+        types={name: a.types[full] for name, full in own.items()},
+        roots={name: a.roots[full] for name, full in own.items()},
+        load=lambda name: a.load(own[name]),
+    )
+    return weights, b, len(a.types) - len(own)
+
+
+def compare_tensors(a: Side, b: Side) -> Iterator[TensorComparison]:
+    """Every tensor of both sides, in the order of names.
+
+    Raises:
+        ProtocolError: a malformed tensor.
+        OperationalError: a store failed.
+    """
+    for name in sorted(a.types.keys() | b.types.keys(), key=str.encode):
+        if name not in b.types:
+            yield TensorComparison(name, "missing")
+        elif name not in a.types:
+            yield TensorComparison(name, "extra")
+        else:
+            yield _compare(a, b, name)
+
+
+def _compare(a: Side, b: Side, name: str) -> TensorComparison:
+    if a.types[name].shape != b.types[name].shape:
+        return TensorComparison(name, "another type")
+    if name in a.roots and a.roots[name] == b.roots.get(name):
+        return TensorComparison(name, "equal")
+    distance = measure(a.load(name), b.load(name))
+    a.release(name)
+    b.release(name)
+    if a.types[name] != b.types[name]:
+        return TensorComparison(name, "another type", distance)
+    return TensorComparison(name, "differs" if distance.differing else "equal", distance)
+
+
+def _weight(name: str) -> str:
+    return name.partition("/")[2].replace("%2F", "/").replace("%25", "%")

@@ -1,0 +1,170 @@
+"""How far two tensors are apart, as numbers: for people. What a court compares is `pol.claims.distance`.
+
+Works in blocks, so that two memory-mapped files of any size need little memory.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from pol.commitments.array import Array, ElementType
+from pol.errors import ProtocolError
+
+BLOCK = 1 << 20
+
+_PLAIN = {
+    ElementType.F64: "<f8",
+    ElementType.F32: "<f4",
+    ElementType.F16: "<f2",
+    ElementType.C64: "<c8",
+    ElementType.I64: "<i8",
+    ElementType.I32: "<i4",
+    ElementType.I16: "<i2",
+    ElementType.I8: "|i1",
+    ElementType.U64: "<u8",
+    ElementType.U32: "<u4",
+    ElementType.U16: "<u2",
+    ElementType.U8: "|u1",
+    ElementType.BOOL: "|u1",
+}
+
+
+@dataclass(frozen=True)
+class Distance:
+    """How two arrays of one shape differ.
+
+    differing: elements whose bytes differ (values, if the element types differ). l2, linf: norms of the difference;
+    infinite where a number stands against one that isn't finite, or NaN against anything but the same bits.
+    relative: l2 over the norm of the first array; infinite if that one is zero and the difference isn't.
+    position: where the difference is largest, values: what stands there in both. None if nothing differs.
+    """
+
+    elements: int
+    differing: int
+    l2: float
+    linf: float
+    relative: float
+    position: tuple[int, ...] | None
+    values: tuple[complex | float | int, complex | float | int] | None
+
+
+def measure(a: Array, b: Array) -> Distance:
+    """The distance of two arrays.
+
+    Raises:
+        ProtocolError: they have different shapes.
+    """
+    if a.type.shape != b.type.shape:
+        raise ProtocolError(f"no distance between the shapes {a.type.shape} and {b.type.shape}")
+    count = math.prod(a.type.shape)
+    differing, norm, size, largest, where = 0, 0.0, 0.0, -1.0, -1
+    for low in range(0, count, BLOCK):
+        high = min(count, low + BLOCK)
+        unequal, gaps, x = _block(a, b, low, high)
+        size = math.hypot(size, _norm(np.abs(x.astype(np.complex128 if x.dtype.kind == "c" else np.float64))))
+        if not unequal.any():
+            continue
+        differing += int(np.count_nonzero(unequal))
+        norm = math.hypot(norm, _norm(gaps))
+        gaps = np.where(unequal, gaps, -1.0)  # two zeros of different sign are 0 apart and still differ
+        peak = int(np.argmax(gaps))
+        if gaps[peak] > largest:
+            largest, where = float(gaps[peak]), low + peak
+    if where < 0:
+        return Distance(count, 0, 0.0, 0.0, 0.0, None, None)
+    relative = norm / size if 0 < size < math.inf else 0.0 if norm == 0 else math.inf
+    position = tuple(int(i) for i in np.unravel_index(where, a.type.shape)) if a.type.shape else ()
+    values = values_of(a, where, where + 1)[0].item(), values_of(b, where, where + 1)[0].item()
+    return Distance(count, differing, norm, largest, relative, position, values)
+
+
+def values_of(array: Array, low: int, high: int) -> npt.NDArray[np.generic]:
+    """The elements ``low`` to ``high`` as numbers of a type that holds each of them exactly."""
+    element = array.type.element
+    data = array.data[low * element.size : high * element.size]
+    if element in _PLAIN:
+        return _aligned(data, _PLAIN[element])
+    if element is ElementType.BF16:
+        return (_aligned(data, "<u2").astype(np.uint32) << np.uint32(16)).view(np.float32)
+    table: npt.NDArray[np.generic] = _EIGHT_BITS[element][data]
+    return table
+
+
+def _aligned(data: npt.NDArray[np.uint8], code: str) -> npt.NDArray[np.generic]:
+    # A stranger's file may put a tensor anywhere; a view at an odd address is fine for NumPy.
+    return np.frombuffer(data.data, np.dtype(code)) if data.size else np.empty(0, np.dtype(code))
+
+
+def _block(
+    a: Array, b: Array, low: int, high: int
+) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.float64], npt.NDArray[np.generic]]:
+    """Which elements differ, how far, and the first array's numbers."""
+    x, y = values_of(a, low, high), values_of(b, low, high)
+    if a.type.element is b.type.element:
+        unequal = _bytes_differ(a, b, low, high)
+    else:
+        with np.errstate(invalid="ignore"):
+            unequal = ~((x == y) | ((x != x) & (y != y)))  # noqa: PLR0124  # NaN is what differs from itself
+    if not unequal.any():
+        return unequal, np.zeros(high - low), x
+    with np.errstate(invalid="ignore", over="ignore"):
+        if x.dtype.kind in "iu" and y.dtype.kind in "iu":
+            gaps = _integer_gaps(x, y)
+        else:
+            wide = np.complex128 if "c" in (x.dtype.kind, y.dtype.kind) else np.float64
+            gaps = np.abs(x.astype(wide) - y.astype(wide))
+            gaps[x == y] = 0.0  # infinities
+        gaps[np.isnan(gaps)] = math.inf
+    gaps[~unequal] = 0.0
+    return unequal, gaps, x
+
+
+def _bytes_differ(a: Array, b: Array, low: int, high: int) -> npt.NDArray[np.bool_]:
+    size = a.type.element.size
+    x, y = (_aligned(array.data[low * size : high * size], f"<u{size}") for array in (a, b))
+    return np.asarray(x != y)
+
+
+def _integer_gaps(x: npt.NDArray[np.generic], y: npt.NDArray[np.generic]) -> npt.NDArray[np.float64]:
+    """Exact differences of integers up to 64 bits, rounded once."""
+    if x.dtype.itemsize < 8 and y.dtype.itemsize < 8:
+        return np.abs(x.astype(np.int64) - y.astype(np.int64)).astype(np.float64)
+    if x.dtype != y.dtype:
+        return np.array([abs(int(i) - int(j)) for i, j in zip(x.tolist(), y.tolist(), strict=True)], np.float64)
+    # The difference of two 64-bit integers fits 64 bits without a sign.
+    high, low = np.maximum(x, y).view(np.uint64), np.minimum(x, y).view(np.uint64)
+    return np.asarray(high - low, np.float64)
+
+
+def _norm(gaps: npt.NDArray[np.float64]) -> float:
+    """The Euclidean norm, without overflow on the way."""
+    peak = float(gaps.max(initial=0.0))
+    if peak == 0 or not math.isfinite(peak):
+        return 0.0 if peak == 0 else math.inf
+    return peak * math.sqrt(float(np.sum(np.square(gaps / peak))))
+
+
+def _minifloats(exponent_bits: int, mantissa_bits: int, bias: int, *, infinities: bool) -> npt.NDArray[np.float64]:
+    """The 256 values of an 8-bit format (OCP 8-bit floating point, E4M3 and E5M2)."""
+    values = np.empty(256)
+    for code in range(256):
+        exponent, mantissa = (code >> mantissa_bits) % (1 << exponent_bits), code % (1 << mantissa_bits)
+        fraction = mantissa / (1 << mantissa_bits)
+        value = math.ldexp(1 + fraction, exponent - bias) if exponent else math.ldexp(fraction, 1 - bias)
+        if infinities and exponent == (1 << exponent_bits) - 1:
+            value = math.nan if mantissa else math.inf
+        elif not infinities and code % 128 == 127:
+            value = math.nan
+        values[code] = -value if code >> 7 else value
+    return values
+
+
+_EIGHT_BITS = {
+    ElementType.F8_E4M3: _minifloats(4, 3, 7, infinities=False),
+    ElementType.F8_E5M2: _minifloats(5, 2, 15, infinities=True),
+    ElementType.F8_E8M0: np.array([math.ldexp(1, code - 127) for code in range(255)] + [math.nan]),
+}

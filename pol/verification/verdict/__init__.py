@@ -1,0 +1,1 @@
+"""Verdicts on segments and whole proofs: the acceptance rule, second looks, screening."""

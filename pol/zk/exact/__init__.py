@@ -1,0 +1,1 @@
+"""Exact circuits: rank-one constraints, Groth16, proofs."""

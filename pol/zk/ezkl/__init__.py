@@ -1,0 +1,1 @@
+"""Proofs by EZKL: keys, prover, files."""

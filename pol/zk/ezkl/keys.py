@@ -1,0 +1,201 @@
+"""Setting a circuit up: reference string, circuit, keys and verifier, each made once and found again."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import rfc8785
+
+from pol.commitments import canonical_json
+from pol.commitments.keccak import keccak256
+from pol.errors import OperationalError, ProtocolError
+from pol.zk import native_process
+from pol.zk.circuits import Circuit, Visibility
+from pol.zk.ezkl import reference_string
+
+Progress = Callable[[str, int, int], None]
+STAGES = ("reference string", "network", "settings", "circuit", "keys", "verifier")
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a manifest records of keys; digests are SHA-256 of files, in hex, but for the network's (keccak-256)."""
+
+    circuit: str
+    visibility: str
+    ezkl: str
+    logrows: int
+    rows: int
+    network: str
+    reference_string: str
+    test_only: bool
+    verification_key: str
+    verifier: str
+    verification_key_bytes: int
+    proving_key_bytes: int
+
+
+@dataclass(frozen=True)
+class Keys:
+    """The files of one circuit, one visibility and one reference string, in a folder named by their digest."""
+
+    circuit: Circuit
+    visibility: Visibility
+    folder: Path
+    reference_string: Path
+
+    @property
+    def name(self) -> str:
+        """What the keys depend on, as a digest in hex."""
+        return self.folder.name
+
+    def file(self, name: str) -> str:
+        """Path of a file of the folder."""
+        return str(self.folder / name)
+
+    @property
+    def summary(self) -> Summary:
+        """Raises OperationalError if the keys aren't set up."""
+        try:
+            return Summary(**canonical_json.parse((self.folder / "summary.json").read_bytes(), "the summary"))
+        except (OSError, ProtocolError, TypeError) as error:
+            raise OperationalError(f"the keys of {self.circuit.name} aren't set up: pol zk setup") from error
+
+    @property
+    def is_test_only(self) -> bool:
+        """Whether anybody can forge proofs for these keys."""
+        return self.summary.test_only
+
+
+def setup(
+    circuit: Circuit,
+    root: Path,
+    visibility: Visibility | None = None,
+    ceremony: Path | None = None,
+    progress: Progress = lambda stage, done, of: None,
+) -> Keys:
+    """Make whatever of a circuit's files isn't there yet; a stop at any time loses one stage at most.
+
+    ``ceremony``: a powers-of-tau file. Without one the reference string is one whose secret everybody knows.
+    Raises ProtocolError if the circuit isn't made for the visibility or the ceremony's file is bad, OperationalError if
+    EZKL or space is missing.
+    """
+    native_process.require()
+    visibility = visibility or circuit.visibility
+    logrows = circuit.logrows_of(visibility)
+    root.mkdir(parents=True, exist_ok=True)
+    string = _reference_string(root, logrows, ceremony, lambda done, of: progress(STAGES[0], done, of))
+    string_digest = _remembered(string)
+    depends_on = (circuit.digest(visibility), native_process.VERSION.encode(), bytes.fromhex(string_digest))
+    keys = Keys(circuit, visibility, root / keccak256(b"".join(depends_on)).hex(), string)
+    keys.folder.mkdir(exist_ok=True)
+    if (keys.folder / "summary.json").is_file():
+        return keys
+    progress("network", 0, 1)
+    # Needs the extra pol[zk]; proofs are verified without it.
+    from pol.zk.ezkl.onnx_file import onnx_file
+
+    with _made(keys, "network.onnx") as parts:
+        for part in parts:
+            part.write_bytes(onnx_file(circuit.network))
+    progress("settings", 0, 1)
+    with _made(keys, "settings.json") as parts:
+        for part in parts:
+            native_process.call(
+                "settings",
+                model=keys.file("network.onnx"),
+                out=str(part),
+                visibility=str(visibility),
+                scale=circuit.network.scale,
+                base=circuit.base,
+                legs=circuit.digits,
+                logrows=logrows,
+            )
+    settings = canonical_json.parse((keys.folder / "settings.json").read_bytes(), "the settings")
+    _require_same_rule(circuit, settings)
+    progress("circuit", 0, 1)
+    with _made(keys, "circuit.ezkl") as parts:
+        for part in parts:
+            given = {"model": keys.file("network.onnx"), "settings": keys.file("settings.json")}
+            native_process.call("compile_circuit", None, **given, out=str(part))
+    progress("keys", 0, 1)
+    with _made(keys, "verification.key", "proving.key") as parts:
+        if parts:
+            given = {"circuit": keys.file("circuit.ezkl"), "reference_string": str(string)}
+            native_process.call("setup", None, **given, verification_key=str(parts[0]), proving_key=str(parts[1]))
+    progress("verifier", 0, 1)
+    with _made(keys, "verifier.sol", "verifier.abi") as parts:
+        if parts:
+            given = {"verification_key": keys.file("verification.key"), "settings": keys.file("settings.json")}
+            native_process.call(
+                "verifier", None, **given, reference_string=str(string), out=str(parts[0]), abi=str(parts[1])
+            )
+            parts[1].touch()
+    summary = Summary(
+        circuit.name,
+        str(visibility),
+        native_process.VERSION,
+        logrows,
+        settings["num_rows"],
+        circuit.network.digest.hex(),
+        string_digest,
+        reference_string.is_test_only(string),
+        _sha256(keys.folder / "verification.key"),
+        _sha256(keys.folder / "verifier.sol"),
+        (keys.folder / "verification.key").stat().st_size,
+        (keys.folder / "proving.key").stat().st_size,
+    )
+    with _made(keys, "summary.json") as parts:
+        for part in parts:
+            part.write_bytes(rfc8785.dumps(asdict(summary)))
+    return keys
+
+
+def _require_same_rule(circuit: Circuit, settings: dict[str, Any]) -> None:
+    scales = {*settings["model_input_scales"], *settings["model_output_scales"]}
+    if scales != {circuit.network.scale}:
+        raise ProtocolError(
+            f"EZKL gives {circuit.name} the scales {sorted(scales)}: the result can't be the next input"
+        )
+
+
+def _reference_string(root: Path, logrows: int, ceremony: Path | None, progress: reference_string.Progress) -> Path:
+    if ceremony is None:
+        path = root / f"test-only-{logrows}.srs"
+        if not path.is_file():
+            reference_string.write_test_only(path, logrows, progress)
+        return path
+    path = root / f"ceremony-{reference_string.digest(ceremony)[:16]}-{logrows}.srs"
+    if not path.is_file():
+        reference_string.write_from_ceremony(path, ceremony, logrows)
+    return path
+
+
+def _remembered(string: Path) -> str:
+    """The digest of a reference string, which is large, computed once."""
+    note = string.with_name(string.name + ".sha256")
+    if not note.is_file():
+        note.write_text(reference_string.digest(string))
+    return note.read_text().strip()
+
+
+@contextmanager
+def _made(keys: Keys, *names: str) -> Iterator[list[Path]]:
+    """Temporary names for files that get their own names together, at the end; none if they are there already."""
+    if all((keys.folder / name).is_file() for name in names):
+        yield []
+        return
+    parts = [keys.folder / f"{name}.part" for name in names]
+    yield parts
+    for part, name in zip(parts, names, strict=True):
+        part.replace(keys.folder / name)
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,1 @@
+"""The laboratory: benchmarks, attacks, instruments and simulations. Nothing here is installed."""

@@ -1,0 +1,1 @@
+"""Instruments of the arithmetic: vectors, sweeps over all words, greatest errors."""

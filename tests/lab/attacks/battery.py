@@ -1,0 +1,35 @@
+"""All attacks."""
+
+from __future__ import annotations
+
+from lab.attacks import (
+    false_data,
+    other_precision,
+    other_settings,
+    protocol_attacks,
+    shortcuts,
+    state_tampering,
+    stolen_work,
+    synthetic_data,
+    tiny_updates,
+    within_tolerance,
+)
+from lab.attacks.forgery import Attack
+
+ATTACKS: tuple[Attack, ...] = (
+    *synthetic_data.ATTACKS,
+    *tiny_updates.ATTACKS,
+    *shortcuts.ATTACKS,
+    *false_data.ATTACKS,
+    *other_settings.ATTACKS,
+    *state_tampering.ATTACKS,
+    *other_precision.ATTACKS,
+    *stolen_work.ATTACKS,
+    *protocol_attacks.ATTACKS,
+    *within_tolerance.ATTACKS,
+)
+
+
+def named(name: str) -> Attack:
+    """The attack with this name."""
+    return next(attack for attack in ATTACKS if attack.name == name)

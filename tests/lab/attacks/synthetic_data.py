@@ -1,0 +1,144 @@
+"""Synthetic data: adversarial examples that make a foreign model look like the result of training.
+
+Zhang et al. choose data, number of checkpoints and start themselves. Here all three are the task's, so what is left of
+their attacks are checkpoints that their own data explains, and the task's data doesn't.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lab.attacks.attack_loop import with_weights
+from lab.attacks.attack_target import Floats, State, numbers, words_of
+from lab.attacks.forgery import Attack, Forgery, Workshop
+from pol.graph.step_program import Component
+from pol.training.task.task import LoadedTask
+
+ZHANG = "Zhang et al. 2022, arXiv:2108.09454"
+ITERATIONS = 3
+"""Optimisation steps per synthetic batch: few, so that the forgery is cheaper than the training."""
+RATE = 0.1
+
+
+def between(workshop: Workshop, start: State, end: State, count: int) -> list[State]:
+    """``count + 1`` states on the straight line from one state to another; counters count on."""
+    target = workshop.target
+    states = []
+    for index in range(count + 1):
+        share = np.float32(index / count)
+
+        def blend(place: int, values: Floats, share: np.float32 = share) -> Floats:
+            moved: Floats = values + (numbers(end[place]) - values) * share
+            return moved
+
+        states.append(workshop.ticked(workshop.with_numbers(start, blend), index * target.interval))
+    states[-1] = [end[i] if words.dtype == end[i].dtype else words for i, words in enumerate(states[-1])]
+    return states
+
+
+def gradients(model: torch.nn.Module, inputs: Tensor, labels: Tensor, workshop: Workshop) -> list[Tensor]:
+    """The gradients of the parameters for a batch, which can be differentiated again by the batch."""
+    loss = workshop.target.loss(model(inputs), labels)
+    return list(torch.autograd.grad(loss, list(model.parameters()), create_graph=True))
+
+
+def explain(workshop: Workshop, state: State, wanted: Sequence[Tensor] | None, step: int) -> tuple[float, float]:
+    """Look for a batch near the step's own that gives the wanted gradients (None: none at all).
+
+    How far the gradients are from the wanted ones, before and after, as a share of the first.
+    """
+    model = with_weights(workshop.target, state)
+    inputs, labels = workshop.target.batch(step)
+    noise = torch.zeros_like(inputs, requires_grad=True)
+    optimizer = torch.optim.Adam([noise], lr=RATE)
+    found: list[float] = []
+    for _ in range(ITERATIONS):
+        with workshop.counted():
+            actual = gradients(model, inputs + noise, labels, workshop)
+            goals = wanted or [torch.zeros_like(item) for item in actual]
+            miss = torch.stack([((a - g) ** 2).sum() for a, g in zip(actual, goals, strict=True)]).sum()
+            optimizer.zero_grad()
+            miss.backward()  # type: ignore[no-untyped-call]  # torch declares no types
+        optimizer.step()
+        found.append(float(miss.detach().sqrt()))
+    return found[0], found[-1]
+
+
+def vanishing(workshop: Workshop) -> Forgery:
+    """Attack I: a line to the stolen model, each checkpoint with a batch whose gradient nearly vanishes there."""
+    states = between(workshop, workshop.start, workshop.target.stolen[-1], workshop.target.segments)
+    shrunk = [explain(workshop, state, None, i * workshop.target.interval) for i, state in enumerate(states[:-1])]
+    gain = float(np.mean([after / before for before, after in shrunk]))
+    return Forgery(states, damage={"gradient left on its own data": gain})
+
+
+def directed(workshop: Workshop) -> Forgery:
+    """Attack II: the last step of each segment carries the whole way, by a batch whose gradient points along it."""
+    target = workshop.target
+    states = between(workshop, workshop.start, target.stolen[-1], target.segments)
+    names = dict(zip(target.task.names.slots, range(len(states[0])), strict=True))
+    misses = []
+    for index, (state, following) in enumerate(pairwise(states)):
+        ways = [
+            target.tensor(names[name], state[names[name]]) - target.tensor(names[name], following[names[name]])
+            for name, _ in target.build().named_parameters()
+        ]
+        before, after = explain(workshop, state, ways, (index + 1) * target.interval - 1)
+        misses.append(after / before)
+    return Forgery(states, damage={"gradient missed on its own data": float(np.mean(misses))})
+
+
+def near_start(workshop: Workshop) -> Forgery:
+    """Attack III: a start of its own near the stolen model, so that hardly any way is left to explain."""
+    end = workshop.target.stolen[-1]
+    spread = np.float32(1e-3)
+
+    def near(_place: int, values: Floats) -> Floats:
+        return values + spread * workshop.random.standard_normal(values.shape).astype(np.float32)
+
+    start = workshop.with_numbers(end, near, [Component.PARAMETER])
+    return Forgery(between(workshop, start, end, workshop.target.segments))
+
+
+def near_start_joined(workshop: Workshop) -> Forgery:
+    """Attack III behind the committed start: the first segment jumps to where the attack would have begun."""
+    states = near_start(workshop).states
+    return Forgery([workshop.start, *states[1:]])
+
+
+def own_task(workshop: Workshop) -> Forgery:
+    """A learning proof of a task of one's own, whose data was made to fit, handed in for the task that is paid for."""
+    target = workshop.target
+    name = target.task.names.constants[0]
+    place = target.task.names.constants.index(name)
+    shifted = words_of(np.roll(numbers(target.task.constants[place]), 1, axis=0))
+    task = target.task
+    own = LoadedTask(
+        digest="0" * 64,
+        document=task.document,
+        program=task.program,
+        names=task.names,
+        aten=task.aten,
+        constants=target.constants_with(name, shifted),
+        initial_state=task.initial_state,
+        lineage=task.lineage,
+    )
+    return Forgery(workshop.run(), task=own)
+
+
+ATTACKS = (
+    Attack(
+        "zhang-1", "synthetic", ZHANG, "line to a stolen model; synthetic batches with vanishing gradients", vanishing
+    ),
+    Attack(
+        "zhang-2", "synthetic", ZHANG, "line to a stolen model; one synthetic batch per segment points along", directed
+    ),
+    Attack("zhang-3", "synthetic", ZHANG, "own start next to the stolen model", near_start),
+    Attack("zhang-3-joined", "synthetic", ZHANG, "the same behind the committed start: one jump", near_start_joined),
+    Attack("own-task", "synthetic", ZHANG, "the proof of another task with data that was made to fit", own_task),
+)

@@ -1,0 +1,155 @@
+"""A market on a node of its own with parties that are processes, up to a verdict that may be challenged."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from web3 import Web3
+from web3.types import RPCEndpoint, RPCResponse, Wei
+
+from pol.chain.account.wallet import Wallet
+from pol.chain.deploy.deployment import Deployment, deploy
+from pol.chain.deployment_rules import RULES, GameRules, MarketRules, Settings
+from pol.chain.desks.task_registry import Status
+from pol.chain.node.connection import Connection
+from pol.commitments.keccak import keccak256
+from pol.demo.cheating_parties import Schemer
+from pol.errors import OperationalError
+from pol.graph.capture import Capture
+from pol.incentives.forced_errors import LEAST_RATE
+from pol.roles.party.role import Role
+from pol.roles.process.join_strategy import Strategy
+from pol.roles.process.party_process import Process, Result, Taken
+from pol.roles.solver.solver import Solver
+from pol.roles.solver.solver_decisions import next_of_solver
+from pol.roles.submitter.submitter import Offer, Submitter
+from pol.roles.submitter.submitter_decisions import next_of_submitter
+from pol.roles.verifier.verifier import Verifier
+from pol.roles.verifier.verifier_decisions import next_of_verifier
+from pol.roles.whistleblower.whistleblower import Whistleblower
+
+R = TypeVar("R", bound=Role)
+ETHER = 10**18
+MONEY, BROUGHT = 100 * ETHER, 50 * ETHER
+TURNS = 100
+AT_ANY_PRICE = Strategy(least=-ETHER)
+"""The tasks are so small that gas costs more than half of a stake."""
+
+
+class Arena:
+    """A deployment and a store, and whoever joins under a name: a name is a key.
+
+    Args:
+        connection: of a test node.
+        folder: of the store.
+        game: graces of disputes.
+    """
+
+    def __init__(self, connection: Connection, folder: Path, game: GameRules = RULES) -> None:
+        self.connection, self.store_url = connection, f"file://{folder}"
+        wallet = Wallet.create(connection, key("deployer"))
+        fund(connection, wallet)
+        rules = MarketRules(rate=LEAST_RATE)
+        self.deployment: Deployment = deploy(wallet, Settings(wallet.address, game, rules))
+        market = self.deployment.market(connection)
+        market.vault.deposit(wallet, BROUGHT)
+        market.jackpot.donate(wallet, BROUGHT)
+
+    def join(self, kind: type[R], name: str, seed: int = 0) -> R:
+        """A party with money in the vault and a ticket; who joins again is a new process with the same key."""
+        role = party(
+            kind, Connection(self.connection.web3, self.connection.name), self.deployment, self.store_url, name, seed
+        )
+        if not role.wallet.balance():
+            fund(role.connection, role.wallet)
+            role.deposit(BROUGHT)
+            if isinstance(role, Verifier | Whistleblower):
+                role.market.sortition.enrol(role.wallet, 1)
+                role.connection.wait_until(role.connection.now())
+        return role
+
+    def challengeable(self, captured: Capture, offer: Offer, verifier: Verifier) -> bytes:
+        """A task whose verdict, by this verifier, can be challenged now."""
+        submitter, solver = self.join(Submitter, "submitter"), self.join(Solver, "solver")
+        task_id = submitter.submit(captured, offer)
+        parties: list[Process[Any]] = [
+            Process(submitter, next_of_submitter),
+            Process(solver, next_of_solver),
+            Process(verifier, next_of_verifier),
+        ]
+        registry = submitter.market.registry
+        live(self.connection, parties, lambda: registry.task(task_id).status is Status.CONTESTED)
+        return task_id
+
+
+def party(kind: type[R], connection: Connection, deployment: Deployment, store_url: str, name: str, seed: int = 0) -> R:
+    """A party of an arena, anew from its key; ``seed`` is what a hostile one draws from."""
+    if issubclass(kind, Schemer):
+        return kind(connection, deployment, key(name), store_url, random.Random(seed))
+    role = kind(connection, deployment, key(name), store_url)
+    if isinstance(role, Whistleblower):
+        role.strategy = AT_ANY_PRICE
+    return role
+
+
+def key(name: str) -> bytes:
+    """The private key of a name."""
+    return keccak256(f"pol arena {name}".encode())
+
+
+def fund(connection: Connection, wallet: Wallet) -> None:
+    """Money from an account that the test node unlocks."""
+    web3 = connection.web3
+    sent = {"from": web3.eth.accounts[0], "to": wallet.address, "value": Wei(MONEY)}
+    web3.eth.wait_for_transaction_receipt(web3.eth.send_transaction(sent))  # type: ignore[arg-type]  # a TxParams
+
+
+def live(connection: Connection, processes: Sequence[Process[Any]], over: Callable[[], bool]) -> list[Taken]:
+    """Turns until it is over; if all wait, time passes.
+
+    Raises:
+        OperationalError: it never is.
+    """
+    told = list[Taken]()
+    for _ in range(TURNS):
+        if over():
+            return told
+        taken = [made for process in processes for made in process.turn()]
+        told += taken
+        if all(made.result is not Result.DONE for made in taken):
+            untils = [made.until for made in taken if made.until is not None]
+            if untils:
+                connection.wait_until(min(untils))
+    last = [f"{made.verb}: {made.why} ({made.result}) {made.detail}" for made in told[-12:]]
+    raise OperationalError(f"not over after {TURNS} turns; at the end {last}")
+
+
+def ordered(connection: Connection, method: str, *arguments: Any) -> Any:
+    """What a test node answers to an order.
+
+    Raises:
+        OperationalError: it refuses.
+    """
+    answer: RPCResponse = connection.web3.provider.make_request(RPCEndpoint(method), list(arguments))
+    if "error" in answer:
+        raise OperationalError(f"the node refuses {method}: {answer['error']}")
+    return answer["result"]
+
+
+def connect(url: str) -> Connection:
+    """A connection to a local node."""
+    return Connection(Web3(Web3.HTTPProvider(url)), url)
+
+
+@contextmanager
+def unchanged(connection: Connection) -> Iterator[None]:
+    """Afterwards the test node is where it was; who was bound to it before has to join again."""
+    before = ordered(connection, "evm_snapshot")
+    try:
+        yield
+    finally:
+        ordered(connection, "evm_revert", before)

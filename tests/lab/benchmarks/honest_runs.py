@@ -1,0 +1,220 @@
+"""Honest trainings of kinds that no profile has seen: what a verifier decides about each of their intervals.
+
+With the thresholds alone, and with a second look at what they reject. As a program: the kinds that one environment of a
+process allows, on tasks and profiles named by digest; `lab.benchmarks.false_rejects` runs it in every environment.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass, field
+from fractions import Fraction
+from typing import TypeAlias
+
+import torch
+from torch import Tensor, nn
+
+from lab.benchmarks.classifier import SMALL, Size, Training
+from pol.arithmetic.primitives import Words
+from pol.claims.segment_claim import Claim, Three
+from pol.demo import digits
+from pol.execution.cpu import CpuExecutor
+from pol.graph.step_program import StepProgram
+from pol.training.storage.store import Store
+from pol.training.task.task import LoadedTask, load, publish
+from pol.verification.profile import profile as profiles
+from pol.verification.profile.profile import Profile
+from pol.verification.profile.profiling import PROFILED, profile
+from pol.verification.profile.tolerance_bounds import clopper_pearson_upper
+from pol.verification.verdict.second_look import SecondLook, SecondLooker, shares
+from pol.verification.verdict.verdict import Outcome, decide, is_accepted, measure, travelled
+
+STEPS, INTERVAL = 200, 4
+CONFIDENCE = Fraction(95, 100)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One way to train honestly: threads, options of the optimizer, and what is switched for the time of a run."""
+
+    name: str
+    threads: int = 1
+    options: Mapping[str, bool] = field(default_factory=dict)
+    switches: Callable[[Training], object] | None = None
+    onednn: bool = True
+
+
+def _compiled(training: Training) -> None:
+    training.forward = torch.compile(training.model)
+
+
+def _without_blas(training: Training) -> None:
+    """Linear maps as products and sums, which no BLAS computes."""
+    last = training.model[-1]
+    assert isinstance(last, nn.Linear)
+
+    def forward(images: Tensor) -> Tensor:
+        features: Tensor = training.model[:-1](images)
+        return (features.unsqueeze(1) * last.weight).sum(dim=2) + last.bias
+
+    training.forward = forward
+
+
+KINDS = {
+    kind.name: kind
+    for kind in (
+        Kind("eager"),
+        Kind("two threads", threads=2),
+        Kind("without oneDNN", onednn=False),
+        Kind("two threads without oneDNN", threads=2, onednn=False),
+        Kind("without BLAS", switches=_without_blas),
+        Kind("optimizer in a loop", options={"foreach": False}),
+        Kind("fused optimizer", options={"fused": True}),
+        Kind("compiled", switches=_compiled),
+    )
+}
+ENVIRONMENTS: Sequence[tuple[Mapping[str, str], Sequence[str]]] = (
+    ({}, [name for name in KINDS if name != "compiled"]),
+    ({}, ["compiled"]),
+    ({"ATEN_CPU_CAPABILITY": "default"}, ["eager", "without oneDNN"]),
+    ({"ATEN_CPU_CAPABILITY": "avx2"}, ["eager"]),
+    ({"MKL_CBWR": "COMPATIBLE", "ONEDNN_MAX_CPU_ISA": "SSE41"}, ["eager", "without oneDNN"]),
+)
+"""Variables of a process, and the kinds that are run in it."""
+
+
+@dataclass
+class Tally:
+    """Intervals tested, rejected by thresholds (``beyond``), and rejected by a second look as well.
+
+    ``closest`` is the greatest distance in units of its threshold, ``closest_look`` that of a second look in units of
+    what it allows, both unsquared.
+    """
+
+    tested: int = 0
+    beyond: int = 0
+    rejected: int = 0
+    closest: float = 0.0
+    closest_look: float = 0.0
+
+    def add(self, claim: Claim, thresholds: Three, again: SecondLooker, start: Sequence[Words]) -> None:
+        """Decide one interval."""
+        first = decide(claim, thresholds)
+        verdict = first if first.outcome is Outcome.ACCEPTED else again(first, start)
+        self.tested += 1
+        self.beyond += first.outcome is not Outcome.ACCEPTED
+        self.rejected += verdict.outcome is not Outcome.ACCEPTED
+        if verdict.look is not None:
+            self.closest_look = max(self.closest_look, worst(claim, verdict.look, thresholds))
+        for distance, reference, threshold in zip(claim.distances, claim.references, thresholds, strict=True):
+            if distance:
+                allowed = threshold * travelled(reference)
+                self.closest = max(self.closest, math.sqrt((distance << 64) / allowed) if allowed else math.inf)
+
+    def merge(self, other: Tally) -> None:
+        """Count another tally's intervals too."""
+        self.tested += other.tested
+        self.beyond += other.beyond
+        self.rejected += other.rejected
+        self.closest = max(self.closest, other.closest)
+        self.closest_look = max(self.closest_look, other.closest_look)
+
+    @property
+    def upper_bound(self) -> float:
+        """On the rate of false rejects, by Clopper and Pearson, at 95 %; intervals count as independent."""
+        return clopper_pearson_upper(self.rejected, self.tested, CONFIDENCE)
+
+
+def worst(claim: Claim, look: SecondLook, thresholds: Three) -> float:
+    """The greatest distance that the thresholds reject, in units of what the second look allows."""
+    rows = zip(claim.distances, claim.references, thresholds, shares(claim, look), strict=True)
+    return max(share for distance, reference, t, share in rows if not is_accepted(distance, reference, t))
+
+
+class _Executors:
+    """One executor for each program, kept: those of second looks are needed again and again."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, CpuExecutor] = {}
+
+    def __call__(self, program: StepProgram, constants: Sequence[Words]) -> CpuExecutor:
+        if id(program) not in self._known:
+            self._known[id(program)] = CpuExecutor(program, constants)
+        return self._known[id(program)]
+
+
+def measure_profile(task: LoadedTask, segments: int = PROFILED) -> Profile:
+    """The usual profile: canonical reruns of the first segments in other orders."""
+    return profile(task, CpuExecutor, min(segments, task.document.segments))
+
+
+def publish_task(store: Store, size: Size, optimizer: str, seed: int, steps: int = STEPS) -> tuple[str, str]:
+    """Digests of a task with this data order and initial model, and of its profile."""
+    training = Training(size, seed, digits.order(seed, steps, size.batch), optimizer)
+    digest, _ = publish(store, training.captured(), steps=steps, interval=INTERVAL)
+    return digest, store.put(measure_profile(load(store, digest)).encode())
+
+
+def run_kind(task: LoadedTask, thresholds: Three, training: Training, kind: Kind, first_segment: int = 0) -> Tally:
+    """Train one task in one way, and decide every interval of it from ``first_segment`` on."""
+    executor = CpuExecutor(task.program, task.constants)
+    again = SecondLooker(task, _Executors(), thresholds)
+    tally = Tally()
+    start = task.initial_state
+    with _switched(training, kind):
+        for step in range(first_segment * task.document.interval):
+            training.step(step)
+        if first_segment:
+            start = training.words(task.names.slots)
+        for segment in range(first_segment, task.document.segments):
+            first = segment * task.document.interval
+            for step in range(first, first + task.document.interval):
+                training.step(step)
+            end = training.words(task.names.slots)
+            claim = measure(task.program, executor, start, end, segment, task.document.interval)
+            tally.add(claim, thresholds, again, start)
+            start = end
+    return tally
+
+
+@contextmanager
+def _switched(training: Training, kind: Kind) -> Iterator[None]:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(kind.threads)
+    if kind.switches is not None:
+        kind.switches(training)
+    with ExitStack() as stack:
+        stack.callback(torch.set_num_threads, threads)
+        if not kind.onednn:
+            stack.enter_context(torch.backends.mkldnn.flags(enabled=False))
+        yield
+
+
+Tasks: TypeAlias = Mapping[int, tuple[str, str]]
+"""Digests of tasks and their profiles, by seed."""
+
+
+def run_here(url: str, network: str, optimizer: str, tasks: Tasks, kinds: Sequence[str]) -> Tally:
+    """All of these kinds in this process, on every task."""
+    store, size = Store(url), SMALL[network]
+    total = Tally()
+    for seed, (task_digest, profile_digest) in tasks.items():
+        task = load(store, task_digest)
+        thresholds = profiles.load(store, profile_digest, task).thresholds
+        order = digits.order(seed, task.document.steps, size.batch)
+        for name in kinds:
+            kind = KINDS[name]
+            training = Training(size, seed, order, optimizer, **kind.options)
+            looked_at = min(task.document.segments, STEPS // INTERVAL)
+            total.merge(run_kind(task, thresholds, training, kind, task.document.segments - looked_at))
+    return total
+
+
+if __name__ == "__main__":
+    _url, _network, _optimizer, _tasks, *_kinds = sys.argv[1:]
+    _by_seed = {int(seed): (task, found) for seed, (task, found) in json.loads(_tasks).items()}
+    print(json.dumps(asdict(run_here(_url, _network, _optimizer, _by_seed, _kinds))))

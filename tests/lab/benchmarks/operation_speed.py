@@ -1,0 +1,110 @@
+"""Every operation against torch's own, one thread each.
+
+`PYTHONPATH=tests python -m lab.benchmarks.operation_speed` writes the ratios.
+
+Arguments have about a million elements (fewer where an operation looks at all pairs of them). Ours is the program of
+one call, run as a replay runs it; both run alternately in one process and are timed by what the thread spent.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import statistics
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from lab.benchmarks.operation_calls import Call, calls
+from pol.execution.cpu import CpuExecutor
+from pol.execution.native.torch_executor import ALLOWED, wanted
+from pol.graph.aten_graph import Argument, AtenGraph, AtenInput, AtenNode, AtenType, InputRole, Ref, TorchDType
+from pol.graph.capture import to_words
+from pol.graph.lowering import lower
+from pol.graph.step_program import Component
+
+SECONDS = 0.3
+LEAST, MOST = 3, 25
+
+
+def type_of(tensor: Tensor) -> AtenType:
+    """Of a graph's input or result."""
+    return AtenType(_name(tensor.dtype), tuple(tensor.shape))
+
+
+def _name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
+def runner(operation: str, call: Call) -> Callable[[], object]:
+    """A call that computes the operation with our kernels; its tensors are constants."""
+    keywords = call[-1] if isinstance(call[-1], dict) else {}
+    given = [item for item in call if not isinstance(item, dict)]
+    leaves = [leaf for item in given for leaf in (item if isinstance(item, list) else [item])]
+    tensors = [item for item in leaves if isinstance(item, Tensor)]
+    numbers = iter(range(1, 1 + len(tensors)))
+
+    def plain(item: Any) -> Argument:
+        if isinstance(item, Tensor):
+            return Ref(next(numbers))
+        if isinstance(item, torch.dtype):
+            return TorchDType(_name(item))
+        return tuple(map(plain, item)) if isinstance(item, list) else item
+
+    inputs = (
+        AtenInput(InputRole.STATE, "s", AtenType("float32", ()), Component.PARAMETER),
+        *(AtenInput(InputRole.CONSTANT, f"c{i}", type_of(tensor)) for i, tensor in enumerate(tensors)),
+        AtenInput(InputRole.STEP, "step", AtenType("int64", ())),
+    )
+    results = ALLOWED[operation](*given, **keywords)
+    results = wanted(results if isinstance(results, tuple | list) else [results], given)
+    arguments = tuple(plain(item) for item in given)
+    pairs = tuple(sorted((key, plain(value)) for key, value in keywords.items()))
+    node = AtenNode(operation, arguments, pairs, tuple(map(type_of, results)), "it", "")
+    observed = tuple((f"out{i}", Ref(len(inputs), i)) for i in range(len(results)))
+    program, names = lower(AtenGraph(inputs, (node,), (Ref(0),), observed))
+    words = [to_words("c", tensor) for tensor in tensors]
+    executor = CpuExecutor(program, words, threads=1, observed=list(names.observed.values()))
+    own = [to_words("s", torch.zeros(()))]
+    return lambda: executor.advance(own, 0)
+
+
+def ratio(operation: str, call: Call) -> float:
+    """Our median time over torch's."""
+    keywords = call[-1] if isinstance(call[-1], dict) else {}
+    given = [item for item in call if not isinstance(item, dict)]
+    torchs = functools.partial(ALLOWED[operation], *given, **keywords)
+    sides: tuple[Callable[[], object], ...] = (runner(operation, call), torchs)
+    times: tuple[list[float], list[float]] = ([], [])
+    for side in sides:
+        side()
+    began = time.thread_time()
+    while len(times[0]) < LEAST or (time.thread_time() - began < SECONDS and len(times[0]) < MOST):
+        for side, seconds in zip(sides, times, strict=True):
+            start = time.thread_time()
+            side()
+            seconds.append(time.thread_time() - start)
+    return statistics.median(times[0]) / statistics.median(times[1])
+
+
+def measure(names: set[str]) -> Mapping[str, float]:
+    """Ratios of these operations, or of all that have a call here."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        chosen = {name: call for name, call in calls().items() if not names or name in names}
+        return {name: round(ratio(name, call), 2) for name, call in chosen.items()}
+    finally:
+        torch.set_num_threads(threads)
+
+
+if __name__ == "__main__":
+    path = Path("docs/operations.json")
+    document = json.loads(path.read_text())
+    document["speed"] = document.get("speed", {}) | measure(set(sys.argv[1:]))
+    path.write_text(json.dumps(document, indent=1, sort_keys=True) + "\n")

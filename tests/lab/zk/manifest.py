@@ -1,0 +1,50 @@
+"""Write circuits/NAME/manifest.json, the keys of the test string.
+
+``PYTHONPATH=tests python -m lab.zk.manifest DIR [NAME...]``
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from pol.commitments import canonical_json
+from pol.zk.circuits import MANIFEST, Circuit, folder, load, names
+from pol.zk.example import example
+from pol.zk.ezkl import ezkl_prover
+from pol.zk.ezkl.keys import Summary, setup
+
+
+def manifest(summary: Summary, costs: dict[str, float]) -> str:
+    """The file's text."""
+    return json.dumps({**asdict(summary), "costs": costs}, indent=2) + "\n"
+
+
+def recorded(circuit: Circuit) -> Summary:
+    """What the manifest of one of pol's circuits says of its keys."""
+    raw = canonical_json.parse((folder() / circuit.name / MANIFEST).read_bytes(), MANIFEST)
+    del raw["costs"]
+    return Summary(**raw)
+
+
+def main(root: Path, chosen: Sequence[str]) -> None:
+    """Set up, prove once and write the manifest of each circuit."""
+    for name in chosen or names():
+        circuit = load(name)
+        keys = setup(circuit, root)
+        proven = ezkl_prover.prove(keys, example(circuit, 1))
+        costs = {
+            "prove_seconds": round(proven.seconds, 1),
+            "prove_processor_seconds": round(proven.processor_seconds, 1),
+            "prove_gib": round(proven.peak_bytes / 2**30, 2),
+            "proof_bytes": len(proven.proof.proof),
+        }
+        (folder() / name / MANIFEST).write_text(manifest(keys.summary, costs))
+        print(f"{name}: {costs}")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2:])
