@@ -3,13 +3,15 @@
 from dataclasses import dataclass
 from random import Random
 
+from pol.commitments.array import LEAF_SIZE
 from pol.commitments.program_hash import node_branch, program_header
 from pol.dispute.moves import Answer, Describe, IllegalMove, Move, OpenBody, Unfold
 from pol.dispute.play.distance_evidence import SumEvidence
 from pol.dispute.play.honest_players import NothingToDispute
-from pol.dispute.position import LEAF_BYTES, LEAF_WORDS, TREES, Level, Position
+from pol.dispute.position import TREES, Level, Position
 from pol.dispute.rules import answered, described, opened_body, unfolded
 from pol.graph.step_program import StepProgram
+from pol.graph.tensor_type import LEAF_WORDS
 
 
 class LyingSums(SumEvidence):
@@ -40,7 +42,7 @@ class RandomPlayer:
         if position.level is not Level.LEAF:
             return payload
         words = min(LEAF_WORDS, position.count - LEAF_WORDS * position.lo)
-        return payload[: 4 * words].ljust(LEAF_BYTES, b"\0")
+        return payload[: 4 * words].ljust(LEAF_SIZE, b"\0")
 
     def move(self, position: Position) -> Move:
         """Any move but a proof.

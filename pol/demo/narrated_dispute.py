@@ -11,6 +11,7 @@ from pol.demo.scenario_report import DisputeReport, ether
 from pol.dispute.moves import ProveStep
 from pol.dispute.position import Side
 from pol.dispute.rules import apply, picked
+from pol.dispute.state_hash import state_hash
 from pol.errors import OperationalError, ProtocolError
 from pol.graph.node_names import Names
 from pol.report.last_operation import OneStep, one_step, shown
@@ -53,7 +54,7 @@ def narrated_dispute(tell: Narrator, defender: Verifier, attacker: Whistleblower
         rows=tuple(_row_of(m) for m in made),
         gas=tuple(_gas_of(m) for m in made),
         record=record,
-        heads=tuple(m.position.head(players[m.position.turn is Side.CHALLENGER]) for m in made),
+        heads=tuple(state_hash(m.position, players[m.position.turn is Side.CHALLENGER]) for m in made),
         players=players,
         one_step=_one_step(made[-1], sides, attacker.task(task_id).names),
     )

@@ -16,6 +16,7 @@ from pol.chain.deployment_rules import FUND as FUND_POT
 from pol.chain.deployment_rules import MarketRules, Settings
 from pol.chain.desks.task_registry import TaskOutcome
 from pol.chain.node.connection import Connection
+from pol.claims.acceptance_rule import relative_distance, relative_limit
 from pol.demo import digits
 from pol.demo.cast import Cast, assemble
 from pol.demo.funding import ETHER, FUND, PARTIES, Balance, Purse, balances
@@ -31,7 +32,7 @@ from pol.roles.submitter.submitter import Offer, Submitter
 from pol.roles.verifier.verifier import Verifier
 from pol.roles.whistleblower.whistleblower import FalseClaim, Whistleblower
 from pol.training.task.learning_proof import LearningProof, load_checkpoint
-from pol.verification.verdict.verdict import Outcome, Verdict, limit, relative_distance
+from pol.verification.verdict.verdict import Outcome, Verdict
 
 MODEL = "MLP 64-64-10 on the UCI handwritten digits, cross-entropy"
 OPTIMIZER = "torch.optim.SGD(lr=0.05, momentum=0.9)"
@@ -221,7 +222,7 @@ class Scenario:
         self._seat(verifier, task_id)
         with self._tell.progress("reruns with other reduction orders"):
             profile = verifier.profile(task_id)
-        spread, threshold = ([f"{limit(x):.1e}" for x in row] for row in (profile.spreads, profile.thresholds))
+        spread, threshold = ([f"{relative_limit(x):.1e}" for x in row] for row in (profile.spreads, profile.thresholds))
         claim = profile.claim
         self._tell.say(
             f"{len(claim.reruns)} seeded reruns in other reduction orders diverge by at most {spread[0]} (parameters) "
@@ -335,7 +336,7 @@ class Scenario:
                 continue
             for name, c in (("parameters", 0), ("optimizer state", 2)):
                 relative = relative_distance(claim.distances[c], claim.references[c])
-                row = (f"segment {claim.segment}, {name}", f"{relative:.2e}", f"{limit(thresholds[c]):.2e}")
+                row = (f"segment {claim.segment}, {name}", f"{relative:.2e}", f"{relative_limit(thresholds[c]):.2e}")
                 rows.append((*row, verdict.outcome.name.lower()))
         columns = ("", "distance", "threshold", "verdict")
         self._tell.table("Distances, relative to the distance travelled", columns, rows)

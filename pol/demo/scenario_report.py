@@ -7,7 +7,7 @@ from typing import Any
 
 from pol.chain.deploy.deployment import Deployment
 from pol.demo.funding import ETHER, Balance
-from pol.dispute.dispute_record import Record
+from pol.dispute.dispute_record import DisputeRecord
 from pol.report.last_operation import OneStep
 from pol.report.move_descriptions import MoveRow
 
@@ -25,7 +25,7 @@ class DisputeReport:
     """All transactions after the challenge, in order: moves, and a resignation if there was one."""
     gas: tuple[int, ...]
     """Gas of each transaction; the last one also settles the claim."""
-    record: Record
+    record: DisputeRecord
     heads: tuple[bytes, ...]
     """Head of the dispute on chain before each transaction."""
     players: tuple[bytes, bytes]

@@ -7,12 +7,13 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from pol.dispute.agreed_facts import AtElement, AtNode, AtStep, AtTerm, Facts, Replayed
-from pol.dispute.dispute_record import Record
-from pol.dispute.moves import Describe, Ended, Move, OpenState, ProveStep
-from pol.dispute.position import LEAF_WORDS, Level, Position
+from pol.dispute.dispute_record import DisputeRecord
+from pol.dispute.moves import Describe, DisputeEnded, Move, OpenState, ProveStep
+from pol.dispute.position import Level, Position
 from pol.dispute.rules import picked
 from pol.errors import ProtocolError
 from pol.graph.node_names import Names
+from pol.graph.tensor_type import LEAF_WORDS
 from pol.report.last_operation import OneStep, one_step
 from pol.report.move_descriptions import MoveRow, opening_row, part, resignation_row, row, who
 
@@ -66,7 +67,7 @@ class DisputeEntry:
 
 
 def entries(
-    record: Record, names: Names, gas_of: Callable[[int], int | None] = lambda number: None
+    record: DisputeRecord, names: Names, gas_of: Callable[[int], int | None] = lambda number: None
 ) -> Iterator[DisputeEntry]:
     """All moves of a dispute, with every rule checked. ``gas_of`` gives the gas of a move, counted from 1, if known.
 
@@ -85,23 +86,23 @@ def entries(
             place_of(position, move, names),
             shown_at(position),
             None if isinstance(move, OpenState) else move.index,
-            () if isinstance(after, Ended) else shown_at(after),
-            None if isinstance(after, Ended) else after.opening.hex(),
+            () if isinstance(after, DisputeEnded) else shown_at(after),
+            None if isinstance(after, DisputeEnded) else after.opening.hex(),
             one_step(position, move, names) if isinstance(move, ProveStep) else None,
-            who(after.winner) if isinstance(after, Ended) else None,
-            after.detail if isinstance(after, Ended) else None,
+            who(after.winner) if isinstance(after, DisputeEnded) else None,
+            after.detail if isinstance(after, DisputeEnded) else None,
         )
 
 
-def given_up(record: Record, names: Names, how: str, gas: int | None = None) -> DisputeEntry:
+def given_up(record: DisputeRecord, names: Names, how: str, gas: int | None = None) -> DisputeEntry:
     """The end of a dispute whose side on turn made no more move.
 
     Raises:
         ProtocolError: a proof has ended it.
     """
     ends = [after for _, _, after in record.walk()]
-    last: Position | Ended = ends[-1] if ends else record.start
-    if isinstance(last, Ended):
+    last: Position | DisputeEnded = ends[-1] if ends else record.start
+    if isinstance(last, DisputeEnded):
         raise ProtocolError("a proof has ended the dispute; nobody has given up")
     outcome = f"the {who(last.turn)} made no more move ({how})"
     found = (place_of(last, None, names), shown_at(last), None, (), None, None)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from lab.incentives.ticket_weights import Weights
-from pol.claims.segment_claim import Claim
+from pol.claims.segment_claim import SegmentClaim
 from pol.incentives.forced_errors import LARGEST_RATE, LEAST_RATE, Assignment, commitment
 from pol.incentives.jackpot import JackpotRules, watch_commitment
 from pol.incentives.sortition import DrawnDuty, TicketDraw, watch_limit
@@ -111,7 +111,7 @@ def forced_error_vectors() -> dict[str, Any]:
     cases = []
     for number in range(15):
         assignment = Assignment(word(f"seed {number}"), word(f"task {number}"), number + 1, word(f"secret {number}"))
-        claim = Claim(
+        claim = SegmentClaim(
             number,
             word(f"start {number}"),
             word(f"end {number}"),

@@ -14,7 +14,7 @@ from hostile_players import LyingSums
 from pol.chain.desks.challenges import ChargeKind, ClaimCharge
 from pol.chain.desks.task_registry import Status, TaskOutcome
 from pol.chain.node.connection import Connection
-from pol.claims.segment_claim import Claim
+from pol.claims.segment_claim import Rerun, SecondLook, SegmentClaim
 from pol.demo.lying_players import LyingTrace, draw_lie
 from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.dispute.play.honest_players import Player, ReplayPlayer, SumPlayer
@@ -24,9 +24,7 @@ from pol.roles.solver.solver import Solver
 from pol.roles.verifier.verifier import Verifier
 from pol.roles.whistleblower.whistleblower import FalseClaim, Whistleblower
 from pol.training.task.task_training import TaskRecorder
-from pol.verification.profile.profile_claim import Rerun
 from pol.verification.replay.replay import replay_end
-from pol.verification.verdict.second_look import SecondLook
 from pol.verification.verdict.verdict import Outcome, Verdict
 
 DRIFT = 1 + 2.0**-16
@@ -106,7 +104,7 @@ def test_a_false_second_look_is_convicted(drifted: bytes, town: Town, kind: Char
 class Seer(Whistleblower):
     """Sees something wrong in a second look that isn't."""
 
-    def player(self, task_id: bytes, claim: Claim, charge: ClaimCharge) -> Player:
+    def player(self, task_id: bytes, claim: SegmentClaim, charge: ClaimCharge) -> Player:
         honest = super().player(task_id, claim, charge)
         if isinstance(honest, SumPlayer):
             return SumPlayer(LyingSums(honest.sums, 0, 0, 1))

@@ -30,7 +30,7 @@ from pol.chain.account.wallet import Reverted
 from pol.chain.desks.challenges import ChargeKind, ClaimCharge
 from pol.chain.desks.task_registry import Status, TaskOutcome
 from pol.chain.node.connection import Connection
-from pol.claims.segment_claim import Claim
+from pol.claims.segment_claim import SegmentClaim
 from pol.dispute.play.honest_players import SumPlayer
 from pol.dispute.position import Side
 from pol.errors import OperationalError
@@ -42,8 +42,7 @@ from pol.roles.verifier.verifier import Verifier
 from pol.roles.verifier.verifier_decisions import next_of_verifier
 from pol.roles.whistleblower.whistleblower import FalseClaim, Whistleblower
 from pol.training.storage.kept_store import KeptStore
-from pol.verification.profile.profile_challenge import Charge
-from pol.verification.profile.profile_challenge import ChargeKind as ProfileChargeKind
+from pol.verification.profile.profile_challenge import ProfileCharge, ProfileChargeKind
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +73,7 @@ def vanish(town: Town) -> None:
 class Seer(Whistleblower):
     """Sees a difference in the first leaf of the first slot that isn't there."""
 
-    def player(self, task_id: bytes, claim: Claim, charge: ClaimCharge) -> SumPlayer:
+    def player(self, task_id: bytes, claim: SegmentClaim, charge: ClaimCharge) -> SumPlayer:
         honest = super().player(task_id, claim, charge)
         assert isinstance(honest, SumPlayer)
         return SumPlayer(LyingSums(honest.sums, 0, 0, 1))
@@ -128,7 +127,7 @@ def test_profiler_and_challenger_measure_again(town: Town, tmp_path: Path) -> No
     assert watcher.check_profile(task_id) == []
     again = town.join(Verifier, "v", evidence=tmp_path / "v")
     assert again.measure(task_id).claim == claim
-    charge = Charge(ProfileChargeKind.REFERENCE, 0, Component.PARAMETER)
+    charge = ProfileCharge(ProfileChargeKind.REFERENCE, 0, Component.PARAMETER)
     assert again.profile_evidence(task_id).program(charge) == watcher.profile_evidence(task_id).program(charge)
     conclude(again, task_id)
     assert again.market.registry.task(task_id).status is Status.BIDDING

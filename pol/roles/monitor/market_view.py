@@ -9,7 +9,7 @@ from eth_typing import ChecksumAddress
 
 from pol.chain.desks.task_registry import Task, Terms
 from pol.claims.segment_claim import Three
-from pol.dispute.dispute_record import Record
+from pol.dispute.dispute_record import DisputeRecord
 from pol.dispute.position import Position, Side
 from pol.graph.node_names import Names
 from pol.verification.verdict.verdict import Verdict
@@ -63,7 +63,7 @@ class DisputeView:
     settled: bool
     until: int
     """End of the clock of the side on turn; 0 if the dispute is over."""
-    record: Record | None
+    record: DisputeRecord | None
     names: Names | None
     last: Position | None
     executed: ExecutedOperation | None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 
 from pol.chain.desks.challenges import ChargeKind, ClaimCharge
-from pol.claims.segment_claim import Claim
+from pol.claims.segment_claim import SegmentClaim
 from pol.dispute.play.distance_evidence import SumEvidence
 from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.dispute.play.honest_players import Player, ReplayPlayer, SumPlayer
@@ -79,7 +79,7 @@ class ReplayingParty(Role):
         for key in [key for key in self._traces if key[0] == task_id]:
             del self._traces[key]
 
-    def disputed(self, task_id: bytes, number: int) -> tuple[Claim, ClaimCharge]:
+    def disputed(self, task_id: bytes, number: int) -> tuple[SegmentClaim, ClaimCharge]:
         """The claim of a verdict that a dispute is about, and the charge against it.
 
         Raises:
@@ -99,7 +99,7 @@ class ReplayingParty(Role):
             return self.second_looks(task_id).program(charge.rerun)
         return self.task(task_id).program
 
-    def player(self, task_id: bytes, claim: Claim, charge: ClaimCharge) -> Player:
+    def player(self, task_id: bytes, claim: SegmentClaim, charge: ClaimCharge) -> Player:
         """The player of this party's side: it compares openings with this party's own executions."""
         task, trace = self.task(task_id), self.trace(task_id, claim.segment)
         if charge.kind is ChargeKind.REPLAY:

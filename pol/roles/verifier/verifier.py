@@ -8,7 +8,7 @@ from functools import cached_property
 from pol.chain.account.wallet import Reverted
 from pol.chain.desks.seats import NO_COMMITMENT
 from pol.claims.distance import INFINITE
-from pol.claims.segment_claim import Claim
+from pol.claims.segment_claim import SegmentClaim
 from pol.commitments.checkpoint_log import CheckpointLog
 from pol.commitments.tensor import state_root
 from pol.errors import OperationalError, ProtocolError
@@ -23,9 +23,10 @@ from pol.roles.verifier.forced_error_duty import NO_REPLAY, ErringParty
 from pol.training.task.learning_proof import Checkpoint
 from pol.training.task.task import LoadedTask
 from pol.verification.profile.profile import Profile
-from pol.verification.profile.profiling import profile
+from pol.verification.profile.profiling import measure_profile
 from pol.verification.verdict.second_look import SecondLooker
-from pol.verification.verdict.verdict import Outcome, Verdict, verify_segment
+from pol.verification.verdict.segment_verification import verify_segment
+from pol.verification.verdict.verdict import Outcome, Verdict
 
 
 class Verifier(ErringParty, ReplayingParty):
@@ -40,7 +41,7 @@ class Verifier(ErringParty, ReplayingParty):
         self.market.sortition.enrol(self.wallet, tickets)
 
     def claim_seat(self, task_id: bytes) -> int:
-        """Claim the empty seat of a task with the best ticket, and lock the stake. Returns the ticket.
+        """SegmentClaim the empty seat of a task with the best ticket, and lock the stake. Returns the ticket.
 
         Raises:
             ProtocolError: the task differs from its terms, the terms break this party's policy, this party has no
@@ -102,7 +103,9 @@ class Verifier(ErringParty, ReplayingParty):
         """The profile on the task's terms, measured once."""
         if task_id not in self._profiles:
             task, terms = self.task(task_id), self.market.registry.terms(task_id)
-            self._profiles[task_id] = profile(task, CpuExecutor, terms.profiled, terms.rerun_count, terms.margin)
+            self._profiles[task_id] = measure_profile(
+                task, CpuExecutor, terms.profiled, terms.rerun_count, terms.margin
+            )
         return self._profiles[task_id]
 
     def has_measured(self, task_id: bytes) -> bool:
@@ -138,7 +141,7 @@ class Verifier(ErringParty, ReplayingParty):
         again = SecondLooker(task, CpuExecutor, thresholds, terms.looks, terms.look_margin) if terms.looks else None
         return [
             verify_segment(
-                self.store, task, proof, self.executor(task_id, task, segment), segment, thresholds, again=again
+                self.store, task, proof, self.executor(task_id, task, segment), segment, thresholds, second_look=again
             )
             for segment in self.market.proofs.drawn_segments(task_id)
         ]
@@ -179,7 +182,7 @@ class Verifier(ErringParty, ReplayingParty):
         task, trace = self.task(task_id), self.trace(task_id, segment)
         return state_root(task.slot_types, trace.state((segment + 1) * task.document.interval))
 
-    def _claim(self, task_id: bytes, verdict: Verdict, checkpoints: Sequence[Checkpoint]) -> Claim:
+    def _claim(self, task_id: bytes, verdict: Verdict, checkpoints: Sequence[Checkpoint]) -> SegmentClaim:
         if verdict.claim is not None:
             return verdict.claim
         start, end = (checkpoints[verdict.segment + i].state_root for i in range(2))
@@ -194,10 +197,10 @@ class Verifier(ErringParty, ReplayingParty):
         )
 
 
-def reject_zero_state(segment: int, start: bytes, end: bytes) -> Claim:
+def reject_zero_state(segment: int, start: bytes, end: bytes) -> SegmentClaim:
     """The claim about a segment that begins or ends with a zero root, which is no state.
 
     The contract rejects the segment whatever the claim says, and admits no challenge of it.
     """
     worst = (INFINITE, INFINITE, INFINITE)
-    return Claim(segment, start, end, replay=NO_REPLAY, distances=worst, references=worst)
+    return SegmentClaim(segment, start, end, replay=NO_REPLAY, distances=worst, references=worst)

@@ -18,10 +18,9 @@ from pol.roles.party.replaying_party import ReplayingParty
 from pol.roles.whistleblower.paid_reports import convict
 from pol.training.task.task import LoadedTask
 from pol.verification.profile import profile
-from pol.verification.profile.profile_challenge import Charge, ChargeKind, compare
+from pol.verification.profile.profile_challenge import ProfileCharge, ProfileChargeKind, find_false_parts
 from pol.verification.profile.profile_claim import ProfileClaim
-from pol.verification.profile.profiling import profile as measure_profile
-from pol.verification.profile.profiling import rerun_programs
+from pol.verification.profile.profiling import measure_profile, rerun_programs
 
 REFERENCE_WORK = 10**8
 """Work units of a segment that the reference executes in about a minute."""
@@ -36,7 +35,7 @@ class ProfileChallenger(ReplayingParty):
         return {}
 
     @cached_property
-    def _checked(self) -> dict[tuple[bytes, int], list[Charge]]:
+    def _checked(self) -> dict[tuple[bytes, int], list[ProfileCharge]]:
         return {}
 
     def replayer(self, task: LoadedTask, opinion: int) -> ExecutorFactory:
@@ -44,7 +43,7 @@ class ProfileChallenger(ReplayingParty):
         is_small = task.document.work * task.document.interval <= REFERENCE_WORK
         return _reference if opinion and is_small else super().replayer(task, opinion)
 
-    def check_profile(self, task_id: bytes) -> list[Charge]:
+    def check_profile(self, task_id: bytes) -> list[ProfileCharge]:
         """The false parts of the posted profile, most basic first, by measuring all of it again.
 
         Raises:
@@ -52,7 +51,7 @@ class ProfileChallenger(ReplayingParty):
         """
         return self._false(task_id, self.measured(task_id))
 
-    def checked_twice(self, task_id: bytes) -> list[Charge]:
+    def checked_twice(self, task_id: bytes) -> list[ProfileCharge]:
         """As `check_profile`; where something seems false, all is measured a second time before anything is said.
 
         Raises:
@@ -71,11 +70,11 @@ class ProfileChallenger(ReplayingParty):
         """Whether `checked_twice` has its answer."""
         return (task_id, self.market.profiles.standing(task_id).number) in self._checked
 
-    def _false(self, task_id: bytes, own: ProfileClaim) -> list[Charge]:
+    def _false(self, task_id: bytes, own: ProfileClaim) -> list[ProfileCharge]:
         posted = self.market.profiles.posted(task_id)
         shown = self._shown(task_id, posted)
         if shown is not None:
-            return compare(own, shown)
+            return find_false_parts(own, shown)
         # Without the document only the reruns that the chain has shown as witnesses can be proved false.
         reruns = list(own.reruns)
         for witness in posted.witnesses:
@@ -85,11 +84,11 @@ class ProfileChallenger(ReplayingParty):
         proved = {witness.index for witness in posted.witnesses}
         return [
             charge
-            for charge in compare(own, known)
-            if charge.kind in {ChargeKind.PORTION, ChargeKind.REFERENCE} or charge.index in proved
+            for charge in find_false_parts(own, known)
+            if charge.kind in {ProfileChargeKind.PORTION, ProfileChargeKind.REFERENCE} or charge.index in proved
         ]
 
-    def challenge_profile(self, task_id: bytes, charge: Charge) -> int:
+    def challenge_profile(self, task_id: bytes, charge: ProfileCharge) -> int:
         """Put up the bond and open this party's own version of a part of the profile. Returns the dispute's number.
 
         Raises:
@@ -99,11 +98,11 @@ class ProfileChallenger(ReplayingParty):
         self.policy.require_clock(terms)
         self.policy.require_game(self.market.profile_game, terms.clock)
         task, posted, witness = self.task(task_id), self.market.profiles.posted(task_id), None
-        if charge.kind in {ChargeKind.RERUN, ChargeKind.DISTANCE}:
+        if charge.kind in {ProfileChargeKind.RERUN, ProfileChargeKind.DISTANCE}:
             witness = self._witness(task_id, posted, charge.index)
         evidence = self.profile_evidence(task_id)
         program, proved = evidence.program(charge), None
-        if charge.kind is ChargeKind.RERUN:
+        if charge.kind is ProfileChargeKind.RERUN:
             proved = self._proved(task_id, charge.index % terms.rerun_count)
         rerun = None if witness is None else witness.rerun
         claim = disputed(task, posted.portions, terms.rerun_count, charge, program_hash(program), rerun)
@@ -113,13 +112,13 @@ class ProfileChallenger(ReplayingParty):
         self.require_kept()
         return self.market.profiles.challenge(self.wallet, task_id, *arguments)
 
-    def convict_profile(self, task_id: bytes, charge: Charge) -> None:
+    def convict_profile(self, task_id: bytes, charge: ProfileCharge) -> None:
         """Show a rerun that implies a higher threshold than the posted one: the profile is void at once.
 
         Raises:
             ProtocolError: the charge isn't UNDERSTATED, or the contract refuses it.
         """
-        if charge.kind is not ChargeKind.UNDERSTATED or charge.component is None:
+        if charge.kind is not ProfileChargeKind.UNDERSTATED or charge.component is None:
             raise ProtocolError(f"{charge.kind.name} needs a dispute")
         posted = self.market.profiles.posted(task_id)
         witness = self._witness(task_id, posted, charge.index)
@@ -138,7 +137,7 @@ class ProfileChallenger(ReplayingParty):
     def _shown(self, task_id: bytes, posted: PostedProfile) -> ProfileClaim | None:
         """The claim in the profile document; None if the document is missing or differs from what was posted."""
         try:
-            claim = profile.load(self.store, posted.digest.hex(), self.task(task_id)).claim
+            claim = profile.load_profile(self.store, posted.digest.hex(), self.task(task_id)).claim
         except (OperationalError, ProtocolError):
             return None
         told = (claim.portions, claim.root, claim.witnesses)

@@ -9,7 +9,7 @@ from functools import cached_property
 from pol.chain.desks.challenges import NO_PROGRAM, ChargeKind, ClaimCharge
 from pol.chain.desks.task_registry import Status
 from pol.chain.desks.verdicts import entry, evidence, look_hash
-from pol.claims.segment_claim import Claim, Three
+from pol.claims.segment_claim import SecondLook, SegmentClaim, Three
 from pol.commitments.program_hash import program_header
 from pol.dispute.disputed_claim import ReplayClaim, SumClaim
 from pol.errors import OperationalError, ProtocolError
@@ -19,9 +19,8 @@ from pol.incentives.sortition import DrawnDuty, TicketDraw, watch_limit
 from pol.roles.party.second_look_evidence import LOOK_CHARGES
 from pol.roles.whistleblower.join_strategy import JoinStrategy
 from pol.roles.whistleblower.profile_challenger import FLAKY, ProfileChallenger
-from pol.verification.verdict.second_look import SecondLook, is_due
-from pol.verification.verdict.second_look import compare as compare_looks
-from pol.verification.verdict.verdict import verify_segment
+from pol.verification.verdict.second_look import compare_second_looks, needs_second_look
+from pol.verification.verdict.segment_verification import verify_segment
 
 
 @dataclass(frozen=True)
@@ -29,7 +28,7 @@ class FalseClaim:
     """A false claim of a verdict, and the charge that says so on chain."""
 
     charge: ClaimCharge
-    claim: Claim
+    claim: SegmentClaim
     replay: bytes = b""
     """The end of this party's own replay; empty if unknown."""
     entry: bytes = b""
@@ -51,7 +50,7 @@ class Whistleblower(ProfileChallenger):
     """Decides whether work pays."""
 
     @cached_property
-    def _examined(self) -> dict[tuple[bytes, int, tuple[Claim, ...]], VerdictCheck]:
+    def _examined(self) -> dict[tuple[bytes, int, tuple[SegmentClaim, ...]], VerdictCheck]:
         return {}
 
     def check(self, task_id: bytes) -> list[FalseClaim]:
@@ -76,7 +75,7 @@ class Whistleblower(ProfileChallenger):
         return VerdictCheck(tuple(findings), tuple(unseen))
 
     def _charges(
-        self, task_id: bytes, index: int, claim: Claim, own: Claim, posted: SecondLook | None
+        self, task_id: bytes, index: int, claim: SegmentClaim, own: SegmentClaim, posted: SecondLook | None
     ) -> list[ClaimCharge]:
         if own.replay != claim.replay:
             return [ClaimCharge(index, ChargeKind.REPLAY, 0)]
@@ -92,12 +91,12 @@ class Whistleblower(ProfileChallenger):
         ]
         if posted is None:
             return found
-        wrong = compare_looks(self.second_looks(task_id).look(self.trace(task_id, claim.segment)), posted)
+        wrong = compare_second_looks(self.second_looks(task_id).look(self.trace(task_id, claim.segment)), posted)
         return found + [ClaimCharge(index, ChargeKind(kind), c or 0, rerun) for kind, rerun, c in wrong]
 
-    def _entry(self, task_id: bytes, own: Claim, thresholds: Three) -> bytes:
+    def _entry(self, task_id: bytes, own: SegmentClaim, thresholds: Three) -> bytes:
         """The true entry of a segment: this party's claim, and its second look where one is due."""
-        due = self.market.registry.terms(task_id).looks and is_due(own, thresholds)
+        due = self.market.registry.terms(task_id).looks and needs_second_look(own, thresholds)
         look = self.second_looks(task_id).look(self.trace(task_id, own.segment)) if due else None
         return entry(own, look_hash(look))
 
@@ -122,7 +121,7 @@ class Whistleblower(ProfileChallenger):
         """Whether `examined_twice` has its answer."""
         return self._verdict_of(task_id) in self._examined
 
-    def _verdict_of(self, task_id: bytes) -> tuple[bytes, int, tuple[Claim, ...]]:
+    def _verdict_of(self, task_id: bytes) -> tuple[bytes, int, tuple[SegmentClaim, ...]]:
         seating = self.market.registry.task(task_id).seating
         return task_id, seating, tuple(self.market.verdicts.claims(task_id, seating))
 
@@ -170,7 +169,7 @@ class Whistleblower(ProfileChallenger):
             self.market.jackpot.watch(self.wallet, task_id, ticket, hidden)
 
     def collect(self, task_id: bytes, seating: int, index: int) -> int:
-        """Claim the unpaid watch rewards for an error, once the task is closed; returns their number."""
+        """SegmentClaim the unpaid watch rewards for an error, once the task is closed; returns their number."""
         verdicts, paid = self.market.verdicts, 0
         last = self.market.registry.task(task_id).seating
         said = verdicts.placed(task_id, seating, index, as_posted=True)

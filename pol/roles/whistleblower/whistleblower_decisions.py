@@ -14,7 +14,7 @@ from pol.roles.party.public_calls import concerning_call
 from pol.roles.process.work_time import profile_steps, require_time_to_look, verdict_steps, wait_for_time
 from pol.roles.whistleblower.watch_rewards import unpaid_errors
 from pol.roles.whistleblower.whistleblower import Whistleblower
-from pol.verification.profile.profile_challenge import ChargeKind
+from pol.verification.profile.profile_challenge import ProfileChargeKind
 
 
 def next_of_whistleblower(role: Whistleblower, task_id: bytes) -> Decision:
@@ -91,7 +91,7 @@ def _profile(role: Whistleblower, task_id: bytes, task: Task) -> Decision | None
         return Wait(task_id, "it has measured the same as the profile says", until)
     charge = charges[0]
     wrong = f"it has measured twice that the profile is false ({charge.kind.name.lower()} {charge.index})"
-    if charge.kind is ChargeKind.UNDERSTATED:
+    if charge.kind is ProfileChargeKind.UNDERSTATED:
         return Action(
             task_id, "convict the profile", wrong, Mode.RESOLVE, partial(role.convict_profile, task_id, charge), until
         )
