@@ -92,7 +92,7 @@ def test_a_seat_whose_duty_takes_too_long_is_left_alone(
         assert decision.verb == "claim the seat"
         return
     assert isinstance(decision, Wait), decision
-    assert f"what the {field} of" in decision.why
+    assert f"the work for the {field} of" in decision.why
     with pytest.raises(ProtocolError, match="leave the task alone"):
         verifier.claim_seat(exact)
 
@@ -118,7 +118,7 @@ def test_what_no_machine_does_in_time_is_not_even_timed(
     open_claims(verifier, exact)
     decision = next_of_verifier(verifier, exact)
     assert isinstance(decision, Wait)
-    assert "what the verificationWindow of" in decision.why
+    assert "the work for the verificationWindow of" in decision.why
 
 
 def test_a_step_is_timed_once_and_a_long_one_isnt_repeated() -> None:

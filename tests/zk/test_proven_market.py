@@ -121,7 +121,7 @@ def test_proofs_settle_a_dispute_at_once(ground: Ground, keys: ExactKeys, lie: b
     ]
     told = [happening.what for happening in seen.happenings]
     assert told.index("says which proofs it will take") < told.index(f"step {begin} is proved in zero knowledge")
-    assert "a proof in zero knowledge ends a dispute about the verdict" in told
+    assert "a zero-knowledge proof ends a dispute about the verdict" in told
 
 
 def test_ten_proofs_chain_over_both_segments(ground: Ground, keys: ExactKeys) -> None:
