@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import secrets
 from pathlib import Path
 from typing import Any
 
@@ -36,10 +35,7 @@ TASK_DIGITS, HASH_DIGITS = 8, 64
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def explain(
     what: str,
-    deployment: Path,
-    rpc: tuple[str, ...],
-    quorum: int,
-    store: str,
+    market: MarketAccess,
     about_profile: bool,
     data: Path | None,
     as_json: bool,
@@ -52,9 +48,7 @@ def explain(
     A move is named by the hash of its transaction, or given as its calldata (0x...): all its fields are shown in the
     terms of docs/spec/dispute.md.
     """
-    place = MarketAccess.of(deployment, rpc, quorum, store)
-    # A party with a random key: it only reads.
-    reader = Whistleblower(place.connection, place.deployment, secrets.token_bytes(32), place.store_url)
+    reader = Whistleblower.reader(market.connection, market.deployment, market.store_url)
     packed = _packed_move(reader, what)
     if packed is not None:
         _show_move(packed, as_json)

@@ -7,7 +7,6 @@ import json
 import re
 import time
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import click
@@ -167,10 +166,7 @@ def _missing(told: str) -> web.Response:
 @click.option("--replay", is_flag=True, help="Replay disputed segments here, and say which side is right.")
 @click.option("--test-terms", is_flag=True, help="Also show tasks with the terms of test networks.")
 def explore(
-    deployment: Path,
-    rpc: tuple[str, ...],
-    quorum: int,
-    store: str,
+    market: MarketAccess,
     host: str,
     port: int,
     poll: float,
@@ -178,7 +174,7 @@ def explore(
     test_terms: bool,
 ) -> None:
     """Show a market in the browser: tasks, verdicts, and disputes as they narrow. Holds no key."""
-    reader = market_reader(deployment, rpc, quorum, store, test_terms, replay)
+    reader = market_reader(market, test_terms, replay)
     explorer = Explorer(reader, poll, frozenset({host, "127.0.0.1", "localhost", "[::1]"}))
     try:
         asyncio.run(_serve(explorer, host, port))
@@ -186,13 +182,10 @@ def explore(
         raise OperationalError(f"can't listen at {host}:{port}: {error}; choose another --port") from error
 
 
-def market_reader(
-    deployment: Path, rpc: tuple[str, ...], quorum: int, store: str, test_terms: bool, replay: bool = False
-) -> MarketReader:
-    """The reader of the market that the options name. Raises as `MarketAccess.of`."""
-    place = MarketAccess.of(deployment, rpc, quorum, store)
+def market_reader(market: MarketAccess, test_terms: bool, replay: bool = False) -> MarketReader:
+    """The reader of a market."""
     policy = TEST_NETWORK if test_terms else PUBLIC_CHAIN
-    return MarketReader(place.connection, place.deployment, place.store_url, policy, replay)
+    return MarketReader(market.connection, market.deployment, market.store_url, policy, replay)
 
 
 async def _serve(explorer: Explorer, host: str, port: int) -> None:

@@ -6,7 +6,6 @@ import json
 import sys
 import time
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import click
@@ -32,9 +31,7 @@ SHOWN = 12
 @click.option("--metrics", metavar="HOST:PORT", help="Serve /metrics and /health there.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line.")
 def monitor(
-    deployment: Path,
-    rpc: tuple[str, ...],
-    quorum: int,
+    market: MarketAccess,
     poll: float,
     looks: int | None,
     metrics: str | None,
@@ -44,9 +41,8 @@ def monitor(
 
     It holds no key and sends nothing. With --looks it exits with 1 if an invariant is violated.
     """
-    place = MarketAccess.of(deployment, rpc, quorum, "memory://")
-    watcher = Monitor(place.connection, place.deployment)
-    gauges = MonitorGauges(HealthMetrics("monitor", place.connection))
+    watcher = Monitor(market.connection, market.deployment)
+    gauges = MonitorGauges(HealthMetrics("monitor", market.connection))
     console = Console(highlight=False, soft_wrap=True)
     wrong, failures, number = False, 0, 0
     with serve_health(gauges.vitals, metrics) as url:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,18 +43,26 @@ Options = dict[str, Any]
 
 
 def chain_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options of the chain and its contracts."""
-    return _decorated(command, _CHAIN)
+    """Add the options of a chain and its contracts; the command gets ``market: MarketAccess``."""
+    return _with_access(command, _CHAIN)
 
 
 def market_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options of the chain, its contracts and the store."""
-    return _decorated(command, (*_CHAIN, _STORE))
+    """Add the options of a chain, its contracts and the store; the command gets ``market: MarketAccess``."""
+    return _with_access(command, (*_CHAIN, _STORE))
 
 
 def signer_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options of the signer; `signer_of` takes the values."""
+    """Add the options of the signer; `signer_of` takes their values."""
     return _decorated(command, _SIGNER)
+
+
+def _with_access(command: Callable[..., Any], options: tuple[Callable[..., Any], ...]) -> Callable[..., Any]:
+    @functools.wraps(command)
+    def wrapped(deployment: Path, rpc: tuple[str, ...], quorum: int, store: str = "memory://", **values: Any) -> Any:
+        return command(market=MarketAccess.of(deployment, rpc, quorum, store), **values)
+
+    return _decorated(wrapped, options)
 
 
 def _decorated(command: Callable[..., Any], options: tuple[Callable[..., Any], ...]) -> Callable[..., Any]:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import secrets
 from dataclasses import asdict, replace
-from pathlib import Path
 
 import click
 
@@ -24,10 +22,7 @@ from pol.training.task.task import DOCUMENT_LIMIT, Task
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def price(
     task: str,
-    deployment: Path,
-    rpc: tuple[str, ...],
-    quorum: int,
-    store: str,
+    market: MarketAccess,
     unit_price: int,
     draws: int,
     exact: bool,
@@ -38,9 +33,7 @@ def price(
     DIGEST names the task's document in the store. Amounts are wei. The escrow is an upper bound; what isn't needed
     comes back at settlement.
     """
-    place = MarketAccess.of(deployment, rpc, quorum, store)
-    # A party with a random key: it only reads.
-    reader = Submitter(place.connection, place.deployment, secrets.token_bytes(32), place.store_url)
+    reader = Submitter.reader(market.connection, market.deployment, market.store_url)
     document = Task.decode(reader.store.get(task, limit=DOCUMENT_LIMIT))
     offer = Offer(document.steps, document.interval, draws=draws, wei_per_work_unit=unit_price)
     if exact:

@@ -79,10 +79,7 @@ STYLES = {
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line.")
 def run(
     kind: str,
-    deployment: Path,
-    rpc: tuple[str, ...],
-    quorum: int,
-    store: str,
+    market: MarketAccess,
     mode: str,
     data: Path | None,
     relays: tuple[str, ...],
@@ -106,24 +103,23 @@ def run(
     Modes: watch sends nothing; defend also protects its money at stake; resolve also makes public calls; propose also
     puts up new stakes.
     """
-    place = MarketAccess.of(deployment, rpc, quorum, store)
     role_type, decide = (_imported(name) for name in KINDS[kind])
     policy = replace(TEST_NETWORK if test_terms else PUBLIC_CHAIN, trusted_verifiers=_verifiers(trusted))
-    signs = signer_of(signer, place.connection.chain_id)
+    signs = signer_of(signer, market.connection.chain_id)
     fees = FeePolicy(cap=fee_cap * GWEI)
-    contracts, rounds = place.deployment, place.rounds(relays)
-    folder = data or Path(click.get_app_dir("pol")) / f"{place.deployment.chain_id}-{signs.address.lower()}"
+    contracts, rounds = market.deployment, market.rounds(relays)
+    folder = data or Path(click.get_app_dir("pol")) / f"{market.deployment.chain_id}-{signs.address.lower()}"
     evidence = folder / "evidence"
-    role: Role = role_type(place.connection, contracts, signs, place.store_url, policy, rounds, fees, evidence)
+    role: Role = role_type(market.connection, contracts, signs, market.store_url, policy, rounds, fees, evidence)
     if isinstance(role.store, KeptStore):
         role.store.forget()
     if isinstance(role, Whistleblower):
         role.strategy = JoinStrategy(least=least_pay, wrong=wrong_share, work_cost=work_cost)
     show = _Lines(as_json)
     log = DecisionLog(folder / "diary.sqlite", show.trouble)
-    role.wallet.keep(kept_journal(place.connection, role.wallet.address, folder, show.trouble), show.trouble)
+    role.wallet.keep(kept_journal(market.connection, role.wallet.address, folder, show.trouble), show.trouble)
 
-    gauges = PartyGauges(HealthMetrics(kind, place.connection), role)
+    gauges = PartyGauges(HealthMetrics(kind, market.connection), role)
 
     def note(taken: LoggedDecision) -> None:
         if log.note(taken):

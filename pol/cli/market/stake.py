@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from decimal import Decimal, InvalidOperation
-from pathlib import Path
 from typing import Any
 
 import click
@@ -42,10 +41,7 @@ class _Ether(click.ParamType[int]):
 def stake(
     verb: str,
     amount: int | None,
-    deployment: Path,
-    rpc: tuple[str, ...],
-    quorum: int,
-    store: str,
+    market: MarketAccess,
     tickets: int,
     as_json: bool,
     **signer: Any,
@@ -55,37 +51,36 @@ def stake(
     A ticket locks a bond, which can be forfeited for a while after it resigns. `donate 0.1` gives free money to the
     jackpot's fund for good: a task is awarded only if the fund can reserve its jackpot.
     """
-    place = MarketAccess.of(deployment, rpc, quorum, store)
-    wallet = Wallet(place.connection, signer_of(signer, place.connection.chain_id))
-    market = place.deployment.market(place.connection)
+    wallet = Wallet(market.connection, signer_of(signer, market.connection.chain_id))
+    desks = market.deployment.market(market.connection)
     if verb == "deposit":
         if not amount:
             raise click.UsageError("say how much: pol stake deposit 1.5")
-        market.vault.deposit(wallet, amount)
+        desks.vault.deposit(wallet, amount)
     elif verb == "withdraw":
-        free = market.vault.free(wallet.address)
+        free = desks.vault.free(wallet.address)
         if amount is not None and amount > free:
             raise ProtocolError(f"only {free} wei are free; the rest is locked")
         if free:
-            market.vault.withdraw(wallet, free if amount is None else amount)
+            desks.vault.withdraw(wallet, free if amount is None else amount)
     elif verb == "donate":
         if not amount:
             raise click.UsageError("say how much: pol stake donate 0.1")
-        market.jackpot.donate(wallet, amount)
+        desks.jackpot.donate(wallet, amount)
     elif verb == "enrol":
-        market.sortition.enrol(wallet, tickets)
+        desks.sortition.enrol(wallet, tickets)
     elif verb == "resign":
-        market.sortition.resign(wallet, tickets)
-    balances = market.vault.balances(wallet.address)
+        desks.sortition.resign(wallet, tickets)
+    balances = desks.vault.balances(wallet.address)
     shown = {
         "address": wallet.address,
         "balance": wallet.balance(),
         "free": balances.free,
         "locked": balances.locked,
         "leaving": balances.leaving,
-        "tickets": market.sortition.tickets_now(wallet.address),
-        "ticket_costs": market.sortition.unit(),
-        "fund_available": market.jackpot.available(),
+        "tickets": desks.sortition.tickets_now(wallet.address),
+        "ticket_costs": desks.sortition.unit(),
+        "fund_available": desks.jackpot.available(),
     }
     if as_json:
         print(json.dumps(shown, indent=2))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -82,8 +81,7 @@ class MarketReader:
         policy: Policy = PUBLIC_CHAIN,
         replay: bool = False,
     ) -> None:
-        # A party with a random key: it only reads.
-        self._reader = Whistleblower(connection, deployment, secrets.token_bytes(32), store_url, policy)
+        self._reader = Whistleblower.reader(connection, deployment, store_url, policy)
         self._auditor = Auditor(self._reader.market, deployment.treasury)
         self._replay = replay
         self._times: dict[int, int] = {}

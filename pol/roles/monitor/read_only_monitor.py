@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections import Counter
 from dataclasses import dataclass
 
@@ -55,8 +54,7 @@ class Monitor:
     """Monitors a whole market from events and views; the store isn't read."""
 
     def __init__(self, connection: Connection, deployment: Deployment, store_url: str = "memory://") -> None:
-        # A party with a random key: it only reads.
-        self._reader = Role(connection, deployment, secrets.token_bytes(32), store_url)
+        self._reader = Role.reader(connection, deployment, store_url)
         self._auditor = Auditor(self._reader.market, deployment.treasury)
         self._since: dict[tuple[bytes, str], int] = {}
         self._final: set[bytes] = set()

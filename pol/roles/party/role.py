@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import secrets
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from typing import Self
 
 from pol.chain.account.gas_fees import FEES, FeePolicy
 from pol.chain.account.signers import LocalSigner, Signer
@@ -104,6 +106,13 @@ class Role:
         """Tasks whose states could be read (`pol.roles.party.data_availability.unavailable_states`)."""
         self.demanded: set[bytes] = set()
         """Tasks of which this process has demanded a state on chain."""
+
+    @classmethod
+    def reader(
+        cls, connection: Connection, deployment: Deployment, store_url: str, policy: Policy = PUBLIC_CHAIN
+    ) -> Self:
+        """A party with a random key: it only reads."""
+        return cls(connection, deployment, secrets.token_bytes(32), store_url, policy)
 
     def task(self, task_id: bytes) -> LoadedTask:
         """A task with all its parts, each checked against what the chain says.
