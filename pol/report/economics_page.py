@@ -8,15 +8,8 @@ from math import exp
 from pol.incentives.game.parameter_design import Design
 from pol.incentives.game.payoffs import Choice
 from pol.report import charts
-from pol.report.html_elements import Markup, document, element, join, table
+from pol.report.html_elements import PLAIN_STYLE, Markup, document, element, join, table
 
-STYLE = """
-body { font: 15px/1.5 sans-serif; color: #212529; background: #fff; max-width: 900px; margin: 2em auto;
-  padding: 0 1em; }
-h1 { font-size: 1.5em; } h2 { font-size: 1.15em; margin-top: 2em; } svg { max-width: 100%; height: auto; }
-table { border-collapse: collapse; font-size: 13px; } th, td { text-align: left; padding: 3px 12px 3px 0; }
-td { border-top: 1px solid #dee2e6; }
-"""
 POINTS = 200
 
 
@@ -29,7 +22,7 @@ def design_page(found: Design, rows: Sequence[Sequence[str]], title: str) -> str
         section("A false verdict is found, by the share of tickets that one hand holds", _coalitions(found)),
         section("A ticket has been paid at least once, by the number of its watches", _patience(found)),
     )
-    return document("pol econ design", STYLE, *sections)
+    return document("pol econ design", PLAIN_STYLE, *sections)
 
 
 def section(title: str, chart: Markup) -> Markup:

@@ -7,6 +7,13 @@ from html import escape
 
 # Second line of defense: injected markup could load and run nothing.
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+PLAIN_STYLE = """
+body { font: 15px/1.5 sans-serif; color: #212529; background: #fff; max-width: 900px; margin: 2em auto;
+  padding: 0 1em; }
+h1 { font-size: 1.5em; } h2 { font-size: 1.15em; margin-top: 2em; } svg { max-width: 100%; height: auto; }
+table { border-collapse: collapse; font-size: 13px; } th, td { text-align: left; padding: 3px 12px 3px 0; }
+td { border-top: 1px solid #dee2e6; vertical-align: top; }
+"""
 _EMPTY = frozenset({"meta"})
 
 

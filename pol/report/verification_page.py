@@ -7,24 +7,21 @@ from collections.abc import Mapping
 from pol.claims.acceptance_rule import relative_limit
 from pol.graph.step_program import Component
 from pol.report import charts
-from pol.report.html_elements import Markup, document, element, join, table
+from pol.report.html_elements import PLAIN_STYLE, Markup, document, element, join, table
 from pol.verification.examination.proof_examination import SegmentDraw
 from pol.verification.examination.screening import SUSPICIOUS
 from pol.verification.examination.verification_report import VerificationReport, because, shares
 from pol.verification.verdict.verdict import Outcome
 
 OUTCOMES = {Outcome.ACCEPTED: "#009e73", Outcome.REJECTED: "#d55e00", Outcome.INCONCLUSIVE: "#868e96"}
-STYLE = """
-body { font: 15px/1.5 sans-serif; color: #212529; background: #fff; max-width: 900px; margin: 2em auto;
-  padding: 0 1em; }
-h1 { font-size: 1.5em; } h2 { font-size: 1.15em; margin-top: 2em; }
+STYLE = (
+    PLAIN_STYLE
+    + """
 .verdict { color: #fff; padding: .8em 1em; border-radius: 4px; } .verdict b { font-size: 1.3em; }
 code { font: 13px monospace; overflow-wrap: anywhere; } .wide { overflow-x: auto; }
-svg { max-width: 100%; height: auto; }
-table { border-collapse: collapse; font-size: 13px; } th, td { text-align: left; padding: 3px 12px 3px 0; }
-td { border-top: 1px solid #dee2e6; vertical-align: top; }
 p.note { color: #495057; font-size: 13px; }
 """
+)
 MOST_ROWS = 500
 
 

@@ -155,6 +155,17 @@ class Role:
         require_pin(pin, task.program, task.constants, task.document.steps, network)
         self._pins.add((task_id, pin))
 
+    def require_acceptable(self, task_id: bytes) -> None:
+        """Check terms, exact proofs and answer window of a task against this party's policy.
+
+        Raises:
+            ProtocolError: they break the policy; the message says which.
+            OperationalError: the node or the store failed.
+        """
+        self.policy.require(self.market.registry.terms(task_id))
+        self.require_proofs(task_id)
+        self.policy.require_answer_window(self.market.demands.window())
+
     def proof(self, task_id: bytes) -> LearningProof:
         """The learning proof that the solver committed to.
 

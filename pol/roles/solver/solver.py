@@ -42,10 +42,8 @@ class Solver(Role):
             OperationalError: there is no final profile yet, or the node or the store failed.
         """
         task, terms = self.task(task_id), self.market.registry.terms(task_id)
-        self.policy.require(terms)
         self.policy.require_margin(terms)
-        self.require_proofs(task_id)
-        self.policy.require_answer_window(self.market.demands.window())
+        self.require_acceptable(task_id)
         if not terms.is_exact:
             self._require_profile(task_id, task, terms, recheck)
         bid = self._bid(terms, discount_percent, promised)

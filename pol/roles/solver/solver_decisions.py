@@ -86,10 +86,8 @@ def _refusal(role: Solver, task_id: bytes) -> str:
     if role.market.vault.free(role.wallet.address) < terms.solver_stake:
         return f"the stake of {terms.solver_stake} wei is more than this party has free in the vault"
     try:
-        role.policy.require(terms)
         role.policy.require_margin(terms)
-        role.require_proofs(task_id)
-        role.policy.require_answer_window(role.market.demands.window())
+        role.require_acceptable(task_id)
     except ProtocolError as error:
         return str(error)
     return ""

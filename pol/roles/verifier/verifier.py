@@ -50,10 +50,8 @@ class Verifier(ErringParty, ReplayingParty):
         """
         self.task(task_id)
         terms = self.market.registry.terms(task_id)
-        self.policy.require(terms)
         self.policy.require_game(self.market.game, terms.clock)
-        self.require_proofs(task_id)
-        self.policy.require_answer_window(self.market.demands.window())
+        self.require_acceptable(task_id)
         seating = self.market.seats.seating(task_id)
         require_time(self, task_id, terms, seating.verifies)
         self.require_kept()

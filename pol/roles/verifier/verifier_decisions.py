@@ -137,10 +137,8 @@ def _refusal(role: Verifier, task_id: bytes, task: Task, terms: Terms) -> str:
             "has free in the vault"
         )
     try:
-        role.policy.require(terms)
         role.policy.require_game(role.market.game, terms.clock)
-        role.require_proofs(task_id)
-        role.policy.require_answer_window(role.market.demands.window())
+        role.require_acceptable(task_id)
         role.task(task_id)
         role.wallet.require(GAME)
     except (OperationalError, ProtocolError) as error:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from lab.simulations.population import EPOCH, SimulationResult
 from pol.report import charts
-from pol.report.economics_page import STYLE, section
-from pol.report.html_elements import document, element, table
+from pol.report.economics_page import section
+from pol.report.html_elements import PLAIN_STYLE, document, element, table
 
 
 def simulation_page(result: SimulationResult, rows: Sequence[Sequence[str]], title: str) -> str:
@@ -31,7 +31,7 @@ def simulation_page(result: SimulationResult, rows: Sequence[Sequence[str]], tit
         section("Whistleblowers that are enrolled", charts.lines({"enrolled": [enrolled]}, "whistleblowers", "task")),
         table(("role", "kind", "parties", "earned by each and task", "catches"), rows),
     )
-    return document("pol econ simulate", STYLE, *sections)
+    return document("pol econ simulate", PLAIN_STYLE, *sections)
 
 
 def _share(count: int, total: int) -> float:
