@@ -122,9 +122,9 @@ def test_the_best_strategy_of_a_game_that_comes_back() -> None:
 
     for fee, value in ((0.0, 1.0), (0.25, 0.75), (0.5, 0.5), (0.75, 0.5)):
         assert solve("coin", moves(fee).__getitem__).best == pytest.approx(value)
-    with pytest.raises(ProtocolError, match="for ever"):
+    with pytest.raises(ProtocolError, match="never ends"):
         solve("round", lambda _: [GameMove("end", 0.0), GameMove("on", 1.0, ((1.0, "round"),))])
-    with pytest.raises(ProtocolError, match="nothing to do"):
+    with pytest.raises(ProtocolError, match="has no moves"):
         solve("nowhere", lambda _: [])
 
 
