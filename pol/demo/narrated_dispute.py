@@ -15,7 +15,7 @@ from pol.dispute.state_hash import state_hash
 from pol.errors import OperationalError, ProtocolError
 from pol.graph.node_names import Names
 from pol.report.last_operation import OneStep, one_step, shown
-from pol.report.move_descriptions import HEADING, MoveRow, line, opening_row, resignation_row, row, who
+from pol.report.move_descriptions import HEADING, MoveRow, line, opening_row, resignation_row, row, side_name
 from pol.report.narrator import Narrator
 from pol.roles.party.dispute_session import DisputeSession, MoveMade
 from pol.roles.verifier.verifier import Verifier
@@ -49,7 +49,7 @@ def narrated_dispute(tell: Narrator, defender: Verifier, attacker: Whistleblower
     report = DisputeReport(
         task_id=task_id,
         dispute=dispute,
-        winner=who(game.winner(dispute)),
+        winner=side_name(game.winner(dispute)),
         ended_by="proof" if made[-1].move is not None else "resignation",
         rows=tuple(_row_of(m) for m in made),
         gas=tuple(_gas_of(m) for m in made),

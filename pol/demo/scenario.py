@@ -117,7 +117,7 @@ class Scenario:
         self._profile(cast.verifier, first)
         self._tell.chapter("Solvers bid; the cheaper one trains with stock torch and commits a learning proof")
         accuracy = self._train(cast.solver, first, rival=cast.cheating_solver)
-        self._tell.chapter("A beacon draws segments and who replays them; others watch; the chain compares")
+        self._tell.chapter("A beacon draws segments and a verifier; others watch; the chain compares")
         accepted = self._verify(cast.verifier, cast.whistleblower, first)
 
         self._tell.chapter("A second solver skips a tenth of its steps")
@@ -226,7 +226,7 @@ class Scenario:
         claim = profile.claim
         self._tell.say(
             f"{len(claim.reruns)} seeded reruns in other reduction orders diverge by at most {spread[0]} (parameters) "
-            f"and {spread[2]} (optimizer state) of the distance travelled; thresholds: {threshold[0]}, {threshold[2]}. "
+            f"and {spread[2]} (optimizer state) of the distance traveled; thresholds: {threshold[0]}, {threshold[2]}. "
             f"A fresh rerun stays inside with probability >= {profile.coverage}, before a margin of {claim.margin}."
         )
         deadline = verifier.market.profiles.standing(task_id).deadline
@@ -295,7 +295,7 @@ class Scenario:
         return accepted
 
     def _watch(self, watcher: Whistleblower, task_id: bytes) -> None:
-        """Who is drawn replays the segments too, and seals what it finds until the task is closed."""
+        """A drawn watcher replays the segments, and seals its finding until the task is closed."""
         tickets = len(watcher.watched(task_id))
         if not tickets:
             self._tell.say("None of the whistleblower's tickets is drawn to watch this verdict.")
@@ -327,7 +327,7 @@ class Scenario:
         self._tell.say(f"Task {task_id.hex()[:12]} is settled: {outcome.name.lower()}.")
         return outcome
 
-    # --- what is told -------------------------------------------------------------------------------------------------
+    # --- narration -------------------------------------------------------------------------------------------------
 
     def _tell_verdicts(self, verdicts: list[Verdict], thresholds: tuple[int, int, int]) -> None:
         rows = []
@@ -339,7 +339,7 @@ class Scenario:
                 row = (f"segment {claim.segment}, {name}", f"{relative:.2e}", f"{relative_limit(thresholds[c]):.2e}")
                 rows.append((*row, verdict.outcome.name.lower()))
         columns = ("", "distance", "threshold", "verdict")
-        self._tell.table("Distances, relative to the distance travelled", columns, rows)
+        self._tell.table("Distances, relative to the distance traveled", columns, rows)
 
     def _tell_balances(self, report: ScenarioReport) -> None:
         def amounts(*wei: int) -> tuple[str, ...]:

@@ -180,13 +180,13 @@ def challenger_right(deal: Deal) -> Payout:
 
 
 def challenger_wrong(deal: Deal) -> Payout:
-    """What was challenged stands: releases the bond."""
+    """The challenged verdict or profile stands: releases the bond."""
     share = share_down(deal.bond, VERIFIER_OF_BOND)
     return Payout(holder=share, fund=deal.bond - share)
 
 
 def challenge_moot(deal: Deal) -> Payout:
-    """What was challenged has fallen otherwise: releases the bond."""
+    """The challenged verdict or profile has fallen otherwise: releases the bond."""
     return Payout(challenger=deal.bond)
 
 

@@ -15,7 +15,7 @@ from pol.errors import ProtocolError
 from pol.graph.node_names import Names
 from pol.graph.tensor_type import LEAF_WORDS
 from pol.report.last_operation import OneStep, one_step
-from pol.report.move_descriptions import MoveRow, opening_row, part, resignation_row, row, who
+from pol.report.move_descriptions import MoveRow, opening_row, part, resignation_row, row, side_name
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ def entries(
             () if isinstance(after, DisputeEnded) else shown_at(after),
             None if isinstance(after, DisputeEnded) else after.opening.hex(),
             one_step(position, move, names) if isinstance(move, ProveStep) else None,
-            who(after.winner) if isinstance(after, DisputeEnded) else None,
+            side_name(after.winner) if isinstance(after, DisputeEnded) else None,
             after.detail if isinstance(after, DisputeEnded) else None,
         )
 
@@ -104,9 +104,9 @@ def given_up(record: DisputeRecord, names: Names, how: str, gas: int | None = No
     last: Position | DisputeEnded = ends[-1] if ends else record.start
     if isinstance(last, DisputeEnded):
         raise ProtocolError("a proof has ended the dispute; nobody has given up")
-    outcome = f"the {who(last.turn)} made no more move ({how})"
+    outcome = f"the {side_name(last.turn)} made no more move ({how})"
     found = (place_of(last, None, names), shown_at(last), None, (), None, None)
-    return DisputeEntry(len(record.moves) + 1, resignation_row(last), gas, *found, who(last.turn.other), outcome)
+    return DisputeEntry(len(record.moves) + 1, resignation_row(last), gas, *found, side_name(last.turn.other), outcome)
 
 
 def shown_at(position: Position) -> tuple[OpenedPart, ...]:

@@ -47,20 +47,20 @@ def row(position: Position, move: Move, after: Position | DisputeEnded) -> MoveR
     remains = "nothing: decided" if isinstance(after, DisputeEnded) else open_at(after)
     kind = type(move).__name__
     size = len(encode(0, position, move))
-    return MoveRow(who(position.turn), position.level.name, kind, picked_by(position, move), remains, size)
+    return MoveRow(side_name(position.turn), position.level.name, kind, picked_by(position, move), remains, size)
 
 
 def opening_row(position: Position) -> MoveRow:
     """The challenger's opening, which is sent with the challenge, in words."""
-    return MoveRow(who(Side.CHALLENGER), "", "Start", "the claim", open_at(position), len(position.opened))
+    return MoveRow(side_name(Side.CHALLENGER), "", "Start", "the claim", open_at(position), len(position.opened))
 
 
 def resignation_row(position: Position) -> MoveRow:
     """A resignation in words."""
-    return MoveRow(who(position.turn), position.level.name, "Resign", "", "nothing: given up", RESIGNATION_BYTES)
+    return MoveRow(side_name(position.turn), position.level.name, "Resign", "", "nothing: given up", RESIGNATION_BYTES)
 
 
-def who(side: Side) -> str:
+def side_name(side: Side) -> str:
     """A side in words."""
     return side.name.lower()
 

@@ -62,7 +62,7 @@ def _subject(found: VerificationReport) -> Markup:
             shown = (
                 f"{c.name.lower()} {relative_limit(t):.3g}" for c, t in zip(Component, found.thresholds, strict=True)
             )
-            rows |= {"limits": "of the distance travelled: " + ", ".join(shown)}
+            rows |= {"limits": "of the distance traveled: " + ", ".join(shown)}
     return join((element("h2", "What was verified"), _pairs(rows)))
 
 

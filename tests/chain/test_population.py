@@ -20,21 +20,21 @@ FOUND = design(Needs(100 * UNIT, 20 * UNIT, 10 * UNIT, transaction=UNIT // 1000,
 
 
 def play(setting: Population) -> tuple[SimulationResult, Mapping[str, int]]:
-    scene = Desks(Connection.embedded(setting.seed), FOUND, setting.seed)
+    venue = Desks(Connection.embedded(setting.seed), FOUND, setting.seed)
     with pytest.raises(OperationalError, match="no account of"):
-        scene.admit("somebody who loses a fortune", (bytes(20),), 10**6)
-    result = simulate(FOUND.game, setting, scene)
-    changes = dict(scene.changes())
-    audit(scene, setting.tasks)
+        venue.admit("somebody who loses a fortune", (bytes(20),), 10**6)
+    result = simulate(FOUND.game, setting, venue)
+    changes = dict(venue.changes())
+    audit(venue, setting.tasks)
     return result, changes
 
 
-def audit(scene: Desks, tasks: int) -> None:
+def audit(venue: Desks, tasks: int) -> None:
     """Who holds no key and knows no mirror finds the same from events."""
-    vault = scene.market.vault
+    vault = venue.market.vault
     ledger = Ledger.of(vault)
     assert (ledger.owed, ledger.overdrawn) == (held(vault), [])
-    findings = list(Auditor(scene.market, scene.treasury).findings())
+    findings = list(Auditor(venue.market, venue.treasury).findings())
     assert [finding for finding in findings if not finding.holds] == []
     told = [finding.what.split()[0] for finding in findings]
     assert told.count("settlement") == told.count("outcome") == tasks

@@ -1,4 +1,4 @@
-"""What ``pol econ`` prints: rows for tables, and the same for programs."""
+"""Output of ``pol econ``: rows of tables, and the same as JSON."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BURNS = ("attack", "burns", "costs others", "times")
 
 
 def table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
-    """Rows below a head."""
+    """A table of rows below a head."""
     made = Table(*head, title=title, title_justify="left")
     for row in rows:
         made.add_row(*row)
@@ -51,14 +51,14 @@ def parameters(found: Design) -> list[tuple[str, str]]:
 
 
 def choices(found: Design) -> list[tuple[str, ...]]:
-    """Every decision, with the best of what isn't honest."""
+    """Every decision, with its best deviation."""
     return [
         (c.role, c.state, amount(c.honest), c.temptation, amount(c.margin)) for c in found.game.choices() if c.others
     ]
 
 
 def draws(found: Design) -> list[tuple[str, ...]]:
-    """What other numbers of draws would take: lower stakes for more work."""
+    """Other numbers of draws: lower stakes for more work."""
     shown = {*SHOWN_DRAWS, found.stakes.draws}
     return [
         (
@@ -75,7 +75,7 @@ def draws(found: Design) -> list[tuple[str, ...]]:
 
 
 def tickets(found: Design) -> list[tuple[str, ...]]:
-    """What a drawn ticket earns by how many of them are in one hand, which replays once for all."""
+    """Earnings of a drawn ticket by the number of tickets in one hand, which replays once for all."""
     alone = found.game.watching(1)
     hands = sorted({1, 2, 4, found.chance.watchers})
     return [
@@ -84,13 +84,13 @@ def tickets(found: Design) -> list[tuple[str, ...]]:
 
 
 def burnt(found: Design) -> list[tuple[str, ...]]:
-    """Every attack that only harms."""
+    """Every griefing attack."""
     every = [*burns(found.game), hostage(found)]
     return [(b.attack, amount(b.burnt), amount(b.harm), f"{b.ratio:.1f}") for b in every]
 
 
 def sentences(found: Design) -> str:
-    """What it costs, and who can still do harm."""
+    """The cost of verification, and the limits of the design."""
     stakes, needs = found.stakes, found.needs
     overhead = found.overhead / stakes.price
     return (
@@ -102,7 +102,7 @@ def sentences(found: Design) -> str:
 
 
 def design_json(found: Design) -> dict[str, Any]:
-    """A design for programs; amounts in the smallest unit."""
+    """A design as JSON; amounts in the smallest unit."""
     return {
         "stakes": asdict(found.stakes),
         "tax": found.game.tax,
@@ -137,7 +137,7 @@ def design_json(found: Design) -> dict[str, Any]:
 
 
 def seconds(value: int) -> str:
-    """A time that people can read."""
+    """A duration in words."""
     for size, unit in ((86_400, "days"), (3_600, "hours"), (60, "minutes")):
         if value >= 2 * size:
             return f"{value / size:.1f} {unit}"

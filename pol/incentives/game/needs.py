@@ -1,4 +1,4 @@
-"""What a submitter needs: the value of a task, the costs of work, and the adversary that its parameters withstand."""
+"""Needs of a submitter: the value of a task, the costs of work, and the adversary to withstand."""
 
 from __future__ import annotations
 

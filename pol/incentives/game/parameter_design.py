@@ -225,7 +225,7 @@ def _settle(needs: Needs, chance: JackpotRules, draws: int, windows: Windows) ->
     share = max(share, 1)
     total = _solver_total(needs, chance, draws)
     task = windows.training + windows.seating + windows.longest_dispute
-    # What a friend of the solver doesn't bring back, and what no party of the task does.
+    # The part of a stake that a friend of the solver can't recover; less the submitter's, no party can.
     kept = WHOLE - DEMANDER_OF_SOLVER_STAKE
     taxed = -(-chance.tax(share * chance.shares) * WHOLE // (kept - SUBMITTER_OF_SOLVER_STAKE)) + 2
     price = solver_stake = fee = verifier_stake = bond = 0

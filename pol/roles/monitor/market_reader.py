@@ -20,7 +20,7 @@ from pol.dispute.position import Side
 from pol.errors import OperationalError, ProtocolError
 from pol.graph.node_names import Names, NodeName
 from pol.graph.step_program import StepProgram
-from pol.roles.monitor.market_view import DisputeView, EndReason, ExecutedOperation, MarketView, TaskEvent, TaskView
+from pol.roles.monitor.market_view import DisputeView, EndReason, EvmOperation, MarketView, TaskEvent, TaskView
 from pol.roles.party.decisions import Action
 from pol.roles.party.policy import PUBLIC_CHAIN, Policy
 from pol.roles.party.public_calls import public_call
@@ -222,13 +222,13 @@ def _coins(amount: int) -> str:
     return f"{amount / COIN:.6f}".rstrip("0").rstrip(".")
 
 
-def _executed(game: DisputeGame, number: int) -> ExecutedOperation | None:
+def _executed(game: DisputeGame, number: int) -> EvmOperation | None:
     for event in game.events("Refuted", number=number):
         if Verb(event["verb"]) is Verb.PROVE_STEP:
             detail = bytes(event["detail"])
             words = [int.from_bytes(detail[at : at + 4], "big") for at in range(1, len(detail), 4)]
             with suppress(ValueError):
                 op = Op(detail[0])
-                return ExecutedOperation(op.name, tuple(words[: ARITY[op]]), words[3], words[4])
-            return ExecutedOperation("a chunk of FFMA", (), words[3], words[4])
+                return EvmOperation(op.name, tuple(words[: ARITY[op]]), words[3], words[4])
+            return EvmOperation("a chunk of FFMA", (), words[3], words[4])
     return None

@@ -37,7 +37,7 @@ class TaskEvent:
 
 
 @dataclass(frozen=True)
-class ExecutedOperation:
+class EvmOperation:
     """The scalar operation that the chain executed."""
 
     op: str
@@ -66,7 +66,7 @@ class DisputeView:
     record: DisputeRecord | None
     names: Names | None
     last: Position | None
-    executed: ExecutedOperation | None
+    executed: EvmOperation | None
     missing: str = ""
     """Why there is no record."""
     right: Side = Side.NONE

@@ -22,7 +22,7 @@ from pol.roles.party.decisions import Action, Mode
 GAME_GAS = 1_000_000
 """Gas of one side in the longest dispute, with challenge and settlement (docs/goals.md)."""
 GAME = Budget(1, GAME_GAS)
-"""What a party holds before it puts up a stake that it may have to defend."""
+"""Gas budget of a party before it puts up a stake that it may have to defend."""
 
 
 @dataclass(frozen=True)

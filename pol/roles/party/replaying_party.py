@@ -1,4 +1,4 @@
-"""What verifier and whistleblower share: replays of segments, evidence from them, and sides of disputes."""
+"""The base of verifier and whistleblower: replays of segments, evidence from them, and sides of disputes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who takes part in a simulation, and what each kind does when it is drawn (docs/spec/game.md, "Simulation")."""
+"""Agents of a simulation, and the behavior of each kind (docs/spec/game.md, "Simulation")."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from pol.incentives.game.payoffs import Game
 LEARNING = 0.2
 """Weight of one observation in a belief."""
 EXPLORING = 0.05
-"""How often who thinks about its pay tries what it believes to be worse."""
+"""How often a rational agent tries the action that it believes to be worse."""
 SYBIL_ACCOUNTS = 8
 
 
 class Behavior(StrEnum):
-    """How a party behaves."""
+    """Behavior of an agent."""
 
     HONEST = "honest"
     LAZY = "lazy"
@@ -49,7 +49,7 @@ SOLVERS = (Behavior.HONEST, Behavior.COLLUDING, Behavior.LAZY, Behavior.RATIONAL
 
 @dataclass
 class Beliefs:
-    """What everybody has learned from what happened."""
+    """Shared beliefs, learned from events."""
 
     lies: float
     """A verdict is false and somebody finds it."""
@@ -66,12 +66,12 @@ class Beliefs:
 
 @dataclass
 class Agent:
-    """One person: its accounts and tickets, the speed of its machine and what it has spent on work."""
+    """One agent: its accounts, the speed of its machine, and its spending on work."""
 
     name: str
     kind: Behavior
     pace: float = 1.0
-    """What work costs it, as a multiple of the costs of the game."""
+    """Its cost of work, as a multiple of the game's costs."""
     enrolled: bool = True
     work: float = 0.0
     accounts: tuple[bytes, ...] = field(init=False)
@@ -89,13 +89,13 @@ class Agent:
         return (fee - work >= guess) != (random.random() < EXPLORING)
 
     def expected(self, game: Game, beliefs: Beliefs) -> float:
-        """What watching one verdict with one ticket is believed to pay."""
+        """Believed pay of watching one verdict with one ticket."""
         prize = game.share if game.chance else game.reward
         found = game.rate + beliefs.lies
         return found * (prize - CATCH_TRANSACTIONS * game.costs.transaction) - game.verification * self.pace
 
     def watches(self, game: Game, beliefs: Beliefs) -> bool:
-        """Drawn to watch: whether it replays what the verifier says."""
+        """Drawn to watch: whether it replays the verdict."""
         if self.kind in (Behavior.LAZY, Behavior.COPYING):
             return False
         if self.kind in (Behavior.RATIONAL, Behavior.WHISTLEBLOWER):
@@ -103,7 +103,7 @@ class Agent:
         return True
 
     def fabricates(self, game: Game, beliefs: Beliefs, random: Random) -> int:
-        """As a solver: how many segments it fabricates."""
+        """As a solver: the number of segments that it fabricates."""
         if self.kind not in (Behavior.LAZY, Behavior.COLLUDING, Behavior.RATIONAL):
             return 0
         threat, stakes = game.threat, game.stakes
@@ -125,12 +125,12 @@ class Agent:
         self.work += segments * game.costs.segment * self.pace + transactions * game.costs.transaction
 
     def spend_in_seat(self, game: Game, replayed: bool) -> None:
-        """What a seating costs."""
+        """Pay for a seating."""
         self.spend(game, game.stakes.draws if replayed else 0, CLAIM_TRANSACTIONS)
 
 
 def people(role: str, counts: Mapping[Behavior, int], kinds: tuple[Behavior, ...], random: Random) -> list[Agent]:
-    """So many of each kind; those who think about pay have machines of all sorts, half to twice the cost.
+    """Agents of each kind; whistleblowers have machines with half to twice the cost.
 
     Raises:
         ProtocolError: a kind that has no such role, or fewer than none.

@@ -43,7 +43,7 @@ SUSPICION = 0.05
 
 @dataclass(frozen=True)
 class Population:
-    """Who takes part: kinds and their numbers."""
+    """The agents of a simulation: kinds and their numbers."""
 
     verifiers: Mapping[Behavior, int]
     solvers: Mapping[Behavior, int]
@@ -57,7 +57,7 @@ class Population:
 
 @dataclass(frozen=True)
 class SimulationResult:
-    """What everybody earned and what was accepted."""
+    """Earnings of all agents, and events by epoch."""
 
     setting: Population
     epochs: Sequence[Epoch]
@@ -84,8 +84,8 @@ class SimulationResult:
         return sum(getattr(epoch, name) for epoch in self.epochs[-epochs:]) / counted if counted else 0.0
 
 
-def simulate(game: Game, setting: Population, scene: Venue | None = None) -> SimulationResult:
-    """Play ``setting.tasks`` tasks one after the other; without a ``scene`` nothing is needed but this process.
+def simulate(game: Game, setting: Population, venue: Venue | None = None) -> SimulationResult:
+    """Play ``setting.tasks`` tasks one after the other; without a ``venue`` nothing is needed but this process.
 
     Raises:
         ProtocolError: a population that can't settle a task, or none.
@@ -98,11 +98,11 @@ def simulate(game: Game, setting: Population, scene: Venue | None = None) -> Sim
         "whistleblower", {Behavior.WHISTLEBLOWER: setting.whistleblowers}, (Behavior.WHISTLEBLOWER,), random
     )
     solvers = people("solver", setting.solvers, SOLVERS, random)
-    world = SimulatedMarket(game, scene or Venue(setting.seed), random, parties, Beliefs(lies=SUSPICION))
+    world = SimulatedMarket(game, venue or Venue(setting.seed), random, parties, Beliefs(lies=SUSPICION))
     for party in (*parties, *solvers):
-        party.accounts = world.scene.admit(party.name, party.accounts, setting.tasks)
-    world.scene.admit(SUBMITTER, (abi_hash(SUBMITTER)[:20],), setting.tasks)
-    world.scene.donate(DONATED * game.stakes.jackpot)
+        party.accounts = world.venue.admit(party.name, party.accounts, setting.tasks)
+    world.venue.admit(SUBMITTER, (abi_hash(SUBMITTER)[:20],), setting.tasks)
+    world.venue.donate(DONATED * game.stakes.jackpot)
     world.balances[FUND] += DONATED * game.stakes.jackpot
     world.balances[DONOR] -= DONATED * game.stakes.jackpot
     for party in parties:
@@ -133,7 +133,7 @@ def _reconsider(world: SimulatedMarket, upkeep: float) -> None:
 
 def _task(world: SimulatedMarket, number: int, solvers: Sequence[Agent], epoch: Epoch) -> None:
     """One task from its solver to its settlement."""
-    game, random, deal, scene = world.game, world.random, world.game.deal, world.scene
+    game, random, deal, venue = world.game, world.random, world.game.deal, world.venue
     epoch.tasks += 1
     if world.balances[FUND] < game.stakes.jackpot:
         epoch.fund_short += 1
@@ -145,12 +145,12 @@ def _task(world: SimulatedMarket, number: int, solvers: Sequence[Agent], epoch: 
     fabricated = set(random.sample(range(segments), cheated))
 
     world.balances[SUBMITTER] -= deal.escrow
-    task_id = scene.submit(number)
+    task_id = venue.submit(number)
     if deal.profiled:
         profile(world, task_id)
     world.balances[solver.name] -= deal.solver_stake
     log = [abi_hash("state", task_id, entry) for entry in range(segments + 1)]
-    drawn = draw(scene.train(task_id, solver.accounts[0], log), segments, game.stakes.draws)
+    drawn = draw(venue.train(task_id, solver.accounts[0], log), segments, game.stakes.draws)
     truth = [abi_hash("root", task_id, segment) for segment in drawn]
     hits = frozenset(index for index, segment in enumerate(drawn) if segment in fabricated)
     seatings: list[SimulatedSeating] = []
@@ -159,7 +159,7 @@ def _task(world: SimulatedMarket, number: int, solvers: Sequence[Agent], epoch: 
             raise ProtocolError(f"{MOST_SEATINGS} seatings of one task were void: this population settles nothing")
         seatings.append(seat(world, task_id, PROFILING + len(seatings) + 1, truth, solver, hits, epoch))
     last, rejects = seatings[-1], bool(seatings[-1].said.rejecting)
-    scene.settle(task_id)
+    venue.settle(task_id)
     settled = payouts.rejected(deal) if rejects else payouts.accepted(deal)
     world.pay(settled, solver=solver.name, holder=last.verifier.name)
     if hits:
@@ -169,7 +169,7 @@ def _task(world: SimulatedMarket, number: int, solvers: Sequence[Agent], epoch: 
     epoch.fabricated += bool(cheated and not rejects)
     epoch.wrong_rejections += rejects and not hits
     _catches(world, task_id, seatings)
-    scene.close(task_id)
+    venue.close(task_id)
 
 
 def _catches(world: SimulatedMarket, task_id: bytes, seatings: Sequence[SimulatedSeating]) -> None:
@@ -184,7 +184,7 @@ def _catches(world: SimulatedMarket, task_id: bytes, seatings: Sequence[Simulate
             stands = last.claims[made.index]
             caught = made.opens(task_id) and made.root == stands != said.posted[made.index]
             caught = caught and catches < game.chance.shares
-            world.scene.claim(task_id, said, last, made, paid=caught)
+            world.venue.claim(task_id, said, last, made, paid=caught)
             if not caught:
                 continue
             catches += 1

@@ -57,9 +57,9 @@ def play(connection: Connection, found: Design, setting: Population) -> Simulati
         OperationalError: the node fails, or has not enough money for such amounts.
         ProtocolError: contracts and mirror differ, by a unit of somebody's balance or in what is drawn or refused.
     """
-    scene = Desks(connection, found, setting.seed)
-    result = simulate(found.game, setting, scene)
-    compare(result.balances, scene.changes())
+    venue = Desks(connection, found, setting.seed)
+    result = simulate(found.game, setting, venue)
+    compare(result.balances, venue.changes())
     return result
 
 

@@ -1,4 +1,4 @@
-"""One seating of a simulated task: who is drawn, what is said, who looks, and who loses its stake."""
+"""One seating of a simulated task: draw, verdict, watch and challenges."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Epoch:
 
 @dataclass
 class SimulatedSeating:
-    """A verdict and who has committed to something else."""
+    """A verdict and the commitments against it."""
 
     verifier: Agent
     said: SimulatedVerdict
@@ -67,10 +67,10 @@ class SimulatedSeating:
 
 @dataclass
 class SimulatedMarket:
-    """All parties, their money and what they believe."""
+    """All agents, their money and their beliefs."""
 
     game: Game
-    scene: Venue
+    venue: Venue
     random: Random
     parties: Sequence[Agent]
     beliefs: Beliefs
@@ -87,7 +87,7 @@ class SimulatedMarket:
             self.holders[account] = party
             tickets = TICKETS // len(party.accounts) if party.enrolled else 0
             if tickets != self.tickets.get(account, 0):
-                self.weights.set(account, tickets, self.scene.enrol(account, tickets))
+                self.weights.set(account, tickets, self.venue.enrol(account, tickets))
                 self.tickets[account] = tickets
 
     def seated(self, draw: TicketDraw) -> tuple[bytes, int, Agent]:
@@ -105,9 +105,9 @@ class SimulatedMarket:
 
 def profile(world: SimulatedMarket, task_id: bytes) -> None:
     """The first seat is a profiler's. It replays as often as a verifier, whose fee it gets, and its profile is true."""
-    opened = world.scene.open_seat(task_id, PROFILING)
+    opened = world.venue.open_seat(task_id, PROFILING)
     account, ticket, profiler = world.seated(TicketDraw(DrawnDuty.SEAT, task_id, PROFILING, *opened))
-    world.scene.profile(task_id, account, ticket)
+    world.venue.profile(task_id, account, ticket)
     world.balances[profiler.name] -= world.game.deal.verifier_stake
     profiler.spend(world.game, world.game.stakes.draws, PROFILE_TRANSACTIONS)
     world.pay(payouts.profile_concluded(world.game.deal), holder=profiler.name)
@@ -126,16 +126,16 @@ def seat(
 
     ``truth`` are the roots of the drawn segments; ``hits`` those of them that were fabricated.
     """
-    game, deal, scene = world.game, world.game.deal, world.scene
+    game, deal, venue = world.game, world.game.deal, world.venue
     account, ticket, verifier = world.seated(
-        TicketDraw(DrawnDuty.SEAT, task_id, number, *scene.open_seat(task_id, number))
+        TicketDraw(DrawnDuty.SEAT, task_id, number, *venue.open_seat(task_id, number))
     )
     world.balances[verifier.name] -= deal.verifier_stake
     replayed = verifier.replays(game, world.beliefs, world.random)
     verifier.spend_in_seat(game, replayed)
     lies = not replayed or bool(hits and verifier.kind is solver.kind is Behavior.COLLUDING)
     secret = abi_hash("secret", account, task_id, number)
-    duty = Assignment(scene.sit(task_id, number, account, ticket, secret), task_id, number, secret)
+    duty = Assignment(venue.sit(task_id, number, account, ticket, secret), task_id, number, secret)
     planted = duty.index(len(truth)) if game.chance and duty.is_forced(game.chance.rate) else None
     claims = [abi_hash("guess", root, number) for root in truth] if lies else list(truth)
     # Who has replayed nothing has no ground to reject.
@@ -151,11 +151,11 @@ def seat(
     accusers = [party for party, index in found if claims[index] != truth[index]]
     world.beliefs.learn("lies", bool(accusers))
     if verifier.kind is Behavior.WITHHOLDING:
-        scene.withhold(task_id)
+        venue.withhold(task_id)
         world.pay(payouts.secret_withheld(deal))
         seating.stands = False
         return seating
-    scene.disclose(task_id, said)
+    venue.disclose(task_id, said)
     if not lies:
         _grieve(world, task_id, seating)
         return seating
@@ -165,7 +165,7 @@ def seat(
         friends = [p for p in world.parties if p.kind is verifier.kind is Behavior.COLLUDING and p is not verifier]
         challenger = (friends or accusers)[0]
         challenger.spend(game, 0, 1)
-        scene.challenge(task_id, said, challenger.accounts[0], right=True)
+        venue.challenge(task_id, said, challenger.accounts[0], right=True)
         world.balances[challenger.name] -= deal.bond
         world.pay(payouts.challenger_right(deal), challenger=challenger.name)
         seating.stands = False
@@ -183,7 +183,7 @@ def _watch(
 ) -> list[tuple[Agent, int]]:
     """Which parties have found which wrong claim by work of their own; commitments are noted."""
     game, said, number = world.game, seating.said, seating.said.duty.seating
-    watching = TicketDraw(DrawnDuty.WATCH, task_id, number, *world.scene.post(task_id, said))
+    watching = TicketDraw(DrawnDuty.WATCH, task_id, number, *world.venue.post(task_id, said))
     drawn: dict[str, list[tuple[bytes, int]]] = {}
     for account, ticket in world.weights.watching(watching, game.chance.watchers if game.chance else VOLUNTEERS):
         if account != said.account:
@@ -206,13 +206,13 @@ def _watch(
             salt = abi_hash("salt", account, task_id)
             # A copy can't be opened: what it was made of is another's account.
             at = index or 0
-            entry = world.scene.entry(task_id, at, truth[at], at in hits)
+            entry = world.venue.entry(task_id, at, truth[at], at in hits)
             if index is not None:
                 seen = watch_commitment(account, task_id, number, index, entry, salt)
             elif not (party.kind is Behavior.COPYING and seen):
                 continue
             made = WatchCommitment(account, ticket, number, at, truth[at], entry, salt, seen)
-            world.scene.watch(task_id, made)
+            world.venue.watch(task_id, made)
             seating.commitments.append((party, made))
         if index is not None or (party.kind is Behavior.COPYING and seen):
             party.spend(game, 0, CATCH_TRANSACTIONS * len({account for account, _ in tickets}))
@@ -234,7 +234,7 @@ def _grieve(world: SimulatedMarket, task_id: bytes, seating: SimulatedSeating) -
         if party.kind is not Behavior.GRIEFING or party is verifier:
             continue
         bond = payouts.bond_after(deal.bond, deal.verifier_stake, earlier)
-        world.scene.challenge(task_id, seating.said, party.accounts[0], right=False)
+        world.venue.challenge(task_id, seating.said, party.accounts[0], right=False)
         world.balances[party.name] -= bond
         party.work += game.costs.dispute
         verifier.work += game.costs.dispute + (0 if earlier else game.costs.segment)

@@ -1,6 +1,6 @@
-"""Where simulated tasks are played: what is drawn there, and who is told what parties do.
+"""The simulation venue: it draws, and receives all actions of the agents.
 
-A `Venue` draws by hashes and nothing else happens; the laboratory plays the same at deployed contracts.
+A `Venue` draws by hashes and does nothing else; `population_on_chain` plays the same at deployed contracts.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pol.incentives.jackpot import watch_commitment
 
 @dataclass(frozen=True)
 class SimulatedVerdict:
-    """What a verifier says about the drawn segments, and what its secret made of it."""
+    """A verifier's verdict on the drawn segments, with its forced error if any."""
 
     account: bytes
     duty: Assignment
@@ -34,7 +34,7 @@ class SimulatedVerdict:
 
 @dataclass(frozen=True)
 class WatchCommitment:
-    """What a watcher has committed one of its tickets to, and how it would open that."""
+    """A watcher's commitment of one ticket, and its opening."""
 
     account: bytes
     ticket: int
