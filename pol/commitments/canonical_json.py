@@ -93,7 +93,7 @@ class Fields:
         self._what = what
 
     def value(self, name: str) -> Any:
-        """Whatever stands there."""
+        """The member, of any type."""
         return self._document[name]
 
     def text(self, name: str) -> str:

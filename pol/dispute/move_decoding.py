@@ -1,7 +1,7 @@
-"""Reading the calldata of a move back, in the terms of docs/spec/dispute.md#moves: for people with an explorer.
+"""Decoder of a move's calldata into the terms of docs/spec/dispute.md#moves: for users of an explorer.
 
-Calldata names neither the level nor the height of the position, which the chain knows. A reader that has them gives
-them (`Place`). Without them each place where such a move may be made is tried: lengths and frames rule the others out.
+Calldata names neither the level nor the height of the position; the chain stores them. A caller that knows them gives
+them (`Place`). Otherwise every place where such a move is legal is tried: lengths and frames exclude the wrong ones.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ LEVELS: dict[str, tuple[Level, ...]] = {
 
 
 class Place(NamedTuple):
-    """What the chain knows of a position beside what the move repeats; ``bits`` are fixed by the deployment."""
+    """The parts of a position that the chain stores and a move doesn't repeat; the deployment fixes ``bits``."""
 
     level: Level
     height: int

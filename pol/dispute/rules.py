@@ -43,7 +43,7 @@ from pol.dispute.moves import (
     ProveStep,
     ProveSum,
     Unfold,
-    UpheldClaim,
+    Upheld,
 )
 from pol.dispute.openings import require_branch, word_in_leaf
 from pol.dispute.position import SUMS, TREES, Level, Position
@@ -55,7 +55,7 @@ from pol.graph.tensor_type import LEAF_WORDS
 def start(position: Position, claimed: bytes, payload: bytes) -> Position:
     """The challenger opens its own version of a claim.
 
-    Rationale: nobody can stop a claim by saying that it is false; one says where, and puts something else in its place.
+    Rationale: saying that a claim is false costs nothing; a challenger must commit to another value.
     """
     return lay_open(position, payload, claimed)
 
@@ -114,7 +114,7 @@ def apply(position: Position, move: Move) -> Position | DisputeEnded:
 def picked(position: Position, index: int) -> bytes:
     """The other side's claim about part ``index``: a root, a sum, or a word.
 
-    Rationale: padding belongs to nobody, so a disagreement about it must not exist.
+    Rationale: padding is fixed, so no disagreement about it can exist.
 
     Raises:
         IllegalMove: there is no such part.
@@ -219,7 +219,7 @@ def _pick_nodes(position: Position) -> AtSubtree:
 def require_level(position: Position, *levels: Level) -> None:
     """Refuse a move that does not belong to where the dispute stands.
 
-    Rationale: a move of another level would read the open bytes as something that nobody has said.
+    Rationale: a move of another level would read the open bytes as claims that were never made.
     """
     if position.level not in levels:
         raise IllegalMove(f"this move belongs to {levels[0].name}, the dispute is at {position.level.name}")
@@ -251,7 +251,7 @@ def _require_program(position: Position, header: bytes) -> None:
 def lay_open(position: Position, payload: bytes, claimed: bytes) -> Position:
     """The mover's own version lies open at ``position``, the other side is on turn.
 
-    Rationale: who opens the same value agrees with it, and a dispute about nothing would never end.
+    Rationale: a mover that opens the same value agrees with it, and a dispute about nothing would never end.
 
     Raises:
         IllegalMove: the payload has the wrong length, or leads to just what the other side had said.
@@ -335,7 +335,7 @@ def _describe_slot(position: Position, move: DescribeSlot) -> Position | Dispute
         if move.payload:
             raise IllegalMove("the slot belongs to another component: nothing is opened")
         if not any(claimed):
-            raise UpheldClaim(f"slot {q} belongs to another component: its distance is 0, as the other side had said")
+            raise Upheld(f"slot {q} belongs to another component: its distance is 0, as the other side had said")
         return DisputeEnded(position.turn, f"slot {q} belongs to another component, so its distance is 0")
     facts = AtSlot(position.facts, q, move.descriptor)
     p = replace(position, level=Level.SUM_LEAVES, facts=facts, opened=b"", lo=0, hi=slot.type.leaves)

@@ -128,7 +128,7 @@ def _require_thresholds(task: LoadedTask, executor: ExecutorFactory, found: Prof
 
 
 def _digest(task: str) -> str:
-    """The digest, or what a file says: the digest alone, or the `task.json` of `pol demo --out`."""
+    """A digest, given directly or in a file: the digest alone, or the `task.json` of `pol demo --out`."""
     if _HASH.fullmatch(task):
         return task.lower()
     try:

@@ -1,4 +1,4 @@
-"""A profile for people: distributions as a table, and where reruns lie against the thresholds."""
+"""A profile for people: distributions as a table, and a picture of reruns against the thresholds."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def values_of(profile: Profile, component: Component, metric: str) -> list[float
 
 
 def native_ratios(native: NativeReruns, component: Component) -> list[float]:
-    """Relative distances of all native reruns that have one; the yardstick is none."""
+    """Relative distances of all native reruns that have one, without the yardstick."""
     rows = (rerun for rerun in native.reruns if not rerun.setting.is_yardstick)
     return [relative_limit(found) for rerun in rows if (found := rerun.ratios[component - 1]) is not None]
 

@@ -7,7 +7,6 @@ import os
 import re
 import time
 from dataclasses import replace
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from pol.cli.file_output import console
+from pol.cli.verification.share_option import Share
 from pol.errors import OperationalError, ProtocolError, UnsupportedError
 from pol.graph.step_program import Component
 from pol.report.narrator import ConsoleNarrator
@@ -50,16 +50,6 @@ def _digest(ctx: click.Context, param: click.Parameter, value: str | None) -> st
     return _hash(ctx, param, text)
 
 
-def _share(ctx: click.Context, param: click.Parameter, value: str) -> Fraction:
-    try:
-        share = Fraction(value)
-    except (ValueError, ZeroDivisionError) as error:
-        raise click.BadParameter(f"{value!r} isn't a number") from error
-    if not 0 < share <= 1:
-        raise click.BadParameter(f"{value} isn't above 0 and at most 1")
-    return share
-
-
 @click.command()
 @click.argument("store")
 @click.argument("proof", required=False, callback=_digest)
@@ -72,7 +62,7 @@ def _share(ctx: click.Context, param: click.Parameter, value: str) -> Fraction:
 )
 @click.option(
     "--confidence",
-    callback=_share,
+    type=Share(),
     default="0.99",
     show_default=True,
     metavar="P",
@@ -80,7 +70,7 @@ def _share(ctx: click.Context, param: click.Parameter, value: str) -> Fraction:
 )
 @click.option(
     "--cheat-fraction",
-    callback=_share,
+    type=Share(),
     default="0.05",
     show_default=True,
     metavar="F",

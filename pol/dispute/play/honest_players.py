@@ -1,6 +1,6 @@
 """The honest players: the move at a position, given one's own execution. Both sides play alike.
 
-A player compares what lies open with its own execution, picks the first difference and opens its own version of it.
+A player compares the open parts with its own execution, picks the first difference and opens its own version of it.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ from pol.graph.node import Operand
 
 
 class NothingToDispute(ProtocolError):
-    """Everything that lies open agrees with one's own execution: the other side is right, resign."""
+    """All open parts agree with one's own execution: the other side is right, so resign."""
 
 
 class Player(Protocol):
     """One side of a dispute."""
 
     def open(self, position: Position) -> bytes:
-        """One's own version of what is disputed at a position where nothing lies open yet."""
+        """One's own version of the disputed part, at a position where nothing lies open yet."""
         ...
 
     def move(self, position: Position) -> Move:
@@ -59,7 +59,7 @@ class Player(Protocol):
 
 @dataclass(frozen=True)
 class ReplayPlayer:
-    """Knows one execution of a segment, and defends or attacks with it."""
+    """A player with one execution of a segment."""
 
     trace: SegmentTrace
     published: Callable[[int], Sequence[bytes]] | None = None
@@ -175,7 +175,7 @@ def first_difference(own: bytes, opened: bytes, size: int) -> int | None:
 
 @dataclass(frozen=True)
 class SumPlayer:
-    """Knows the parts of a distance, and defends or attacks with them."""
+    """A player with the parts of a distance."""
 
     sums: SumEvidence
 

@@ -70,7 +70,7 @@ UNSEEN = ProofVerdict(Outcome.INCONCLUSIVE, (Reason.NOT_AVAILABLE,), "nothing wa
 
 
 def open_subject(store: Store, digest: str, log_root: bytes | None = None) -> ExaminedProof:
-    """The learning proof with this digest; ``log_root`` is what its solver committed to, if that is known.
+    """The learning proof with this digest; ``log_root`` is the root that its solver committed to, if it is known.
 
     Raises:
         ProtocolError: the proof or its task is bad, or it isn't over the committed log.

@@ -67,7 +67,7 @@ class VerificationReport:
 
     @property
     def named(self) -> list[Suspicion]:
-        """The segments that don't look like their neighbours."""
+        """The segments that don't look like their neighbors."""
         return [suspicion for suspicion in self.suspicions if suspicion.is_named]
 
 
@@ -104,7 +104,7 @@ def because(found: VerificationReport) -> list[str]:
     if found.suspicions:
         named = ", ".join(str(suspicion.segment) for suspicion in found.named) or "none"
         added = ", ".join(map(str, draw.suspected)) or "none"
-        told.append(f"Segments that don't look like their neighbours: {named}. Added to the draw: {added}.")
+        told.append(f"Segments that don't look like their neighbors: {named}. Added to the draw: {added}.")
     return told
 
 

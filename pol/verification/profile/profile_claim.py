@@ -169,7 +169,7 @@ def require_threshold(distance: int, reference: int, margin: int) -> int:
     if result is None:
         raise UnsupportedError(
             "honest executions of this task part as far as the training travels; use a shorter checkpoint interval, a "
-            "lower margin, or find what makes noise of its own: a bias before a normalisation has a gradient of zero "
+            "lower margin, or find what makes noise of its own: a bias before a normalization has a gradient of zero "
             "but for rounding, and Adam gives such noise full steps (take bias=False there)"
         )
     return result

@@ -49,7 +49,7 @@ def samples_for(share: Fraction, confidence: Fraction) -> int:
     _require_fraction("share", share)
     _require_fraction("confidence", confidence)
     estimate = math.log(1 - confidence) / math.log(share)
-    # Logarithms are rounded: the neighbours of the estimate are tried exactly.
+    # Logarithms are rounded: the neighbors of the estimate are tried exactly.
     samples = max(1, int(estimate * (1 - 1e-9)) - 1)
     while maximum_confidence(samples, share) < confidence:
         samples += 1
