@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from pol.commitments.merkle import branch, depth, tree
-from pol.commitments.program_hash import node_branch
 from pol.commitments.tensor import root_over_tree
 from pol.dispute.agreed_facts import AtNode, AtState, AtStep, AtTrace, Replayed
 from pol.dispute.disputed_claim import PublishedClaim
@@ -115,7 +114,7 @@ def _node(trace: SegmentTrace, publication: Publication, first: int, s: int, bit
     node = program.nodes[number]
     descriptor, type_ = node.encode(), node.type
     shown = number.to_bytes(4, "big") + row[number] + b"".join(branch(row, number))
-    shown += b"".join(node_branch(program, number)) + len(descriptor).to_bytes(2, "big") + descriptor
+    shown += b"".join(trace.commitment.node_branch(number)) + len(descriptor).to_bytes(2, "big") + descriptor
     leaves = publication.leaves_of(s, number, type_, row[number]) if type_.leaves > 1 else None
     if leaves is not None:
         at = first_difference(trace.output_leaves(step, number), leaves, 32)
