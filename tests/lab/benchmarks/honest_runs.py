@@ -19,6 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from lab.benchmarks.classifier import SMALL, Size, Training
+from lab.verification.rate_bounds import clopper_pearson_upper
 from pol.arithmetic.primitives import Words
 from pol.claims.acceptance_rule import is_accepted, travelled
 from pol.claims.segment_claim import SecondLook, SegmentClaim, Three
@@ -30,7 +31,6 @@ from pol.training.task.task import LoadedTask, load, publish
 from pol.verification.profile import profile as profiles
 from pol.verification.profile.profile import Profile
 from pol.verification.profile.profiling import PROFILED, measure_profile
-from pol.verification.profile.tolerance_bounds import clopper_pearson_upper
 from pol.verification.verdict.second_look import SecondLooker, second_look_shares
 from pol.verification.verdict.segment_verification import measure_segment
 from pol.verification.verdict.verdict import Outcome, decide
