@@ -68,42 +68,32 @@ def apply(position: Position, move: Move) -> Position | DisputeEnded:
         WrongInclusionProof: something shown is not what was committed to; the contract would revert.
     """
     match move:
-        # Rationale: sixteen parts at a time a disagreement about 2^32 values takes eight moves.
         case Answer(index, payload):
+            # Rationale: at sixteen parts a move, a disagreement about 2^32 values is narrowed down in eight moves.
             return lay_open(answered(position, index), payload, picked(position, index))
-        # Rationale: the program was committed to before the dispute, so neither side chooses what a node computes.
-        case Describe(index, header, branch, descriptor, payload):
-            _require_program(position, header)
-            after = described(position, index, descriptor)
-            program, what = (
-                ProgramHeader.decode(header, step_of(position.facts).before.program),
-                f"node {position.lo + index}",
-            )
-            leaf = keccak256(NODE_TAG + descriptor)
-            require_branch(leaf, position.lo + index, branch, program.nodes, program.nodes_tree, what)
-            return lay_open(after, payload, picked(position, index))
+        case Describe():
+            return _describe(position, move)
         case OpenState(header, payload):
-            _require_program(position, header)
             return _open_state(position, header, payload)
-        # Rationale: a fold may have millions of terms; the chain executes 64 of them at most.
         case Unfold(index, payload):
+            # Rationale: a fold may have millions of terms, of which the chain executes 64 at most.
             return lay_open(unfolded(position, index), payload, picked(position, index))
-        # Rationale: the chain executes one instruction, so the results of all instructions of a body are told apart.
         case OpenBody(index, payload):
+            # Rationale: the chain executes one instruction, so the results of all instructions are told apart.
             return lay_open(opened_body(position, index), payload, picked(position, index))
         case DescribeSlot():
             return _describe_slot(position, move)
-        # Rationale: one scalar operation on agreed operands has one result, and the chain computes it itself.
         case ProveStep(index=index):
+            # Rationale: one scalar operation on agreed operands has one result, and the chain computes it itself.
             require_level(position, Level.LEAF, Level.TERMS, Level.BODY)
             return prove_step(position, index, picked(position, index), move)
-        # Rationale: the trace is agreed, so the node that produces a slot has already said what stands in it.
         case ProveSlot(index=index):
+            # Rationale: the trace is agreed, so the root that the slot's node produced is agreed as well.
             require_level(position, Level.STATE)
             require_children(position, leaves=True)
             return prove_slot(position, index, picked(position, index), move)
-        # Rationale: both states are agreed, and the chain adds up 64 squared differences in one transaction.
         case ProveSum(index=index):
+            # Rationale: both states are agreed, and the chain adds up 64 squared differences in one transaction.
             require_level(position, Level.SUM_LEAVES)
             return prove_sum(position, index, picked(position, index), move)
 
@@ -236,13 +226,13 @@ def require_children(position: Position, leaves: bool) -> None:
         )
 
 
-def _require_program(position: Position, header: bytes) -> None:
-    """Refuse the header of another program.
+def _own_header(position: Position, header: bytes) -> ProgramHeader:
+    """The header of the disputed program.
 
-    Rationale: counts and trees of the header decide which branches are accepted.
+    Rationale: its counts and trees decide which branches are accepted, so the header of another program is refused.
     """
     require_level(position, Level.NODES)
-    ProgramHeader.decode(header, step_of(position.facts).before.program)
+    return ProgramHeader.decode(header, step_of(position.facts).before.program)
 
 
 # --- opening ----------------------------------------------------------------------------------------------------------
@@ -300,14 +290,26 @@ def _output(p: Position, tree_root: bytes) -> bytes:
     return root_over_tree(node_of(p.facts).node.type, tree_root)
 
 
+def _describe(position: Position, move: Describe) -> Position:
+    """Show the descriptor of one node, and open one's own output of it.
+
+    Rationale: the program was committed to before the dispute, so neither side chooses what a node computes.
+    """
+    header = _own_header(position, move.header)
+    after, number = described(position, move.index, move.descriptor), position.lo + move.index
+    leaf = keccak256(NODE_TAG + move.descriptor)
+    require_branch(leaf, number, move.branch, header.nodes, header.nodes_tree, f"node {number}")
+    return lay_open(after, move.payload, picked(position, move.index))
+
+
 def _open_state(position: Position, header: bytes, payload: bytes) -> Position:
     """Agree with the whole trace, and open the state that one had claimed to follow from it.
 
     Rationale: a side may execute honestly and still claim another end; the slots show where the two part.
     """
+    slots = _own_header(position, header).slots
     if not isinstance(position.facts, AtStep):
         raise IllegalMove("a state can be opened only where the whole trace lies open")
-    slots = ProgramHeader.decode(header, position.facts.before.program).slots
     facts, turn = AtState(position.facts, position.opening), position.turn.other
     p = replace(position, level=Level.STATE, facts=facts, opened=payload, count=slots, height=depth(slots), turn=turn)
     _require_length(p, payload)
