@@ -17,7 +17,7 @@ from pol.report.last_operation import OneStep, shown
 
 @click.command()
 @click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
-@click.option("--false-dispute", is_flag=True, help="Read the challenge to the honest verdict instead.")
+@click.option("--false-dispute", is_flag=True, help="Show the challenge to the honest verdict instead.")
 @click.option("--move", "number", type=click.IntRange(0), metavar="N", help="Show one move in depth.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def dispute(folder: Path, false_dispute: bool, number: int | None, as_json: bool) -> None:

@@ -77,11 +77,13 @@ def plan(segments: int, cheat_fraction: Fraction, confidence: Fraction) -> Sampl
 
 @click.command()
 @click.option("--segments", type=click.IntRange(1, MOST_SEGMENTS), required=True, help="Segments of the training.")
-@click.option("--confidence", type=Share(), default="0.99", show_default=True, help="How surely cheating is found.")
-@click.option("--cheat-fraction", type=Share(), default="0.05", show_default=True, help="Share that is cheated.")
+@click.option("--confidence", type=Share(), default="0.99", show_default=True, help="Wanted probability of detection.")
+@click.option(
+    "--cheat-fraction", type=Share(), default="0.05", show_default=True, help="Assumed share of bad segments."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def sample(segments: int, confidence: Fraction, cheat_fraction: Fraction, as_json: bool) -> None:
-    """Say how many segments have to be drawn and replayed to find cheating.
+    """Show the number of segments to draw and replay in order to detect cheating.
 
     The odds are exact (hypergeometric): segments are drawn without replacement, after the log is committed, by a beacon
     that nobody in the task can foresee. A segment counts as found if it is drawn: a replay of it fails for certain.

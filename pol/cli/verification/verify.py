@@ -56,7 +56,7 @@ def _digest(ctx: click.Context, param: click.Parameter, value: str | None) -> st
 @click.option(
     "--profile", callback=_digest, metavar="DIGEST", help="The profile with the thresholds, in the same store."
 )
-@click.option("--exact", is_flag=True, help="The solver ran canonically: equal roots or nothing.")
+@click.option("--exact", is_flag=True, help="The solver ran canonically: the roots must be equal.")
 @click.option(
     "--seed", callback=_hash, metavar="HEX", help="Randomness of a beacon after the proof; else fresh entropy."
 )
@@ -66,7 +66,7 @@ def _digest(ctx: click.Context, param: click.Parameter, value: str | None) -> st
     default="0.99",
     show_default=True,
     metavar="P",
-    help="Draw enough to hit a bad segment so surely",
+    help="Draw enough segments to hit a bad one with this probability,",
 )
 @click.option(
     "--cheat-fraction",
@@ -87,12 +87,14 @@ def _digest(ctx: click.Context, param: click.Parameter, value: str | None) -> st
     default=16,
     show_default=True,
     metavar="N",
-    help="Reruns of a segment beyond the thresholds that decide about it in their place; 0: thresholds alone.",
+    help="Reruns of a second look at a segment beyond the thresholds; 0: no second look.",
 )
 @click.option("--log-root", callback=_hash, metavar="HEX", help="Root of the checkpoint log that was committed to.")
 @click.option("--engine", type=click.Choice(["local", "cores", "ray"]), default="local", show_default=True)
-@click.option("--threads", type=click.IntRange(0), default=0, metavar="N", help="Of the kernels, for each segment.")
-@click.option("--address", envvar="RAY_ADDRESS", help="Of a Ray cluster; without it Ray starts one here.")
+@click.option(
+    "--threads", type=click.IntRange(0), default=0, metavar="N", help="Threads of the kernels, for each segment."
+)
+@click.option("--address", envvar="RAY_ADDRESS", help="Address of a Ray cluster; without it Ray starts one here.")
 @click.option("--report", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write a page of HTML.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def verify(store: str, proof: str | None, report: Path | None, as_json: bool, **options: Any) -> int:
@@ -105,7 +107,7 @@ def verify(store: str, proof: str | None, report: Path | None, as_json: bool, **
     from pol.verification.examination.verification_report import document
 
     if (options["profile"] is None) != options["exact"]:
-        raise click.UsageError("say what is compared: --profile DIGEST (pol profile makes one) or --exact, one of them")
+        raise click.UsageError("name the thresholds: either --profile DIGEST (pol profile makes one) or --exact")
     if sum((options["everything"], options["draws"] is not None)) > 1:
         raise click.UsageError("--all and --draws exclude each other")
     if proof is None and not is_run(store):
@@ -165,9 +167,8 @@ def _require_task(run: RecordedRun) -> None:
 
     if not task_proof.names_task(run):
         raise click.UsageError(
-            "this record names no task, so nothing says what its steps compute and they can't be replayed. "
-            "`pol check RECORD` verifies that its checkpoints are those that it names; a record whose training can be "
-            "replayed is made with Recorder(..., task=) (docs/guides/record.md)"
+            "this record names no task, so its steps can't be replayed. `pol check RECORD` verifies its checkpoints; "
+            "Recorder(..., task=) makes a record whose training can be replayed (docs/guides/record.md)"
         )
 
 

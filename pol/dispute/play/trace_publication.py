@@ -91,7 +91,7 @@ def show_first_lie(
     if publication.root != claim.traces:
         raise ProtocolError("these are not the traces that the claim names: dispute its end only")
     ends = [step.pre for step in published[1:]] + [claim.end]
-    # The states alone tell where to look: traces are compared where a state is wrong, or else all of them.
+    # Only the trace before the first wrong state is compared; all traces if no state is wrong.
     wrong = [s for s, claimed in enumerate(ends) if trace.state_root(first + s + 1) != claimed][:1]
     for s in wrong or range(len(published)):
         if tree(trace.node_roots(first + s)) != published[s].trace:

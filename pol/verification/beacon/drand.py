@@ -51,7 +51,7 @@ class DrandNetwork:
             ProtocolError: a negative delay, which would let a claim follow its round.
         """
         if delay < 0:
-            raise ProtocolError(f"a delay of {delay} s: a round that is known before the claim draws nothing")
+            raise ProtocolError(f"a delay of {delay} s: a round must not be known before the claim")
         return self.round_at(time + delay) + 1
 
 

@@ -55,7 +55,7 @@ def _together(
 ) -> Generator[ExaminedSegment, None, list[ReplayJob]]:
     """Yields results, and returns the jobs without one because a process ended."""
     broken = []
-    # Spawned: a forked process would inherit threads of the kernels, of torch and of filesystems in any state.
+    # Spawned: a forked process would inherit threads of the kernels, of torch and of filesystems in unknown states.
     with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
         futures = {pool.submit(replay_segment, job, threads): job for job in jobs}
         try:

@@ -115,7 +115,7 @@ def examine_proof(
         advance(len(examined), len(jobs))
     examined.sort(key=lambda result: result.verdict.segment)
     if [result.verdict.segment for result in examined] != sorted(segments):
-        raise OperationalError("the engine has lost segments: that is a mistake in it, report it")
+        raise OperationalError("the engine has lost segments: this is a bug in the engine, report it")
     return conclude(examined)
 
 

@@ -84,7 +84,7 @@ def suspicions(program: StepProgram, states: Iterable[Sequence[Words] | None]) -
             movement.add(_UNSEEN if state is None else _flat(state, places[component]))
         count += 1
     if count < 2:
-        raise ProtocolError("a screen compares the segments between checkpoints: give it two at least")
+        raise ProtocolError("a screen compares the segments between checkpoints: give at least two")
     scores = np.max([np.zeros(count - 1), *(movement.scores() for movement in movements.values())], axis=0)
     weights = movements.get(Component.PARAMETER)
     if weights is not None:
@@ -126,7 +126,7 @@ class _Movement:
     def add(self, state: Series) -> None:
         if self._state is not None:
             with np.errstate(all="ignore"):
-                # One that isn't seen is NaN, and so are the updates on both sides of it.
+                # An unreadable state is NaN, and so are the updates on both sides of it.
                 update = state - self._state
                 self.lengths.append(math.sqrt(float(update @ update)))
                 self._moving.append(float(np.count_nonzero(update)) if math.isfinite(self.lengths[-1]) else math.nan)

@@ -40,7 +40,7 @@ def rerun_programs(program: StepProgram, count: int, looks: int = 0) -> list[byt
 
 @lru_cache(maxsize=4)
 def _rerun_programs(program: StepProgram, count: int, looks: int) -> tuple[bytes, ...]:
-    # Every party asks for them several times about each task.
+    # Cached: every party needs them several times for each task.
     programs = [reorder(program, seed) for seed in range(count)]
     programs += [look_program(program, index) for index in range(looks)]
     return tuple(program_hash(other) for other in programs)

@@ -79,7 +79,7 @@ def _binomial(samples: int, count: int, share: Fraction) -> Fraction:
 
 def _require_samples(samples: int) -> None:
     if samples < 1:
-        raise ProtocolError(f"{samples} draws promise nothing: at least one is needed")
+        raise ProtocolError(f"no bound from {samples} draws: at least one is needed")
 
 
 def _require_fraction(what: str, value: Fraction) -> None:

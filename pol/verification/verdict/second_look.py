@@ -135,7 +135,7 @@ def compare_second_looks(
         ProtocolError: they are about different segments, or have different numbers of reruns.
     """
     if (own.segment, len(own.reruns)) != (posted.segment, len(posted.reruns)):
-        raise ProtocolError("second looks can be compared if they are at one segment and have as many reruns")
+        raise ProtocolError("can't compare second looks at different segments, or with different numbers of reruns")
     found: list[tuple[SecondLookChallenge, int, Component | None]] = []
     for index, (mine, other) in enumerate(zip(own.reruns, posted.reruns, strict=True)):
         if mine.end != other.end:
