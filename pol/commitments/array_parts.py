@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from pol.commitments import merkle
+from pol.commitments import _hashing, merkle
 from pol.commitments.array import LEAF_SIZE, ArrayType, Bytes, root_over_tree
 from pol.errors import ProtocolError
-from pol.execution import _kernels
 
 
 @dataclass(frozen=True)
@@ -44,7 +43,7 @@ def describe_part(first: int, data: Bytes, threads: int = 0) -> ArrayPart:
         height = min(aligned, (right - position).bit_length() - 1)
         start = position * LEAF_SIZE - first
         nodes.append(
-            (height, position >> height, _kernels.data_tree(data[start : start + (LEAF_SIZE << height)], threads))
+            (height, position >> height, _hashing.data_tree(data[start : start + (LEAF_SIZE << height)], threads))
         )
         position += 1 << height
     head, tail = data[: left * LEAF_SIZE - first], data[right * LEAF_SIZE - first :]

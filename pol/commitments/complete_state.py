@@ -13,11 +13,10 @@ from functools import cached_property
 
 import numpy as np
 
-from pol.commitments import merkle
+from pol.commitments import _hashing, merkle
 from pol.commitments.array import LEAF_SIZE, Array, ArrayType, Bytes, array_root, array_tree, root_over_tree
 from pol.commitments.keccak import HASH_SIZE, keccak256
 from pol.errors import ProtocolError
-from pol.execution import _kernels
 
 STATE_TAG = b"\x0c"
 ENTRY_TAG = b"\x0d"
@@ -220,7 +219,7 @@ def prove_chunk(entries: Sequence[StateEntry], name: str, data: Bytes, index: in
         type=type_,
         index=index,
         leaf=leaf.ljust(LEAF_SIZE, b"\0") if type_.leaves else b"",
-        array_branch=tuple(merkle.branch(_kernels.hash_leaves(data), index)) if type_.leaves else (),
+        array_branch=tuple(merkle.branch(_hashing.hash_leaves(data), index)) if type_.leaves else (),
         position=position,
         count=len(entries),
         state_branch=tuple(merkle.branch([entry.hash for entry in entries], position)),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pol.commitments import _hashing
 from pol.commitments.keccak import HASH_SIZE, keccak256
 from pol.errors import ProtocolError
-from pol.execution import _kernels
 
 PAD = keccak256(b"pol/pad/1")
 """The leaf in every position past the end."""
@@ -33,12 +33,12 @@ def parent(left: bytes, right: bytes) -> bytes:
 
 def tree(leaves: Hashes) -> bytes:
     """The root over at least one leaf."""
-    return _kernels.tree(_joined(leaves))
+    return _hashing.tree(_joined(leaves))
 
 
 def levels(leaves: Hashes) -> list[bytes]:
     """All nodes, level by level from the leaves up, PADs included: level h is the join of 2^(depth-h) hashes."""
-    return _kernels.levels(_joined(leaves))
+    return _hashing.levels(_joined(leaves))
 
 
 def node(levels_: Sequence[bytes], height: int, position: int) -> bytes:

@@ -4,7 +4,6 @@ The programs run as processes forked from one that has imported torch already, a
 """
 
 import json
-import multiprocessing
 import os
 import runpy
 import subprocess
@@ -14,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from fresh import PROCESSES
 from pol.errors import OperationalError, ProtocolError
 from pol.training.recorder.rehearsal import Rehearsal
 from pol.verification.runs.resume_check import (
@@ -29,8 +29,6 @@ from pol.verification.runs.resume_check import (
 TRAINER = Path(__file__).parent / "trainer.py"
 BY_HAND = TRAINER.with_name("trainer_by_hand.py")
 POL = Path(sys.executable).parent / "pol"
-PROCESSES = multiprocessing.get_context("forkserver")
-PROCESSES.set_forkserver_preload(["torch._dynamo", "torch.utils.data", "pol.training.recorder.recorder"])
 
 
 def program(arguments: list[str], variables: Mapping[str, str]) -> None:

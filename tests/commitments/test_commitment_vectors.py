@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 import sha3
 
-from pol.commitments import merkle
+from pol.commitments import _hashing, merkle
 from pol.commitments.keccak import keccak256
 from pol.commitments.program_hash import ProgramCommitment, header_hash
 from pol.commitments.tensor import (
@@ -29,7 +29,6 @@ from pol.commitments.tensor import (
     tensor_root,
     tensor_tree,
 )
-from pol.execution import _kernels
 from pol.graph.node import Node
 from pol.graph.step_program import Slot, StepProgram
 from pol.graph.tensor_type import DType, TensorType
@@ -193,13 +192,13 @@ def recorded() -> Any:
     return json.loads(FILE.read_text())
 
 
-@pytest.fixture(params=_kernels.isas(), autouse=True)
+@pytest.fixture(params=_hashing.isas(), autouse=True)
 def isa(request: pytest.FixtureRequest) -> Iterator[str]:
     """Every test below holds on every instruction set of the C++ kernels that this machine has."""
-    before = _kernels.isa()
-    _kernels.set_isa(request.param)
+    before = _hashing.isa()
+    _hashing.set_isa(request.param)
     yield request.param
-    _kernels.set_isa(before)
+    _hashing.set_isa(before)
 
 
 def raw(value: str) -> bytes:

@@ -9,7 +9,7 @@ import sha3
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pol.commitments import merkle
+from pol.commitments import _hashing, merkle
 from pol.commitments.tensor import (
     ListTag,
     constants_root,
@@ -20,16 +20,15 @@ from pol.commitments.tensor import (
     tensor_tree,
 )
 from pol.errors import ProtocolError
-from pol.execution import _kernels
 from pol.graph.tensor_type import DType, TensorType
 
 
-@pytest.fixture(params=_kernels.isas())
+@pytest.fixture(params=_hashing.isas())
 def isa(request: pytest.FixtureRequest) -> Iterator[str]:
-    before = _kernels.isa()
-    _kernels.set_isa(request.param)
+    before = _hashing.isa()
+    _hashing.set_isa(request.param)
     yield request.param
-    _kernels.set_isa(before)
+    _hashing.set_isa(before)
 
 
 def H(data: bytes) -> bytes:  # noqa: N802 - the specification's name
@@ -138,9 +137,9 @@ def test_tensor_tree(isa: str, size: int) -> None:
 
 def test_large_tensors_hash_alike_on_any_number_of_threads(isa: str) -> None:
     words = np.random.default_rng(0).integers(0, 2**32, (1 << 20) + 77, dtype=np.uint32)
-    leaves = _kernels.hash_leaves(words, 1)
-    assert leaves == _kernels.hash_leaves(words, 3)
-    assert _kernels.data_tree(words, 1) == _kernels.data_tree(words, 3) == merkle.tree(leaves)
+    leaves = _hashing.hash_leaves(words, 1)
+    assert leaves == _hashing.hash_leaves(words, 3)
+    assert _hashing.data_tree(words, 1) == _hashing.data_tree(words, 3) == merkle.tree(leaves)
     assert leaves[-32:] == plain_tensor_leaves(words[-(words.size % 64) :].tobytes())[0]
 
 

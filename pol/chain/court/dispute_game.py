@@ -33,7 +33,7 @@ MOVE_TYPE = {"Move": [{"name": "head", "type": "bytes32"}, {"name": "content", "
 
 @dataclass(frozen=True)
 class StartParams:
-    """What a dispute is about (contracts/interfaces/IDisputeGame.sol)."""
+    """What a dispute is about (contracts/dispute/IDisputeGame.sol)."""
 
     asserter: ChecksumAddress
     challenger: ChecksumAddress

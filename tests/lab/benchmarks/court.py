@@ -271,7 +271,7 @@ class Court:
         self.bits = bits
         self.market, self.asserter, self.challenger = list(self.web3.eth.accounts)[2:5]
         self._request("anvil_setCode", [self.market, "0x00"])
-        one_step, starts = self._deploy("OneStepOsaka"), self._deploy("Starts")
+        one_step, starts = self._deploy("OneStep"), self._deploy("Starts")
         self.game = self._deploy("DisputeGame", self.market, one_step.address, starts.address, bits, *GRACES)
         self.disputes = 0
 
