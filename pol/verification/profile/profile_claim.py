@@ -168,8 +168,8 @@ def require_threshold(distance: int, reference: int, margin: int) -> int:
     result = threshold(require_ratio(distance, reference), margin)
     if result is None:
         raise UnsupportedError(
-            "honest runs of this task diverge as far as the training travels; use a shorter checkpoint interval, a lower "
-            "margin, or remove a source of noise: a bias before a normalization has a gradient of zero but for "
+            "honest runs of this task diverge as far as the training travels; use a shorter checkpoint interval, a "
+            "lower margin, or remove a source of noise: a bias before a normalization has a gradient of zero but for "
             "rounding, and Adam takes full steps by such noise (use bias=False there)"
         )
     return result
