@@ -10,7 +10,7 @@ from pol.errors import ProtocolError
 from pol.execution.reference import ReferenceExecutor, next_state
 from pol.graph.step_program import Component
 from pol.verification.profile.state_metrics import component_metrics as metrics
-from pol.verification.replay.replay import replay, replay_end
+from pol.verification.replay.canonical_replay import replay, replay_end
 from pol.verification.verdict.segment_verification import measure_segment
 from pol.verification.verdict.verdict import Outcome, Reason, decide
 

@@ -26,7 +26,7 @@ from pol.verification.examination.verdict_advice import looked_at_often
 from pol.verification.examination.verification_report import segment_document
 from pol.verification.profile.profile_claim import FLOOR
 from pol.verification.profile.profiling import rerun_programs
-from pol.verification.replay.replay import replay_end
+from pol.verification.replay.canonical_replay import replay_end
 from pol.verification.verdict.second_look import (
     SecondLookChallenge,
     SecondLooker,

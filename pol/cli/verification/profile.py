@@ -30,9 +30,9 @@ from pol.training.task.task import load as load_task
 from pol.verification.profile import profile_signature
 from pol.verification.profile.native_reruns import NativeReruns, rerun_natively
 from pol.verification.profile.native_setting import settings_here
-from pol.verification.profile.profile import Profile, load_profile
 from pol.verification.profile.profile_challenge import ProfileCharge, find_false_parts
 from pol.verification.profile.profile_claim import MARGIN
+from pol.verification.profile.profile_document import Profile, load_profile
 from pol.verification.profile.profiling import PROFILED, RERUNS, measure_profile, rerun_programs_root, slots_apart
 
 _HASH = re.compile(r"[0-9a-f]{64}", re.IGNORECASE)

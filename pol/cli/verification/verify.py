@@ -175,12 +175,12 @@ def _require_task(run: RecordedRun) -> None:
 def _thresholds(subject: ExaminedProof, digest: str | None) -> Three:
     """The thresholds of a profile. A bad profile is not the solver's fault: the verification is inconclusive."""
     from pol.claims.acceptance_rule import EXACT
-    from pol.verification.profile import profile
+    from pol.verification.profile.profile_document import load_profile
 
     if digest is None:
         return EXACT
     try:
-        return profile.load_profile(subject.store, digest, subject.task).thresholds
+        return load_profile(subject.store, digest, subject.task).thresholds
     except ProtocolError as error:
         raise OperationalError(f"the profile can't be used: {error}") from error
 

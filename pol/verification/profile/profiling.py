@@ -16,10 +16,10 @@ from pol.execution.executor import ExecutorFactory
 from pol.graph.reordering import reorder
 from pol.graph.step_program import Component, StepProgram
 from pol.training.task.task import LoadedTask
-from pol.verification.profile.profile import PortionDetail, Profile, RerunDetail
 from pol.verification.profile.profile_claim import MARGIN, NO_RERUNS, Portion, ProfileClaim, claim
+from pol.verification.profile.profile_document import PortionDetail, Profile, RerunDetail
 from pol.verification.profile.state_metrics import ComponentGap, gaps
-from pol.verification.replay.replay import replay_end
+from pol.verification.replay.canonical_replay import replay_end
 from pol.verification.verdict.second_look import look_program
 
 PROFILED = 2

@@ -28,8 +28,7 @@ from pol.execution.cpu import CpuExecutor
 from pol.graph.step_program import StepProgram
 from pol.training.storage.store import Store
 from pol.training.task.task import LoadedTask, load, publish
-from pol.verification.profile import profile as profiles
-from pol.verification.profile.profile import Profile
+from pol.verification.profile.profile_document import Profile, load_profile
 from pol.verification.profile.profiling import PROFILED, measure_profile
 from pol.verification.verdict.second_look import SecondLooker, second_look_shares
 from pol.verification.verdict.segment_verification import measure_segment
@@ -206,7 +205,7 @@ def run_here(url: str, network: str, optimizer: str, tasks: Tasks, kinds: Sequen
     total = Tally()
     for seed, (task_digest, profile_digest) in tasks.items():
         task = load(store, task_digest)
-        thresholds = profiles.load_profile(store, profile_digest, task).thresholds
+        thresholds = load_profile(store, profile_digest, task).thresholds
         order = digits.order(seed, task.document.steps, size.batch)
         for name in kinds:
             kind = KINDS[name]
