@@ -2,7 +2,7 @@
 
 A move first narrows the position down to the part that it picks, then lays the mover's own version open. The contract
 `DisputeGame` is the same function; tests compare the two, state hash by state hash. Clocks run on chain only
-(contracts/dispute/Clock.sol), where `timeout` ends a dispute whose side on turn has no time left.
+(contracts/dispute/ClockExpiry.sol), where `timeout` ends a dispute whose side on turn has no time left.
 
 Every rule states its rationale: the lie, or the waste, that it rules out.
 """
