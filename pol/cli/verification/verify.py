@@ -134,11 +134,11 @@ def _verify(path: str, digest: str | None, quiet: bool, **options: Any) -> Verif
     root = None if options["log_root"] is None else bytes.fromhex(options["log_root"])
     try:
         if run is None:
-            subject = proof_examination.open_subject(store, str(digest), root)
+            subject = proof_examination.open_proof(store, str(digest), root)
         else:
             _require_task(run)
             task, proof = task_proof.proof_of(run)
-            subject = proof_examination.subject_of(store, task, proof, root)
+            subject = proof_examination.checked_proof(store, task, proof, root)
     except (ProtocolError, OperationalError, UnsupportedError) as error:
         return replace(found, verdict=proof_examination.verdict_on_failure(error))
     found = replace(found, subject=subject, thresholds=_thresholds(subject, options["profile"]))
@@ -228,13 +228,13 @@ def _write(file: Path, found: VerificationReport) -> None:
 
 
 def _tell(found: VerificationReport, report: Path | None) -> None:
-    from pol.verification.examination.verification_report import because
+    from pol.verification.examination.verification_report import draw_reasons
 
     terminal, verdict = console(), found.verdict
     if verdict.examined:
         terminal.print(_table(found))
     if found.draw is not None:
-        for line in because(found):
+        for line in draw_reasons(found):
             terminal.print(line, soft_wrap=True)
     reasons = ", ".join(reason.value for reason in verdict.reasons)
     terminal.print(f"{verdict.outcome.name}: {verdict.detail} ({reasons})", soft_wrap=True)
@@ -245,14 +245,14 @@ def _tell(found: VerificationReport, report: Path | None) -> None:
 
 
 def _table(found: VerificationReport) -> Table:
-    from pol.verification.examination.verification_report import shares
+    from pol.verification.examination.verification_report import limit_shares
 
     unit = "travelled" if found.is_exact else "limit"
     table = Table("segment", "steps", "outcome", *(f"{c.name.lower()} / {unit}" for c in Component), "reasons")
     interval = found.subject.task.document.interval if found.subject is not None else 0
     for result in found.verdict.examined:
         verdict, first = result.verdict, result.verdict.segment * interval
-        far = [f"{share:.3g}" for share in shares(verdict, found.thresholds)] or ["-"] * len(Component)
+        far = [f"{share:.3g}" for share in limit_shares(verdict, found.thresholds)] or ["-"] * len(Component)
         reasons = ", ".join(reason.value for reason in verdict.reasons)
         outcome = verdict.outcome.name.lower()
         table.add_row(str(verdict.segment), f"{first} to {first + interval}", outcome, *far, reasons)

@@ -194,7 +194,7 @@ class Verifier(Erring):
         log = CheckpointLog([entry.state_root for entry in checkpoints])
         claims = [self._claim(task_id, verdict, checkpoints) for verdict in verdicts]
         paths = [(log.inclusion(claim.segment), log.inclusion(claim.segment + 1)) for claim in claims]
-        looks = [verdict.look for verdict in verdicts if verdict.look is not None]
+        looks = [verdict.second_look for verdict in verdicts if verdict.second_look is not None]
         duty, salt = self.duty(task_id), self._salt(task_id)
         sealed = self.secret("nothing", task_id, salt)
         if duty.is_forced(self.rate):

@@ -69,7 +69,7 @@ class ProofVerdict:
 UNSEEN = ProofVerdict(Outcome.INCONCLUSIVE, (Reason.NOT_AVAILABLE,), "nothing was looked at")
 
 
-def open_subject(store: Store, digest: str, log_root: bytes | None = None) -> ExaminedProof:
+def open_proof(store: Store, digest: str, log_root: bytes | None = None) -> ExaminedProof:
     """The learning proof with this digest; ``log_root`` is the root that its solver committed to, if it is known.
 
     Raises:
@@ -78,11 +78,11 @@ def open_subject(store: Store, digest: str, log_root: bytes | None = None) -> Ex
         OperationalError: the store failed.
     """
     proof = learning_proof.decode(store, digest)
-    return subject_of(store, load_task(store, proof.task), proof, log_root)
+    return checked_proof(store, load_task(store, proof.task), proof, log_root)
 
 
-def subject_of(store: Store, task: LoadedTask, proof: LearningProof, log_root: bytes | None = None) -> ExaminedProof:
-    """As `open_subject`, for documents that have been read."""
+def checked_proof(store: Store, task: LoadedTask, proof: LearningProof, log_root: bytes | None = None) -> ExaminedProof:
+    """As `open_proof`, for documents that have been read."""
     if log_root is not None:
         learning_proof.require_committed(proof, log_root)
     learning_proof.require_proof_of(proof, task)

@@ -109,8 +109,8 @@ class Tally:
         self.tested += 1
         self.beyond += first.outcome is not Outcome.ACCEPTED
         self.rejected += verdict.outcome is not Outcome.ACCEPTED
-        if verdict.look is not None:
-            self.closest_look = max(self.closest_look, worst(claim, verdict.look, thresholds))
+        if verdict.second_look is not None:
+            self.closest_look = max(self.closest_look, worst(claim, verdict.second_look, thresholds))
         for distance, reference, threshold in zip(claim.distances, claim.references, thresholds, strict=True):
             if distance:
                 allowed = threshold * travelled(reference)
