@@ -23,7 +23,7 @@ from pol.roles.solver.solver import Solver
 from pol.roles.verifier.verifier import Verifier
 from pol.roles.whistleblower.whistleblower import Finding, Whistleblower
 from pol.training.task.task_training import TaskRecorder
-from pol.verification.replay.replay import replay_end
+from pol.verification.replay.canonical_replay import replay_end
 from pol.verification.verdict.verdict import Outcome, Verdict
 
 DRIFT = 1 + 2.0**-16
@@ -68,8 +68,8 @@ def test_what_the_thresholds_reject_is_looked_at_again_on_chain(drifted: bytes, 
     verifier, whistleblower = town.join(Verifier, "v"), town.join(Whistleblower, "w")
     (verdict,) = verified(verifier, drifted)
     market = verifier.market
-    assert verdict.look is not None
-    assert market.verdicts.looks(drifted, 2) == {0: verdict.look}
+    assert verdict.second_look is not None
+    assert market.verdicts.looks(drifted, 2) == {0: verdict.second_look}
     assert whistleblower.check(drifted) == []
     settle(verifier, drifted)
     outcome = market.registry.task(drifted).outcome
@@ -78,13 +78,13 @@ def test_what_the_thresholds_reject_is_looked_at_again_on_chain(drifted: bytes, 
 
 def falsified(verdict: Verdict, kind: ChargeKind) -> Verdict:
     """The verdict with another end of its second rerun, or with another distance of it."""
-    assert verdict.look is not None
-    first, second = verdict.look.reruns
+    assert verdict.second_look is not None
+    first, second = verdict.second_look.reruns
     false = replace(second, end=b"\x07" * 32)
     if kind is ChargeKind.LOOK_DISTANCE:
         a, b, c = second.distances
         false = Rerun(second.end, (a, b, c + 1))
-    return replace(verdict, look=SecondLook(verdict.look.segment, (first, false)))
+    return replace(verdict, second_look=SecondLook(verdict.second_look.segment, (first, false)))
 
 
 @pytest.mark.parametrize("kind", [ChargeKind.LOOK_RERUN, ChargeKind.LOOK_DISTANCE])

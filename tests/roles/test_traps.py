@@ -46,8 +46,8 @@ from pol.roles.submitter.submitter import Offer, Submitter
 from pol.roles.verifier.verifier import Verifier
 from pol.roles.whistleblower.whistleblower import Finding, Whistleblower
 from pol.training.task.task_training import TaskRecorder
-from pol.verification.profile.profile import Profile
 from pol.verification.profile.profile_claim import claim
+from pol.verification.profile.profile_document import Profile
 from pol.verification.verdict.verdict import Outcome, Reason
 
 DAY = 24 * 3600

@@ -12,7 +12,7 @@ from web3.types import TxData
 
 from pol.chain.court.dispute_game import DisputeGame
 from pol.chain.node.connection import Connection, operational
-from pol.dispute.move_decoding import PackedMove, Place, decode
+from pol.dispute.move_decoding import PackedMove, StoredPlace, decode
 from pol.dispute.position import Level
 from pol.errors import OperationalError, ProtocolError
 
@@ -66,7 +66,7 @@ def _transaction(connection: Connection, transaction: bytes) -> tuple[TxData, bo
         return found, connection.web3.eth.get_transaction_receipt(HexBytes(transaction))["status"] == 0
 
 
-def _place_before(game: DisputeGame, dispute: int, found: TxData) -> Place | None:
+def _place_before(game: DisputeGame, dispute: int, found: TxData) -> StoredPlace | None:
     """Where a dispute stood before a transaction; None if the node keeps no old states, or its block has more moves."""
     block, web3 = found.get("blockNumber"), game.connection.web3
     try:
@@ -82,4 +82,4 @@ def _place_before(game: DisputeGame, dispute: int, found: TxData) -> Place | Non
             _, clock = call.call(block_identifier="latest" if block is None else BlockNumber(block - 1))
     except OperationalError:
         return None
-    return Place(Level(clock[1]), int(clock[2]), game.bits)
+    return StoredPlace(Level(clock[1]), int(clock[2]), game.bits)

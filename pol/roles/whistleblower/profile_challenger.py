@@ -19,9 +19,9 @@ from pol.roles.party.profile_evidence import Measurement, disputed
 from pol.roles.party.role import Role
 from pol.roles.whistleblower.paid_reports import convict
 from pol.training.task.task import LoadedTask
-from pol.verification.profile import profile
 from pol.verification.profile.profile_challenge import ProfileCharge, ProfileChargeKind, find_false_parts
 from pol.verification.profile.profile_claim import ProfileClaim
+from pol.verification.profile.profile_document import load_profile
 from pol.verification.profile.profiling import measure_profile, rerun_programs
 
 REFERENCE_WORK = 10**8
@@ -159,7 +159,7 @@ class ProfileChallenger(Role):
     def _shown(self, task_id: bytes, posted: PostedProfile) -> ProfileClaim | None:
         """The claim of the document behind the posted digest; None if it can't be had or isn't what was posted."""
         try:
-            claim = profile.load_profile(self.store, posted.digest.hex(), self.task(task_id)).claim
+            claim = load_profile(self.store, posted.digest.hex(), self.task(task_id)).claim
         except (OperationalError, ProtocolError):
             return None
         told = (claim.portions, claim.root, claim.witnesses)
