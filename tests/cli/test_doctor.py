@@ -21,9 +21,9 @@ from pol.verification.runs.resume_check import (
     NOT_DETERMINISTIC,
     NOT_EXACT,
     OTHER_ROOTS,
-    Ended,
-    Examination,
-    examine,
+    ProgramExit,
+    ResumeReport,
+    check_resumption,
 )
 
 TRAINER = Path(__file__).parent / "trainer.py"
@@ -37,18 +37,18 @@ def program(arguments: list[str], variables: Mapping[str, str]) -> None:
     runpy.run_path(arguments[0], run_name="__main__")
 
 
-def examined(folder: Path, *arguments: str, steps: int = 12) -> Examination:
-    def run(variables: Mapping[str, str]) -> Ended:
+def examined(folder: Path, *arguments: str, steps: int = 12) -> ResumeReport:
+    def run(variables: Mapping[str, str]) -> ProgramExit:
         process = PROCESSES.Process(target=program, args=(list(arguments), dict(variables)))
         process.start()
         process.join(100)
         assert process.exitcode is not None
-        return Ended(process.exitcode, "")
+        return ProgramExit(process.exitcode, "")
 
-    return examine(run, folder, steps)
+    return check_resumption(run, folder, steps)
 
 
-def said(found: Examination) -> str:
+def said(found: ResumeReport) -> str:
     return " | ".join(f"{item.cause} -> {item.remedy}" for item in found.advice)
 
 
