@@ -12,7 +12,7 @@ import solidity
 import toy_market
 from pol.chain.account.wallet import Reverted, Wallet
 from pol.chain.contract.token import Token
-from pol.chain.desks.vault import Balances, Duty, StakeVault
+from pol.chain.desks.vault import Balances, StakedDuty, StakeVault
 from pol.chain.node.connection import Connection
 
 ETHER = 10**18
@@ -40,7 +40,7 @@ class Parties:
     def contract(self, path: str, name: str, *arguments: ChecksumAddress) -> Any:
         built = solidity.compiled(path, name)
         factory = self.connection.web3.eth.contract(abi=built["abi"], bytecode=built["bytecode"]["object"])
-        address = self.deployer.deploy(factory, *arguments)["contractAddress"]
+        address = self.deployer.deploy(factory, *arguments)
         return self.connection.web3.eth.contract(address=address, abi=built["abi"])
 
     def wired(self) -> Parties:
@@ -61,7 +61,7 @@ def test_money_comes_in_answers_for_a_duty_leaves_and_goes_out() -> None:
     parties.tell("lock", alice, 4 * ETHER)
     parties.tell("startExit", alice, 3 * ETHER)
     until = parties.connection.now() + 3 * DAY
-    duty = Duty(parties.desk.address, KEY, ETHER, 3 * ETHER, until)
+    duty = StakedDuty(parties.desk.address, KEY, ETHER, 3 * ETHER, until)
     balances = vault.balances(alice.address)
     assert balances == Balances(2 * ETHER, (duty,))
     assert (balances.locked, balances.leaving) == (ETHER, 3 * ETHER)

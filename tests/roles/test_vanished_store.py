@@ -26,7 +26,7 @@ from town import (
 from anvil_node import anvil_node
 from lab.benchmarks.arena import ordered
 from pol.chain.account.wallet import Reverted
-from pol.chain.desks.challenges import ChargeKind
+from pol.chain.desks.challenges import ClaimChargeKind
 from pol.chain.desks.task_registry import Status, TaskOutcome
 from pol.chain.node.connection import Connection
 from pol.demo.lying_players import LyingSums
@@ -42,7 +42,7 @@ from pol.roles.verifier.verifier_decisions import next_of_verifier
 from pol.roles.whistleblower.whistleblower import Finding, Whistleblower
 from pol.training.storage.kept_store import KeptStore
 from pol.verification.profile.profile_challenge import Charge
-from pol.verification.profile.profile_challenge import ChargeKind as ProfileChargeKind
+from pol.verification.profile.profile_challenge import ClaimChargeKind as ProfileChargeKind
 
 
 @pytest.fixture(scope="module")
@@ -93,8 +93,8 @@ def test_a_verifier_discloses_a_planted_error(proven: bytes, town: Town, tmp_pat
     assert gain(again, tickets=1) > 0
 
 
-@pytest.mark.parametrize("kind", [ChargeKind.DISTANCE, ChargeKind.REFERENCE])
-def test_a_verifier_defends_an_honest_verdict(proven: bytes, town: Town, tmp_path: Path, kind: ChargeKind) -> None:
+@pytest.mark.parametrize("kind", [ClaimChargeKind.DISTANCE, ClaimChargeKind.REFERENCE])
+def test_a_verifier_defends_an_honest_verdict(proven: bytes, town: Town, tmp_path: Path, kind: ClaimChargeKind) -> None:
     verifier, seer = town.join(Verifier, "v", evidence=tmp_path / "v"), town.join(Seer, "w", evidence=tmp_path / "w")
     verified(verifier, proven)
     assert seer.check(proven) == []
@@ -144,7 +144,7 @@ def test_a_full_disk_keeps_nobody_from_defending_and_stakes_nothing_new(
     verifier, seer = town.join(Verifier, "v", evidence=tmp_path / "v"), town.join(Seer, "w", evidence=tmp_path / "w")
     verified(verifier, proven)
     (claim,) = verifier.market.verdicts.claims(proven, verifier.market.registry.task(proven).seating)
-    dispute = seer.challenge(proven, Finding(0, claim, ChargeKind.DISTANCE, 1))
+    dispute = seer.challenge(proven, Finding(0, claim, ClaimChargeKind.DISTANCE, 1))
     shutil.rmtree(tmp_path / "v")
     full = town.join(Verifier, "v", evidence=tmp_path / "v")
     assert isinstance(full.store, KeptStore)
@@ -155,7 +155,7 @@ def test_a_full_disk_keeps_nobody_from_defending_and_stakes_nothing_new(
     monkeypatch.setattr(full.store._own, "put", refuse)
     defence, attack, game = (
         full.defend(proven),
-        seer.attack(proven, Finding(0, claim, ChargeKind.DISTANCE, 1), dispute),
+        seer.attack(proven, Finding(0, claim, ClaimChargeKind.DISTANCE, 1), dispute),
         seer.market.game,
     )
     while game.winner(dispute) is Side.NONE:

@@ -50,7 +50,7 @@ def _eighth_more(wei: int) -> int:
 
 
 @dataclass(frozen=True)
-class Patience:
+class InclusionPolicy:
     """How long a transaction may wait.
 
     It is replaced when ``blocks`` blocks or ``seconds`` seconds went by without it; a call gives up after ``timeout``

@@ -13,9 +13,9 @@ from hexbytes import HexBytes
 from web3.exceptions import TransactionNotFound, Web3RPCError
 from web3.types import TxParams, TxReceipt, Wei
 
-from pol.chain.account.gas_fees import Budget, FeePolicy, Fees, Patience
-from pol.chain.account.outbox_journal import Attempt, Intent, Journal, State
-from pol.chain.account.outgoing_calls import Call
+from pol.chain.account.gas_fees import Budget, FeePolicy, Fees, InclusionPolicy
+from pol.chain.account.outbox_journal import Attempt, Intent, IntentState, Journal
+from pol.chain.account.outgoing_calls import OutgoingCall
 from pol.chain.node.connection import Connection, operational
 from pol.chain.node.refused_transactions import Refusal
 from pol.commitments.keccak import keccak256
@@ -47,11 +47,11 @@ class Outbox:
         connection: Connection,
         address: ChecksumAddress,
         sign: Callable[[TxParams], bytes],
-        simulate: Callable[[Call], int],
+        simulate: Callable[[OutgoingCall], int],
         journal: Journal,
         fees: Callable[[], tuple[int, int]],
         policy: FeePolicy,
-        patience: Patience,
+        patience: InclusionPolicy,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
         tell: Callable[[str], None] = LOG.warning,
@@ -65,7 +65,9 @@ class Outbox:
         self._told: set[tuple[str, bytes]] = set()
         self._lock = threading.RLock()
 
-    def send(self, call: Call, done: Callable[[], bool] = lambda: False, fees: Fees | None = None) -> TxReceipt | None:
+    def send(
+        self, call: OutgoingCall, done: Callable[[], bool] = lambda: False, fees: Fees | None = None
+    ) -> TxReceipt | None:
         """Make a call happen once and wait until it is in a block; None if ``done`` says that it has happened.
 
         Raises:
@@ -117,17 +119,17 @@ class Outbox:
             )
 
     def _settle(
-        self, deadline: float, call: Call | None, receipts: list[TxReceipt] | None = None
+        self, deadline: float, call: OutgoingCall | None, receipts: list[TxReceipt] | None = None
     ) -> tuple[int, TxReceipt | None]:
         """The next free nonce once everything before it is in blocks, or the receipt if that was the same call."""
         waited = None
         while True:
             latest = self._count("latest")
-            for undone in self.journal.intents(State.DONE):
+            for undone in self.journal.intents(IntentState.DONE):
                 if undone.nonce >= latest and self._found(undone) is None:
                     self._tell(f"{undone.name} (nonce {undone.nonce}) is no longer in a block: taking it up again")
-                    self.journal.mark(undone, State.OPEN)
-            intent = next(iter(self.journal.intents(State.OPEN)), None)
+                    self.journal.mark(undone, IntentState.OPEN)
+            intent = next(iter(self.journal.intents(IntentState.OPEN)), None)
             if intent is not None and intent.nonce <= latest:
                 receipt = self._drive(intent, deadline)
                 if receipt is not None and call is not None and call.is_of(intent):
@@ -170,17 +172,17 @@ class Outbox:
                         self._paid(receipt)
                     if receipt["status"] != 1:
                         self._tell(f"{intent.name} (nonce {intent.nonce}) failed in block {receipt['blockNumber']}")
-                    self.journal.mark(intent, State.LOST if attempt.cancels else State.DONE)
+                    self.journal.mark(intent, IntentState.LOST if attempt.cancels else IntentState.DONE)
                     return None if attempt.cancels else receipt
             elif self._count("latest") > intent.nonce:
                 missed += 1
                 if missed == LOOKS:
                     self._tell(f"another transaction has taken nonce {intent.nonce} of {intent.name}")
-                    self.journal.mark(intent, State.LOST)
+                    self.journal.mark(intent, IntentState.LOST)
                     return None
             elif not self._push(intent, since):
                 since = self._moment()
-                if intent not in self.journal.intents(State.OPEN):
+                if intent not in self.journal.intents(IntentState.OPEN):
                     return None
             self._pause(deadline, pause, f"{intent.name} at nonce {intent.nonce}")
             pause = min(2 * pause, POLL_SECONDS[1])
@@ -198,11 +200,11 @@ class Outbox:
         cancels, gas = newest.cancels, intent.gas
         if not cancels and intent.data:
             try:
-                gas = self._simulate(Call(intent.name, intent.to, intent.value, intent.data))
+                gas = self._simulate(OutgoingCall(intent.name, intent.to, intent.value, intent.data))
             except ProtocolError as refused:
                 if not any(self._is_known(attempt) for attempt in attempts):
                     self._tell(f"{intent.name} is given up, no node has it: {refused}")
-                    self.journal.mark(intent, State.LOST)
+                    self.journal.mark(intent, IntentState.LOST)
                     return False
                 self._tell(f"{intent.name} is cancelled at nonce {intent.nonce}: {refused}")
                 cancels = True
@@ -253,7 +255,7 @@ class Outbox:
             if refusal is Refusal.UNSURE:
                 raise
             if refusal is not Refusal.LOW_FEE and not any(self._is_known(a) for a in self.journal.attempts(intent)):
-                self.journal.mark(intent, State.LOST)
+                self.journal.mark(intent, IntentState.LOST)
                 need = f"; it needs {intent.value + intent.gas * attempt.most} wei" if refusal is Refusal.FUNDS else ""
                 raise OperationalError(f"the node refuses {intent.name} from {self._address}: {error}{need}") from error
             told = f"the node refuses an attempt of {intent.name} (nonce {intent.nonce}) for now: {error}"

@@ -30,7 +30,7 @@ CREATE TABLE attempts (hash BLOB NOT NULL, intent INTEGER NOT NULL REFERENCES in
 """
 
 
-class State(IntEnum):
+class IntentState(IntEnum):
     """What became of an intent."""
 
     OPEN = 1
@@ -51,7 +51,7 @@ class Intent:
     value: int
     data: bytes
     gas: int
-    state: State = State.OPEN
+    state: IntentState = IntentState.OPEN
 
 
 @dataclass(frozen=True)
@@ -74,10 +74,10 @@ class Journal(Protocol):
     def add(self, intent: Intent, attempt: Attempt) -> None:
         """Write one more attempt."""
 
-    def mark(self, intent: Intent, state: State) -> None:
+    def mark(self, intent: Intent, state: IntentState) -> None:
         """Write what became of an intent, or open it again."""
 
-    def intents(self, state: State) -> list[Intent]:
+    def intents(self, state: IntentState) -> list[Intent]:
         """Intents in a state."""
 
     def attempts(self, intent: Intent) -> list[Attempt]:
@@ -105,14 +105,14 @@ class MemoryJournal:
         """See Journal."""
         self._attempts[intent.id].append(attempt)
 
-    def mark(self, intent: Intent, state: State) -> None:
+    def mark(self, intent: Intent, state: IntentState) -> None:
         """See Journal."""
         self._intents[intent.id] = replace(intent, state=state)
-        closed = [i for i in self._intents.values() if i.state != State.OPEN]
+        closed = [i for i in self._intents.values() if i.state != IntentState.OPEN]
         for old in closed[: max(0, len(closed) - self.kept)]:
             del self._intents[old.id], self._attempts[old.id]
 
-    def intents(self, state: State) -> list[Intent]:
+    def intents(self, state: IntentState) -> list[Intent]:
         """See Journal."""
         return sorted((i for i in self._intents.values() if i.state == state), key=lambda i: i.nonce)
 
@@ -189,7 +189,7 @@ class SqliteJournal(MemoryJournal):
         super().add(intent, attempt)
         self._write(self._inserted(intent, attempt))
 
-    def mark(self, intent: Intent, state: State) -> None:
+    def mark(self, intent: Intent, state: IntentState) -> None:
         """See Journal."""
         before = set(self._intents)
         super().mark(intent, state)
@@ -248,7 +248,7 @@ class SqliteJournal(MemoryJournal):
         if database.execute("SELECT genesis FROM chain").fetchall() != [(genesis,)]:
             raise ValueError("it is of another chain with this number")
         for id_, nonce, name, to, value, data, gas, state in database.execute("SELECT * FROM intents ORDER BY id"):
-            self._intents[id_] = Intent(id_, nonce, name, to, int(value), data, gas, State(state))
+            self._intents[id_] = Intent(id_, nonce, name, to, int(value), data, gas, IntentState(state))
             self._attempts[id_] = []
             self._last = id_
         for hash_, intent, most, tip, raw, cancels in database.execute("SELECT * FROM attempts ORDER BY rowid"):

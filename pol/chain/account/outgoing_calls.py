@@ -8,7 +8,7 @@ from pol.chain.account.outbox_journal import Intent
 
 
 @dataclass(frozen=True)
-class Call:
+class OutgoingCall:
     """What is to happen: ``to`` None creates a contract; ``value`` in wei; ``gas`` None is found by simulation."""
 
     name: str

@@ -17,10 +17,10 @@ from web3.contract.contract import ContractFunction
 from web3.exceptions import ContractCustomError, ContractLogicError
 from web3.types import TxParams, TxReceipt, Wei
 
-from pol.chain.account.gas_fees import Budget, FeePolicy, Fees, Patience
+from pol.chain.account.gas_fees import Budget, FeePolicy, Fees, InclusionPolicy
 from pol.chain.account.outbox import TRANSFER_GAS, Outbox
 from pol.chain.account.outbox_journal import Journal, MemoryJournal
-from pol.chain.account.outgoing_calls import Call
+from pol.chain.account.outgoing_calls import OutgoingCall
 from pol.chain.account.revert_reasons import explained
 from pol.chain.account.signers import LocalSigner, Signer
 from pol.chain.artifacts import artifact, contracts
@@ -50,7 +50,7 @@ class Wallet:
     receipts: list[TxReceipt] = field(default_factory=list)
     journal: Journal = field(default_factory=MemoryJournal)
     policy: FeePolicy = field(default_factory=FeePolicy)
-    patience: Patience = field(default_factory=Patience)
+    patience: InclusionPolicy = field(default_factory=InclusionPolicy)
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
     tell: Callable[[str], None] = logging.getLogger(__name__).warning
@@ -100,10 +100,6 @@ class Wallet:
         """
         return self._sent(self._call(call, value))
 
-    def send_once(self, call: ContractFunction, done: Callable[[], bool], value: int = 0) -> TxReceipt | None:
-        """Send a contract call unless ``done`` says that it has happened, by whomever: then None. Raises as send."""
-        return self._receipt(self.outbox.send(self._call(call, value), done), call.fn_name, done)
-
     def send_data(self, to: ChecksumAddress, data: bytes, name: str) -> TxReceipt:
         """Send calldata that no ABI describes and wait until it is in a block; ``name`` is what errors call it.
 
@@ -111,37 +107,39 @@ class Wallet:
             Reverted: the contract refuses it (found out before anything is sent).
             OperationalError: the node fails.
         """
-        return self._sent(Call(name, to, 0, data))
+        return self._sent(OutgoingCall(name, to, 0, data))
 
     def send_data_once(self, to: ChecksumAddress, data: bytes, name: str, done: Callable[[], bool]) -> TxReceipt | None:
         """Send calldata unless ``done`` says that what it does has happened: then None. Raises as send_data."""
-        return self._receipt(self.outbox.send(Call(name, to, 0, data), done), name, done)
+        return self._receipt(self.outbox.send(OutgoingCall(name, to, 0, data), done), name, done)
 
     def sign_typed(self, domain: dict[str, Any], types: dict[str, Any], message: dict[str, Any]) -> bytes:
         """An EIP-712 signature of this account: r, s, v, 65 bytes."""
         return self.signer.sign_typed(domain, types, message)
 
-    def deploy(self, contract: type[Contract], *arguments: Any) -> TxReceipt:
-        """Send a contract creation and wait until it is in a block.
+    def deploy(self, contract: type[Contract], *arguments: Any) -> ChecksumAddress:
+        """Send a contract creation and wait until it is in a block; the contract's address.
 
         Raises:
             Reverted: its constructor refuses (found out before anything is sent).
-            OperationalError: the node fails.
+            OperationalError: the node fails, or reports no address.
         """
-        return self._sent(
-            Call("constructor", None, 0, bytes(HexBytes(contract.constructor(*arguments).data_in_transaction)))
-        )
+        code = bytes(HexBytes(contract.constructor(*arguments).data_in_transaction))
+        address = self._sent(OutgoingCall("constructor", None, 0, code))["contractAddress"]
+        if address is None:
+            raise OperationalError("the node reports no address for the created contract; try the deployment again")
+        return address
 
     def transfer(self, to: ChecksumAddress, value: int) -> TxReceipt:
         """Send plain ether."""
-        return self._sent(Call("transfer", to, value, gas=TRANSFER_GAS))
+        return self._sent(OutgoingCall("transfer", to, value, gas=TRANSFER_GAS))
 
     def transfer_all(self, to: ChecksumAddress) -> None:
         """Send everything but the highest possible fee; nothing happens if there is no more than that."""
         fees = self.policy.first(*self._fees())
         value = self.balance() - TRANSFER_GAS * fees.most
         if value > 0:
-            self._sent(Call("transfer", to, value, gas=TRANSFER_GAS), fees)
+            self._sent(OutgoingCall("transfer", to, value, gas=TRANSFER_GAS), fees)
 
     def require(self, budget: Budget) -> None:
         """Nothing, if the balance covers the rest of a game at the cap of the fees: asked before its first move.
@@ -157,14 +155,14 @@ class Wallet:
         with operational("read the fees"):
             return int(eth.get_block("latest")["baseFeePerGas"]), int(eth.max_priority_fee)
 
-    def _call(self, call: ContractFunction, value: int) -> Call:
+    def _call(self, call: ContractFunction, value: int) -> OutgoingCall:
         # All fields are given, so that nothing is asked of the node: the outbox finds them.
         nothing: TxParams = {"from": self.address, "value": Wei(value), "gas": 0, "chainId": self.connection.chain_id}
         nothing.update({"maxFeePerGas": Wei(0), "maxPriorityFeePerGas": Wei(0)})
         built = call.build_transaction(nothing)
-        return Call(call.fn_name, str(built["to"]), value, bytes(HexBytes(built["data"])))
+        return OutgoingCall(call.fn_name, str(built["to"]), value, bytes(HexBytes(built["data"])))
 
-    def _simulated(self, call: Call) -> int:
+    def _simulated(self, call: OutgoingCall) -> int:
         """The gas of a call on the latest state."""
         parameters: TxParams = {"from": self.address, "value": Wei(call.value), "data": HexBytes(call.data)}
         if call.to is not None:
@@ -175,7 +173,7 @@ class Wallet:
     def _signed(self, transaction: TxParams) -> bytes:
         return bytes(self.signer.sign_transaction(transaction))
 
-    def _sent(self, call: Call, fees: Fees | None = None) -> TxReceipt:
+    def _sent(self, call: OutgoingCall, fees: Fees | None = None) -> TxReceipt:
         receipt = self._receipt(self.outbox.send(call, fees=fees), call.name)
         assert receipt is not None  # only what is done already has none
         return receipt

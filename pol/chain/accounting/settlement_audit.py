@@ -12,9 +12,8 @@ from typing import Any
 from eth_typing import ChecksumAddress
 
 from pol.chain.deployment_rules import FUND
-from pol.chain.desks.challenges import Challenges
+from pol.chain.desks.dispute_desk import DisputeDesk
 from pol.chain.desks.market import Market
-from pol.chain.desks.profiles import Profiles
 from pol.chain.desks.task_registry import TaskOutcome
 from pol.claims.segment_claim import Three
 from pol.errors import ProtocolError
@@ -26,7 +25,7 @@ from pol.verification.verdict.verdict import Outcome, Verdict, decide
 
 
 @dataclass(frozen=True)
-class Finding:
+class AuditFinding:
     """Something that was recomputed."""
 
     task_id: bytes
@@ -40,29 +39,15 @@ class Finding:
         return bool(self.expected == self.found)
 
 
-@dataclass(frozen=True)
-class Names:
-    """What a desk calls its events about disputes."""
-
-    challenged: str
-    settled: str
-    moot: str
-    number: str
-
-
-VERDICT_DISPUTES = Names("Challenged", "DisputeSettled", "DisputeMoot", "number")
-PROFILE_DISPUTES = Names("ProfileChallenged", "ProfileDisputeSettled", "ProfileDisputeMoot", "dispute")
-
-
 class Auditor:
     """Recomputes what a market has decided and paid, for ``treasury``'s share too; it needs no key and no store."""
 
     def __init__(self, market: Market, treasury: ChecksumAddress) -> None:
         self._market, self._treasury = market, treasury
-        self._held: dict[tuple[int, bytes, str], list[Finding]] = {}
+        self._held: dict[tuple[int, bytes, str], list[AuditFinding]] = {}
         """What held, by block, transaction and event: it isn't computed again while it stands there."""
 
-    def findings(self) -> Iterator[Finding]:
+    def findings(self) -> Iterator[AuditFinding]:
         """All verdicts that were settled, and all that was paid for them, for profiles and for disputes.
 
         Raises:
@@ -73,13 +58,13 @@ class Auditor:
             yield from self._once("TaskClosed", event, self._closed)
         for event in market.profiles.events("ProfileConcluded"):
             yield from self._once("ProfileConcluded", event, self._profiled)
-        for desk, names in ((market.challenges, VERDICT_DISPUTES), (market.profiles, PROFILE_DISPUTES)):
-            for name, event in desk.log.read((names.settled, names.moot)):
-                yield from self._once(name, event, partial(self._disputed, desk, names, name))
+        for desk in (market.challenges, market.profiles):
+            for name, event in desk.log.read((desk.EVENTS.settled, desk.EVENTS.moot)):
+                yield from self._once(name, event, partial(self._disputed, desk, name))
 
     def _once(
-        self, name: str, event: dict[str, Any], examine: Callable[[dict[str, Any]], Iterable[Finding]]
-    ) -> list[Finding]:
+        self, name: str, event: dict[str, Any], examine: Callable[[dict[str, Any]], Iterable[AuditFinding]]
+    ) -> list[AuditFinding]:
         key = (
             int(event["block"]),
             bytes(event["transaction"]),
@@ -92,12 +77,12 @@ class Auditor:
             self._held[key] = found
         return found
 
-    def _profiled(self, event: dict[str, Any]) -> Iterator[Finding]:
+    def _profiled(self, event: dict[str, Any]) -> Iterator[AuditFinding]:
         task_id = bytes(event["taskId"])
         paid = {event["verifier"]: payouts.profile_concluded(self._deal(task_id)).holder}
         yield self._paid(task_id, "the profiler's pay", paid, 0, event["transaction"])
 
-    def _closed(self, event: dict[str, Any]) -> Iterator[Finding]:
+    def _closed(self, event: dict[str, Any]) -> Iterator[AuditFinding]:
         task_id, outcome, transaction = bytes(event["taskId"]), TaskOutcome(event["outcome"]), event["transaction"]
         if outcome in (TaskOutcome.CANCELLED, TaskOutcome.ABANDONED):
             return
@@ -105,7 +90,7 @@ class Auditor:
         posted = self._market.verdicts.events("VerdictPosted", taskId=task_id)[-1]
         rejecting, differing = self.recount(task_id, int(posted["seating"]))
         expected = TaskOutcome.REJECTED if rejecting else TaskOutcome.ACCEPTED
-        yield Finding(task_id, "outcome", expected.name, outcome.name)
+        yield AuditFinding(task_id, "outcome", expected.name, outcome.name)
         award = self._market.registry.events("Awarded", taskId=task_id)[-1]
         deal = self._deal(task_id, price=int(award["price"]))
         if outcome is TaskOutcome.ACCEPTED:
@@ -140,9 +125,8 @@ class Auditor:
             return EXACT
         return self._market.profiles.standing(task_id).thresholds
 
-    def _disputed(
-        self, desk: Challenges | Profiles, names: Names, name: str, event: dict[str, Any]
-    ) -> Iterator[Finding]:
+    def _disputed(self, desk: DisputeDesk, name: str, event: dict[str, Any]) -> Iterator[AuditFinding]:
+        names = desk.EVENTS
         task_id, number = bytes(event["taskId"]), event[names.number]
         (began,) = desk.events(names.challenged, **{names.number: number})
         deal = self._deal(task_id, bond=int(began["bond"]))
@@ -176,7 +160,7 @@ class Auditor:
 
     def _paid(
         self, task_id: bytes, what: str, parties: dict[ChecksumAddress, int], fund: int, transaction: bytes
-    ) -> Finding:
+    ) -> AuditFinding:
         """What a transaction has credited about a task: to parties, and to the fund."""
         found: Counter[str] = Counter()
         for name, event in self._market.vault.log.read(("Paid", "Unlocked", "Moved"), transaction=transaction):
@@ -187,7 +171,7 @@ class Auditor:
             elif event["toDesk"] == self._market.jackpot.address and bytes(event["toKey"]) == FUND:
                 found["fund"] += int(event["amount"])
         expected = Counter({party: amount for party, amount in parties.items() if amount}) + Counter({"fund": fund})
-        return Finding(task_id, what, dict(expected), dict(found))
+        return AuditFinding(task_id, what, dict(expected), dict(found))
 
 
 def _parties(row: Payout, *named: ChecksumAddress, **others: ChecksumAddress) -> dict[ChecksumAddress, int]:

@@ -7,7 +7,7 @@ from web3.types import TxReceipt
 
 from pol.chain.account.wallet import Wallet
 from pol.chain.beacon.drand_relays import RoundSource
-from pol.chain.contract.contract import Binding
+from pol.chain.contract.binding import Binding
 from pol.chain.deployment_rules import BeaconKind
 from pol.chain.node.connection import Connection
 from pol.errors import OperationalError
@@ -21,7 +21,7 @@ class Beacon(Binding):
     """One beacon on one chain."""
 
     def __init__(self, connection: Connection, address: ChecksumAddress, kind: BeaconKind) -> None:
-        super().__init__(connection, kind.contract, address)
+        super().__init__(connection, address, kind.contract)
         self.kind = kind
 
     def next_round(self) -> int:
@@ -50,7 +50,7 @@ class Beacon(Binding):
 
     def record(self, wallet: Wallet, number: int) -> TxReceipt:
         """Record the seed of a round that the chain itself knows: not one of drand."""
-        return wallet.send(self.function("record", number))
+        return self.transact(wallet, "record", number)
 
     def submit(self, wallet: Wallet, published: Round) -> TxReceipt:
         """Record a round of drand by its signature.
@@ -63,7 +63,7 @@ class Beacon(Binding):
 
         point = decompress_g1(published.signature)
         words = tuple(int.from_bytes(point[start:end], "big") for start, end in ((0, 16), (16, 48), (48, 64), (64, 96)))
-        return wallet.send(self.function("submit", published.number, words))
+        return self.transact(wallet, "submit", published.number, words)
 
     def bring(self, wallet: Wallet, number: int, rounds: RoundSource | None = None) -> None:
         """Return when the market can draw by round ``number``; ``rounds`` gives it if the beacon is drand's.

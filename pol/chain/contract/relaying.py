@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 from eth_typing import ChecksumAddress
 from hexbytes import HexBytes
@@ -10,8 +10,7 @@ from web3.contract.contract import ContractFunction
 from web3.types import TxParams, TxReceipt, Wei
 
 from pol.chain.account.wallet import Wallet
-from pol.chain.contract.contract import Binding
-from pol.chain.node.connection import Connection
+from pol.chain.contract.binding import Binding, signing_domain
 
 REQUEST_TYPE = {
     "ForwardRequest": [
@@ -47,9 +46,6 @@ class Request:
 class Forwarder(Binding):
     """The contract that checks signatures and calls what trusts it."""
 
-    def __init__(self, connection: Connection, address: ChecksumAddress) -> None:
-        super().__init__(connection, "Forwarder", address)
-
     def sign(
         self,
         wallet: Wallet,
@@ -63,7 +59,6 @@ class Forwarder(Binding):
         value: wei that whoever sends it adds. gas: what the call gets.
         """
         _, name, version, chain_id, address, *_ = self.read("eip712Domain")
-        domain = {"name": name, "version": version, "chainId": chain_id, "verifyingContract": address}
         # All that a node would be asked for is given: only the data matters.
         given: TxParams = {"value": Wei(value), "gas": gas, "gasPrice": Wei(0), "chainId": chain_id}
         data = bytes(HexBytes(call.build_transaction(given)["data"]))
@@ -77,12 +72,12 @@ class Forwarder(Binding):
             "deadline": deadline,
             "data": data,
         }
-        signature = wallet.sign_typed(domain, REQUEST_TYPE, message)
+        signature = wallet.sign_typed(signing_domain(name, version, chain_id, address), REQUEST_TYPE, message)
         return Request(wallet.address, call.address, value, gas, deadline, data, signature)
 
     def is_valid(self, request: Request) -> bool:
         """Whether the signature is right, nothing with its nonce was sent, it is in time and its target trusts us."""
-        return bool(self.read("verify", _fields(request)))
+        return bool(self.read("verify", astuple(request)))
 
     def send(self, wallet: Wallet, request: Request) -> TxReceipt:
         """Send a signed call; ``wallet`` pays the gas and the value.
@@ -91,9 +86,4 @@ class Forwarder(Binding):
             Reverted: the forwarder refuses the request, or the contract the call (``FailedCall``, without its reason).
             OperationalError: the node fails.
         """
-        return wallet.send(self.function("execute", _fields(request)), request.value)
-
-
-def _fields(request: Request) -> tuple[ChecksumAddress, ChecksumAddress, int, int, int, bytes, bytes]:
-    r = request
-    return r.signer, r.to, r.value, r.gas, r.deadline, r.data, r.signature
+        return self.transact(wallet, "execute", astuple(request), value=request.value)

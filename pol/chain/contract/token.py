@@ -10,6 +10,7 @@ from web3.contract.contract import ContractFunction
 from web3.types import TxReceipt
 
 from pol.chain.account.wallet import Wallet, reverting
+from pol.chain.contract.binding import signing_domain
 from pol.chain.node.connection import Connection, operational
 
 
@@ -81,7 +82,6 @@ class Token:
             Reverted: the token knows no permits (ERC-2612) or doesn't tell its domain (ERC-5267).
         """
         _, name, version, chain_id, address, *_ = self._read(self._contract.functions.eip712Domain())
-        domain = {"name": name, "version": version, "chainId": chain_id, "verifyingContract": address}
         message = {
             "owner": wallet.address,
             "spender": spender,
@@ -89,7 +89,7 @@ class Token:
             "nonce": self._read(self._contract.functions.nonces(wallet.address)),
             "deadline": deadline,
         }
-        signature = wallet.sign_typed(domain, PERMIT_TYPE, message)
+        signature = wallet.sign_typed(signing_domain(name, version, chain_id, address), PERMIT_TYPE, message)
         return Permit(deadline, signature[64], signature[:32], signature[32:64])
 
     def _read(self, call: ContractFunction) -> Any:

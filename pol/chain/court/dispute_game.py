@@ -12,9 +12,10 @@ from web3 import Web3
 from web3.types import TxParams, TxReceipt
 
 from pol.chain.account.wallet import Reverted, Wallet, reverting
-from pol.chain.contract.contract import Binding
+from pol.chain.contract.binding import Binding
+from pol.chain.contract.structs import decoded
 from pol.chain.court.published_moves import read_move
-from pol.chain.node.connection import Connection, operational
+from pol.chain.node.connection import operational
 from pol.commitments.keccak import keccak256
 from pol.commitments.program_hash import ProgramCommitment
 from pol.dispute.dispute_record import Record
@@ -64,7 +65,7 @@ class StartParams:
 
 
 @dataclass(frozen=True)
-class Standing:
+class RunningDispute:
     """A running dispute: where it stands, who has to move, and how it came to that."""
 
     params: StartParams
@@ -79,9 +80,6 @@ class Standing:
 
 class DisputeGame(Binding):
     """One dispute is one hash on chain; this class rebuilds what the hash stands for."""
-
-    def __init__(self, connection: Connection, address: ChecksumAddress) -> None:
-        super().__init__(connection, "DisputeGame", address)
 
     @cached_property
     def bits(self) -> int:
@@ -114,25 +112,21 @@ class DisputeGame(Binding):
         Raises:
             OperationalError: the node has no record of it.
         """
-        fields: dict[str, Any] = dict(self.started(dispute)["params"])
-        names = {"firstStep": "first_step"}
-        values = {names.get(name, name): value for name, value in fields.items()}
-        values["kind"] = Kind(values["kind"])
-        return StartParams(**values)
+        return decoded(StartParams, self.started(dispute)["params"])
 
     def winner(self, dispute: int) -> Side:
         """Who won, or NONE while the dispute runs."""
         _, (_, _, _, _, result, _, _) = self.read("dispute", dispute)
         return Side(result)
 
-    def standing(self, dispute: int, program: StepProgram) -> Standing:
+    def standing(self, dispute: int, program: StepProgram) -> RunningDispute:
         """Where a running dispute stands, from its events and its program alone.
 
         Raises:
             OperationalError: the events don't lead to the position that the chain holds (a node out of sync).
         """
         record, position = self.reconstruct(dispute, program)
-        standing = Standing(self.params(dispute), position, record)
+        standing = RunningDispute(self.params(dispute), position, record)
         if bytes(self.read("head", dispute)) != position.head(packed(standing.on_turn)):
             raise OperationalError(f"dispute {dispute}: the events don't lead to the chain's position; read them again")
         return standing
@@ -199,14 +193,8 @@ class DisputeGame(Binding):
 
         ``content`` is `pol.dispute.move_encoding.encode` of the move, or `resignation`.
         """
-        domain = {
-            "name": "pol dispute",
-            "version": "1",
-            "chainId": self.connection.chain_id,
-            "verifyingContract": self.address,
-        }
         message = {"head": position.head(packed(wallet.address)), "content": keccak256(content)}
-        return wallet.sign_typed(domain, MOVE_TYPE, message)
+        return wallet.sign_typed(self.signing_domain("pol dispute"), MOVE_TYPE, message)
 
     def relay(self, wallet: Wallet, content: bytes, signature: bytes) -> TxReceipt:
         """Send a move that the side on turn has signed; ``wallet`` pays.
@@ -222,7 +210,7 @@ class DisputeGame(Binding):
 
     def timeout(self, wallet: Wallet, dispute: int) -> TxReceipt:
         """End a dispute whose side on turn has no time left."""
-        return wallet.send(self.function("timeout", dispute))
+        return self.transact(wallet, "timeout", dispute)
 
     def deadline(self, dispute: int) -> int:
         """First second in which `timeout` is possible; 0 if the dispute is finished."""

@@ -7,17 +7,11 @@ from collections.abc import Sequence
 from eth_typing import ChecksumAddress
 
 from pol.chain.account.wallet import Wallet
-from pol.chain.contract.contract import Binding
-from pol.chain.contract.contract_creation import deploy_contract
-from pol.chain.node.connection import Connection
-from pol.errors import OperationalError
+from pol.chain.contract.binding import Binding, deploy_contract
 
 
-class StepVerifier(Binding):
-    """A verifier of one circuit's proofs, whichever made it."""
-
-    def __init__(self, connection: Connection, address: ChecksumAddress) -> None:
-        super().__init__(connection, "Groth16Verifier", address)
+class StepVerifier(Binding, contract="Groth16Verifier"):
+    """A verifier of one circuit's proofs; both kinds have the same ABI."""
 
     def holds(self, context: bytes, hashes: Sequence[bytes], proof: bytes) -> bool:
         """Whether a proof holds.
@@ -39,8 +33,5 @@ def deploy_generated(wallet: Wallet, bytecode: str) -> tuple[ChecksumAddress, Ch
     Raises:
         OperationalError: the node fails, or reports no address.
     """
-    contract = wallet.connection.web3.eth.contract(abi=[], bytecode=bytecode)
-    address = wallet.deploy(contract)["contractAddress"]
-    if address is None:
-        raise OperationalError("the node reports no address for the verifier; try again")
+    address = wallet.deploy(wallet.connection.web3.eth.contract(abi=[], bytecode=bytecode))
     return address, deploy_contract(wallet, "EzklStepVerifier", address)

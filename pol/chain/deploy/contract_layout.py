@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from eth_typing import ChecksumAddress
 
 from pol.chain.deployment_rules import FUND, BeaconKind, Settings
-from pol.chain.desks.market import Desks
+from pol.chain.desks.market import MarketAddresses
 from pol.chain.desks.vault import NATIVE
 from pol.zk.poseidon import permutation_table
 
@@ -29,7 +29,7 @@ class Contracts:
     beacon: ChecksumAddress
     one_step: ChecksumAddress
     starts: ChecksumAddress
-    desks: Desks
+    desks: MarketAddresses
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def lay_out(create: Create, settings: Settings, deployer: ChecksumAddress) -> Co
     profiles = create("Profiles", vault)
     proven_steps = create("ProvenSteps", vault, create("VectorHash", permutation_table()))
     challenges = create("Challenges", vault, proven_steps)
-    desks = Desks(
+    desks = MarketAddresses(
         vault=vault,
         registry=create("TaskRegistry", vault),
         auction=create("Auction", vault, jackpot, FUND, m.entry_work, m.growth),
@@ -105,7 +105,7 @@ _WIRED = {
 """Desks that know all others. The last of them holds no money: the vault doesn't know it."""
 
 
-def wiring(desks: Desks) -> Iterator[Wiring]:
+def wiring(desks: MarketAddresses) -> Iterator[Wiring]:
     """All names that are given, the vault's last: before that no money can come in."""
     known = tuple(getattr(desks, name) for name in KNOWN)
     for name, contract in _WIRED.items():

@@ -11,7 +11,7 @@ from eth_typing import ChecksumAddress
 from hexbytes import HexBytes
 from web3 import Web3
 
-from pol.chain.artifacts import artifact
+from pol.chain.contract.binding import factory
 from pol.commitments.keccak import keccak256
 from pol.errors import OperationalError, ProtocolError
 
@@ -23,9 +23,7 @@ SALT_BYTES = 32
 
 def init_code(web3: Web3, contract: str, *arguments: Any) -> bytes:
     """Creation code of a contract of the package, with its constructor's arguments."""
-    built = artifact(contract)
-    made = web3.eth.contract(abi=built["abi"], bytecode=built["bytecode"])
-    return bytes(HexBytes(made.constructor(*arguments).data_in_transaction))
+    return bytes(HexBytes(factory(web3, contract).constructor(*arguments).data_in_transaction))
 
 
 def address_of(code: bytes, salt: bytes) -> ChecksumAddress:

@@ -11,11 +11,10 @@ from web3 import Web3
 
 from pol.chain.account.wallet import Wallet
 from pol.chain.beacon.beacon_contract import Beacon
-from pol.chain.contract.contract import Binding
-from pol.chain.contract.contract_creation import deploy_contract
+from pol.chain.contract.binding import Binding, deploy_contract
 from pol.chain.deploy.contract_layout import Contracts, lay_out, wiring
 from pol.chain.deployment_rules import BeaconKind, Settings
-from pol.chain.desks.market import Desks, Market
+from pol.chain.desks.market import Market, MarketAddresses
 from pol.chain.node.connection import Connection
 from pol.commitments import canonical_json
 from pol.errors import OperationalError, ProtocolError
@@ -32,7 +31,7 @@ class Deployment:
     beacon: ChecksumAddress
     one_step: ChecksumAddress
     starts: ChecksumAddress
-    desks: Desks
+    desks: MarketAddresses
     beacon_kind: BeaconKind = BeaconKind.BLOCK
 
     @classmethod
@@ -66,7 +65,9 @@ class Deployment:
                 chain_id=int(document["chain_id"]),
                 block=int(document["block"]),
                 beacon_kind=BeaconKind(document["beacon_kind"]),
-                desks=Desks(**{field.name: _address(document["desks"][field.name]) for field in fields(Desks)}),
+                desks=MarketAddresses(
+                    **{field.name: _address(document["desks"][field.name]) for field in fields(MarketAddresses)}
+                ),
                 **{name: _address(document[name]) for name in ("treasury", "beacon", "one_step", "starts")},
             )
         except KeyError as error:
@@ -113,5 +114,5 @@ def deploy(wallet: Wallet, settings: Settings | None = None) -> Deployment:
     block = wallet.connection.block_number()
     contracts = lay_out(partial(deploy_contract, wallet), settings, wallet.address)
     for step in wiring(contracts.desks):
-        wallet.send(Binding(wallet.connection, step.contract, step.address).function("wire", *step.arguments))
+        Binding(wallet.connection, step.address, step.contract).transact(wallet, "wire", *step.arguments)
     return Deployment.of(contracts, settings, wallet.connection.chain_id, block)

@@ -10,7 +10,7 @@ from typing import Any
 from eth_typing import ChecksumAddress
 
 from pol.chain.artifacts import artifact
-from pol.chain.contract.contract import Binding
+from pol.chain.contract.binding import Binding
 from pol.chain.deploy.contract_layout import Contracts, wiring
 from pol.chain.deploy.deployment_plan import Plan
 from pol.chain.deployment_rules import Settings
@@ -87,7 +87,7 @@ def _told(
             "moveGrace": game.move_grace,
         }
     for (name, address), views in expected.items():
-        contract = Binding(connection, name, address)
+        contract = Binding(connection, address, name)
         for view, value in views.items():
             yield Assertion(f"{name}.{view}", value, contract.read(view))
 
@@ -95,7 +95,7 @@ def _told(
 def _wired(connection: Connection, contracts: Contracts, block: int) -> Iterator[Assertion]:
     """Who was named to whom: the getters of desks, and the events of those that keep sets."""
     for step in wiring(contracts.desks):
-        contract = Binding(connection, step.contract, step.address)
+        contract = Binding(connection, step.address, step.contract)
         if step.contract in ("StakeVault", "Sortition", "Jackpot"):
             contract.log.start_at(block)
             named = [tuple(event.values())[: len(step.arguments)] for event in contract.events("Wired")]
@@ -111,7 +111,7 @@ def _wired(connection: Connection, contracts: Contracts, block: int) -> Iterator
         ("Challenges", desks.challenges, desks.game),
         ("Profiles", desks.profiles, desks.profile_game),
     ):
-        yield Assertion(f"{name}.game", game, Binding(connection, name, desk).read("game"))
+        yield Assertion(f"{name}.game", game, Binding(connection, desk, name).read("game"))
 
 
 def _members(contract: str) -> list[dict[str, Any]]:

@@ -8,8 +8,7 @@ from eth_typing import ChecksumAddress
 from web3.types import TxReceipt
 
 from pol.chain.account.wallet import Wallet
-from pol.chain.contract.contract import Binding
-from pol.chain.node.connection import Connection
+from pol.chain.contract.binding import Binding
 
 
 @dataclass(frozen=True)
@@ -25,10 +24,7 @@ class Bidding:
 
 
 class Auction(Binding):
-    """One function per verb; those that send take the sender's wallet."""
-
-    def __init__(self, connection: Connection, address: ChecksumAddress) -> None:
-        super().__init__(connection, "Auction", address)
+    """The auction, in rounds of sealed bids."""
 
     def last_round(self, desk: ChecksumAddress, task_id: bytes) -> bytes:
         """The id of the last round of a task; zero if there was none."""
@@ -50,7 +46,7 @@ class Auction(Binding):
 
     def bid(self, wallet: Wallet, round_id: bytes, commitment: bytes) -> TxReceipt:
         """Bid by a commitment (`pol.incentives.auction.commitment`); the stake is locked."""
-        return wallet.send(self.function("bid", round_id, commitment))
+        return self.transact(wallet, "bid", round_id, commitment)
 
     def reveal(
         self, wallet: Wallet, round_id: bytes, bidder: ChecksumAddress, price: int, promised: int, salt: bytes
@@ -60,8 +56,8 @@ class Auction(Binding):
         Raises:
             Reverted: it is another one, or can't win by the rules.
         """
-        return wallet.send(self.function("reveal", round_id, bidder, price, promised, salt))
+        return self.transact(wallet, "reveal", round_id, bidder, price, promised, salt)
 
     def forfeit(self, wallet: Wallet, round_id: bytes, bidder: ChecksumAddress) -> TxReceipt:
         """Free the stake of a bid that nobody has revealed, less what it costs."""
-        return wallet.send(self.function("forfeit", round_id, bidder))
+        return self.transact(wallet, "forfeit", round_id, bidder)

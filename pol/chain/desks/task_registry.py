@@ -1,4 +1,4 @@
-"""Which tasks there are, and where each is in its life (contracts/market/ITaskRegistry.sol)."""
+"""Tasks, their terms, and their state (contracts/market/ITaskRegistry.sol)."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from eth_typing import ChecksumAddress
 from web3.types import TxReceipt
 
 from pol.chain.account.wallet import Wallet
-from pol.chain.contract.contract import Binding
-from pol.chain.node.connection import Connection
+from pol.chain.contract.binding import Binding
 
 
 class Status(IntEnum):
@@ -107,20 +106,15 @@ class Task:
 
 
 class TaskRegistry(Binding):
-    """One function per verb; those that send take the sender's wallet."""
-
-    def __init__(self, connection: Connection, address: ChecksumAddress) -> None:
-        super().__init__(connection, "TaskRegistry", address)
+    """The desk that opens tasks and keeps their state."""
 
     def task(self, task_id: bytes) -> Task:
         """The state of a task."""
-        fields = list(self.read("task", task_id))
-        fields[1], fields[2] = Status(fields[1]), TaskOutcome(fields[2])
-        return Task(*fields)
+        return self.read_as(Task, "task", task_id)
 
     def terms(self, task_id: bytes) -> Terms:
         """The terms of a task."""
-        return Terms(*self.read("terms", task_id))
+        return self.read_as(Terms, "terms", task_id)
 
     def submit(self, wallet: Wallet, terms: Terms) -> bytes:
         """Open a task; its escrow is locked from the wallet's free money in the vault. Returns its id.
@@ -129,13 +123,13 @@ class TaskRegistry(Binding):
             Reverted: the terms break a rule, or the vault holds too little.
         """
         nonce = self.read("nonces", wallet.address)
-        wallet.send(self.function("submit", astuple(terms)))
+        self.transact(wallet, "submit", astuple(terms))
         return bytes(self.read("computeTaskId", wallet.address, nonce, astuple(terms)))
 
     def cancel(self, wallet: Wallet, task_id: bytes) -> TxReceipt:
         """Withdraw a task for which no solver trains."""
-        return wallet.send(self.function("cancel", task_id))
+        return self.transact(wallet, "cancel", task_id)
 
     def award(self, wallet: Wallet, task_id: bytes) -> TxReceipt:
         """End a round of the auction: there is a solver, or a new round."""
-        return wallet.send(self.function("award", task_id))
+        return self.transact(wallet, "award", task_id)

@@ -10,11 +10,9 @@ from eth_typing import ChecksumAddress
 from web3.types import TxReceipt
 
 from pol.chain.account.wallet import Wallet
-from pol.chain.contract.contract import Binding
-from pol.chain.contract.contract_creation import deploy_contract
+from pol.chain.contract.binding import Binding, deploy_contract
 from pol.chain.contract.relaying import Forwarder
 from pol.chain.contract.token import Token
-from pol.chain.node.connection import Connection
 
 NATIVE = "0x0000000000000000000000000000000000000000"
 """Stands for the chain's own currency where the address of a token is expected."""
@@ -23,8 +21,8 @@ PERMIT_SECONDS = 3600
 
 
 @dataclass(frozen=True)
-class Duty:
-    """What of an account answers for one duty to one desk; what is leaving is free from ``until`` on (seconds)."""
+class StakedDuty:
+    """An account's stake for one duty to one desk; what is leaving is free from ``until`` on (seconds)."""
 
     desk: ChecksumAddress
     key: bytes
@@ -38,7 +36,7 @@ class Balances:
     """All that the vault holds for an account, in the smallest unit of the asset."""
 
     free: int
-    duties: tuple[Duty, ...]
+    duties: tuple[StakedDuty, ...]
 
     @property
     def locked(self) -> int:
@@ -52,10 +50,7 @@ class Balances:
 
 
 class StakeVault(Binding):
-    """One function per verb of a party; those that send take the sender's wallet."""
-
-    def __init__(self, connection: Connection, address: ChecksumAddress) -> None:
-        super().__init__(connection, "StakeVault", address)
+    """The vault, with the verbs of a party."""
 
     @classmethod
     def deploy(cls, wallet: Wallet, exit_delay: int, token: ChecksumAddress | None = None) -> StakeVault:
@@ -82,7 +77,7 @@ class StakeVault(Binding):
         Raises:
             Reverted: they have been named, or one of them is no contract.
         """
-        return wallet.send(self.function("wire", list(desks)))
+        return self.transact(wallet, "wire", list(desks))
 
     @cached_property
     def token(self) -> Token | None:
@@ -124,7 +119,7 @@ class StakeVault(Binding):
             return self.deposit(wallet, amount, account)
         permit = self.token.permit(wallet, self.address, amount, self.connection.now() + PERMIT_SECONDS)
         signed = (permit.deadline, permit.v, permit.r, permit.s)
-        return wallet.send(self.function("depositWithPermit", account or wallet.address, amount, *signed))
+        return self.transact(wallet, "depositWithPermit", account or wallet.address, amount, *signed)
 
     def withdraw(self, wallet: Wallet, amount: int, to: ChecksumAddress | None = None) -> TxReceipt:
         """Take free money out, by default to the wallet itself.
@@ -132,7 +127,7 @@ class StakeVault(Binding):
         Raises:
             Reverted: there is less, or the receiver refuses it.
         """
-        return wallet.send(self.function("withdraw", to or wallet.address, amount))
+        return self.transact(wallet, "withdraw", to or wallet.address, amount)
 
     def finish_exit(
         self, wallet: Wallet, desk: ChecksumAddress, key: bytes, account: ChecksumAddress | None = None
@@ -142,7 +137,7 @@ class StakeVault(Binding):
         Raises:
             Reverted: it is too early, or nothing is leaving.
         """
-        return wallet.send(self.function("finishExit", desk, key, account or wallet.address))
+        return self.transact(wallet, "finishExit", desk, key, account or wallet.address)
 
     def free(self, account: ChecksumAddress) -> int:
         """What an account can take out."""
@@ -152,10 +147,10 @@ class StakeVault(Binding):
         """What a desk holds that belongs to no party yet."""
         return int(self.read("pot", desk, key))
 
-    def duty(self, desk: ChecksumAddress, key: bytes, account: ChecksumAddress) -> Duty:
+    def duty(self, desk: ChecksumAddress, key: bytes, account: ChecksumAddress) -> StakedDuty:
         """What of an account answers for one duty."""
         leaving, until = self.read("leaving", desk, key, account)
-        return Duty(desk, key, int(self.read("locked", desk, key, account)), int(leaving), int(until))
+        return StakedDuty(desk, key, int(self.read("locked", desk, key, account)), int(leaving), int(until))
 
     def balances(self, account: ChecksumAddress) -> Balances:
         """All that is held for an account; where, events say."""

@@ -15,7 +15,7 @@ from web3.types import RPCEndpoint
 
 from pol.chain.node.node_provider import Endpoints
 from pol.chain.node.refused_transactions import Refusal
-from pol.chain.node.rpc_cache import Memory
+from pol.chain.node.rpc_cache import RpcCache
 from pol.errors import OperationalError
 
 POLL_SECONDS = 0.5
@@ -32,7 +32,7 @@ class Connection:
     def __init__(self, web3: Web3, name: str) -> None:
         self.web3 = web3
         self.name = name
-        self._memory = Memory.of(web3)
+        self._cache = RpcCache.of(web3)
         with operational(f"reach the node at {name}"):
             try:
                 self.chain_id = web3.eth.chain_id
@@ -67,7 +67,7 @@ class Connection:
 
     def looking(self) -> AbstractContextManager[None]:
         """Within it the chain stands still until something is sent: what was read once isn't asked for again."""
-        return self._memory.looking()
+        return self._cache.looking()
 
     def block_number(self) -> int:
         """Number of the latest block."""

@@ -10,7 +10,7 @@ from pol.errors import ProtocolError
 
 
 @dataclass(frozen=True)
-class Network:
+class KnownNetwork:
     """A test net."""
 
     name: str
@@ -29,12 +29,14 @@ NETWORKS = MappingProxyType(
     {
         network.name: network
         for network in (
-            Network("anvil", "anvil and hardhat", 31337, BeaconKind.BLOCK, rpc="http://127.0.0.1:8545"),
-            Network("ganache", "hardhat and ganache", 1337, BeaconKind.BLOCK, rpc="http://127.0.0.1:8545"),
-            Network("embedded", "the embedded chain", 131277322940537, BeaconKind.BLOCK),
-            Network("sepolia", "Sepolia", 11155111, counts_zeros=True, explorer="https://eth-sepolia.blockscout.com"),
-            Network("hoodi", "Hoodi", 560048, counts_zeros=True, explorer="https://eth-hoodi.blockscout.com"),
-            Network("base-sepolia", "Base Sepolia", 84532, explorer="https://base-sepolia.blockscout.com"),
+            KnownNetwork("anvil", "anvil and hardhat", 31337, BeaconKind.BLOCK, rpc="http://127.0.0.1:8545"),
+            KnownNetwork("ganache", "hardhat and ganache", 1337, BeaconKind.BLOCK, rpc="http://127.0.0.1:8545"),
+            KnownNetwork("embedded", "the embedded chain", 131277322940537, BeaconKind.BLOCK),
+            KnownNetwork(
+                "sepolia", "Sepolia", 11155111, counts_zeros=True, explorer="https://eth-sepolia.blockscout.com"
+            ),
+            KnownNetwork("hoodi", "Hoodi", 560048, counts_zeros=True, explorer="https://eth-hoodi.blockscout.com"),
+            KnownNetwork("base-sepolia", "Base Sepolia", 84532, explorer="https://base-sepolia.blockscout.com"),
         )
     }
 )
@@ -45,7 +47,7 @@ def is_test_net(chain_id: int) -> bool:
     return any(network.chain_id == chain_id for network in NETWORKS.values())
 
 
-def network_of(name: str) -> Network:
+def network_of(name: str) -> KnownNetwork:
     """The network of a name.
 
     Raises:

@@ -14,7 +14,7 @@ from web3.types import RPCEndpoint, RPCResponse
 from pol.chain.node.http_endpoint import Endpoint, Health, Trouble
 from pol.chain.node.latest_block import STALL_SECONDS, HeadWatch
 from pol.chain.node.quorum import agreed, at_least, comparable, reduced
-from pol.chain.node.retry_policy import Patience
+from pol.chain.node.retry_policy import RetryPolicy
 from pol.chain.node.rpc_methods import KNOWN, LOCAL, ORDERS, READS, pinned, quantity, varies
 from pol.commitments.keccak import keccak256
 from pol.errors import OperationalError
@@ -41,12 +41,12 @@ class Endpoints(JSONBaseProvider):
     """
 
     def __init__(
-        self, urls: Sequence[str], quorum: int = 1, patience: Patience | None = None, timeout: float = TIMEOUT
+        self, urls: Sequence[str], quorum: int = 1, patience: RetryPolicy | None = None, timeout: float = TIMEOUT
     ) -> None:
         super().__init__()
         if not urls or not 1 <= quorum <= len(urls) or len(set(urls)) < len(urls):
             raise OperationalError(f"a quorum of {quorum} needs as many different URLs of nodes, not {len(set(urls))}")
-        self._patience = patience or Patience()
+        self._patience = patience or RetryPolicy()
         self._quorum = quorum
         self._all = [Endpoint(url, timeout, self._patience.now) for url in urls]
         self._watch = HeadWatch(self._patience.now)

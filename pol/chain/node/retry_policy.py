@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
-class Patience:
+class RetryPolicy:
     """Back-off that doubles, with jitter, so that many bots don't come back at the same moment; seconds.
 
     Equal seeds wait equally long. ``sleep`` takes seconds, ``now`` gives seconds since 1970.

@@ -1,4 +1,4 @@
-"""Answers of the node that stay true for a while: one look at the chain asks for each thing once."""
+"""A cache of the node's answers: while somebody reads one state of the chain, each request is sent once."""
 
 from __future__ import annotations
 
@@ -14,28 +14,27 @@ from web3.types import RPCEndpoint, RPCResponse
 LATEST = frozenset(
     {"eth_call", "eth_getBlockByNumber", "eth_blockNumber", "eth_getLogs", "eth_getBalance", "eth_gasPrice"}
 )
-"""What changes with a block."""
+"""Answers that change with a block."""
 CONSTANT = frozenset({"eth_chainId"})
 
+NAME = "RPC cache of pol"
 
-NAME = "memory of pol"
 
-
-class Memory:
+class RpcCache:
     """Keeps answers about the latest block while somebody is `looking`, and those that never change for good.
 
     A middleware of web3; `of` gives the one that a web3 has.
     """
 
     @classmethod
-    def of(cls, web3: Web3) -> Memory:
-        """The memory of whoever shares this web3."""
+    def of(cls, web3: Web3) -> RpcCache:
+        """The cache that everybody shares who uses this web3."""
         onion = web3.middleware_onion
         if NAME not in onion:
-            memory = cls()
-            onion.add(lambda _: memory, NAME)  # type: ignore[arg-type]  # web3 only calls what it is given
-            memories[web3] = memory
-        return memories[web3]
+            cache = cls()
+            onion.add(lambda _: cache, NAME)  # type: ignore[arg-type]  # web3 only calls what it is given
+            _caches[web3] = cache
+        return _caches[web3]
 
     def __init__(self) -> None:
         self._looking = 0
@@ -74,5 +73,4 @@ class Memory:
         return answer
 
 
-memories: WeakKeyDictionary[Web3, Memory] = WeakKeyDictionary()
-"""By the web3 that has them."""
+_caches: WeakKeyDictionary[Web3, RpcCache] = WeakKeyDictionary()

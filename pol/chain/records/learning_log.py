@@ -6,18 +6,14 @@ from collections.abc import Sequence
 from dataclasses import astuple, dataclass
 from enum import IntEnum
 
-from eth_abi.abi import encode
 from eth_typing import ChecksumAddress
 from web3.types import TxReceipt
 
 from pol.chain.account.wallet import Wallet
-from pol.chain.contract.contract import Binding
-from pol.chain.contract.contract_creation import deploy_contract
-from pol.chain.contract.leaf_demands import decoded, open_demands
-from pol.chain.node.connection import Connection
+from pol.chain.contract.binding import deploy_contract
+from pol.chain.contract.leaf_demands import LeafDemand, LeafDemands
 from pol.commitments.array import ArrayType
 from pol.commitments.complete_state import DOCUMENT_TAG, ChunkProof
-from pol.commitments.keccak import keccak256
 from pol.commitments.tensor import TENSOR_TAG
 
 HEAD_TYPE = {
@@ -28,8 +24,6 @@ HEAD_TYPE = {
     ]
 }
 """What a publisher signs for somebody else to post."""
-
-DEMAND_TYPE = "(bytes32,bytes32,uint64,uint64,uint32,uint64,address,uint64,uint256)"
 
 
 class RunStatus(IntEnum):
@@ -58,8 +52,10 @@ class PostedRun:
 
 
 @dataclass(frozen=True)
-class Demand:
-    """One leaf that somebody wants to see; position and leaf count on from 0 past the last one."""
+class RecordDemand(LeafDemand):
+    """A demand for one leaf of a checkpoint; position and leaf count on from 0 past the last one."""
+
+    ABI_TYPE = "(bytes32,bytes32,uint64,uint64,uint32,uint64,address,uint64,uint256)"
 
     id: bytes
     root: bytes
@@ -71,15 +67,10 @@ class Demand:
     deadline: int
     bond: int
 
-    @property
-    def key(self) -> bytes:
-        """The hash by which the contract knows it."""
-        return keccak256(encode([DEMAND_TYPE], [astuple(self)]))
-
 
 @dataclass(frozen=True)
-class Answer:
-    """What the chain has checked of an answer: a leaf, the entry that it stands in, and the state's root.
+class ShownLeaf:
+    """An answer that the chain has checked: a leaf, its entry, and the state's root.
 
     The contract doesn't look into a name; bytes that aren't UTF-8 are shown as escapes.
     """
@@ -93,11 +84,11 @@ class Answer:
     leaf: bytes
 
 
-class LearningLog(Binding):
-    """One function per verb; those that send take the sender's wallet."""
+class LearningLog(LeafDemands[RecordDemand]):
+    """The contract that keeps the heads of learning records, and makes publishers show data."""
 
-    def __init__(self, connection: Connection, address: ChecksumAddress) -> None:
-        super().__init__(connection, "LearningLog", address)
+    DEMAND = RecordDemand
+    OWNER = "id"
 
     @classmethod
     def deploy(cls, wallet: Wallet) -> LearningLog:
@@ -113,9 +104,7 @@ class LearningLog(Binding):
 
     def run(self, identity: bytes) -> PostedRun:
         """A run as posted; its status is NONE if it was never opened."""
-        fields = list(self.read("runOf", identity))
-        fields[3], fields[8] = bytes(fields[3]), RunStatus(fields[8])
-        return PostedRun(*fields)
+        return self.read_as(PostedRun, "runOf", identity)
 
     def open(
         self, wallet: Wallet, run: bytes, *, stake: int, window: int, exit_delay: int, price: int = 0
@@ -128,7 +117,7 @@ class LearningLog(Binding):
         Raises:
             Reverted: it is open already, or a time is out of bounds.
         """
-        return wallet.send(self.function("open", run, window, exit_delay, price), stake)
+        return self.transact(wallet, "open", run, window, exit_delay, price, value=stake)
 
     def post(self, wallet: Wallet, identity: bytes, size: int, root: bytes, path: Sequence[bytes]) -> TxReceipt:
         """Post a longer log, by the publisher; ``path`` is the consistency path from the one posted last.
@@ -136,17 +125,12 @@ class LearningLog(Binding):
         Raises:
             Reverted: the log is not longer, or no extension.
         """
-        return wallet.send(self.function("post", identity, size, root, list(path)))
+        return self.transact(wallet, "post", identity, size, root, list(path))
 
     def sign_head(self, wallet: Wallet, identity: bytes, size: int, root: bytes) -> bytes:
         """The publisher's signature (r, s, v) by which anybody may post a head."""
-        domain = {
-            "name": "pol learning log",
-            "version": "1",
-            "chainId": self.connection.chain_id,
-            "verifyingContract": self.address,
-        }
-        return wallet.sign_typed(domain, HEAD_TYPE, {"id": identity, "size": size, "logRoot": root})
+        message = {"id": identity, "size": size, "logRoot": root}
+        return wallet.sign_typed(self.signing_domain("pol learning log"), HEAD_TYPE, message)
 
     def relay(
         self, wallet: Wallet, identity: bytes, size: int, root: bytes, path: Sequence[bytes], signature: bytes
@@ -156,7 +140,7 @@ class LearningLog(Binding):
         Raises:
             Reverted: as `post`, or it is signed by somebody else.
         """
-        return wallet.send(self.function("postSigned", identity, size, root, list(path), signature))
+        return self.transact(wallet, "postSigned", identity, size, root, list(path), signature)
 
     def bond(self, identity: bytes) -> int:
         """What a demand costs at least at present, in wei."""
@@ -164,25 +148,19 @@ class LearningLog(Binding):
 
     def demand(
         self, wallet: Wallet, identity: bytes, index: int, position: int, leaf: int, bond: int | None = None
-    ) -> Demand:
-        """Demand one leaf of checkpoint ``index``. The bond is twice what is asked at present, if not given: gas moves.
+    ) -> RecordDemand:
+        """Demand one leaf of checkpoint ``index``; without a ``bond`` for twice the present one: gas moves.
 
         Raises:
             Reverted: no such checkpoint, a bond too low, or nothing can be demanded any more.
         """
         bond = 2 * self.bond(identity) if bond is None else bond
-        receipt = wallet.send(self.function("demand", identity, index, position, leaf), bond)
-        (event,) = self.contract.events.Demanded().process_receipt(receipt)
-        return decoded(Demand, event["args"]["demand"])
+        return self._demanded(self.transact(wallet, "demand", identity, index, position, leaf, value=bond))
 
-    def demands(self, identity: bytes) -> list[Demand]:
-        """All open demands of a run, the most urgent one first."""
-        return sorted(open_demands(self, Demand, id=identity), key=lambda d: d.deadline)
-
-    def answers(self, identity: bytes) -> list[Answer]:
+    def answers(self, identity: bytes) -> list[ShownLeaf]:
         """Everything that was shown of a run, in order."""
         return [
-            Answer(
+            ShownLeaf(
                 bytes(e["key"]),
                 e["answerer"],
                 bytes(e["completeRoot"]),
@@ -194,7 +172,7 @@ class LearningLog(Binding):
             for e in self.events("Answered", id=identity)
         ]
 
-    def answer(self, wallet: Wallet, demand: Demand, proof: ChunkProof, log_path: Sequence[bytes]) -> TxReceipt:
+    def answer(self, wallet: Wallet, demand: RecordDemand, proof: ChunkProof, log_path: Sequence[bytes]) -> TxReceipt:
         """Answer a demand; ``log_path`` is the inclusion path of the state's root in the log of ``demand.size``.
 
         Raises:
@@ -209,15 +187,7 @@ class LearningLog(Binding):
             list(proof.state_branch),
             list(log_path),
         )
-        return wallet.send(self.function("answer", astuple(demand), chunk))
-
-    def expire(self, wallet: Wallet, demand: Demand) -> TxReceipt:
-        """End a demand that was not answered in time: its run is marked withheld, and the stake is slashed.
-
-        Raises:
-            Reverted: its time isn't over, or it has ended.
-        """
-        return wallet.send(self.function("expire", astuple(demand)))
+        return self.transact(wallet, "answer", astuple(demand), chunk)
 
     def close(self, wallet: Wallet, identity: bytes) -> TxReceipt:
         """Take the stake back after the exit delay.
@@ -225,7 +195,7 @@ class LearningLog(Binding):
         Raises:
             Reverted: it is locked.
         """
-        return wallet.send(self.function("close", identity))
+        return self.transact(wallet, "close", identity)
 
     def credit(self, account: ChecksumAddress) -> int:
         """What an account can withdraw, in wei."""
@@ -233,7 +203,7 @@ class LearningLog(Binding):
 
     def withdraw(self, wallet: Wallet) -> TxReceipt:
         """Fetch everything that is credited to this wallet."""
-        return wallet.send(self.function("withdraw"))
+        return self.transact(wallet, "withdraw")
 
 
 def form_of(proof: ChunkProof) -> bytes:

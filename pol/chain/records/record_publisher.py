@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from web3.types import TxReceipt
 
 from pol.chain.account.wallet import Reverted, Wallet
-from pol.chain.records.learning_log import Demand, LearningLog, PostedRun, RunStatus
+from pol.chain.records.learning_log import LearningLog, PostedRun, RecordDemand, RunStatus
 from pol.errors import PolError, ProtocolError
 from pol.training.record import learning_record
 from pol.training.record.learning_record import LearningRecord
@@ -40,7 +40,7 @@ class Schedule:
         return new > 0 and (by_count or (self.seconds is not None and seconds >= self.seconds))
 
 
-class Publisher:
+class RecordPublisher:
     """Posts the head of the record in a store, and answers demands from the store."""
 
     def __init__(self, contract: LearningLog, wallet: Wallet, store: Store, schedule: Schedule) -> None:
@@ -89,7 +89,7 @@ class Publisher:
             _require_extension(record, after)
             return None
 
-    def answer(self) -> list[Demand]:
+    def answer(self) -> list[RecordDemand]:
         """Answer every open demand of the run, the most urgent one first; those that were answered.
 
         Raises:
@@ -98,7 +98,7 @@ class Publisher:
                 after all other demands have had their turn.
         """
         record = self._record()
-        answered, failures = list[Demand](), list[PolError]()
+        answered, failures = list[RecordDemand](), list[PolError]()
         for demand in self.contract.demands(self.contract.id_of(self.wallet.address, record.run)):
             if self.contract.connection.now() > demand.deadline:
                 continue
@@ -118,7 +118,7 @@ class Publisher:
 
 
 def answer_from(
-    contract: LearningLog, wallet: Wallet, store: Store, record: LearningRecord, demand: Demand
+    contract: LearningLog, wallet: Wallet, store: Store, record: LearningRecord, demand: RecordDemand
 ) -> TxReceipt:
     """Answer a demand from a store that holds the record; in the second half of the window anybody may.
 

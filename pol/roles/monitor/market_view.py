@@ -285,7 +285,7 @@ class Surveyor:
     def _right(self, task_id: bytes, number: int) -> Side:
         """Who is right about the current verdict, by replaying it; what can't be replayed is left open."""
         market = self._reader.market
-        if not self._replay or market.verdicts.verdict(task_id).seating != market.challenges.dispute(number).seating:
+        if not self._replay or market.verdicts.verdict(task_id).seating != market.challenges.dispute(number).subject:
             return Side.NONE
         charge = market.challenges.charge(number)
         try:
