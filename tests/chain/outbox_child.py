@@ -15,8 +15,7 @@ from web3 import HTTPProvider, Web3
 from web3.types import RPCEndpoint
 
 from pol.chain.account.gas_fees import InclusionPolicy
-from pol.chain.account.outbox_journal import kept_journal
-from pol.chain.account.outgoing_calls import OutgoingCall
+from pol.chain.account.outbox_journal import OutgoingCall, kept_journal
 from pol.chain.account.wallet import Wallet
 from pol.chain.node.connection import Connection
 

@@ -4,8 +4,7 @@ import pytest
 from pool import COUNTER, ONCE, count, pool
 
 from pol.chain.account.gas_fees import GWEI, Budget, FeePolicy, Fees, InclusionPolicy
-from pol.chain.account.outbox_journal import IntentState, MemoryJournal
-from pol.chain.account.outgoing_calls import OutgoingCall
+from pol.chain.account.outbox_journal import IntentState, MemoryJournal, OutgoingCall
 from pol.chain.account.wallet import Reverted, Wallet
 from pol.chain.node.connection import Connection
 from pol.chain.node.refused_transactions import Refusal

@@ -14,8 +14,7 @@ from web3.exceptions import TransactionNotFound, Web3RPCError
 from web3.types import TxParams, TxReceipt, Wei
 
 from pol.chain.account.gas_fees import Budget, FeePolicy, Fees, InclusionPolicy
-from pol.chain.account.outbox_journal import Attempt, Intent, IntentState, Journal
-from pol.chain.account.outgoing_calls import OutgoingCall
+from pol.chain.account.outbox_journal import Attempt, Intent, IntentState, MemoryJournal, OutgoingCall
 from pol.chain.node.connection import Connection, operational
 from pol.chain.node.refused_transactions import Refusal
 from pol.commitments.keccak import keccak256
@@ -48,7 +47,7 @@ class Outbox:
         address: ChecksumAddress,
         sign: Callable[[TxParams], bytes],
         simulate: Callable[[OutgoingCall], int],
-        journal: Journal,
+        journal: MemoryJournal,
         fees: Callable[[], tuple[int, int]],
         policy: FeePolicy,
         patience: InclusionPolicy,

@@ -19,8 +19,7 @@ from web3.types import TxParams, TxReceipt, Wei
 
 from pol.chain.account.gas_fees import Budget, FeePolicy, Fees, InclusionPolicy
 from pol.chain.account.outbox import TRANSFER_GAS, Outbox
-from pol.chain.account.outbox_journal import Journal, MemoryJournal
-from pol.chain.account.outgoing_calls import OutgoingCall
+from pol.chain.account.outbox_journal import MemoryJournal, OutgoingCall
 from pol.chain.account.revert_reasons import explained
 from pol.chain.account.signers import LocalSigner, Signer
 from pol.chain.artifacts import artifact, contracts
@@ -48,7 +47,7 @@ class Wallet:
     signer: Signer
     gas_paid: int = 0
     receipts: list[TxReceipt] = field(default_factory=list)
-    journal: Journal = field(default_factory=MemoryJournal)
+    journal: MemoryJournal = field(default_factory=MemoryJournal)
     policy: FeePolicy = field(default_factory=FeePolicy)
     patience: InclusionPolicy = field(default_factory=InclusionPolicy)
     clock: Callable[[], float] = time.monotonic
@@ -77,7 +76,7 @@ class Wallet:
         """The wallet of a 32-byte private key; ``settings`` are further fields: journal, policy, patience."""
         return cls(connection, LocalSigner(key), **settings)
 
-    def keep(self, journal: Journal, tell: Callable[[str], None]) -> None:
+    def keep(self, journal: MemoryJournal, tell: Callable[[str], None]) -> None:
         """From now on write down what is sent before it is, in a journal that outlives the process."""
         self.journal, self.tell = journal, tell
         self.__post_init__()

@@ -24,10 +24,6 @@ class Beacon(Binding):
         super().__init__(connection, address, kind.contract)
         self.kind = kind
 
-    def next_round(self) -> int:
-        """The round that a commitment is bound to in the next block, if time does not move on."""
-        return int(self.read("nextRound"))
-
     def recorded(self, number: int) -> bool:
         """Whether the seed of a round is on chain."""
         return bool(self.read("recorded", number))

@@ -16,7 +16,7 @@ from pol.commitments.keccak import keccak256
 
 @dataclass(frozen=True)
 class PinnedProofs:
-    """The proofs that a task takes: their verifier, the log root of the hashes of each step's data, and the state's form."""
+    """The proofs that a task accepts; ``batches`` is the log root of the hashes of each step's data."""
 
     verifier: ChecksumAddress
     batches: bytes

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -10,14 +9,12 @@ from eth_typing import ChecksumAddress
 from web3.types import TxReceipt
 
 from pol.chain.account.wallet import Wallet
-from pol.chain.contract.binding import Binding, deploy_contract
+from pol.chain.contract.binding import Binding
 from pol.chain.contract.relaying import Forwarder
 from pol.chain.contract.token import Token
 
 NATIVE = "0x0000000000000000000000000000000000000000"
 """Stands for the chain's own currency where the address of a token is expected."""
-
-PERMIT_SECONDS = 3600
 
 
 @dataclass(frozen=True)
@@ -52,33 +49,6 @@ class Balances:
 class StakeVault(Binding):
     """The vault, with the verbs of a party."""
 
-    @classmethod
-    def deploy(cls, wallet: Wallet, exit_delay: int, token: ChecksumAddress | None = None) -> StakeVault:
-        """Put a new vault and its forwarder on chain; nothing comes in before `wire`.
-
-        exit_delay: seconds that leaving takes. token: the asset, if it isn't the chain's own currency.
-
-        Raises:
-            Reverted: the delay is out of bounds, or there is no token at the address.
-            OperationalError: the node fails.
-        """
-        block = wallet.connection.block_number()
-        forwarder = deploy_contract(wallet, "Forwarder")
-        vault = cls(
-            wallet.connection,
-            deploy_contract(wallet, "StakeVault", token or NATIVE, exit_delay, forwarder, wallet.address),
-        )
-        vault.log.start_at(block)
-        return vault
-
-    def wire(self, wallet: Wallet, desks: Sequence[ChecksumAddress]) -> TxReceipt:
-        """Name the desks, once and for ever; for the deployer.
-
-        Raises:
-            Reverted: they have been named, or one of them is no contract.
-        """
-        return self.transact(wallet, "wire", list(desks))
-
     @cached_property
     def token(self) -> Token | None:
         """The asset; None if it is the chain's own currency."""
@@ -108,18 +78,6 @@ class StakeVault(Binding):
         if self.token.allowance(wallet.address, self.address) < amount:
             self.token.approve(wallet, self.address, amount)
         return wallet.send(call)
-
-    def deposit_with_permit(self, wallet: Wallet, amount: int, account: ChecksumAddress | None = None) -> TxReceipt:
-        """The same with a signature instead of the approval: one transaction.
-
-        Raises:
-            Reverted: as `deposit`, or the token knows no permits.
-        """
-        if self.token is None:
-            return self.deposit(wallet, amount, account)
-        permit = self.token.permit(wallet, self.address, amount, self.connection.now() + PERMIT_SECONDS)
-        signed = (permit.deadline, permit.v, permit.r, permit.s)
-        return self.transact(wallet, "depositWithPermit", account or wallet.address, amount, *signed)
 
     def withdraw(self, wallet: Wallet, amount: int, to: ChecksumAddress | None = None) -> TxReceipt:
         """Take free money out, by default to the wallet itself.

@@ -14,8 +14,9 @@ from web3.types import RPCEndpoint, RPCResponse
 from pol.chain.node.http_endpoint import Endpoint, Health, Trouble
 from pol.chain.node.latest_block import STALL_SECONDS, HeadWatch
 from pol.chain.node.quorum import agreed, at_least, comparable, reduced
+from pol.chain.node.refused_transactions import Refusal
 from pol.chain.node.retry_policy import RetryPolicy
-from pol.chain.node.rpc_methods import KNOWN, LOCAL, ORDERS, READS, pinned, quantity, varies
+from pol.chain.node.rpc_methods import LOCAL, ORDERS, READS, pinned, quantity, varies
 from pol.commitments.keccak import keccak256
 from pol.errors import OperationalError
 
@@ -288,14 +289,14 @@ class Endpoints(JSONBaseProvider):
                 elif "result" in answer and str(answer["result"]).lower() != digest:
                     trouble = Trouble(f"{endpoint.name} gave another hash to the transaction", passing=True)
                     endpoint.failed(str(trouble))
-                elif "result" in answer or _says(answer, KNOWN):
+                elif "result" in answer or Refusal.of(str(answer["error"])) is Refusal.KNOWN:
                     accepted.append(endpoint)
                 else:
                     refusals.append(answer)
             if accepted:
                 return taken
             # A request whose answer was lost may have been carried out: the second one then finds the nonce used.
-            if any(_says(answer, ("nonce",)) for answer in refusals) and self._has(digest):
+            if any("nonce" in str(answer["error"]).lower() for answer in refusals) and self._has(digest):
                 return taken
             if len(refusals) >= self._quorum:
                 return refusals[0]
@@ -307,10 +308,6 @@ class Endpoints(JSONBaseProvider):
     def _has(self, digest: str) -> bool:
         found = self.make_request(RPCEndpoint("eth_getTransactionByHash"), [digest]).get("result")
         return isinstance(found, dict) and str(found.get("hash")).lower() == digest
-
-
-def _says(answer: RPCResponse, words: Sequence[str]) -> bool:
-    return any(word in str(answer.get("error")).lower() for word in words)
 
 
 def _stale(name: str, objection: str) -> StaleHead:

@@ -33,16 +33,6 @@ READS = (
 ORDERS = ("evm_", "anvil_", "hardhat_")
 """How the methods begin by which a test chain is moved, back too."""
 
-KNOWN = (
-    "already known",
-    "already imported",
-    "already_exists",
-    "alreadyknown",
-    "known transaction",
-    "already in mempool",
-)
-"""How nodes say that they have a transaction: geth, anvil, Erigon, Nethermind, Besu."""
-
 
 def varies(method: str, params: Sequence[Any]) -> bool:
     """Whether the answer is a number in which honest nodes differ."""
