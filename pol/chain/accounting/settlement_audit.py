@@ -1,4 +1,4 @@
-"""What was paid, against what should have been: every settlement recomputed from events by `pol.incentives.payouts`."""
+"""An audit of payments: every settlement recomputed from events by `pol.incentives.payouts`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from pol.verification.verdict.verdict import Outcome, Verdict, decide
 
 @dataclass(frozen=True)
 class AuditFinding:
-    """Something that was recomputed."""
+    """A recomputed value beside the one on chain."""
 
     task_id: bytes
     what: str
@@ -35,20 +35,20 @@ class AuditFinding:
 
     @property
     def holds(self) -> bool:
-        """Whether the chain has the same."""
+        """Whether the two are equal."""
         return bool(self.expected == self.found)
 
 
 class Auditor:
-    """Recomputes what a market has decided and paid, for ``treasury``'s share too; it needs no key and no store."""
+    """Recomputes the decisions and payments of a market, with the share of ``treasury``; needs no key and no store."""
 
     def __init__(self, market: Market, treasury: ChecksumAddress) -> None:
         self._market, self._treasury = market, treasury
         self._held: dict[tuple[int, bytes, str], list[AuditFinding]] = {}
-        """What held, by block, transaction and event: it isn't computed again while it stands there."""
+        """Findings that held, by block, transaction and event: not recomputed while the event stands there."""
 
     def findings(self) -> Iterator[AuditFinding]:
-        """All verdicts that were settled, and all that was paid for them, for profiles and for disputes.
+        """Findings about all settled verdicts, and all payments for verdicts, profiles and disputes.
 
         Raises:
             OperationalError: the node fails.
@@ -101,26 +101,26 @@ class Auditor:
         yield self._paid(task_id, "settlement", parties, row.fund, transaction)
 
     def recount(self, task_id: bytes, seating: int) -> tuple[int, int]:
-        """Claims of a verdict that reject, and those of them whose replay doesn't end where the solver did."""
+        """Number of rejecting claims of a verdict, and of those whose replay ends elsewhere than the solver."""
         claims = [v.claim for v in self.verdicts(task_id, seating) if v.outcome is Outcome.REJECTED]
         return len(claims), sum(claim is not None and claim.replay != claim.end for claim in claims)
 
     def verdicts(self, task_id: bytes, seating: int) -> list[Verdict]:
-        """What follows from each claim of a verdict as it stands, with its second look."""
+        """The verdict on each present claim, with its second look."""
         terms, thresholds = self._market.registry.terms(task_id), self.thresholds(task_id)
         looks = self._market.verdicts.looks(task_id, seating)
         found = []
         for index, claim in enumerate(self._market.verdicts.claims(task_id, seating)):
             verdict = decide(claim, thresholds)
             if verdict.outcome is Outcome.REJECTED and index in looks:
-                # A claim that was put right may have left a look behind that isn't of it.
+                # A corrected claim may have left behind the second look of the wrong one.
                 with suppress(ProtocolError):
                     verdict = decide_again(claim, thresholds, looks[index], terms.looks, terms.look_margin)
             found.append(verdict)
         return found
 
     def thresholds(self, task_id: bytes) -> Three:
-        """How far a segment may end from its replay: zeros in exact mode, and before there is a profile."""
+        """The thresholds of a task: zeros in exact mode, and before there is a profile."""
         if self._market.registry.terms(task_id).is_exact:
             return EXACT
         return self._market.profiles.standing(task_id).thresholds
@@ -133,11 +133,11 @@ class Auditor:
         row = payouts.challenge_moot(deal)
         if name == names.settled:
             row = payouts.challenger_wrong(deal) if event["asserterWon"] else payouts.challenger_right(deal)
-        parties = _parties(row, holder=self._answers(task_id, event), challenger=began["challenger"])
+        parties = _parties(row, holder=self._asserter(task_id, event), challenger=began["challenger"])
         yield self._paid(task_id, f"dispute {number}", parties, row.fund, event["transaction"])
 
-    def _answers(self, task_id: bytes, event: dict[str, Any]) -> ChecksumAddress:
-        """Whose verdict or profile was challenged."""
+    def _asserter(self, task_id: bytes, event: dict[str, Any]) -> ChecksumAddress:
+        """The verifier whose verdict or profile was challenged."""
         if "seating" in event:
             posted = self._market.verdicts.events("VerdictPosted", taskId=task_id, seating=event["seating"])
         else:
@@ -161,7 +161,7 @@ class Auditor:
     def _paid(
         self, task_id: bytes, what: str, parties: dict[ChecksumAddress, int], fund: int, transaction: bytes
     ) -> AuditFinding:
-        """What a transaction has credited about a task: to parties, and to the fund."""
+        """The payments of a transaction about a task: to parties, and to the fund."""
         found: Counter[str] = Counter()
         for name, event in self._market.vault.log.read(("Paid", "Unlocked", "Moved"), transaction=transaction):
             if bytes(event["key"]) != task_id:
@@ -175,7 +175,7 @@ class Auditor:
 
 
 def _parties(row: Payout, *named: ChecksumAddress, **others: ChecksumAddress) -> dict[ChecksumAddress, int]:
-    """Amounts by account, as one account may play several parts; ``named`` are submitter, solver and holder."""
+    """Amounts by account, which may have several roles; ``named`` are submitter, solver and holder."""
     accounts = dict(zip(("submitter", "solver", "holder"), named, strict=False)) | others
     amounts: Counter[ChecksumAddress] = Counter()
     for part, account in accounts.items():

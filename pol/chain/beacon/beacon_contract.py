@@ -1,4 +1,4 @@
-"""The beacon of a deployment: how the round of a commitment gets on chain (contracts/market/IBeacon.sol)."""
+"""The beacon contract of a deployment (contracts/market/IBeacon.sol)."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from pol.errors import OperationalError
 from pol.verification.beacon.drand import QUICKNET, Round
 
 PATIENCE = 7 * 24 * 3600
-"""Seconds from when a round was fixed until it may be replaced, if it isn't recorded (contracts/market/IBeacon.sol)."""
+"""Seconds after which an unrecorded round may be replaced (contracts/market/IBeacon.sol)."""
 
 
 class Beacon(Binding):
-    """One beacon on one chain."""
+    """A beacon of any kind."""
 
     def __init__(self, connection: Connection, address: ChecksumAddress, kind: BeaconKind) -> None:
         super().__init__(connection, address, kind.contract)
@@ -29,7 +29,7 @@ class Beacon(Binding):
         return bool(self.read("recorded", number))
 
     def is_due(self, number: int) -> bool:
-        """Whether `bring` has a round without waiting, as far as the chain's time says."""
+        """Whether a round is recorded, or due by the chain's clock: `bring` then doesn't wait."""
         if self.recorded(number):
             return True
         if self.kind is BeaconKind.DRAND:
@@ -40,12 +40,12 @@ class Beacon(Binding):
         """The seed of a round, 32 bytes.
 
         Raises:
-            Reverted: it is not recorded.
+            Reverted: the round is not recorded.
         """
         return bytes(self.read("seed", number))
 
     def record(self, wallet: Wallet, number: int) -> TxReceipt:
-        """Record the seed of a round that the chain itself knows: not one of drand."""
+        """Record the seed of a round of the chain itself: not one of drand."""
         return self.transact(wallet, "record", number)
 
     def submit(self, wallet: Wallet, published: Round) -> TxReceipt:
@@ -53,7 +53,7 @@ class Beacon(Binding):
 
         Raises:
             ProtocolError: the signature is no point of the group.
-            Reverted: it is not the network's for this round, or the round is not due yet.
+            Reverted: the signature is not the network's for this round, or the round is not due yet.
         """
         from pol.verification.beacon.bls_arkworks import decompress_g1
 
@@ -62,10 +62,10 @@ class Beacon(Binding):
         return self.transact(wallet, "submit", published.number, words)
 
     def bring(self, wallet: Wallet, number: int, rounds: RoundSource | None = None) -> None:
-        """Return when the market can draw by round ``number``; ``rounds`` gives it if the beacon is drand's.
+        """Wait for round ``number`` and bring its seed on chain; ``rounds`` is the source of drand's rounds.
 
         Raises:
-            OperationalError: nobody has submitted the round, and ``rounds`` can't give it.
+            OperationalError: nobody has submitted the round, and ``rounds`` doesn't have it.
         """
         if self.recorded(number):
             return

@@ -1,4 +1,4 @@
-"""Rounds of drand from its relays over HTTP; nothing that a relay says is believed before it is verified."""
+"""Rounds of drand from its relays over HTTP, each verified before use."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from pol.verification.beacon.drand import QUICKNET, Network, Round, verify
 
 TIMEOUT = 10.0
 LIMIT = 4096
-"""Bytes of an answer; a round takes 700 at most."""
+"""Highest number of bytes of an answer; a round takes 700 at most."""
 
 RoundSource = Callable[[int], Round]
-"""Gives the round of a number, verified."""
+"""Returns the round of a number, verified."""
 
 
 class Relays:
-    """HTTP relays of one drand network, asked in this order; the user names them, there is no default.
+    """HTTP relays of one drand network, asked in this order. There is no default.
 
     Args:
         hosts: base URLs; below each lies ``/CHAIN_HASH/public/ROUND``.
         network: which network's rounds.
-        timeout: seconds that each relay has for its whole answer, from the connection to the last byte.
+        timeout: seconds for the whole answer of a relay, from the connection to the last byte.
     """
 
     def __init__(self, hosts: Sequence[str], network: Network = QUICKNET, timeout: float = TIMEOUT) -> None:
@@ -43,8 +43,7 @@ class Relays:
 
         Raises:
             ProtocolError: there is no such round.
-            OperationalError: no relay gave it. So too if one gave something else: that is a relay's fault and says
-                nothing about anyone in a task.
+            OperationalError: no relay gave it. A wrong answer is the fault of a relay, never of a party of a task.
         """
         due = self.network.time_of(number)
         faults: list[str] = []
@@ -61,7 +60,7 @@ class Relays:
     def _ask(self, host: str, number: int) -> Round:
         url = f"{host}/{self.network.chain_hash.hex()}/public/{number}"
         patience = Patience(self.timeout, self.timeout, self.timeout, total=self.timeout)
-        # Proxies and authorities are those that the endpoints of nodes are asked with.
+        # The same proxies and certificate authorities as for the endpoints of nodes.
         options: dict[str, Any] = {"client_kwargs": {"trust_env": True}}
         try:
             if host.lower().startswith("https:"):
@@ -80,7 +79,7 @@ class Relays:
 
 
 def _authorities() -> ssl.SSLContext:
-    """Of certificates: those that `requests` would ask."""
+    """The certificate authorities of `requests`."""
     place = (
         os.environ.get("REQUESTS_CA_BUNDLE")
         or os.environ.get("CURL_CA_BUNDLE")

@@ -1,4 +1,4 @@
-"""Rounds of the beacon that a desk waits for, and what ends a wait that takes too long."""
+"""Desks that draw by rounds of the beacon, and the end of a wait that takes too long."""
 
 from __future__ import annotations
 

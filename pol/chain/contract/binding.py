@@ -1,4 +1,4 @@
-"""A deployed contract: its creation, its calls, and the events by which everybody learns what happened."""
+"""A deployed contract: creation, calls and events."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Binding:
         return dict(event["args"])
 
     def signing_domain(self, name: str) -> dict[str, Any]:
-        """The EIP-712 domain of what a party signs for this contract."""
+        """The EIP-712 domain of signatures for this contract."""
         return signing_domain(name, "1", self.connection.chain_id, self.address)
 
 

@@ -1,4 +1,4 @@
-"""Demands for leaves of committed data, and how they end: `Demanded`, then `Answered` or `Expired`."""
+"""Demands for leaves of committed data: event `Demanded`, then `Answered` or `Expired`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pol.commitments.keccak import keccak256
 
 @dataclass(frozen=True)
 class LeafDemand:
-    """One leaf that somebody wants to see; subclasses have the members of the contract's struct."""
+    """A demand for one leaf; subclasses have the members of the contract's struct."""
 
     ABI_TYPE: ClassVar[str]
 
@@ -44,7 +44,7 @@ class LeafDemands(Binding, Generic[D]):
         return sorted((demand for key, demand in made.items() if key not in ended), key=attrgetter("deadline"))
 
     def expire(self, wallet: Wallet, demand: D) -> TxReceipt:
-        """End a demand that wasn't answered in time: who withheld the data is slashed. A moot one ends at any time.
+        """End a demand that wasn't answered in time: the withholding party is slashed. A moot one ends at any time.
 
         Raises:
             Reverted: its time isn't over, it has ended, or a verdict is on its way.

@@ -1,4 +1,4 @@
-"""Relaying: a party signs a call (EIP-712), anybody sends it, and the contract takes it for the party's (ERC-2771)."""
+"""Relayed calls: a party signs (EIP-712), anybody sends, and the contract accepts the party as the caller (ERC-2771)."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ REQUEST_TYPE = {
 }
 
 RELAYED_GAS = 500_000
-"""Enough for every verb of the vault; a request says how much it gets."""
+"""Default gas of a relayed call: enough for every verb of the vault."""
 
 VALID_SECONDS = 3600
 
 
 @dataclass(frozen=True)
 class Request:
-    """A signed call; it counts once, in the order of the signer's nonces, until its deadline (seconds)."""
+    """A signed call, valid once, in the order of the signer's nonces, until its deadline (seconds)."""
 
     signer: ChecksumAddress
     to: ChecksumAddress
@@ -44,7 +44,7 @@ class Request:
 
 
 class Forwarder(Binding):
-    """The contract that checks signatures and calls what trusts it."""
+    """The contract that checks signatures and forwards calls to contracts that trust it."""
 
     def sign(
         self,
@@ -54,12 +54,12 @@ class Forwarder(Binding):
         gas: int = RELAYED_GAS,
         valid_seconds: int = VALID_SECONDS,
     ) -> Request:
-        """Sign a call; nothing is sent, and the wallet needs no ether.
+        """Sign a call without sending it; the wallet needs no ether.
 
-        value: wei that whoever sends it adds. gas: what the call gets.
+        value: wei that the sender adds. gas: gas limit of the call.
         """
         _, name, version, chain_id, address, *_ = self.read("eip712Domain")
-        # All that a node would be asked for is given: only the data matters.
+        # Only the data matters; the other fields keep web3 from asking the node for them.
         given: TxParams = {"value": Wei(value), "gas": gas, "gasPrice": Wei(0), "chainId": chain_id}
         data = bytes(HexBytes(call.build_transaction(given)["data"]))
         deadline = self.connection.now() + valid_seconds
@@ -76,14 +76,14 @@ class Forwarder(Binding):
         return Request(wallet.address, call.address, value, gas, deadline, data, signature)
 
     def is_valid(self, request: Request) -> bool:
-        """Whether the signature is right, nothing with its nonce was sent, it is in time and its target trusts us."""
+        """Whether signature, nonce and deadline are right and the target trusts the forwarder."""
         return bool(self.read("verify", astuple(request)))
 
     def send(self, wallet: Wallet, request: Request) -> TxReceipt:
-        """Send a signed call; ``wallet`` pays the gas and the value.
+        """Send a signed call; ``wallet`` pays gas and value.
 
         Raises:
-            Reverted: the forwarder refuses the request, or the contract the call (``FailedCall``, without its reason).
+            Reverted: the forwarder refuses the request, or the target refuses the call (``FailedCall``, without a reason).
             OperationalError: the node fails.
         """
         return self.transact(wallet, "execute", astuple(request), value=request.value)

@@ -36,15 +36,15 @@ class Token:
         self._contract = connection.web3.eth.contract(address=address, abi=ABI)
 
     def balance(self, account: ChecksumAddress) -> int:
-        """What an account has, in the smallest unit."""
+        """Balance of an account, in the smallest unit."""
         return int(self._read(self._contract.functions.balanceOf(account)))
 
     def allowance(self, owner: ChecksumAddress, spender: ChecksumAddress) -> int:
-        """What ``spender`` may still take from ``owner``."""
+        """Remaining allowance of ``spender`` from ``owner``."""
         return int(self._read(self._contract.functions.allowance(owner, spender)))
 
     def approve(self, wallet: Wallet, spender: ChecksumAddress, amount: int) -> TxReceipt:
-        """Let ``spender`` take ``amount`` in all.
+        """Set the allowance of ``spender``.
 
         Raises:
             Reverted: the token refuses.

@@ -1,4 +1,4 @@
-"""Verifiers of proofs of steps on a chain (contracts/zk/)."""
+"""On-chain verifiers of proofs of steps (contracts/zk/)."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ class StepVerifier(Binding, contract="Groth16Verifier"):
         """Whether a proof holds.
 
         Raises:
-            Reverted: it doesn't, and the verifier says so by reverting.
+            Reverted: it doesn't, and the verifier reverts.
         """
         return bool(self.read("verify", context, list(hashes), proof))
 
 
 def deploy_exact(wallet: Wallet, verifying_key: bytes) -> ChecksumAddress:
-    """A verifier of Groth16 proofs for this key."""
+    """Deploy a verifier of Groth16 proofs for this key; its address."""
     return deploy_contract(wallet, "Groth16Verifier", verifying_key)
 
 
 def deploy_generated(wallet: Wallet, bytecode: str) -> tuple[ChecksumAddress, ChecksumAddress]:
-    """The verifier that EZKL generated, and the one in front of it that a market can be told of.
+    """Deploy the verifier that EZKL generated and the adapter for a market; both addresses.
 
     Raises:
         OperationalError: the node fails, or reports no address.

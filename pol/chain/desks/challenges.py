@@ -51,7 +51,7 @@ class ChallengeCount:
 
 
 NO_PROGRAM: tuple[bytes, list[bytes]] = (bytes(32), [])
-"""Where no rerun's program has to be proved."""
+"""Stands for the program where none has to be proved."""
 
 
 class Challenges(DisputeDesk):

@@ -22,7 +22,7 @@ class DataDemand(LeafDemand):
 
     task_id: bytes
     began: int
-    """When the solver was chosen whose log it is."""
+    """When the solver of this log was chosen."""
     entry: int
     position: int
     leaf: int
@@ -33,7 +33,7 @@ class DataDemand(LeafDemand):
 
 @dataclass(frozen=True)
 class ShownData:
-    """An answer that the chain has checked: a leaf, its state root, and that root's inclusion path in the log."""
+    """A checked answer: a leaf, its state root, and that root's inclusion path in the log."""
 
     key: bytes
     answerer: ChecksumAddress
@@ -43,13 +43,13 @@ class ShownData:
 
 
 class DataDemands(LeafDemands[DataDemand]):
-    """The desk where solvers show data; when one doesn't in time, it loses stake and task."""
+    """The desk of demands for data; a solver that doesn't answer in time loses stake and task."""
 
     DEMAND = DataDemand
     OWNER = "taskId"
 
     def bond(self) -> int:
-        """What a demand locks now."""
+        """Present bond of a demand."""
         return int(self.read("bondOf"))
 
     def window(self) -> int:
@@ -57,7 +57,7 @@ class DataDemands(LeafDemands[DataDemand]):
         return int(self.read("window"))
 
     def demand(self, wallet: Wallet, task_id: bytes, entry: int, position: int, leaf: int) -> DataDemand:
-        """Demand a leaf for the bond of the moment, or up to twice as much: gas moves.
+        """Demand a leaf for the present bond, or up to twice as much: gas prices move.
 
         Raises:
             Reverted: no proof is committed or it is too late, no such entry, or the vault holds too little.
@@ -65,18 +65,18 @@ class DataDemands(LeafDemands[DataDemand]):
         return self._demanded(self.transact(wallet, "demand", task_id, entry, position, leaf, 2 * self.bond()))
 
     def answers(self, task_id: bytes) -> list[ShownData]:
-        """Everything that was shown of a task's logs, in order."""
+        """All answers about a task's logs, in order."""
         members = ("key", "answerer", "root", "leaf", "logPath")
         return [decoded(ShownData, [e[name] for name in members]) for e in self.events("Answered", taskId=task_id)]
 
     def open(self, task_id: bytes) -> int:
-        """How many demands for the task's present log wait for answers."""
+        """Number of open demands for the task's present log."""
         return int(self.read("open", task_id))
 
     def answer(self, wallet: Wallet, demand: DataDemand, piece: StatePiece, log_path: Sequence[bytes]) -> TxReceipt:
         """Answer a demand; ``log_path`` is the inclusion path of the state's root in the committed log.
 
         Raises:
-            Reverted: too late, not what was demanded, or it is still the solver's turn.
+            Reverted: too late, another leaf, or it is still the solver's turn.
         """
         return self.transact(wallet, "answer", astuple(demand), (*astuple(piece), list(log_path)))

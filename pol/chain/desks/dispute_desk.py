@@ -1,4 +1,4 @@
-"""Desks whose claims are disputed: bonds, disputes and their settlement are the same for verdicts and profiles."""
+"""The common part of the desks of verdicts and profiles: bonds, disputes and their settlement."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pol.chain.contract.announcements import Announcements
 
 
 class Ending(IntEnum):
-    """How a dispute has ended, as far as its desk knows; the contract's numbers."""
+    """The end of a dispute, as its desk knows it; the contract's numbers."""
 
     NONE = 0
     STOOD = 1
@@ -37,24 +37,24 @@ class DeskDispute:
 
     @property
     def is_settled(self) -> bool:
-        """Whether its bond is free or lost."""
+        """Whether its bond is paid back or lost."""
         return self.ending is Ending.SETTLED
 
 
 @dataclass(frozen=True)
 class Disputable:
-    """What of a task can be disputed now: a verdict by its seating, or a profile by its number; None if nothing."""
+    """The verdict or profile of a task that can be disputed now; ``subject`` is as in `DeskDispute`, None if there is none."""
 
     subject: int | None
     open: int
     """Disputes that aren't settled."""
     fell: bool
-    """One of its disputes is lost: the others are moot."""
+    """It has lost a dispute: the others are moot."""
 
 
 @dataclass(frozen=True)
 class DisputeEvents:
-    """Names of a desk's events about disputes, and of the members that say which dispute and about what."""
+    """Names of a desk's events about disputes, and of their members for the dispute and its subject."""
 
     challenged: str
     settled: str
@@ -64,24 +64,24 @@ class DisputeEvents:
 
 
 class DisputeDesk(Announcements):
-    """A desk that takes challenges and learns from its game how they ended."""
+    """A desk that takes challenges; its game ends them."""
 
     EVENTS: ClassVar[DisputeEvents]
 
     @abstractmethod
     def dispute(self, number: int) -> DeskDispute:
-        """What is known about a dispute."""
+        """A dispute; zeros if no challenge led to it."""
 
     @abstractmethod
     def disputable(self, task_id: bytes) -> Disputable:
-        """What of a task can be disputed now."""
+        """The subject of a task that can be disputed now."""
 
     def bond_of(self, task_id: bytes) -> int:
-        """What the next challenger puts up: every challenge has doubled it, up to its gain (`payouts.bond_after`)."""
+        """Bond of the next challenger: every challenge doubles it, up to a challenger's gain (`payouts.bond_after`)."""
         return int(self.read("bondOf", task_id))
 
     def disputes(self, task_id: bytes) -> list[int]:
-        """Numbers of the disputes that the task waits for, oldest first."""
+        """Numbers of the disputes for which the task waits, oldest first."""
         now = self.disputable(task_id)
         if now.subject is None or not now.open:
             return []
@@ -90,7 +90,7 @@ class DisputeDesk(Announcements):
         return [number for number in numbers if not self.dispute(number).is_settled]
 
     def settleable(self, task_id: bytes, challenger: ChecksumAddress) -> list[int]:
-        """Numbers of a challenger's disputes that can be settled: the game has ended them, or they are moot."""
+        """Numbers of a challenger's disputes that can be settled: ended by the game, or moot."""
         now, numbers = self.disputable(task_id), []
         for event in self.events(self.EVENTS.challenged, taskId=task_id, challenger=challenger):
             dispute = self.dispute(number := int(event[self.EVENTS.number]))
@@ -100,19 +100,19 @@ class DisputeDesk(Announcements):
         return numbers
 
     def settle(self, wallet: Wallet, number: int) -> TxReceipt:
-        """Pay out what a dispute was about: anybody does it, once the game has ended it or it is moot.
+        """Pay out a dispute that the game has ended or that is moot; anybody may do it.
 
         Raises:
-            Reverted: it is neither, or somebody has done it.
+            Reverted: it is neither, or it is settled.
         """
         return self.transact(wallet, "settleDispute", number)
 
     def _opening(self, task_id: bytes, header: bytes, payload: bytes) -> tuple[bytes, bytes, int]:
-        """The first move, and the bond that the challenger pays at most: others may challenge before it."""
-        # The bond never exceeds what a challenger wins, so whoever pays this one can pay the next.
+        """The first move and the highest acceptable bond: other challenges may come first."""
+        # A challenger wins more than any bond, so three more doublings still pay.
         return header, payload, 8 * self.bond_of(task_id)
 
     def _challenged(self, wallet: Wallet, task_id: bytes, evidence: bytes, call: ContractFunction) -> int:
-        """Announce a challenge, so that nobody copies it, and make it in a later block; the number of its dispute."""
+        """Announce a challenge, so that nobody copies it, then make it in a later block; the number of its dispute."""
         self.announce_evidence(wallet, task_id, evidence)
         return int(self.emitted(wallet.send(call), self.EVENTS.challenged)[self.EVENTS.number])

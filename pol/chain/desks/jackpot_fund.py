@@ -1,4 +1,4 @@
-"""The fund, and the rewards of those who find errors (contracts/incentives/IJackpot.sol)."""
+"""The jackpot's fund and its watch rewards (contracts/incentives/IJackpot.sol)."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from pol.chain.contract.binding import Binding
 
 
 class JackpotFund(Binding, contract="Jackpot"):
-    """Pays watchers for errors from a fund that every task feeds."""
+    """The contract that pays watchers for found errors, from a fund that every task feeds."""
 
     def donate(self, wallet: Wallet, amount: int) -> TxReceipt:
         """Give free money to the fund."""
         return self.transact(wallet, "donate", amount)
 
     def watch(self, wallet: Wallet, task_id: bytes, ticket: int, commitment: bytes) -> TxReceipt:
-        """Commit a drawn ticket to the error that it found, in the last seconds of the watch."""
+        """Commit a drawn ticket to a found error, in the last seconds of the watch."""
         return self.transact(wallet, "watch", task_id, ticket, commitment)
 
     def claim(
@@ -31,23 +31,23 @@ class JackpotFund(Binding, contract="Jackpot"):
         salt: bytes,
         evidence: bytes,
     ) -> TxReceipt:
-        """Have a watch reward paid to ``account``, once the task is closed; ``evidence`` by `verdicts.evidence`."""
+        """Pay a watch reward to ``account``, once the task is closed; ``evidence`` by `verdicts.evidence`."""
         return self.transact(wallet, "claim", task_id, seating, account, ticket, index, salt, evidence)
 
     def sweep(self, wallet: Wallet, task_id: bytes) -> TxReceipt:
-        """Give back to the fund what nobody has claimed in time."""
+        """Return unclaimed watch rewards of a task to the fund."""
         return self.transact(wallet, "sweep", task_id)
 
     def shares(self) -> int:
-        """Watch rewards of a task that are paid, at most."""
+        """Highest number of watch rewards of a task."""
         return int(self.read("shares"))
 
     def available(self) -> int:
-        """What the fund could still reserve."""
+        """Money that the fund can still reserve."""
         return int(self.read("available"))
 
     def tax(self, jackpot: int) -> int:
-        """What a task with this jackpot pays the fund."""
+        """Tax that a task with this jackpot pays the fund."""
         return int(self.read("tax", jackpot))
 
     def commitment(self, task_id: bytes, seating: int, account: ChecksumAddress, ticket: int) -> bytes:
@@ -55,13 +55,13 @@ class JackpotFund(Binding, contract="Jackpot"):
         return bytes(self.read("commitments", task_id, seating, account, ticket))
 
     def reserved_of(self, task_id: bytes) -> int:
-        """What is reserved for the watch rewards of a task; zero once it is given back."""
+        """Reserve for the watch rewards of a task; zero once it is returned."""
         return int(self.read("reserves", task_id)[0])
 
     def catch_until(self, closed_at: int) -> int:
-        """Last second to claim watch rewards of a task that was closed at a time."""
+        """Last second to claim watch rewards of a task that was closed at second ``closed_at``."""
         return closed_at + int(self.read("catchWindow"))
 
     def commit_window(self) -> int:
-        """Last seconds of the watch in which commitments are taken."""
+        """Length of the window for commitments at the end of a watch, in seconds."""
         return int(self.read("commitWindow"))

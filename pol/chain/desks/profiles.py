@@ -58,7 +58,7 @@ class ProfileStanding:
 
 @dataclass(frozen=True)
 class PostedProfile:
-    """A profile with everything that was posted of it."""
+    """A posted profile in full."""
 
     number: int
     verifier: ChecksumAddress
@@ -82,7 +82,7 @@ class Profiles(DisputeDesk):
         return self.read_as(ProfileStanding, "profile", task_id)
 
     def posted(self, task_id: bytes) -> PostedProfile:
-        """The present profile of a task with what its event says.
+        """The present profile of a task with the content of its event.
 
         Raises:
             OperationalError: there is none.
@@ -90,7 +90,7 @@ class Profiles(DisputeDesk):
         standing = self.standing(task_id)
         events = self.events("ProfilePosted", taskId=task_id, profile=standing.number)
         if not standing.is_posted or not events:
-            raise OperationalError("the task has no profile, so no thresholds to agree to yet; try again later")
+            raise OperationalError("the task has no profile yet; try again later")
         event = events[-1]
         return PostedProfile(
             number=standing.number,
@@ -146,9 +146,9 @@ class Profiles(DisputeDesk):
     def convict(
         self, wallet: Wallet, task_id: bytes, portions: Sequence[Portion], rerun: Witness, component: Component
     ) -> TxReceipt:
-        """Show a rerun that needs a higher threshold than the posted one, or that forbids any: the profile is void.
+        """Void the profile by a rerun that needs a higher threshold than the posted one, or that allows none.
 
-        Announced in an earlier block (`conviction_evidence`).
+        The rerun is announced in an earlier block (`conviction_evidence`).
 
         Raises:
             Reverted: it isn't announced, the posted threshold covers the rerun, or the proof is wrong.
@@ -177,7 +177,7 @@ class Profiles(DisputeDesk):
         return Disputable(standing.number if standing.is_posted else None, standing.open, standing.fell)
 
     def conclude(self, wallet: Wallet, task_id: bytes) -> TxReceipt:
-        """End the profiling of a task: its profile can't be challenged any more, and the auction begins."""
+        """End the profiling of a task: its profile is final, and the auction begins."""
         return self.transact(wallet, "conclude", task_id)
 
 

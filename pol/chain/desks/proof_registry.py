@@ -13,11 +13,11 @@ from pol.chain.contract.beacon_rounds import BeaconRounds
 
 @dataclass(frozen=True)
 class ProofOfTask:
-    """The checkpoint log of a task's solver, as far as it is on chain."""
+    """The checkpoint log of a task's solver, as posted."""
 
     size: int
     round: int
-    """Of the beacon, that draws segments; zero until the log is complete."""
+    """The beacon round that draws segments; zero until the log is complete."""
     committed: int
     began: int
     root: bytes

@@ -16,10 +16,11 @@ from pol.commitments.keccak import keccak256
 
 @dataclass(frozen=True)
 class PinnedProofs:
-    """The proofs that a task accepts; ``batches`` is the log root of the hashes of each step's data."""
+    """The proofs that a task accepts; the contract's struct ``Pin``."""
 
     verifier: ChecksumAddress
     batches: bytes
+    """Log root of the hashes of each step's data."""
     layout: bytes
     """keccak-256 of the types of the state's tensors."""
     scale: int
@@ -27,7 +28,7 @@ class PinnedProofs:
 
 @dataclass(frozen=True)
 class StepProof:
-    """One step as the contract takes it."""
+    """One proved step; the contract's struct ``StepProof``."""
 
     data: tuple[bytes, ...]
     path: tuple[bytes, ...]
@@ -36,12 +37,12 @@ class StepProof:
 
 
 def batch_entry(data: Sequence[bytes]) -> bytes:
-    """The entry of a step in the pinned log: the hash of the hashes of its data."""
+    """The log entry of a step: the hash of the hashes of its data."""
     return keccak256(encode(["bytes32[]"], [list(data)]))
 
 
 def context_of(task_id: bytes, step: int) -> bytes:
-    """What the proof of a step is bound to."""
+    """The context to which the proof of a step is bound."""
     return keccak256(encode(["bytes32", "uint64"], [task_id, step]))
 
 
@@ -49,7 +50,7 @@ class ProvenSteps(Binding):
     """The desk of proofs of steps."""
 
     def pin(self, wallet: Wallet, nonce: int, terms: Terms, pin: PinnedProofs) -> bytes:
-        """The wallet's task with this nonce and these terms will take such proofs; returns the id that it will have.
+        """Pin the proofs that the wallet's future task with this nonce and these terms accepts; returns its future id.
 
         Raises:
             Reverted: the task exists, or there is no verifier at the address.
@@ -58,7 +59,7 @@ class ProvenSteps(Binding):
         return bytes(self.events("Pinned", submitter=wallet.address)[-1]["taskId"])
 
     def prove(self, wallet: Wallet, task_id: bytes, segment: int, first: bytes, steps: Sequence[StepProof]) -> int:
-        """Record the next steps of a segment from the vector with hash ``first``; returns the gas that it took.
+        """Record the next steps of a segment from the vector with hash ``first``; returns the gas.
 
         Raises:
             Reverted: a proof doesn't hold, or isn't of the next step.
@@ -67,7 +68,7 @@ class ProvenSteps(Binding):
         return int(self.transact(wallet, "prove", task_id, segment, first, given)["gasUsed"])
 
     def tie(self, wallet: Wallet, task_id: bytes, types: bytes, words: bytes) -> int:
-        """Show the vector of a state, so that its root and its hash are one thing; returns the gas that it took.
+        """Tie the hash of a state's vector to its state root by showing the vector; returns the gas.
 
         Raises:
             Reverted: the tensors have other types than the pinned ones, or a number isn't one of fixed point.
@@ -75,15 +76,15 @@ class ProvenSteps(Binding):
         return int(self.transact(wallet, "tie", task_id, types, words)["gasUsed"])
 
     def pinned(self, task_id: bytes) -> PinnedProofs:
-        """What is pinned for a task; zeros if nothing is."""
+        """The pinned proofs of a task; zeros if there are none."""
         return self.read_as(PinnedProofs, "pinned", task_id)
 
     def key_digest(self, verifier: ChecksumAddress) -> bytes:
-        """keccak-256 of the key that a verifier of exact proofs was made with."""
+        """keccak-256 of the verifying key of a verifier of exact proofs."""
         return bytes(Binding(self.connection, verifier, "Groth16Verifier").read("keyDigest"))
 
     def proved(self, task_id: bytes, segment: int, first: bytes) -> tuple[int, bytes]:
-        """How many steps of a segment are proved from this vector on, and the hash of the one after them."""
+        """Number of proved steps of a segment from this vector on, and the hash of the vector after them."""
         steps, last = self.read("chain", task_id, segment, first)
         return int(steps), bytes(last)
 

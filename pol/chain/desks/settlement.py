@@ -15,15 +15,15 @@ class Settlement(Binding):
     """The desk that closes tasks and pays."""
 
     def escrow_of(self, terms: Terms) -> int:
-        """What a task with these terms locks of its submitter.
+        """The escrow that a task with these terms locks.
 
         Raises:
-            Reverted: the work at this price costs more than any task may.
+            Reverted: the price is above the bound of all tasks.
         """
         return int(self.read("escrowOf", astuple(terms)))
 
     def settle(self, wallet: Wallet, task_id: bytes) -> TxReceipt:
-        """Close a task whose verdict stood through its window and all disputes."""
+        """Close a task whose verdict survived its window and all disputes."""
         return self.transact(wallet, "settle", task_id)
 
     def claim_solver_default(self, wallet: Wallet, task_id: bytes) -> TxReceipt:
@@ -31,13 +31,13 @@ class Settlement(Binding):
         return self.transact(wallet, "claimSolverDefault", task_id)
 
     def claim_seat_default(self, wallet: Wallet, task_id: bytes) -> TxReceipt:
-        """Remove a profiler or verifier that missed its deadline; a verifier's rounds are recorded before."""
+        """Remove a profiler or verifier that missed its deadline; records a verifier's rounds before."""
         return self.transact(wallet, "claimSeatDefault", task_id)
 
     def extend(self, wallet: Wallet, task_id: bytes) -> TxReceipt:
-        """Give a verifier whose rounds the beacon hasn't given its whole window from now on."""
+        """Restart the window of a verifier whose rounds the beacon hasn't given."""
         return self.transact(wallet, "extend", task_id)
 
     def abandon(self, wallet: Wallet, task_id: bytes) -> TxReceipt:
-        """Close a task that waits for a round which the beacon hasn't given for two weeks."""
+        """Close a task whose round the beacon hasn't given for two weeks."""
         return self.transact(wallet, "abandon", task_id)

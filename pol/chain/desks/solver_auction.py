@@ -13,7 +13,7 @@ from pol.chain.contract.binding import Binding
 
 @dataclass(frozen=True)
 class Bidding:
-    """How far a round of the auction is; times are the last seconds."""
+    """The progress of a round of the auction; times are last seconds."""
 
     bids: int
     revealed: int
@@ -31,13 +31,13 @@ class Auction(Binding):
         return bytes(self.read("lastRound", desk, task_id))
 
     def standing(self, round_id: bytes) -> Bidding:
-        """How far a round is."""
+        """The progress of a round."""
         fields = self.read("round", round_id)
         window, bids, bid_until, revealed, closed, leader = (fields[i] for i in (5, 7, 9, 10, 11, 12))
         return Bidding(bids, revealed, bid_until, bid_until + window, closed, leader)
 
     def has_bid(self, round_id: bytes, bidder: ChecksumAddress) -> bool:
-        """Whether there is a bid that isn't revealed."""
+        """Whether the bidder has a bid that isn't revealed."""
         return bool(self.read("sealedBid", round_id, bidder)[1])
 
     def bid_until(self, round_id: bytes) -> int:
@@ -54,10 +54,10 @@ class Auction(Binding):
         """Reveal a bid.
 
         Raises:
-            Reverted: it is another one, or can't win by the rules.
+            Reverted: it isn't the committed bid, or the rules exclude it.
         """
         return self.transact(wallet, "reveal", round_id, bidder, price, promised, salt)
 
     def forfeit(self, wallet: Wallet, round_id: bytes, bidder: ChecksumAddress) -> TxReceipt:
-        """Free the stake of a bid that nobody has revealed, less what it costs."""
+        """Free the stake of a bid that nobody has revealed, less the penalty."""
         return self.transact(wallet, "forfeit", round_id, bidder)

@@ -1,4 +1,4 @@
-"""The vault as parties see it: the only contract that holds value (contracts/incentives/IStakeVault.sol)."""
+"""The vault, the only contract that holds value (contracts/incentives/IStakeVault.sol)."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from pol.chain.contract.relaying import Forwarder
 from pol.chain.contract.token import Token
 
 NATIVE = "0x0000000000000000000000000000000000000000"
-"""Stands for the chain's own currency where the address of a token is expected."""
+"""The token address that stands for the chain's own currency."""
 
 
 @dataclass(frozen=True)
 class StakedDuty:
-    """An account's stake for one duty to one desk; what is leaving is free from ``until`` on (seconds)."""
+    """An account's stake for one duty to one desk; the leaving part is free from second ``until`` on."""
 
     desk: ChecksumAddress
     key: bytes
@@ -30,19 +30,19 @@ class StakedDuty:
 
 @dataclass(frozen=True)
 class Balances:
-    """All that the vault holds for an account, in the smallest unit of the asset."""
+    """An account's money in the vault, in the smallest unit of the asset."""
 
     free: int
     duties: tuple[StakedDuty, ...]
 
     @property
     def locked(self) -> int:
-        """What answers for duties."""
+        """Stake for duties."""
         return sum(duty.locked for duty in self.duties)
 
     @property
     def leaving(self) -> int:
-        """What is on its way out, or has left and waits for `StakeVault.finish_exit`."""
+        """Money on its way out, or waiting for `StakeVault.finish_exit`."""
         return sum(duty.leaving for duty in self.duties)
 
 
@@ -62,15 +62,15 @@ class StakeVault(Binding):
 
     @cached_property
     def forwarder(self) -> Forwarder:
-        """By which parties are relayed that have no ether."""
+        """The forwarder of parties that have no ether."""
         return Forwarder(self.connection, self.read("trustedForwarder"))
 
     def deposit(self, wallet: Wallet, amount: int, account: ChecksumAddress | None = None) -> TxReceipt:
-        """Bring ``amount`` for ``account``, by default for the wallet itself; tokens are approved first if need be.
+        """Deposit ``amount`` for ``account``, by default for the wallet itself; approves tokens first if needed.
 
         Raises:
-            Reverted: no desks are named, nothing is brought, or the token doesn't bring what it says.
-            OperationalError: the node fails, or the wallet hasn't got it.
+            Reverted: the vault has no desks yet, the amount is zero, or the token transfers another amount.
+            OperationalError: the node fails, or the wallet holds too little.
         """
         call = self.function("deposit", account or wallet.address, amount)
         if self.token is None:
@@ -83,14 +83,14 @@ class StakeVault(Binding):
         """Take free money out, by default to the wallet itself.
 
         Raises:
-            Reverted: there is less, or the receiver refuses it.
+            Reverted: the account has less, or the receiver refuses it.
         """
         return self.transact(wallet, "withdraw", to or wallet.address, amount)
 
     def finish_exit(
         self, wallet: Wallet, desk: ChecksumAddress, key: bytes, account: ChecksumAddress | None = None
     ) -> TxReceipt:
-        """Make free what has left; anybody may do it for any account.
+        """Free the stake of a finished exit; anybody may do it for any account.
 
         Raises:
             Reverted: it is too early, or nothing is leaving.
@@ -98,20 +98,20 @@ class StakeVault(Binding):
         return self.transact(wallet, "finishExit", desk, key, account or wallet.address)
 
     def free(self, account: ChecksumAddress) -> int:
-        """What an account can take out."""
+        """Money that an account can withdraw."""
         return int(self.read("free", account))
 
     def pot(self, desk: ChecksumAddress, key: bytes) -> int:
-        """What a desk holds that belongs to no party yet."""
+        """Money of a desk that belongs to no party yet."""
         return int(self.read("pot", desk, key))
 
     def duty(self, desk: ChecksumAddress, key: bytes, account: ChecksumAddress) -> StakedDuty:
-        """What of an account answers for one duty."""
+        """An account's stake for one duty."""
         leaving, until = self.read("leaving", desk, key, account)
         return StakedDuty(desk, key, int(self.read("locked", desk, key, account)), int(leaving), int(until))
 
     def balances(self, account: ChecksumAddress) -> Balances:
-        """All that is held for an account; where, events say."""
+        """An account's money; its duties are found from events."""
         places = dict.fromkeys((e["desk"], bytes(e["key"])) for e in self.events("Locked", account=account))
         duties = (self.duty(desk, key, account) for desk, key in places)
         return Balances(self.free(account), tuple(duty for duty in duties if duty.locked or duty.leaving))

@@ -33,9 +33,9 @@ class PostedVerdict:
     verifier: ChecksumAddress
     rejecting: int
     differing: int
-    """Of the claims that reject, those whose replay doesn't end where the solver did."""
+    """Rejecting claims whose replay ends elsewhere than the solver."""
     looks: int
-    """Second looks that it has, each paid by the solver."""
+    """Its second looks, each paid by the solver."""
     disclosed: bool
     leaked: bool
     watch_round: int
@@ -48,7 +48,7 @@ class PostedVerdict:
 
 @dataclass(frozen=True)
 class PlacedClaim:
-    """A claim among the entries of its verdict."""
+    """A claim with the hash of its second look, among the entries of its verdict."""
 
     claim: Claim
     look: bytes
@@ -68,7 +68,7 @@ def look_hash(look: SecondLook | None) -> bytes:
 
 
 def entry(claim: Claim, look: bytes) -> bytes:
-    """What stands for a claim among the entries of its verdict (docs/spec/market.md, "Identifiers")."""
+    """The entry of a claim in its verdict (docs/spec/market.md, "Identifiers")."""
     return keccak(claim_hash(claim) + look)
 
 
@@ -80,7 +80,7 @@ class Verdicts(Announcements, BeaconRounds):
         return self.read_as(PostedVerdict, "verdict", task_id)
 
     def closed_at(self, task_id: bytes) -> int:
-        """When a task was closed; zero if it isn't."""
+        """Second in which a task was closed; zero if it is open."""
         return int(self.read("closedAt", task_id))
 
     def post(
@@ -92,30 +92,31 @@ class Verdicts(Announcements, BeaconRounds):
         looks: Sequence[SecondLook],
         sealed_claim: bytes,
     ) -> TxReceipt:
-        """Answer for every drawn segment; a proof is the inclusion paths of its start and its end.
+        """Post the claims about all drawn segments.
 
-        ``looks`` are the second looks in the order of the claims that need one.
+        proofs: for each claim, the inclusion paths of its start and its end. looks: second looks, in the order of the
+        claims that need one.
         """
         told = [astuple(look) for look in looks]
         return self.transact(wallet, "post", task_id, [astuple(claim) for claim in claims], proofs, told, sealed_claim)
 
     def open_watch(self, wallet: Wallet, task_id: bytes) -> TxReceipt:
-        """Take the seed that draws the watchers, recording the round if nobody did."""
+        """Start the watch with the seed that draws the watchers; records the round if nobody did."""
         return self.transact(wallet, "openWatch", task_id)
 
     def disclose(self, wallet: Wallet, task_id: bytes, secret: bytes) -> TxReceipt:
-        """Show that the verdict had to be true."""
+        """Disclose a verdict that had to be true."""
         nothing = PlacedClaim(Claim(0, bytes(32), bytes(32), bytes(32), (0, 0, 0), (0, 0, 0)), NO_LOOK, ())
         return self.disclose_planted(wallet, task_id, secret, bytes(32), nothing)
 
     def disclose_planted(
         self, wallet: Wallet, task_id: bytes, secret: bytes, salt: bytes, truth: PlacedClaim
     ) -> TxReceipt:
-        """Show that the verdict had to err, and the claim that is true. ``truth`` has the entries as posted."""
+        """Disclose a forced error with the true claim; ``truth`` has the entries as posted."""
         return self.transact(wallet, "disclose", task_id, (secret, salt, *astuple(truth)))
 
     def claim_undisclosed(self, wallet: Wallet, task_id: bytes) -> TxReceipt:
-        """Remove a verifier that hasn't disclosed in time, or whose secret was shown."""
+        """Remove a verifier that hasn't disclosed in time, or whose secret leaked."""
         return self.transact(wallet, "claimUndisclosed", task_id)
 
     def report_leak(self, wallet: Wallet, task_id: bytes, secret: bytes) -> TxReceipt:
@@ -123,7 +124,7 @@ class Verdicts(Announcements, BeaconRounds):
         return self.transact(wallet, "reportLeak", task_id, secret)
 
     def claims(self, task_id: bytes, seating: int) -> list[Claim]:
-        """The claims of a verdict as they stand: a disclosed one takes the place of what was posted."""
+        """The present claims of a verdict: a disclosed one has replaced the posted one."""
         return [claims[-1] for claims in self._posted(task_id, seating)]
 
     def claims_as_posted(self, task_id: bytes, seating: int) -> list[Claim]:
@@ -162,10 +163,10 @@ class Verdicts(Announcements, BeaconRounds):
 
 
 def leak_evidence(secret: bytes) -> bytes:
-    """What is announced before a secret is shown (`announcements.announcement`)."""
+    """The evidence of a leak (`announcements.announcement`)."""
     return abi_hash(secret)
 
 
-def evidence(said: PlacedClaim, stands: PlacedClaim) -> bytes:
-    """What `Verdicts.refuted` is shown: that an entry said something else than the one that stands in the end."""
-    return encode([PLACED, PLACED], [astuple(said), astuple(stands)])
+def evidence(posted: PlacedClaim, final: PlacedClaim) -> bytes:
+    """Evidence for `Verdicts.refuted` that the posted entry differs from the final one."""
+    return encode([PLACED, PLACED], [astuple(posted), astuple(final)])

@@ -13,29 +13,29 @@ class Sortition(Binding):
     """The register of tickets and their bonds."""
 
     def enrol(self, wallet: Wallet, count: int) -> TxReceipt:
-        """Lock the bond of ``count`` tickets more; they count from the next second on."""
+        """Lock the bond of ``count`` more tickets; they count from the next second on."""
         return self.transact(wallet, "enrol", count)
 
     def resign(self, wallet: Wallet, count: int) -> TxReceipt:
-        """Give ``count`` tickets up; their bond leaves the vault's slow way."""
+        """Give ``count`` tickets up; their bond leaves the vault after the exit delay."""
         return self.transact(wallet, "resign", count)
 
     def tickets(self, account: ChecksumAddress, at: int) -> int:
-        """Tickets that count in a draw whose round was fixed at second ``at``."""
+        """An account's tickets in a draw whose round was fixed at second ``at``."""
         return int(self.read("tickets", account, at))
 
     def tickets_now(self, account: ChecksumAddress) -> int:
-        """Tickets as of now."""
+        """An account's tickets now."""
         return int(self.read("ticketsNow", account))
 
     def total(self, at: int) -> int:
-        """Tickets of all that count in such a draw."""
+        """All tickets in such a draw."""
         return int(self.read("total", at))
 
     def unit(self) -> int:
-        """What a ticket locks."""
+        """Bond of a ticket."""
         return int(self.read("unit"))
 
     def watchers(self) -> int:
-        """Tickets that watch a seating, on average."""
+        """Average number of tickets drawn to watch a seating."""
         return int(self.read("watchers"))

@@ -1,4 +1,4 @@
-"""Networks that are known by name. Nothing on them is worth money: every other chain is taken for a main net."""
+"""Test networks, known by name. Every other chain is taken for a main net."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pol.errors import ProtocolError
 
 @dataclass(frozen=True)
 class KnownNetwork:
-    """A test net."""
+    """A test network."""
 
     name: str
     title: str
@@ -20,9 +20,9 @@ class KnownNetwork:
     counts_zeros: bool = False
     """Whether its virtual machine has the opcode CLZ (EIP-7939, Osaka)."""
     rpc: str | None = None
-    """Where a node is, if nobody names one: a node of this machine."""
+    """Default node: one of this machine."""
     explorer: str | None = None
-    """The pages of its block explorer, a Blockscout."""
+    """Its block explorer, a Blockscout."""
 
 
 NETWORKS = MappingProxyType(
@@ -43,7 +43,7 @@ NETWORKS = MappingProxyType(
 
 
 def is_test_net(chain_id: int) -> bool:
-    """Whether nothing on a chain is worth money."""
+    """Whether a chain is one of the test networks."""
     return any(network.chain_id == chain_id for network in NETWORKS.values())
 
 
@@ -51,7 +51,7 @@ def network_of(name: str) -> KnownNetwork:
     """The network of a name.
 
     Raises:
-        ProtocolError: there is none.
+        ProtocolError: the name is unknown.
     """
     if name not in NETWORKS:
         raise ProtocolError(

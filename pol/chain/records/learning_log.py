@@ -1,4 +1,4 @@
-"""Learning records on chain: heads, demands for data and answers (contracts/commitments/ILearningLog.sol)."""
+"""Learning records on chain: heads, demands for data, answers (contracts/commitments/ILearningLog.sol)."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ HEAD_TYPE = {
         {"name": "logRoot", "type": "bytes32"},
     ]
 }
-"""What a publisher signs for somebody else to post."""
+"""The signed form of a head that somebody else posts."""
 
 
 class RunStatus(IntEnum):
-    """Where a run stands; the last two are for good."""
+    """The status of a run; the last two are final."""
 
     NONE = 0
     OPEN = 1
@@ -37,7 +37,7 @@ class RunStatus(IntEnum):
 
 @dataclass(frozen=True)
 class PostedRun:
-    """A run as posted: times in seconds, amounts in wei."""
+    """A posted run; times in seconds, amounts in wei."""
 
     publisher: ChecksumAddress
     size: int
@@ -70,9 +70,9 @@ class RecordDemand(LeafDemand):
 
 @dataclass(frozen=True)
 class ShownLeaf:
-    """An answer that the chain has checked: a leaf, its entry, and the state's root.
+    """A checked answer: a leaf, its entry, and the state's root.
 
-    The contract doesn't look into a name; bytes that aren't UTF-8 are shown as escapes.
+    The contract doesn't check names: bytes that aren't UTF-8 are shown as escapes.
     """
 
     key: bytes
@@ -85,14 +85,14 @@ class ShownLeaf:
 
 
 class LearningLog(LeafDemands[RecordDemand]):
-    """The contract that keeps the heads of learning records, and makes publishers show data."""
+    """The contract that keeps heads of learning records and makes publishers show their data."""
 
     DEMAND = RecordDemand
     OWNER = "id"
 
     @classmethod
     def deploy(cls, wallet: Wallet) -> LearningLog:
-        """Put a new contract on chain."""
+        """Deploy a new contract."""
         block = wallet.connection.block_number()
         deployed = cls(wallet.connection, deploy_contract(wallet, "LearningLog"))
         deployed.log.start_at(block)
@@ -103,16 +103,16 @@ class LearningLog(LeafDemands[RecordDemand]):
         return bytes(self.read("computeId", publisher, run))
 
     def run(self, identity: bytes) -> PostedRun:
-        """A run as posted; its status is NONE if it was never opened."""
+        """A posted run; its status is NONE if it was never opened."""
         return self.read_as(PostedRun, "runOf", identity)
 
     def open(
         self, wallet: Wallet, run: bytes, *, stake: int, window: int, exit_delay: int, price: int = 0
     ) -> TxReceipt:
-        """Open a run of this wallet, with a stake that its data can be had.
+        """Open a run of this wallet, with a stake for the availability of its data.
 
         window: seconds for an answer. exit_delay: seconds after the last post in which data can be demanded. price:
-        what an answer costs at least, on top of gas.
+        lowest price of an answer, on top of gas.
 
         Raises:
             Reverted: it is open already, or a time is out of bounds.
@@ -120,15 +120,15 @@ class LearningLog(LeafDemands[RecordDemand]):
         return self.transact(wallet, "open", run, window, exit_delay, price, value=stake)
 
     def post(self, wallet: Wallet, identity: bytes, size: int, root: bytes, path: Sequence[bytes]) -> TxReceipt:
-        """Post a longer log, by the publisher; ``path`` is the consistency path from the one posted last.
+        """Post a longer log of this publisher; ``path`` is the consistency path from the last posted head.
 
         Raises:
-            Reverted: the log is not longer, or no extension.
+            Reverted: the log isn't longer, or doesn't extend the posted one.
         """
         return self.transact(wallet, "post", identity, size, root, list(path))
 
     def sign_head(self, wallet: Wallet, identity: bytes, size: int, root: bytes) -> bytes:
-        """The publisher's signature (r, s, v) by which anybody may post a head."""
+        """The publisher's signature (r, s, v) that lets anybody post a head."""
         message = {"id": identity, "size": size, "logRoot": root}
         return wallet.sign_typed(self.signing_domain("pol learning log"), HEAD_TYPE, message)
 
@@ -138,12 +138,12 @@ class LearningLog(LeafDemands[RecordDemand]):
         """Post a head that the publisher has signed; ``wallet`` pays.
 
         Raises:
-            Reverted: as `post`, or it is signed by somebody else.
+            Reverted: as `post`, or the signature is somebody else's.
         """
         return self.transact(wallet, "postSigned", identity, size, root, list(path), signature)
 
     def bond(self, identity: bytes) -> int:
-        """What a demand costs at least at present, in wei."""
+        """Present lowest bond of a demand, in wei."""
         return int(self.read("bondOf", identity))
 
     def demand(
@@ -158,7 +158,7 @@ class LearningLog(LeafDemands[RecordDemand]):
         return self._demanded(self.transact(wallet, "demand", identity, index, position, leaf, value=bond))
 
     def answers(self, identity: bytes) -> list[ShownLeaf]:
-        """Everything that was shown of a run, in order."""
+        """All answers about a run, in order."""
         return [
             ShownLeaf(
                 bytes(e["key"]),
@@ -176,7 +176,7 @@ class LearningLog(LeafDemands[RecordDemand]):
         """Answer a demand; ``log_path`` is the inclusion path of the state's root in the log of ``demand.size``.
 
         Raises:
-            Reverted: too late, not what was demanded, or it is still the publisher's turn.
+            Reverted: too late, another leaf, or it is still the publisher's turn.
         """
         chunk = (
             proof.entry.encode(),
@@ -193,21 +193,21 @@ class LearningLog(LeafDemands[RecordDemand]):
         """Take the stake back after the exit delay.
 
         Raises:
-            Reverted: it is locked.
+            Reverted: the stake is still locked.
         """
         return self.transact(wallet, "close", identity)
 
     def credit(self, account: ChecksumAddress) -> int:
-        """What an account can withdraw, in wei."""
+        """Withdrawable credit of an account, in wei."""
         return int(self.read("credits", account))
 
     def withdraw(self, wallet: Wallet) -> TxReceipt:
-        """Fetch everything that is credited to this wallet."""
+        """Withdraw all credit of this wallet."""
         return self.transact(wallet, "withdraw")
 
 
 def form_of(proof: ChunkProof) -> bytes:
-    """What is hashed before an entry's tree: a tag, and the array's type or the document's length."""
+    """The prefix of an entry's hash: a tag, then the array's type or the document's length."""
     if isinstance(proof.type, ArrayType):
         return TENSOR_TAG + proof.type.encode()
     return DOCUMENT_TAG + proof.type.nbytes.to_bytes(8, "big")

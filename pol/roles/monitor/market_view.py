@@ -194,7 +194,7 @@ class Surveyor:
             OperationalError: the node fails.
         """
         reader = self._reader
-        with reader.connection.looking():
+        with reader.connection.cached():
             tasks = tuple(self._task(bytes(e["taskId"])) for e in reader.market.registry.events("TaskSubmitted"))
             block, now = reader.connection.block_number(), reader.connection.now()
         return MarketView(reader.connection.chain_id, block, now, reader.market.vault.address, tasks)
