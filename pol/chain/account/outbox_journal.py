@@ -1,4 +1,7 @@
-"""The journal of an outbox: every intent and signed transaction, written before it is sent. The chain can replace it."""
+"""The journal of an outbox: intents and signed transactions, written before they are sent.
+
+A cache: without it, everything starts anew from the chain.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +58,7 @@ class Intent:
 
 @dataclass(frozen=True)
 class Attempt:
-    """One signed transaction at the nonce of an intent; ``cancels`` if it only uses up the nonce. Fees in wei."""
+    """A signed transaction at the nonce of an intent; ``cancels`` if it only uses up the nonce. Fees in wei."""
 
     hash: bytes
     most: int
@@ -147,7 +150,7 @@ class SqliteJournal(MemoryJournal):
         except (sqlite3.DatabaseError, ValueError) as error:
             match getattr(error, "sqlite_errorcode", None):
                 case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
-                    told = f"another process works with this key on this chain and holds {path}: end one of the two"
+                    told = f"another process works with this key on this chain and holds {path}: end one of them"
                     raise OperationalError(told) from error
                 case sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_FULL | sqlite3.SQLITE_READONLY:
                     raise OperationalError(f"can't use the journal {path}: {error}") from error
@@ -200,7 +203,7 @@ class SqliteJournal(MemoryJournal):
             if not self.path.exists():
                 raise sqlite3.OperationalError("the file was deleted")
         except sqlite3.Error as error:
-            self._tell(f"the journal {self.path} fails ({error}): going on without it. Restart when that is mended")
+            self._tell(f"the journal {self.path} fails ({error}): going on without it. Repair that, then restart")
             with suppress(sqlite3.Error):
                 self._database.close()
             self._database = None

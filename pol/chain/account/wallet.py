@@ -1,4 +1,4 @@
-"""One account: builds, signs and sends transactions, and says what a revert meant."""
+"""One account: builds, signs and sends transactions, and explains reverts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from pol.errors import OperationalError, ProtocolError
 
 
 class Reverted(ProtocolError):
-    """The contract refused a transaction; ``error`` is the name of its custom error."""
+    """A contract refused a transaction or a view; ``error`` is the name of its custom error."""
 
     def __init__(self, call: str, error: str, arguments: tuple[Any, ...] = ()) -> None:
         self.error = error
@@ -41,7 +41,7 @@ class Reverted(ProtocolError):
 
 @dataclass
 class Wallet:
-    """An account on one chain and its signer. ``gas_paid`` sums up what its transactions cost, in wei."""
+    """An account on one chain and its signer. ``gas_paid`` is the sum of its fees, in wei."""
 
     connection: Connection
     signer: Signer
@@ -77,7 +77,7 @@ class Wallet:
         return cls(connection, LocalSigner(key), **settings)
 
     def keep(self, journal: MemoryJournal, tell: Callable[[str], None]) -> None:
-        """From now on write down what is sent before it is, in a journal that outlives the process."""
+        """Use a journal that outlives the process from now on."""
         self.journal, self.tell = journal, tell
         self.__post_init__()
 
@@ -94,22 +94,17 @@ class Wallet:
         """Send a contract call and wait until it is in a block.
 
         Raises:
-            Reverted: the contract refuses it (found out before anything is sent).
-            OperationalError: the node fails, or it takes too long: what was sent stays, and the same call waits for it.
+            Reverted: the contract refuses it in the simulation; nothing is sent.
+            OperationalError: the node fails, or it takes too long; the same call then waits for the sent transaction.
         """
         return self._sent(self._call(call, value))
 
     def send_data(self, to: ChecksumAddress, data: bytes, name: str) -> TxReceipt:
-        """Send calldata that no ABI describes and wait until it is in a block; ``name`` is what errors call it.
-
-        Raises:
-            Reverted: the contract refuses it (found out before anything is sent).
-            OperationalError: the node fails.
-        """
+        """Send calldata that no ABI describes; ``name`` is for messages. Waits and raises as send."""
         return self._sent(OutgoingCall(name, to, 0, data))
 
     def send_data_once(self, to: ChecksumAddress, data: bytes, name: str, done: Callable[[], bool]) -> TxReceipt | None:
-        """Send calldata unless ``done`` says that what it does has happened: then None. Raises as send_data."""
+        """Send calldata unless ``done`` returns that its effect is there: then None. Raises as send."""
         return self._receipt(self.outbox.send(OutgoingCall(name, to, 0, data), done), name, done)
 
     def sign_typed(self, domain: dict[str, Any], types: dict[str, Any], message: dict[str, Any]) -> bytes:
@@ -120,7 +115,7 @@ class Wallet:
         """Send a contract creation and wait until it is in a block; the contract's address.
 
         Raises:
-            Reverted: its constructor refuses (found out before anything is sent).
+            Reverted: its constructor refuses in the simulation; nothing is sent.
             OperationalError: the node fails, or reports no address.
         """
         code = bytes(HexBytes(contract.constructor(*arguments).data_in_transaction))
@@ -130,32 +125,32 @@ class Wallet:
         return address
 
     def transfer(self, to: ChecksumAddress, value: int) -> TxReceipt:
-        """Send plain ether."""
+        """Send ether."""
         return self._sent(OutgoingCall("transfer", to, value, gas=TRANSFER_GAS))
 
     def transfer_all(self, to: ChecksumAddress) -> None:
-        """Send everything but the highest possible fee; nothing happens if there is no more than that."""
+        """Send the whole balance but the highest possible fee, if there is more than that."""
         fees = self.policy.first(*self._fees())
         value = self.balance() - TRANSFER_GAS * fees.most
         if value > 0:
             self._sent(OutgoingCall("transfer", to, value, gas=TRANSFER_GAS), fees)
 
     def require(self, budget: Budget) -> None:
-        """Nothing, if the balance covers the rest of a game at the cap of the fees: asked before its first move.
+        """Require that the balance covers the rest of a game at the cap of the fees; call it before the first move.
 
         Raises:
-            OperationalError: it doesn't; the message says how much is missing.
+            OperationalError: it doesn't; the message names the missing amount.
         """
         self.outbox.require(budget)
 
     def _fees(self) -> tuple[int, int]:
-        """The base fee of the latest block and the tip that the node suggests; wei."""
+        """The base fee of the latest block and the node's suggested tip; wei."""
         eth = self.connection.web3.eth
         with operational("read the fees"):
             return int(eth.get_block("latest")["baseFeePerGas"]), int(eth.max_priority_fee)
 
     def _call(self, call: ContractFunction, value: int) -> OutgoingCall:
-        # All fields are given, so that nothing is asked of the node: the outbox finds them.
+        # Dummy fields keep web3 from asking the node: the outbox sets them.
         nothing: TxParams = {"from": self.address, "value": Wei(value), "gas": 0, "chainId": self.connection.chain_id}
         nothing.update({"maxFeePerGas": Wei(0), "maxPriorityFeePerGas": Wei(0)})
         built = call.build_transaction(nothing)
@@ -174,7 +169,7 @@ class Wallet:
 
     def _sent(self, call: OutgoingCall, fees: Fees | None = None) -> TxReceipt:
         receipt = self._receipt(self.outbox.send(call, fees=fees), call.name)
-        assert receipt is not None  # only what is done already has none
+        assert receipt is not None  # only a call with `done` has none
         return receipt
 
     def _receipt(
@@ -193,7 +188,7 @@ class Wallet:
 
 @contextmanager
 def reverting(name: str) -> Iterator[None]:
-    """Turn a custom error of a contract into Reverted, with its name and arguments; ``name`` is what was called."""
+    """Turn a custom error of a contract into Reverted; ``name`` is that of the call."""
     try:
         yield
     except ContractCustomError as error:
@@ -203,7 +198,7 @@ def reverting(name: str) -> Iterator[None]:
 
 
 def decode_error(data: bytes) -> tuple[str, tuple[Any, ...]]:
-    """Name and arguments of a custom error of any contract of the protocol: one calls the other."""
+    """Name and arguments of a custom error of any contract of the protocol, as contracts call each other."""
     for abi in (artifact(name)["abi"] for name in contracts()):
         for item in abi:
             if item["type"] == "error" and keccak256(signature(item).encode())[:4] == data[:4]:

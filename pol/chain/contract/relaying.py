@@ -83,7 +83,7 @@ class Forwarder(Binding):
         """Send a signed call; ``wallet`` pays gas and value.
 
         Raises:
-            Reverted: the forwarder refuses the request, or the target refuses the call (``FailedCall``, without a reason).
+            Reverted: the forwarder refuses the request, or the target the call (``FailedCall``, without a reason).
             OperationalError: the node fails.
         """
         return self.transact(wallet, "execute", astuple(request), value=request.value)

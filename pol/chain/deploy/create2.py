@@ -1,6 +1,6 @@
-"""Contracts at addresses that follow from their code alone (EIP-1014), made by the factory that every chain has.
+"""Contracts at addresses that follow from their code (EIP-1014), created by the deterministic deployment proxy.
 
-The factory is the deterministic deployment proxy: it takes 32 bytes of salt and creation code, and has no owner.
+This factory takes 32 bytes of salt and creation code, has no owner, and exists on most chains.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pol.commitments.keccak import keccak256
 from pol.errors import OperationalError, ProtocolError
 
 FACTORY = Web3.to_checksum_address("0x4e59b44847b379578588920ca78fbf26c0b4956c")
-"""The same on all chains: who put it there signed one transaction that holds for all."""
+"""The same on all chains: its creation is one signed transaction that is valid everywhere."""
 
 SALT_BYTES = 32
 
@@ -27,10 +27,10 @@ def init_code(web3: Web3, contract: str, *arguments: Any) -> bytes:
 
 
 def address_of(code: bytes, salt: bytes) -> ChecksumAddress:
-    """Where the factory puts a contract.
+    """The address at which the factory creates a contract.
 
     Raises:
-        ProtocolError: the salt hasn't 32 bytes.
+        ProtocolError: the salt doesn't have 32 bytes.
     """
     if len(salt) != SALT_BYTES:
         raise ProtocolError(f"a salt has {SALT_BYTES} bytes, not {len(salt)}")
@@ -39,10 +39,10 @@ def address_of(code: bytes, salt: bytes) -> ChecksumAddress:
 
 
 def require_factory(web3: Web3, chain: str) -> None:
-    """Nothing, if the chain has the factory.
+    """Require that the chain has the factory.
 
     Raises:
-        OperationalError: it hasn't.
+        OperationalError: it doesn't.
     """
     if not web3.eth.get_code(FACTORY):
         raise OperationalError(

@@ -1,4 +1,4 @@
-"""The protocol's contracts on one chain: deployed once, found again by their addresses."""
+"""The protocol's contracts on one chain: their deployment, and the document of their addresses."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from pol.errors import OperationalError, ProtocolError
 
 @dataclass(frozen=True)
 class Deployment:
-    """Addresses on one chain."""
+    """The addresses of a deployment on one chain."""
 
     chain_id: int
     block: int
-    """The first of the contracts was deployed in this block: no event is older."""
+    """The block of the first contract: no event is older."""
     treasury: ChecksumAddress
     beacon: ChecksumAddress
     one_step: ChecksumAddress
@@ -36,7 +36,7 @@ class Deployment:
 
     @classmethod
     def of(cls, contracts: Contracts, settings: Settings, chain_id: int, block: int) -> Deployment:
-        """Contracts of a chain, none of which is older than ``block``."""
+        """The deployment of contracts that are not older than ``block``."""
         return cls(
             chain_id=chain_id,
             block=block,
@@ -49,15 +49,15 @@ class Deployment:
         )
 
     def to_json(self) -> str:
-        """The addresses as a document for the other roles."""
+        """The document of the addresses."""
         return json.dumps(asdict(self), indent=2, sort_keys=True) + "\n"
 
     @classmethod
     def from_json(cls, text: str) -> Deployment:
-        """Read `to_json` back.
+        """Read the document of `to_json`.
 
         Raises:
-            ProtocolError: it is something else.
+            ProtocolError: the text is something else.
         """
         document = canonical_json.parse(text.encode(), "the document of a deployment")
         try:
@@ -92,7 +92,7 @@ class Deployment:
         return Market.at(connection, self.desks, self.block)
 
     def beacon_on(self, connection: Connection) -> Beacon:
-        """The beacon that the market draws by."""
+        """The beacon of the market."""
         return Beacon(connection, self.beacon, self.beacon_kind)
 
 
@@ -101,13 +101,13 @@ def _address(text: str) -> ChecksumAddress:
 
 
 def deploy(wallet: Wallet, settings: Settings | None = None) -> Deployment:
-    """Deploy the protocol at the addresses of the wallet's next contracts; the wallet is the treasury if none is named.
+    """Deploy the protocol at the addresses of the wallet's next contracts; the default treasury is the wallet.
 
-    `pol.chain.deploy.deployment_plan` deploys it at addresses that are known before.
+    `pol.chain.deploy.deployment_plan` deploys it at addresses that are known in advance.
 
     Raises:
-        Reverted: drand's beacon refuses to be where the chain has no precompiles for it, or with too short a delay; a
-            rule of the market is out of bounds.
+        Reverted: a rule of the market is out of bounds, the delay of drand is too short, or the chain has no
+            precompiles for drand.
         OperationalError: the node fails.
     """
     settings = settings or Settings(treasury=wallet.address)

@@ -43,7 +43,7 @@ class DeskDispute:
 
 @dataclass(frozen=True)
 class Disputable:
-    """The verdict or profile of a task that can be disputed now; ``subject`` is as in `DeskDispute`, None if there is none."""
+    """What of a task can be disputed now; ``subject`` is as in `DeskDispute`, None if there is none."""
 
     subject: int | None
     open: int

@@ -92,7 +92,7 @@ def embedded_web3(seed: int) -> Web3:
             return super().make_request(method, params)
 
         def _logs_of(self, address: list[str], from_block: int, to_block: int) -> Any:
-            """Logs from a list that grows with the chain: the backend derives the receipts of all blocks at each request."""
+            """Logs from a growing list: the backend would derive the receipts of all blocks at each request."""
             if to_block > self._logged:
                 missing = {"from_block": self._logged + 1, "to_block": to_block}
                 self._logs += super().make_request(RPCEndpoint("eth_getLogs"), [missing])["result"]

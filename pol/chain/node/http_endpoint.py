@@ -24,8 +24,8 @@ REST_SECONDS = 2.0
 MOST_REST_SECONDS = 120.0
 MOST_BYTES = 256 << 20
 MOST_NESTED = 64
-"""Deepest nesting of a parsed answer: the parser is recursive, and some libraries (py-evm) lift Python's recursion limit,
-so that a node could crash the process by brackets."""
+"""Deepest nesting of a parsed answer: the parser is recursive, and some libraries (py-evm) lift Python's limit for
+recursion, so that a node could crash the process by brackets."""
 
 _NO_BRACKETS = bytes(sorted(set(range(256)) - set(b"[]{}")))
 
