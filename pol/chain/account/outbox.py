@@ -1,4 +1,4 @@
-"""The transactions of one key on one chain: each effect happens once, in spite of pools, reorganizations and crashes."""
+"""The transactions of one key on one chain: each effect once, in spite of pools, reorganizations and crashes."""
 
 from __future__ import annotations
 

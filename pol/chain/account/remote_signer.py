@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import requests
 from eth_account import Account
@@ -20,6 +19,7 @@ from web3.types import TxParams
 
 from pol.chain.account.signers import hexadecimal_key, read_private
 from pol.chain.node.http_deadline import body_of, bounded_session, within
+from pol.chain.node.http_endpoint import public_name
 from pol.commitments import canonical_json
 from pol.commitments.keccak import keccak256
 from pol.errors import OperationalError, ProtocolError
@@ -74,9 +74,8 @@ class RemoteSigner:
 
     @property
     def place(self) -> str:
-        """Scheme, host and port: the rest of the URL may be a password."""
-        parts = urlsplit(self.url)
-        return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+        """The URL without its secrets."""
+        return public_name(self.url)
 
     def sign_transaction(self, transaction: TxParams) -> bytes:
         """The signed transaction as it is broadcast (EIP-1559): exactly the given one, signed by this account.

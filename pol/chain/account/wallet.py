@@ -11,6 +11,7 @@ from typing import Any
 
 from eth_abi.abi import decode
 from eth_typing import ChecksumAddress
+from eth_utils.abi import function_abi_to_4byte_selector
 from hexbytes import HexBytes
 from web3.contract import Contract
 from web3.contract.contract import ContractFunction
@@ -24,7 +25,6 @@ from pol.chain.account.revert_reasons import explained
 from pol.chain.account.signers import LocalSigner, Signer
 from pol.chain.artifacts import artifact, contracts
 from pol.chain.node.connection import Connection, operational
-from pol.commitments.keccak import keccak256
 from pol.errors import OperationalError, ProtocolError
 
 
@@ -201,11 +201,6 @@ def decode_error(data: bytes) -> tuple[str, tuple[Any, ...]]:
     """Name and arguments of a custom error of any contract of the protocol, as contracts call each other."""
     for abi in (artifact(name)["abi"] for name in contracts()):
         for item in abi:
-            if item["type"] == "error" and keccak256(signature(item).encode())[:4] == data[:4]:
+            if item["type"] == "error" and function_abi_to_4byte_selector(item) == data[:4]:
                 return item["name"], tuple(decode([i["type"] for i in item["inputs"]], data[4:]))
     return f"unknown error 0x{data[:4].hex()}", ()
-
-
-def signature(item: Any) -> str:
-    """Canonical signature of an ABI entry whose inputs are all elementary."""
-    return f"{item['name']}({','.join(i['type'] for i in item['inputs'])})"

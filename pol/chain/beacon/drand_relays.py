@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import ssl
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import requests
 
+from pol.chain.node.http_deadline import TooLong, body_of, bounded_session, is_timeout, within
 from pol.commitments import canonical_json
 from pol.errors import OperationalError, PolError, ProtocolError
-from pol.training.storage.http_files import HttpFiles, Patience, TooLongError
 from pol.verification.beacon.drand import QUICKNET, Network, Round, verify
 
 TIMEOUT = 10.0
@@ -59,35 +57,23 @@ class Relays:
 
     def _ask(self, host: str, number: int) -> Round:
         url = f"{host}/{self.network.chain_hash.hex()}/public/{number}"
-        patience = Patience(self.timeout, self.timeout, self.timeout, total=self.timeout)
-        # The same proxies and certificate authorities as for the endpoints of nodes.
-        options: dict[str, Any] = {"client_kwargs": {"trust_env": True}}
         try:
-            if host.lower().startswith("https:"):
-                options["ssl"] = _authorities()
-            text = HttpFiles(options, patience, redirects=0).read(url, LIMIT)
-        except TooLongError as error:
+            with bounded_session() as session, within(self.timeout):
+                answer = session.get(url, timeout=self.timeout, stream=True, allow_redirects=False)
+                text = body_of(answer, LIMIT)
+        except TooLong as error:
             raise ProtocolError(f"answers with more than {LIMIT} bytes") from error
-        except (OSError, ValueError) as error:
-            raise OperationalError(f"doesn't answer with a round: {error}") from error
+        except requests.RequestException as error:
+            reason = "in time" if is_timeout(error) else f"with a round: {error}"
+            raise OperationalError(f"doesn't answer {reason}") from error
+        if answer.status_code != requests.codes.ok:
+            raise OperationalError(f"answers with HTTP status {answer.status_code}")
         published, randomness = _parse(text)
         if published.number != number:
             raise ProtocolError(f"answers with round {published.number}")
         if verify(self.network, published) != randomness:
             raise ProtocolError("answers with another randomness than its signature's")
         return published
-
-
-def _authorities() -> ssl.SSLContext:
-    """The certificate authorities of `requests`."""
-    place = (
-        os.environ.get("REQUESTS_CA_BUNDLE")
-        or os.environ.get("CURL_CA_BUNDLE")
-        or requests.utils.DEFAULT_CA_BUNDLE_PATH
-    )
-    if os.path.isdir(place):
-        return ssl.create_default_context(capath=place)
-    return ssl.create_default_context(cafile=place)
 
 
 def _parse(text: bytes) -> tuple[Round, bytes]:

@@ -1,4 +1,4 @@
-"""Relayed calls: a party signs (EIP-712), anybody sends, and the contract accepts the party as the caller (ERC-2771)."""
+"""Relayed calls: a party signs (EIP-712), anybody sends, and the contract takes the party for the caller (ERC-2771)."""
 
 from __future__ import annotations
 
