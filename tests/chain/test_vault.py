@@ -10,8 +10,9 @@ from eth_typing import ChecksumAddress
 
 import solidity
 import toy_market
+from pol.chain.account.typed_data import signed_struct, signing_domain
 from pol.chain.account.wallet import Reverted, Wallet
-from pol.chain.contract.binding import deploy_contract, signing_domain
+from pol.chain.contract.binding import deploy_contract
 from pol.chain.contract.token import Token
 from pol.chain.desks.vault import NATIVE, Balances, StakedDuty, StakeVault
 from pol.chain.node.connection import Connection
@@ -19,15 +20,7 @@ from pol.chain.node.connection import Connection
 ETHER = 10**18
 DAY = 86_400
 KEY = b"a duty".ljust(32, b"\0")
-PERMIT_TYPE = {
-    "Permit": [
-        {"name": "owner", "type": "address"},
-        {"name": "spender", "type": "address"},
-        {"name": "value", "type": "uint256"},
-        {"name": "nonce", "type": "uint256"},
-        {"name": "deadline", "type": "uint256"},
-    ]
-}
+PERMIT_TYPE = signed_struct("Permit", "address owner, address spender, uint256 value, uint256 nonce, uint256 deadline")
 
 
 def deploy_vault(wallet: Wallet, exit_delay: int, token: ChecksumAddress | None = None) -> StakeVault:

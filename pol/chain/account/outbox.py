@@ -202,7 +202,7 @@ class Outbox:
                 gas = self._simulate(OutgoingCall(intent.name, intent.to, intent.value, intent.data))
             except ProtocolError as refused:
                 if not any(self._is_known(attempt) for attempt in attempts):
-                    self._tell(f"{intent.name} is given up, as no node has it: {refused}")
+                    self._tell(f"{intent.name} is given up, no node has it: {refused}")
                     self.journal.mark(intent, IntentState.LOST)
                     return False
                 self._tell(f"{intent.name} is cancelled at nonce {intent.nonce}: {refused}")

@@ -18,6 +18,7 @@ from hexbytes import HexBytes
 from web3.types import TxParams
 
 from pol.chain.account.signers import hexadecimal_key, read_private
+from pol.chain.account.typed_data import signed_struct
 from pol.chain.node.http_deadline import body_of, bounded_session, within
 from pol.chain.node.http_endpoint import public_name
 from pol.commitments import canonical_json
@@ -27,7 +28,7 @@ from pol.errors import OperationalError, ProtocolError
 TIMEOUT = 30.0
 """Time limit of an answer, in seconds. A person who confirms in Clef needs more."""
 
-SECRETS_TYPE = {"Secrets": [{"name": "account", "type": "address"}, {"name": "purpose", "type": "string"}]}
+SECRETS_TYPE = signed_struct("Secrets", "address account, string purpose")
 SECRETS_PURPOSE = (
     "Whoever has this signature knows all secrets of this account's pol roles. Sign for your own role only."
 )

@@ -11,6 +11,7 @@ from web3.contract.contract import ContractFunction
 from web3.logs import DISCARD
 from web3.types import TxReceipt
 
+from pol.chain.account.typed_data import signing_domain
 from pol.chain.account.wallet import Wallet, reverting
 from pol.chain.artifacts import artifact
 from pol.chain.contract.structs import decoded
@@ -79,11 +80,6 @@ class Binding:
     def signing_domain(self, name: str) -> dict[str, Any]:
         """The EIP-712 domain of signatures for this contract."""
         return signing_domain(name, "1", self.connection.chain_id, self.address)
-
-
-def signing_domain(name: str, version: str, chain_id: int, contract: ChecksumAddress) -> dict[str, Any]:
-    """An EIP-712 domain without a salt."""
-    return {"name": name, "version": version, "chainId": chain_id, "verifyingContract": contract}
 
 
 def factory(web3: Web3, name: str) -> type[Contract]:

@@ -9,20 +9,14 @@ from hexbytes import HexBytes
 from web3.contract.contract import ContractFunction
 from web3.types import TxParams, TxReceipt, Wei
 
+from pol.chain.account.typed_data import signed_struct, signing_domain
 from pol.chain.account.wallet import Wallet
-from pol.chain.contract.binding import Binding, signing_domain
+from pol.chain.contract.binding import Binding
 
-REQUEST_TYPE = {
-    "ForwardRequest": [
-        {"name": "from", "type": "address"},
-        {"name": "to", "type": "address"},
-        {"name": "value", "type": "uint256"},
-        {"name": "gas", "type": "uint256"},
-        {"name": "nonce", "type": "uint256"},
-        {"name": "deadline", "type": "uint48"},
-        {"name": "data", "type": "bytes"},
-    ]
-}
+REQUEST_TYPE = signed_struct(
+    "ForwardRequest",
+    "address from, address to, uint256 value, uint256 gas, uint256 nonce, uint48 deadline, bytes data",
+)
 
 RELAYED_GAS = 500_000
 """Default gas of a relayed call: enough for every verb of the vault."""

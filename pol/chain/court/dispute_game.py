@@ -11,6 +11,7 @@ from hexbytes import HexBytes
 from web3 import Web3
 from web3.types import TxParams, TxReceipt
 
+from pol.chain.account.typed_data import signed_struct
 from pol.chain.account.wallet import Reverted, Wallet, reverting
 from pol.chain.contract.binding import Binding
 from pol.chain.contract.structs import decoded
@@ -27,7 +28,7 @@ from pol.dispute.rules import apply
 from pol.errors import OperationalError, ProtocolError
 from pol.graph.step_program import StepProgram
 
-MOVE_TYPE = {"Move": [{"name": "head", "type": "bytes32"}, {"name": "content", "type": "bytes32"}]}
+MOVE_TYPE = signed_struct("Move", "bytes32 head, bytes32 content")
 """The signed form of a move that somebody else relays (docs/spec/dispute.md, "Who may move")."""
 
 

@@ -99,7 +99,7 @@ class Plan:
         """
         if wallet.address != self.deployer:
             raise OperationalError(
-                f"the plan is for the deployer {self.deployer}: sign with its key, not {wallet.address}'s"
+                f"the plan is of the deployer {self.deployer}: sign with its key, not {wallet.address}'s"
             )
         for creation in missing.creations:
             self._try(creation)

@@ -9,6 +9,7 @@ from enum import IntEnum
 from eth_typing import ChecksumAddress
 from web3.types import TxReceipt
 
+from pol.chain.account.typed_data import signed_struct
 from pol.chain.account.wallet import Wallet
 from pol.chain.contract.binding import deploy_contract
 from pol.chain.contract.leaf_demands import LeafDemand, LeafDemands
@@ -16,13 +17,7 @@ from pol.commitments.array import ArrayType
 from pol.commitments.complete_state import DOCUMENT_TAG, ChunkProof
 from pol.commitments.tensor import TENSOR_TAG
 
-HEAD_TYPE = {
-    "Head": [
-        {"name": "id", "type": "bytes32"},
-        {"name": "size", "type": "uint64"},
-        {"name": "logRoot", "type": "bytes32"},
-    ]
-}
+HEAD_TYPE = signed_struct("Head", "bytes32 id, uint64 size, bytes32 logRoot")
 """The signed form of a head that somebody else posts."""
 
 
