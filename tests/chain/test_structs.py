@@ -54,5 +54,5 @@ def test_a_struct_of_a_view_and_one_of_an_event_are_the_same() -> None:
     ],
 )
 def test_another_enum_or_number_of_members_is_refused(value: tuple[object, ...]) -> None:
-    with pytest.raises(ValueError, match="zip|not a valid"):
+    with pytest.raises(ValueError, match=r"zip|not a valid"):
         decoded(Outer, value)
