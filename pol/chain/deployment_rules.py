@@ -92,5 +92,3 @@ class Settings:
     """Seconds between a commitment and its round: longer than a reorganization, and than the chain's clock lags."""
     token: ChecksumAddress | None = None
     """The asset, if it isn't the chain's own currency."""
-    counts_zeros: bool = False
-    """The court's build for chains that have the opcode CLZ (EIP-7939, Osaka): it takes less gas."""

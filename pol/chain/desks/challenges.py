@@ -13,8 +13,8 @@ from pol.chain.account.wallet import Wallet
 from pol.chain.desks.dispute_desk import DeskDispute, Disputable, DisputeDesk, DisputeEvents, Ending
 from pol.chain.desks.task_registry import Status, TaskRegistry
 from pol.chain.desks.verdicts import PlacedClaim
+from pol.claims.segment_claim import SecondLook
 from pol.errors import OperationalError
-from pol.verification.verdict.second_look import SecondLook
 
 
 class ClaimChargeKind(IntEnum):

@@ -14,12 +14,12 @@ from web3.types import TxReceipt
 from pol.chain.account.wallet import Wallet
 from pol.chain.contract.structs import decoded
 from pol.chain.desks.dispute_desk import DeskDispute, Disputable, DisputeDesk, DisputeEvents
-from pol.claims.segment_claim import Three
+from pol.claims.segment_claim import Rerun, Three
 from pol.commitments.checkpoint_log import CheckpointLog
 from pol.errors import OperationalError, ProtocolError
 from pol.graph.step_program import Component
-from pol.verification.profile.profile_challenge import Charge, ChargeKind
-from pol.verification.profile.profile_claim import Portion, ProfileClaim, Rerun
+from pol.verification.profile.profile_challenge import ProfileCharge, ProfileChargeKind
+from pol.verification.profile.profile_claim import Portion, ProfileClaim
 
 WITNESS = "(uint32,(bytes32,uint256[3]),bytes32[])"
 ProvedProgram = tuple[bytes, list[bytes]]
@@ -114,7 +114,7 @@ class Profiles(DisputeDesk):
         wallet: Wallet,
         task_id: bytes,
         portions: Sequence[Portion],
-        charge: Charge,
+        charge: ProfileCharge,
         header: bytes,
         payload: bytes,
         rerun: Witness | None = None,
@@ -131,13 +131,13 @@ class Profiles(DisputeDesk):
         """
         opening, told = self._opening(task_id, header, payload), _tuples(portions)
         match charge.kind:
-            case ChargeKind.PORTION:
+            case ProfileChargeKind.PORTION:
                 call = self.function("challengePortion", task_id, told, charge.index, opening)
-            case ChargeKind.RERUN if rerun and program:
+            case ProfileChargeKind.RERUN if rerun and program:
                 call = self.function("challengeRerun", task_id, told, astuple(rerun), program, opening)
-            case ChargeKind.DISTANCE if rerun:
+            case ProfileChargeKind.DISTANCE if rerun:
                 call = self.function("challengeDistance", task_id, told, astuple(rerun), charge.component, opening)
-            case ChargeKind.REFERENCE:
+            case ProfileChargeKind.REFERENCE:
                 call = self.function("challengeReference", task_id, told, charge.index, charge.component, opening)
             case _:
                 raise ProtocolError(f"{charge.kind.name} is no dispute, or its proofs are missing")
@@ -155,7 +155,7 @@ class Profiles(DisputeDesk):
         """
         return self.transact(wallet, "convict", task_id, _tuples(portions), astuple(rerun), int(component))
 
-    def charge(self, number: int) -> Charge:
+    def charge(self, number: int) -> ProfileCharge:
         """The disputed part of a profile.
 
         Raises:
@@ -165,7 +165,9 @@ class Profiles(DisputeDesk):
         if not events:
             raise OperationalError(f"the node knows no dispute {number} about a profile; is it in sync?")
         event, component = events[0], int(events[0]["component"])
-        return Charge(ChargeKind(event["charge"]), int(event["index"]), Component(component) if component else None)
+        return ProfileCharge(
+            ProfileChargeKind(event["charge"]), int(event["index"]), Component(component) if component else None
+        )
 
     def dispute(self, number: int) -> DeskDispute:
         """A dispute about a profile."""
@@ -186,9 +188,9 @@ def conviction_evidence(rerun: Witness, component: Component) -> bytes:
     return keccak(encode([WITNESS, "uint8"], [astuple(rerun), int(component)]))
 
 
-def charge_evidence(charge: Charge, payload: bytes) -> bytes:
+def charge_evidence(charge: ProfileCharge, payload: bytes) -> bytes:
     """The evidence of a challenge whose opening has this ``payload`` (`announcements.announcement`)."""
-    component = 0 if charge.kind in {ChargeKind.PORTION, ChargeKind.RERUN} else int(charge.component or 0)
+    component = 0 if charge.kind in {ProfileChargeKind.PORTION, ProfileChargeKind.RERUN} else int(charge.component or 0)
     told = (int(charge.kind), charge.index, component, keccak(payload))
     return keccak(encode(["uint8", "uint32", "uint8", "bytes32"], told))
 

@@ -14,11 +14,9 @@ from pol.chain.account.wallet import Wallet
 from pol.chain.contract.announcements import Announcements
 from pol.chain.contract.beacon_rounds import BeaconRounds
 from pol.chain.contract.structs import decoded
-from pol.claims.segment_claim import Claim
+from pol.claims.segment_claim import Rerun, SecondLook, SegmentClaim
 from pol.errors import OperationalError
 from pol.incentives.abi import abi_hash
-from pol.verification.profile.profile_claim import Rerun
-from pol.verification.verdict.second_look import SecondLook
 
 CLAIM = "(uint32,bytes32,bytes32,bytes32,uint256[3],uint256[3])"
 PLACED = f"({CLAIM},bytes32,bytes32[])"
@@ -50,12 +48,12 @@ class PostedVerdict:
 class PlacedClaim:
     """A claim with the hash of its second look, among the entries of its verdict."""
 
-    claim: Claim
+    claim: SegmentClaim
     look: bytes
     entries: tuple[bytes, ...]
 
 
-def claim_hash(claim: Claim) -> bytes:
+def claim_hash(claim: SegmentClaim) -> bytes:
     """Hash of a claim."""
     return keccak(encode([CLAIM], [astuple(claim)]))
 
@@ -67,7 +65,7 @@ def look_hash(look: SecondLook | None) -> bytes:
     return keccak(encode(["(bytes32,uint256[3])[]"], [[astuple(rerun) for rerun in look.reruns]]))
 
 
-def entry(claim: Claim, look: bytes) -> bytes:
+def entry(claim: SegmentClaim, look: bytes) -> bytes:
     """The entry of a claim in its verdict (docs/spec/market.md, "Identifiers")."""
     return keccak(claim_hash(claim) + look)
 
@@ -87,7 +85,7 @@ class Verdicts(Announcements, BeaconRounds):
         self,
         wallet: Wallet,
         task_id: bytes,
-        claims: Sequence[Claim],
+        claims: Sequence[SegmentClaim],
         proofs: Sequence[tuple[Sequence[bytes], Sequence[bytes]]],
         looks: Sequence[SecondLook],
         sealed_claim: bytes,
@@ -106,7 +104,7 @@ class Verdicts(Announcements, BeaconRounds):
 
     def disclose(self, wallet: Wallet, task_id: bytes, secret: bytes) -> TxReceipt:
         """Disclose a verdict that had to be true."""
-        nothing = PlacedClaim(Claim(0, bytes(32), bytes(32), bytes(32), (0, 0, 0), (0, 0, 0)), NO_LOOK, ())
+        nothing = PlacedClaim(SegmentClaim(0, bytes(32), bytes(32), bytes(32), (0, 0, 0), (0, 0, 0)), NO_LOOK, ())
         return self.disclose_planted(wallet, task_id, secret, bytes(32), nothing)
 
     def disclose_planted(
@@ -123,11 +121,11 @@ class Verdicts(Announcements, BeaconRounds):
         """Show a verifier's secret before it may be disclosed, announced in an earlier block (`leak_evidence`)."""
         return self.transact(wallet, "reportLeak", task_id, secret)
 
-    def claims(self, task_id: bytes, seating: int) -> list[Claim]:
+    def claims(self, task_id: bytes, seating: int) -> list[SegmentClaim]:
         """The present claims of a verdict: a disclosed one has replaced the posted one."""
         return [claims[-1] for claims in self._posted(task_id, seating)]
 
-    def claims_as_posted(self, task_id: bytes, seating: int) -> list[Claim]:
+    def claims_as_posted(self, task_id: bytes, seating: int) -> list[SegmentClaim]:
         """The claims of a verdict before its disclosure."""
         return [claims[0] for claims in self._posted(task_id, seating)]
 
@@ -154,11 +152,11 @@ class Verdicts(Announcements, BeaconRounds):
         entries = tuple(entry(claim, look) for claim, look in zip(claims, hashes, strict=True))
         return PlacedClaim(claims[index], hashes[index], entries)
 
-    def _posted(self, task_id: bytes, seating: int) -> list[list[Claim]]:
+    def _posted(self, task_id: bytes, seating: int) -> list[list[SegmentClaim]]:
         """For each index all claims that were posted there, oldest first."""
-        found: dict[int, list[Claim]] = {}
+        found: dict[int, list[SegmentClaim]] = {}
         for event in self.events("ClaimPosted", taskId=task_id, seating=seating):
-            found.setdefault(int(event["index"]), []).append(decoded(Claim, event["claim"]))
+            found.setdefault(int(event["index"]), []).append(decoded(SegmentClaim, event["claim"]))
         return [found[index] for index in sorted(found)]
 
 

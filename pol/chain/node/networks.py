@@ -17,8 +17,6 @@ class KnownNetwork:
     title: str
     chain_id: int
     beacon: BeaconKind = BeaconKind.DRAND
-    counts_zeros: bool = False
-    """Whether its virtual machine has the opcode CLZ (EIP-7939, Osaka)."""
     rpc: str | None = None
     """Default node: one of this machine."""
     explorer: str | None = None
@@ -32,10 +30,8 @@ NETWORKS = MappingProxyType(
             KnownNetwork("anvil", "anvil and hardhat", 31337, BeaconKind.BLOCK, rpc="http://127.0.0.1:8545"),
             KnownNetwork("ganache", "hardhat and ganache", 1337, BeaconKind.BLOCK, rpc="http://127.0.0.1:8545"),
             KnownNetwork("embedded", "the embedded chain", 131277322940537, BeaconKind.BLOCK),
-            KnownNetwork(
-                "sepolia", "Sepolia", 11155111, counts_zeros=True, explorer="https://eth-sepolia.blockscout.com"
-            ),
-            KnownNetwork("hoodi", "Hoodi", 560048, counts_zeros=True, explorer="https://eth-hoodi.blockscout.com"),
+            KnownNetwork("sepolia", "Sepolia", 11155111, explorer="https://eth-sepolia.blockscout.com"),
+            KnownNetwork("hoodi", "Hoodi", 560048, explorer="https://eth-hoodi.blockscout.com"),
             KnownNetwork("base-sepolia", "Base Sepolia", 84532, explorer="https://base-sepolia.blockscout.com"),
         )
     }
