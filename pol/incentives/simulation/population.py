@@ -22,7 +22,7 @@ from pol.incentives.simulation.simulated_seating import (
     PROFILING,
     SUBMITTER,
     Epoch,
-    SimulatedSeating,
+    Seating,
     World,
     profile,
     seat,
@@ -151,7 +151,7 @@ def _task(world: World, number: int, solvers: Sequence[Party], epoch: Epoch) -> 
     drawn = draw(scene.train(task_id, solver.accounts[0], log), segments, game.stakes.draws)
     truth = [abi_hash("root", task_id, segment) for segment in drawn]
     hits = frozenset(index for index, segment in enumerate(drawn) if segment in fabricated)
-    seatings: list[SimulatedSeating] = []
+    seatings: list[Seating] = []
     while not (seatings and seatings[-1].stands):
         if len(seatings) == MOST_SEATINGS:
             raise ProtocolError(f"{MOST_SEATINGS} seatings of one task were void: this population settles nothing")
@@ -170,7 +170,7 @@ def _task(world: World, number: int, solvers: Sequence[Party], epoch: Epoch) -> 
     scene.close(task_id)
 
 
-def _catches(world: World, task_id: bytes, seatings: Sequence[SimulatedSeating]) -> None:
+def _catches(world: World, task_id: bytes, seatings: Sequence[Seating]) -> None:
     """The task is closed: commitments that open to what stands in the end are paid, up to the reserve."""
     game, last, catches = world.game, seatings[-1].said, 0
     if game.chance is None:

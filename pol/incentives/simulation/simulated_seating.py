@@ -53,7 +53,7 @@ class Epoch:
 
 
 @dataclass
-class SimulatedSeating:
+class Seating:
     """A verdict and who has committed to something else."""
 
     verifier: Party
@@ -119,7 +119,7 @@ def seat(
     solver: Party,
     hits: frozenset[int],
     epoch: Epoch,
-) -> SimulatedSeating:
+) -> Seating:
     """From the draw to the end of the challenges.
 
     ``truth`` are the roots of the drawn segments; ``hits`` those of them that were fabricated.
@@ -136,7 +136,7 @@ def seat(
     claims = [abi_hash("guess", root, number) for root in truth] if lies else list(truth)
     # Who has replayed nothing has no ground to reject.
     said = Said(account, duty, claims, planted, frozenset() if lies else hits)
-    seating = SimulatedSeating(verifier, said)
+    seating = Seating(verifier, said)
     found = _watch(world, task_id, seating, truth, hits, epoch)
     epoch.seatings += 1
     epoch.lies += lies
@@ -170,7 +170,7 @@ def seat(
 
 
 def _watch(
-    world: World, task_id: bytes, seating: SimulatedSeating, truth: Sequence[bytes], hits: frozenset[int], epoch: Epoch
+    world: World, task_id: bytes, seating: Seating, truth: Sequence[bytes], hits: frozenset[int], epoch: Epoch
 ) -> list[tuple[Party, int]]:
     """Which parties have found which wrong claim by work of their own; commitments are noted."""
     game, said, number = world.game, seating.said, seating.said.duty.seating
@@ -218,7 +218,7 @@ def _look(world: World, party: Party, posted: Sequence[bytes], truth: Sequence[b
     return index
 
 
-def _grieve(world: World, task_id: bytes, seating: SimulatedSeating) -> None:
+def _grieve(world: World, task_id: bytes, seating: Seating) -> None:
     """Challenges without a ground: each doubles the bond, and each is lost."""
     game, deal, verifier, earlier = world.game, world.game.deal, seating.verifier, 0
     for party in world.parties:
