@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from pol.arithmetic.primitives import Words
-from pol.chain.desks.profiles import PostedProfile, Proved, Witness, witness_of
+from pol.chain.desks.profiles import PostedProfile, ProvedProgram, Witness, witness_of
 from pol.commitments.checkpoint_log import CheckpointLog
 from pol.commitments.program_hash import program_hash, program_header
 from pol.errors import OperationalError, ProtocolError
@@ -175,7 +175,7 @@ class ProfileChallenger(Role):
             raise OperationalError(f"the document behind the profile isn't to be had, so rerun {index} can't be proved")
         return witness_of(shown, shown.log, index)
 
-    def _proved(self, task_id: bytes, rerun: int) -> Proved:
+    def _proved(self, task_id: bytes, rerun: int) -> ProvedProgram:
         terms = self.market.registry.terms(task_id)
         programs = rerun_programs(self.task(task_id).program, terms.rerun_count, terms.looks)
         return programs[rerun], CheckpointLog(programs).inclusion(rerun)
