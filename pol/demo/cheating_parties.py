@@ -6,7 +6,7 @@ from functools import cached_property
 from random import Random
 
 from pol.chain.deploy.deployment import Deployment
-from pol.chain.desks.challenges import ChargeKind, ClaimCharge
+from pol.chain.desks.challenges import ClaimCharge, ClaimChargeKind
 from pol.chain.node.connection import Connection
 from pol.demo.cheating_training import SkippingExecutor
 from pol.demo.lying_players import Lie, LyingExecutor, LyingTrace, draw_lie
@@ -79,7 +79,7 @@ class BaselessWhistleblower(CheatingParty, Whistleblower):
         """A baseless finding."""
         claims = self.market.verdicts.claims(task_id, self.market.registry.task(task_id).seating)
         index = self._random.randrange(len(claims))
-        return [FalseClaim(ClaimCharge(index, ChargeKind.REPLAY, 0), claims[index])]
+        return [FalseClaim(ClaimCharge(index, ClaimChargeKind.REPLAY, 0), claims[index])]
 
     def execute(self, task_id: bytes, segment: int) -> SegmentTrace:
         """An execution with a lie in it: without one there would be nothing to open."""

@@ -10,7 +10,7 @@ import pytest
 from lab.simulations.agents import Agent, Behavior
 from lab.simulations.population import Population, simulate
 from lab.simulations.population_on_chain import Desks
-from pol.chain.accounting.settlement_audit import Auditor, Finding
+from pol.chain.accounting.settlement_audit import AuditFinding, Auditor
 from pol.chain.accounting.vault_ledger import Ledger, held
 from pol.chain.node.connection import Connection
 from pol.incentives.game.needs import Needs
@@ -31,7 +31,7 @@ def scene() -> Desks:
     return scene
 
 
-def findings(scene: Desks) -> list[Finding]:
+def findings(scene: Desks) -> list[AuditFinding]:
     return list(Auditor(scene.market, scene.treasury).findings())
 
 

@@ -94,7 +94,7 @@ class MarketReader:
             OperationalError: the node fails.
         """
         reader = self._reader
-        with reader.connection.looking():
+        with reader.connection.cached():
             tasks = tuple(self._task(bytes(e["taskId"])) for e in reader.market.registry.events("TaskSubmitted"))
             block, now = reader.connection.block_number(), reader.connection.now()
         return MarketView(reader.connection.chain_id, block, now, reader.market.vault.address, tasks)
@@ -185,7 +185,7 @@ class MarketReader:
     def _right(self, task_id: bytes, number: int) -> Side:
         """The side that is right about the current verdict, by a replay; NONE if it can't be replayed."""
         market = self._reader.market
-        if not self._replay or market.verdicts.verdict(task_id).seating != market.challenges.dispute(number).seating:
+        if not self._replay or market.verdicts.verdict(task_id).seating != market.challenges.dispute(number).subject:
             return Side.NONE
         charge = market.challenges.charge(number)
         try:

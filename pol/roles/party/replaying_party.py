@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from pol.chain.desks.challenges import ChargeKind, ClaimCharge
+from pol.chain.desks.challenges import ClaimCharge, ClaimChargeKind
 from pol.claims.segment_claim import SegmentClaim
 from pol.dispute.play.distance_evidence import SumEvidence
 from pol.dispute.play.execution_evidence import SegmentTrace
@@ -87,7 +87,7 @@ class ReplayingParty(Role):
             OperationalError: the node or the store failed.
         """
         challenges, verdicts = self.market.challenges, self.market.verdicts
-        seating, charge = challenges.dispute(number).seating, challenges.charge(number)
+        seating, charge = challenges.dispute(number).subject, challenges.charge(number)
         if charge.kind in LOOK_CHARGES:
             posted = verdicts.looks(task_id, seating).get(charge.index)
             charge = self.second_looks(task_id).charged(charge, self.market.game.params(number), posted)
@@ -95,18 +95,18 @@ class ReplayingParty(Role):
 
     def program(self, task_id: bytes, charge: ClaimCharge) -> StepProgram:
         """The program that a dispute about a charge executes."""
-        if charge.kind is ChargeKind.LOOK_RERUN:
+        if charge.kind is ClaimChargeKind.LOOK_RERUN:
             return self.second_looks(task_id).program(charge.rerun)
         return self.task(task_id).program
 
     def player(self, task_id: bytes, claim: SegmentClaim, charge: ClaimCharge) -> Player:
         """The player of this party's side: it compares openings with this party's own executions."""
         task, trace = self.task(task_id), self.trace(task_id, claim.segment)
-        if charge.kind is ChargeKind.REPLAY:
+        if charge.kind is ClaimChargeKind.REPLAY:
             return ReplayPlayer(trace)
         if charge.kind in LOOK_CHARGES:
             return self.second_looks(task_id).player(trace, charge)
-        entry = self.proof(task_id).checkpoints[claim.segment + (charge.kind is ChargeKind.DISTANCE)]
+        entry = self.proof(task_id).checkpoints[claim.segment + (charge.kind is ClaimChargeKind.DISTANCE)]
         states = trace.state(trace.first_step + trace.steps), load_checkpoint(self.store, task, entry)
         return SumPlayer(SumEvidence(task.program, Component(charge.component), *states))
 

@@ -22,7 +22,7 @@ from pol.roles.process.work_time import require_time
 from pol.roles.verifier.forced_error_duty import NO_REPLAY, ErringParty
 from pol.training.task.learning_proof import Checkpoint
 from pol.training.task.task import LoadedTask
-from pol.verification.profile.profile import Profile
+from pol.verification.profile.profile_document import Profile
 from pol.verification.profile.profiling import measure_profile
 from pol.verification.verdict.second_look import SecondLooker
 from pol.verification.verdict.segment_verification import verify_segment
@@ -159,7 +159,7 @@ class Verifier(ErringParty, ReplayingParty):
         log = CheckpointLog([entry.state_root for entry in checkpoints])
         claims = [self._claim(task_id, verdict, checkpoints) for verdict in verdicts]
         paths = [(log.inclusion(claim.segment), log.inclusion(claim.segment + 1)) for claim in claims]
-        looks = [verdict.look for verdict in verdicts if verdict.look is not None]
+        looks = [verdict.second_look for verdict in verdicts if verdict.second_look is not None]
         duty, salt = self.duty(task_id), self._salt(task_id)
         sealed = self.secret("nothing", task_id, salt)
         if duty.is_forced(self.rate):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from pol.chain.desks.challenges import NO_PROGRAM, ChargeKind, ClaimCharge
+from pol.chain.desks.challenges import NO_PROGRAM, ClaimCharge, ClaimChargeKind
 from pol.chain.desks.task_registry import Status
 from pol.chain.desks.verdicts import entry, evidence, look_hash
 from pol.claims.segment_claim import SecondLook, SegmentClaim, Three
@@ -78,10 +78,10 @@ class Whistleblower(ProfileChallenger):
         self, task_id: bytes, index: int, claim: SegmentClaim, own: SegmentClaim, posted: SecondLook | None
     ) -> list[ClaimCharge]:
         if own.replay != claim.replay:
-            return [ClaimCharge(index, ChargeKind.REPLAY, 0)]
+            return [ClaimCharge(index, ClaimChargeKind.REPLAY, 0)]
         rows = (
-            (ChargeKind.DISTANCE, own.distances, claim.distances),
-            (ChargeKind.REFERENCE, own.references, claim.references),
+            (ClaimChargeKind.DISTANCE, own.distances, claim.distances),
+            (ClaimChargeKind.REFERENCE, own.references, claim.references),
         )
         found = [
             ClaimCharge(index, kind, int(c))
@@ -92,7 +92,7 @@ class Whistleblower(ProfileChallenger):
         if posted is None:
             return found
         wrong = compare_second_looks(self.second_looks(task_id).look(self.trace(task_id, claim.segment)), posted)
-        return found + [ClaimCharge(index, ChargeKind(kind), c or 0, rerun) for kind, rerun, c in wrong]
+        return found + [ClaimCharge(index, ClaimChargeKind(kind), c or 0, rerun) for kind, rerun, c in wrong]
 
     def _entry(self, task_id: bytes, own: SegmentClaim, thresholds: Three) -> bytes:
         """The true entry of a segment: this party's claim, and its second look where one is due."""
@@ -216,10 +216,10 @@ class Whistleblower(ProfileChallenger):
         self.require_kept()
         if look is None:
             return self.market.challenges.challenge(self.wallet, task_id, charge, placed, header, payload)
-        rerun = charge.kind is ChargeKind.LOOK_RERUN
+        rerun = charge.kind is ClaimChargeKind.LOOK_RERUN
         program = self.second_looks(task_id).proved(charge.rerun) if rerun else NO_PROGRAM
         told = (charge, placed, look, header, payload, program)
-        return self.market.challenges.challenge_look(self.wallet, task_id, *told)
+        return self.market.challenges.challenge_second_look(self.wallet, task_id, *told)
 
     def _require_same(self, task_id: bytes, finding: FalseClaim) -> None:
         """Check that the execution for the dispute is the one that found the error."""
@@ -234,12 +234,12 @@ class Whistleblower(ProfileChallenger):
             return self.second_looks(task_id).disputed(claim, look.reruns[charge.rerun], charge)
         # The dispute's id isn't known yet, and no opening depends on it.
         document, identity = self.task(task_id).document, bytes(32)
-        if charge.kind is ChargeKind.REPLAY:
+        if charge.kind is ClaimChargeKind.REPLAY:
             steps = (claim.segment * document.interval, document.interval)
             program = (document.program_hash, document.constants_root)
             return ReplayClaim(identity, *program, *steps, claim.start, claim.replay)
         other, sums = (claim.end, claim.distances)
-        if charge.kind is ChargeKind.REFERENCE:
+        if charge.kind is ClaimChargeKind.REFERENCE:
             other, sums = claim.start, claim.references
         total = sums[charge.component - 1]
         return SumClaim(identity, document.program_hash, charge.component, claim.replay, other, total)
