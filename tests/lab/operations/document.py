@@ -58,7 +58,8 @@ def _lines(measured: Measurements) -> Iterator[str]:
         yield f"| --- | --- |{' --- |' * len(HEADINGS)}"
         for name, rule in RULES.items():
             if rule.lower.__module__ == family.__name__:
-                yield f"| `{name}` | {rule.defines} | {' | '.join(measured.cells(name))} |"
+                cells = [f"`{name}`", rule.defines.replace("|", "\\|"), *measured.cells(name)]
+                yield f"| {' | '.join(cells)} |"
     yield ""
     yield "## Replaced at capture"
     yield "By torch's own decomposition into the operations above, before the graph is recorded:"
