@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -11,13 +10,8 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from pol.claims.sampling import (
-    MAX_DRAWS,
-    cheated_segments,
-    detectable_segments,
-    detection_probability,
-    required_draws,
-)
+from pol.claims.sample_plan import Sample
+from pol.claims.sample_plan import sample as plan
 
 FRACTIONS = tuple(Fraction(n, 1000) for n in (1, 10, 50, 100, 200, 500))
 """Rows of the table beside the fraction that was asked for."""
@@ -39,55 +33,6 @@ class _Share(click.ParamType[Fraction]):
         if not 0 < share <= 1:
             self.fail(f"{text} isn't above 0 and up to 1 (or 100%)", param, ctx)
         return share
-
-
-@dataclass(frozen=True)
-class Sample:
-    """How many draws find a share of cheated segments, and what the chain's limit finds."""
-
-    segments: int
-    cheat_fraction: Fraction
-    cheated: int
-    """The least number of segments that is that share."""
-    confidence: Fraction
-    draws: int
-    detection_probability: Fraction
-    reexecution: Fraction
-    """Share of the training that is replayed."""
-    chain_draws: int
-    """What a task on chain can have drawn."""
-    chain_enough: bool
-    chain_detection_probability: Fraction
-    chain_detectable: int | None
-    """The fewest cheated segments that they find with the confidence."""
-
-    def as_json(self) -> dict[str, Any]:
-        """Numbers as numbers, shares rounded to the nearest double."""
-        return {k: float(value) if isinstance(value, Fraction) else value for k, value in vars(self).items()}
-
-
-def plan(segments: int, cheat_fraction: Fraction, confidence: Fraction) -> Sample:
-    """What has to be drawn to find that share of cheated segments with that confidence, exactly.
-
-    Raises:
-        ProtocolError: impossible counts.
-    """
-    cheated = cheated_segments(segments, cheat_fraction)
-    draws = required_draws(segments, cheated, confidence) or 0
-    chain = min(segments, MAX_DRAWS)
-    return Sample(
-        segments=segments,
-        cheat_fraction=cheat_fraction,
-        cheated=cheated,
-        confidence=confidence,
-        draws=draws,
-        detection_probability=detection_probability(segments, cheated, draws),
-        reexecution=Fraction(draws, segments),
-        chain_draws=chain,
-        chain_enough=draws <= chain,
-        chain_detection_probability=detection_probability(segments, cheated, chain),
-        chain_detectable=detectable_segments(segments, chain, confidence),
-    )
 
 
 @click.command()

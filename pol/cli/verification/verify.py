@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import time
 from dataclasses import replace
@@ -16,16 +15,14 @@ from rich.console import Console
 from rich.table import Table
 
 from pol.cli.file_output import console
-from pol.errors import OperationalError, ProtocolError, UnsupportedError
+from pol.errors import OperationalError
 from pol.graph.step_program import Component
 from pol.report.narrator import ConsoleNarrator
-from pol.training.record.recorded_run import is_run, open_run, open_store
+from pol.training.record.recorded_run import is_run, open_run
 
 if TYPE_CHECKING:
-    from pol.claims.segment_claim import Three
     from pol.training.record.recorded_run import RecordedRun
     from pol.verification.replay.engines.engine import Engine
-    from pol.verification.verdict.examination import Draw, Subject
     from pol.verification.verdict.verification_report import Verification
 
 EXIT = {"accepted": 0, "rejected": 1, "inconclusive": 3}
@@ -131,42 +128,30 @@ def verify(store: str, proof: str | None, report: Path | None, as_json: bool, **
 
 
 def _verify(path: str, digest: str | None, quiet: bool, **options: Any) -> Verification:
-    from pol.training.record import task_proof
-    from pol.verification.verdict import examination, screening
-    from pol.verification.verdict.verification_report import Verification
+    from pol.verification import verify as verification
 
     begun, narrator = time.monotonic(), ConsoleNarrator(Console(stderr=True, quiet=quiet))
-    store = open_store(path)
-    found = Verification(store.url, digest or "", options["profile"], options["engine"], examination.UNSEEN)
-    run = open_run(path) if digest is None else None
-    root = None if options["log_root"] is None else bytes.fromhex(options["log_root"])
-    try:
-        if run is None:
-            subject = examination.open_subject(store, str(digest), root)
-        else:
-            _require_task(run)
-            task, proof = task_proof.proof_of(run)
-            subject = examination.subject_of(store, task, proof, root)
-    except (ProtocolError, OperationalError, UnsupportedError) as error:
-        return replace(found, verdict=examination.failed(error))
-    found = replace(found, subject=subject, thresholds=_thresholds(subject, options["profile"]))
-    if options["suspicious"]:
-        with narrator.progress("looking at all checkpoints") as advance:
-            suspicions = screening.screen(store, subject.task, subject.proof, advance)
-        found = replace(found, suspicions=tuple(suspicions))
-    draw = _draw(subject, options, [suspicion.segment for suspicion in found.suspicions])
-    found = replace(found, draw=draw, given_seed=options["seed"] is not None)
-    try:
-        if run is not None:
-            ends = {segment + 1 for segment in draw.replayed} | {0, draw.segments}
-            task_proof.require_recorded(run, subject.task, subject.proof, sorted(ends))
-    except (ProtocolError, OperationalError) as error:
-        return replace(found, verdict=examination.failed(error))
-    with narrator.progress("replaying segments") as advance:
-        verdict = examination.examine(
-            subject, draw.replayed, found.thresholds, _engine(options), advance, options["looks"]
-        )
-    return replace(found, verdict=verdict, seconds=time.monotonic() - begun)
+    if digest is None:
+        _require_task(open_run(path))
+    found = verification.verify(
+        path,
+        digest,
+        profile=options["profile"],
+        exact=options["exact"],
+        sampling=verification.Sampling(
+            confidence=options["confidence"],
+            cheat_fraction=options["cheat_fraction"],
+            draws=options["draws"],
+            everything=options["everything"],
+            seed=None if options["seed"] is None else bytes.fromhex(options["seed"]),
+            suspicious=options["suspicious"],
+        ),
+        log_root=None if options["log_root"] is None else bytes.fromhex(options["log_root"]),
+        engine=_engine(options),
+        looks=options["looks"],
+        progress=narrator.progress,
+    )
+    return replace(found, engine=options["engine"], seconds=time.monotonic() - begun)
 
 
 def _require_task(run: RecordedRun) -> None:
@@ -179,36 +164,6 @@ def _require_task(run: RecordedRun) -> None:
             "`pol check RECORD` verifies that its checkpoints are those that it names; a record whose training can be "
             "replayed is made with Recorder(..., task=) (docs/guides/record.md)"
         )
-
-
-def _thresholds(subject: Subject, digest: str | None) -> Three:
-    """What a profile allows. A bad profile is nothing that the solver has done: it keeps us from looking."""
-    from pol.verification.profile import profile
-    from pol.verification.verdict.verdict import EXACT
-
-    if digest is None:
-        return EXACT
-    try:
-        return profile.load(subject.store, digest, subject.task).thresholds
-    except ProtocolError as error:
-        raise OperationalError(f"the profile can't be used: {error}") from error
-
-
-def _draw(subject: Subject, options: dict[str, Any], suspects: list[int]) -> Draw:
-    from pol.claims import sampling
-    from pol.verification.verdict.examination import Draw
-
-    segments = subject.task.document.segments
-    cheated = sampling.cheated_segments(segments, options["cheat_fraction"])
-    if options["everything"]:
-        return Draw(segments, None, tuple(range(segments)), cheated)
-    draws = options["draws"] or sampling.draws_for(segments, cheated, options["confidence"], segments)
-    if draws > segments:
-        raise click.UsageError(f"can't draw {draws} segments: the task has {segments}; --all replays them all")
-    seed = os.urandom(32) if options["seed"] is None else bytes.fromhex(options["seed"])
-    drawn = sampling.draw(seed, segments, draws, segments)
-    suspected = [segment for segment in suspects if segment not in drawn][: options["suspicious"]]
-    return Draw(segments, seed, tuple(drawn), cheated, tuple(suspected))
 
 
 def _engine(options: dict[str, Any]) -> Engine:
