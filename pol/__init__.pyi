@@ -11,8 +11,8 @@ from .training.storage.store import Store as Store
 from .training.task.task import load as load
 from .training.task.task import publish as publish
 from .training.task.task_randomness import TaskRandomness as TaskRandomness
-from .verification.profile.profiling import profile as profile
+from .verification.examination.verify_training import verify as verify
+from .verification.profile.profiling import measure_profile as measure_profile
 from .verification.replay.task_replay import replay as replay
-from .verification.verify import verify as verify
 
 __version__: str

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from lab.public_api import PACKAGES, document, public_names
 
 ROOT = Path(__file__).parent.parent

@@ -16,7 +16,7 @@ from securesystemslib.dsse import Envelope as PeerEnvelope
 from securesystemslib.exceptions import VerificationError
 from securesystemslib.signer import CryptoSigner, SSlibKey
 
-from pol.commitments.complete_state import Entry, complete_root
+from pol.commitments.complete_state import StateEntry, complete_root
 from pol.errors import OperationalError, ProtocolError
 from pol.training.record import attestation, dsse_envelope
 from pol.training.record.recorded_chunks import prove_recorded
@@ -147,7 +147,7 @@ def test_a_sealed_record_is_attested_and_shown_by_who_can_open_it(tmp_path: Path
 
 def test_files_of_several_processes_are_subjects() -> None:
     pieces = [[Rows("a")], [Rows("b", 0, 3)], []]
-    entries = (Entry("a", None, bytes(32)),)
+    entries = (StateEntry("a", None, bytes(32)),)
     root = complete_root(entries)
     saved = SavedState(0, entries, {}, sharded_files.describe(root, pieces))
     assert saved_state.files(saved) == [sharded_files.file_name(root, held) for held in pieces if held]

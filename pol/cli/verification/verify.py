@@ -1,4 +1,4 @@
-"""``pol verify STORE [PROOF]``: whether a training was done as its learning proof says, by replaying drawn segments."""
+"""``pol verify STORE [PROOF]``: verify a learning proof by replaying drawn segments."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from pol.training.record.recorded_run import is_run, open_run
 
 if TYPE_CHECKING:
     from pol.training.record.recorded_run import RecordedRun
-    from pol.verification.replay.engines.engine import Engine
-    from pol.verification.verdict.verification_report import Verification
+    from pol.verification.engines.engine import Engine
+    from pol.verification.examination.verification_report import VerificationReport
 
 EXIT = {"accepted": 0, "rejected": 1, "inconclusive": 3}
 _HASH = re.compile(r"(?:0x)?([0-9a-f]{64})", re.IGNORECASE)
@@ -109,7 +109,7 @@ def verify(store: str, proof: str | None, report: Path | None, as_json: bool, **
 
     Exit codes: 0 accepted, 1 rejected, 2 wrong usage, 3 inconclusive.
     """
-    from pol.verification.verdict.verification_report import document
+    from pol.verification.examination.verification_report import document
 
     if (options["profile"] is None) != options["exact"]:
         raise click.UsageError("say what is compared: --profile DIGEST (pol profile makes one) or --exact, one of them")
@@ -127,8 +127,8 @@ def verify(store: str, proof: str | None, report: Path | None, as_json: bool, **
     return EXIT[found.verdict.outcome.name.lower()]
 
 
-def _verify(path: str, digest: str | None, quiet: bool, **options: Any) -> Verification:
-    from pol.verification import verify as verification
+def _verify(path: str, digest: str | None, quiet: bool, **options: Any) -> VerificationReport:
+    from pol.verification.examination import verify_training as verification
 
     begun, narrator = time.monotonic(), ConsoleNarrator(Console(stderr=True, quiet=quiet))
     if digest is None:
@@ -155,7 +155,7 @@ def _verify(path: str, digest: str | None, quiet: bool, **options: Any) -> Verif
 
 
 def _require_task(run: RecordedRun) -> None:
-    """A record says nothing wrong by naming no task: who asks for its replay asks for something else than it is."""
+    """Refuse a record that names no task: it isn't false, but it can't be replayed."""
     from pol.training.record import task_proof
 
     if not task_proof.names_task(run):
@@ -170,19 +170,19 @@ def _engine(options: dict[str, Any]) -> Engine:
     """The engine that was asked for; one of them needs an optional package."""
     name, threads = options["engine"], options["threads"]
     if name == "cores":
-        from pol.verification.replay.engines.cores import CoresEngine
+        from pol.verification.engines.cores import CoresEngine
 
         return CoresEngine(threads)
     if name == "ray":
-        from pol.verification.replay.engines.ray_cluster import RayEngine
+        from pol.verification.engines.ray_cluster import RayEngine
 
         return RayEngine(threads, options["address"])
-    from pol.verification.replay.engines.local import LocalEngine
+    from pol.verification.engines.local import LocalEngine
 
     return LocalEngine(threads)
 
 
-def _write(file: Path, found: Verification) -> None:
+def _write(file: Path, found: VerificationReport) -> None:
     from pol.report.verification_page import page
 
     try:
@@ -191,8 +191,8 @@ def _write(file: Path, found: Verification) -> None:
         raise OperationalError(f"can't write {file}: {error}") from error
 
 
-def _tell(found: Verification, report: Path | None) -> None:
-    from pol.verification.verdict.verification_report import because
+def _tell(found: VerificationReport, report: Path | None) -> None:
+    from pol.verification.examination.verification_report import because
 
     terminal, verdict = console(), found.verdict
     if verdict.examined:
@@ -208,8 +208,8 @@ def _tell(found: Verification, report: Path | None) -> None:
         terminal.print(f"report: {report}", soft_wrap=True)
 
 
-def _table(found: Verification) -> Table:
-    from pol.verification.verdict.verification_report import shares
+def _table(found: VerificationReport) -> Table:
+    from pol.verification.examination.verification_report import shares
 
     unit = "travelled" if found.is_exact else "limit"
     table = Table("segment", "steps", "outcome", *(f"{c.name.lower()} / {unit}" for c in Component), "reasons")

@@ -12,7 +12,7 @@ from typing import Any
 
 from pol.commitments import canonical_json
 from pol.commitments.array import Array, ArrayType, ElementType, array_root
-from pol.commitments.complete_state import CompleteState, Entry, complete_root, document_root
+from pol.commitments.complete_state import CompleteState, StateEntry, complete_root, document_root
 from pol.errors import OperationalError, ProtocolError
 from pol.training.state import tensor_file
 from pol.training.storage import sharded_files, updates
@@ -43,7 +43,7 @@ class SavedState:
     """The document of a checkpoint: the state after ``step`` steps. ``data`` says how the tensors are stored."""
 
     step: int
-    entries: tuple[Entry, ...]
+    entries: tuple[StateEntry, ...]
     documents: Mapping[str, bytes]
     data: Mapping[str, Any]
 
@@ -91,7 +91,7 @@ class SavedState:
         entries = [_entry(item) for item in fields.items("arrays")]
         if [entry.name for entry in entries] != sorted((e.name for e in entries), key=str.encode):
             raise ProtocolError("the arrays of the checkpoint aren't in the order of their names")
-        entries += [Entry(name, None, document_root(document)) for name, document in documents.items()]
+        entries += [StateEntry(name, None, document_root(document)) for name, document in documents.items()]
         entries.sort(key=lambda entry: entry.name.encode())
         saved = cls(fields.integer("step"), tuple(entries), documents, fields.object("data"))
         if saved.root != fields.hash("root"):
@@ -246,7 +246,9 @@ def _update(saved: SavedState) -> canonical_json.Fields:
     return canonical_json.Fields(saved.data, "the data of the checkpoint", ["form", "base", "object", "arrays"])
 
 
-def _entry(item: object) -> Entry:
+def _entry(item: object) -> StateEntry:
     fields = canonical_json.Fields(item, "an array", ["name", "dtype", "shape", "root"])
     shape = tuple(fields.integers("shape"))
-    return Entry(fields.text("name"), ArrayType(ElementType.of_name(fields.text("dtype")), shape), fields.hash("root"))
+    return StateEntry(
+        fields.text("name"), ArrayType(ElementType.of_name(fields.text("dtype")), shape), fields.hash("root")
+    )
