@@ -6,7 +6,6 @@ import json
 import re
 import time
 from dataclasses import replace
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,13 +14,13 @@ from rich.console import Console
 from rich.table import Table
 
 from pol.cli.file_output import console
-from pol.errors import OperationalError
+from pol.cli.verification.share_option import Share
+from pol.errors import OperationalError, ProtocolError
 from pol.graph.step_program import Component
 from pol.report.narrator import ConsoleNarrator
 from pol.training.record.recorded_run import is_run, open_run
 
 if TYPE_CHECKING:
-    from pol.training.record.recorded_run import RecordedRun
     from pol.verification.engines.engine import Engine
     from pol.verification.examination.verification_report import VerificationReport
 
@@ -47,37 +46,27 @@ def _digest(ctx: click.Context, param: click.Parameter, value: str | None) -> st
     return _hash(ctx, param, text)
 
 
-def _share(ctx: click.Context, param: click.Parameter, value: str) -> Fraction:
-    try:
-        share = Fraction(value)
-    except (ValueError, ZeroDivisionError) as error:
-        raise click.BadParameter(f"{value!r} isn't a number") from error
-    if not 0 < share <= 1:
-        raise click.BadParameter(f"{value} isn't above 0 and at most 1")
-    return share
-
-
 @click.command()
 @click.argument("store")
 @click.argument("proof", required=False, callback=_digest)
 @click.option(
     "--profile", callback=_digest, metavar="DIGEST", help="The profile with the thresholds, in the same store."
 )
-@click.option("--exact", is_flag=True, help="The solver ran canonically: equal roots or nothing.")
+@click.option("--exact", is_flag=True, help="The solver ran canonically: the roots must be equal.")
 @click.option(
     "--seed", callback=_hash, metavar="HEX", help="Randomness of a beacon after the proof; else fresh entropy."
 )
 @click.option(
     "--confidence",
-    callback=_share,
+    type=Share(),
     default="0.99",
     show_default=True,
     metavar="P",
-    help="Draw enough to hit a bad segment so surely",
+    help="Draw enough segments to hit a bad one with this probability,",
 )
 @click.option(
     "--cheat-fraction",
-    callback=_share,
+    type=Share(),
     default="0.05",
     show_default=True,
     metavar="F",
@@ -94,12 +83,14 @@ def _share(ctx: click.Context, param: click.Parameter, value: str) -> Fraction:
     default=16,
     show_default=True,
     metavar="N",
-    help="Reruns of a segment beyond the thresholds that decide about it in their place; 0: thresholds alone.",
+    help="Reruns of a second look at a segment beyond the thresholds; 0: no second look.",
 )
 @click.option("--log-root", callback=_hash, metavar="HEX", help="Root of the checkpoint log that was committed to.")
 @click.option("--engine", type=click.Choice(["local", "cores", "ray"]), default="local", show_default=True)
-@click.option("--threads", type=click.IntRange(0), default=0, metavar="N", help="Of the kernels, for each segment.")
-@click.option("--address", envvar="RAY_ADDRESS", help="Of a Ray cluster; without it Ray starts one here.")
+@click.option(
+    "--threads", type=click.IntRange(0), default=0, metavar="N", help="Threads of the kernels, for each segment."
+)
+@click.option("--address", envvar="RAY_ADDRESS", help="Address of a Ray cluster; without it Ray starts one here.")
 @click.option("--report", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write a page of HTML.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def verify(store: str, proof: str | None, report: Path | None, as_json: bool, **options: Any) -> int:
@@ -112,7 +103,7 @@ def verify(store: str, proof: str | None, report: Path | None, as_json: bool, **
     from pol.verification.examination.verification_report import document
 
     if (options["profile"] is None) != options["exact"]:
-        raise click.UsageError("say what is compared: --profile DIGEST (pol profile makes one) or --exact, one of them")
+        raise click.UsageError("name the thresholds: either --profile DIGEST (pol profile makes one) or --exact")
     if sum((options["everything"], options["draws"] is not None)) > 1:
         raise click.UsageError("--all and --draws exclude each other")
     if proof is None and not is_run(store):
@@ -132,37 +123,44 @@ def _verify(path: str, digest: str | None, quiet: bool, **options: Any) -> Verif
 
     begun, narrator = time.monotonic(), ConsoleNarrator(Console(stderr=True, quiet=quiet))
     if digest is None:
-        _require_task(open_run(path))
-    found = verification.verify(
-        path,
-        digest,
-        profile=options["profile"],
-        exact=options["exact"],
-        sampling=verification.Sampling(
-            confidence=options["confidence"],
-            cheat_fraction=options["cheat_fraction"],
-            draws=options["draws"],
-            everything=options["everything"],
-            seed=None if options["seed"] is None else bytes.fromhex(options["seed"]),
-            suspicious=options["suspicious"],
-        ),
-        log_root=None if options["log_root"] is None else bytes.fromhex(options["log_root"]),
-        engine=_engine(options),
-        looks=options["looks"],
-        progress=narrator.progress,
+        _require_task(path)
+    sampling = verification.Sampling(
+        confidence=options["confidence"],
+        cheat_fraction=options["cheat_fraction"],
+        draws=options["draws"],
+        everything=options["everything"],
+        seed=None if options["seed"] is None else bytes.fromhex(options["seed"]),
+        suspicious=options["suspicious"],
     )
+    try:
+        found = verification.verify(
+            path,
+            digest,
+            profile=options["profile"],
+            exact=options["exact"],
+            sampling=sampling,
+            log_root=None if options["log_root"] is None else bytes.fromhex(options["log_root"]),
+            engine=_engine(options),
+            looks=options["looks"],
+            progress=narrator.progress,
+        )
+    except ProtocolError as error:  # of the arguments: bad evidence is an outcome
+        raise click.UsageError(str(error)) from error
     return replace(found, engine=options["engine"], seconds=time.monotonic() - begun)
 
 
-def _require_task(run: RecordedRun) -> None:
+def _require_task(path: str) -> None:
     """Refuse a record that names no task: it isn't false, but it can't be replayed."""
     from pol.training.record import task_proof
 
-    if not task_proof.names_task(run):
+    try:
+        named = task_proof.names_task(open_run(path))
+    except (ProtocolError, OperationalError):
+        return  # the verification finds the same, as an outcome
+    if not named:
         raise click.UsageError(
-            "this record names no task, so nothing says what its steps compute and they can't be replayed. "
-            "`pol check RECORD` verifies that its checkpoints are those that it names; a record whose training can be "
-            "replayed is made with Recorder(..., task=) (docs/guides/record.md)"
+            "this record names no task, so its steps can't be replayed. `pol check RECORD` verifies its checkpoints; "
+            "Recorder(..., task=) makes a record whose training can be replayed (docs/guides/record.md)"
         )
 
 
@@ -192,13 +190,13 @@ def _write(file: Path, found: VerificationReport) -> None:
 
 
 def _tell(found: VerificationReport, report: Path | None) -> None:
-    from pol.verification.examination.verification_report import because
+    from pol.verification.examination.verification_report import draw_reasons
 
     terminal, verdict = console(), found.verdict
     if verdict.examined:
         terminal.print(_table(found))
     if found.draw is not None:
-        for line in because(found):
+        for line in draw_reasons(found):
             terminal.print(line, soft_wrap=True)
     reasons = ", ".join(reason.value for reason in verdict.reasons)
     terminal.print(f"{verdict.outcome.name}: {verdict.detail} ({reasons})", soft_wrap=True)
@@ -209,14 +207,14 @@ def _tell(found: VerificationReport, report: Path | None) -> None:
 
 
 def _table(found: VerificationReport) -> Table:
-    from pol.verification.examination.verification_report import shares
+    from pol.verification.examination.verification_report import limit_shares
 
     unit = "travelled" if found.is_exact else "limit"
     table = Table("segment", "steps", "outcome", *(f"{c.name.lower()} / {unit}" for c in Component), "reasons")
     interval = found.subject.task.document.interval if found.subject is not None else 0
     for result in found.verdict.examined:
         verdict, first = result.verdict, result.verdict.segment * interval
-        far = [f"{share:.3g}" for share in shares(verdict, found.thresholds)] or ["-"] * len(Component)
+        far = [f"{share:.3g}" for share in limit_shares(verdict, found.thresholds)] or ["-"] * len(Component)
         reasons = ", ".join(reason.value for reason in verdict.reasons)
         outcome = verdict.outcome.name.lower()
         table.add_row(str(verdict.segment), f"{first} to {first + interval}", outcome, *far, reasons)

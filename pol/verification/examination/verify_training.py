@@ -21,7 +21,7 @@ from pol.verification.engines.local import LocalEngine
 from pol.verification.examination import proof_examination, screening
 from pol.verification.examination.proof_examination import Advance, ExaminedProof, SegmentDraw
 from pol.verification.examination.verification_report import VerificationReport
-from pol.verification.profile import profile as profiles
+from pol.verification.profile.profile_document import load_profile
 from pol.verification.verdict.second_look import LOOKS
 
 Progress = Callable[[str], AbstractContextManager[Advance]]
@@ -82,10 +82,10 @@ def verify(
     run = open_run(store.url) if proof is None else None
     try:
         if run is None:
-            subject = proof_examination.open_subject(store, str(proof), log_root)
+            subject = proof_examination.open_proof(store, str(proof), log_root)
         else:
             task, learning_proof = task_proof.proof_of(run)
-            subject = proof_examination.subject_of(store, task, learning_proof, log_root)
+            subject = proof_examination.checked_proof(store, task, learning_proof, log_root)
     except (ProtocolError, OperationalError, UnsupportedError) as error:
         return replace(found, verdict=proof_examination.verdict_on_failure(error))
     found = replace(found, subject=subject, thresholds=_thresholds(subject, profile))
@@ -111,7 +111,7 @@ def _thresholds(subject: ExaminedProof, digest: str | None) -> Three:
     if digest is None:
         return EXACT
     try:
-        return profiles.load_profile(subject.store, digest, subject.task).thresholds
+        return load_profile(subject.store, digest, subject.task).thresholds
     except ProtocolError as error:
         raise OperationalError(f"the profile can't be used: {error}") from error
 

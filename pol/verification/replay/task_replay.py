@@ -8,7 +8,7 @@ from pol.arithmetic.primitives import Words
 from pol.errors import ProtocolError
 from pol.execution.cpu import CpuExecutor
 from pol.training.task.task import LoadedTask
-from pol.verification.replay import replay as segment_replay
+from pol.verification.replay import canonical_replay
 
 
 def replay(
@@ -35,4 +35,4 @@ def replay(
         raise ProtocolError(f"no steps {first_step} to {end}: the task has {task.document.steps}, from 0")
     executor = CpuExecutor(task.program, task.constants, threads=threads)
     begin = task.initial_state if start is None else start
-    return segment_replay.replay(task.program, executor, begin, first_step, end - first_step)
+    return canonical_replay.replay(task.program, executor, begin, first_step, end - first_step)
