@@ -1,0 +1,12 @@
+from .account.remote_signer import Api as Api
+from .account.remote_signer import RemoteSigner as RemoteSigner
+from .account.signers import from_keystore as from_keystore
+from .account.signers import read_passphrase as read_passphrase
+from .account.wallet import Wallet as Wallet
+from .deploy.deployment import Deployment as Deployment
+from .deploy.deployment import deploy as deploy
+from .node.connection import Connection as Connection
+from .node.node_provider import Endpoints as Endpoints
+from .records.learning_log import LearningLog as LearningLog
+from .records.record_publisher import RecordPublisher as RecordPublisher
+from .records.record_publisher import Schedule as Schedule
