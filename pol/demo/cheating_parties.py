@@ -23,7 +23,7 @@ from pol.roles.solver.solver import Solver
 from pol.roles.verifier.verifier import Verifier
 from pol.roles.whistleblower.whistleblower import Finding, Whistleblower
 from pol.training.task.learning_proof import LearningProof, load_checkpoint
-from pol.training.task.task import LoadedTask
+from pol.training.task.task_document import LoadedTask
 from pol.training.task.task_training import StepExecutor
 
 

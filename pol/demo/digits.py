@@ -85,7 +85,7 @@ class DigitClassifier(nn.Module):
 
 
 def build_model(seed: int, hidden: int = HIDDEN) -> DigitClassifier:
-    """The classifier, initialised from ``seed`` without touching torch's global generator."""
+    """The classifier, initialized from ``seed`` without touching torch's global generator."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return DigitClassifier(hidden)

@@ -14,7 +14,7 @@ it: only subtree roots and a few border bytes are exchanged (docs/spec/complete_
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import torch
@@ -31,14 +31,15 @@ from pol.commitments.keccak import keccak256
 from pol.errors import OperationalError, ProtocolError, UnsupportedError
 from pol.training.record.learning_record import HEAD, RecordedCheckpoint
 from pol.training.recorder.recorder import PROGRESS, Recorder
+from pol.training.recorder.recorder_options import DEFAULT, Checkpoints
 from pol.training.state import components as state_components
 from pol.training.state import tensors
 from pol.training.state.random_state import RandomSources
 from pol.training.state.trainer_state import Stateful, TrainerState
-from pol.training.storage import saved_state, sharded_files
-from pol.training.storage.saved_state import SavedState
+from pol.training.storage import sharded_files, stored_checkpoint
 from pol.training.storage.sharded_files import Rows
 from pol.training.storage.store import Store
+from pol.training.storage.stored_checkpoint import StoredCheckpoint
 
 PER_PROCESS = ("random", "cursor", "environment")
 T = TypeVar("T")
@@ -73,17 +74,15 @@ class DistributedRecorder(Recorder):
         optimizer: Optimizer | None = None,
         *,
         group: dist.ProcessGroup | None = None,
+        checkpoints: Checkpoints = DEFAULT,
         **options: Any,
     ):
-        if refused := [name for name in ("updates", "asynchronous") if options.get(name)]:
-            raise UnsupportedError(
-                f"{refused[0]}= isn't there for several processes: their checkpoints are stored in full, while the "
-                "training waits"
-            )
+        if checkpoints.updates:
+            raise UnsupportedError("updates are for one process: several store their checkpoints in full")
         if options.get("start") is not None or options.get("task") is not None:
             raise UnsupportedError("start= and task= are for one process: load the weights first, on all processes")
         model = model.module if isinstance(model, DistributedDataParallel) else model
-        super().__init__(store, model, optimizer, **{**options, "asynchronous": False})
+        super().__init__(store, model, optimizer, checkpoints=replace(checkpoints, background=False), **options)
         self._group = group
         self._rank = dist.get_rank(group)
         self._rows: dict[str, tuple[ArrayType, Rows]] = {}
@@ -107,7 +106,7 @@ class DistributedRecorder(Recorder):
             self._together(super().resume)
         else:
             super().resume()
-        newest = saved_state.load_document(self.store, self.record.checkpoints[-1].object)
+        newest = stored_checkpoint.load_document(self.store, self.record.checkpoints[-1].object)
         known = {entry.name: entry for entry in newest.entries}
         state = self._now()
         restored = {entry.name: entry for entry in self._entries(self._told(state), state)}
@@ -121,7 +120,7 @@ class DistributedRecorder(Recorder):
             )
         return self.epoch
 
-    def _read(self, store: Store, saved: SavedState) -> CompleteState:
+    def _read(self, store: Store, saved: StoredCheckpoint) -> CompleteState:
         """Only what this process needs, if the state is cut as it was; all of it else. `resume` checks the roots."""
         size = dist.get_world_size(self._group)
         self.state.by_rows = (
@@ -171,7 +170,7 @@ class DistributedRecorder(Recorder):
         self._together(lambda: sharded_files.write(self.store, root, pieces) if pieces else None)
 
         def publish() -> None:
-            saved = SavedState(steps, tuple(entries), state.documents, sharded_files.describe(root, files))
+            saved = StoredCheckpoint(steps, tuple(entries), state.documents, sharded_files.describe(root, files))
             self._publish(RecordedCheckpoint(steps, root, self.store.put(saved.encode())))
 
         known = self.record

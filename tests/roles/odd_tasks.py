@@ -22,7 +22,8 @@ from pol.graph.node import Affine, Input, InputKind, Node, Operand, Source
 from pol.graph.node_names import Names
 from pol.graph.step_program import Component, Slot
 from pol.roles.submitter.submitter import Submitter, terms_of
-from pol.training.task import task
+from pol.training.task import published_task
+from pol.training.task.task_document import Task
 from pol.verification.profile.profiling import rerun_programs, rerun_programs_root
 from toy_market import fund
 
@@ -46,7 +47,7 @@ class Desk:
     def terms(self, step: Any, exact: bool = False, **changes: Any) -> Terms:
         """Publish a step as it is."""
         offer = EXACT if exact else OFFER
-        digest, document = task.publish(self.store, step, steps=STEPS, interval=INTERVAL)
+        digest, document = published_task.publish(self.store, step, steps=STEPS, interval=INTERVAL)
         return replace(self._terms(document, digest, step, offer), **changes)
 
     def edited(self, change: Callable[[Document], None], exact: bool = False) -> Terms:
@@ -72,7 +73,7 @@ class Desk:
         return self.replaced("names", canonical_json.encode(names), exact)
 
     @staticmethod
-    def _terms(document: task.Task, digest: str, step: Any, offer: Any) -> Terms:
+    def _terms(document: Task, digest: str, step: Any, offer: Any) -> Terms:
         terms = terms_of(document.work, offer)
         root = bytes(32)
         if not terms.is_exact:

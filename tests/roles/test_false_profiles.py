@@ -26,7 +26,7 @@ from pol.roles.party.profile_evidence import Measurement
 from pol.roles.solver.solver import Solver
 from pol.roles.verifier.verifier import Verifier
 from pol.roles.whistleblower.whistleblower import Whistleblower
-from pol.training.task.task import LoadedTask
+from pol.training.task.task_document import LoadedTask
 from pol.verification.profile.profile import Profile
 from pol.verification.profile.profile_challenge import Charge, ChargeKind
 from pol.verification.profile.profile_claim import ProfileClaim

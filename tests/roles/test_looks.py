@@ -21,7 +21,7 @@ from pol.execution.cpu import CpuExecutor
 from pol.roles.solver.solver import Solver
 from pol.roles.verifier.verifier import Verifier
 from pol.roles.whistleblower.whistleblower import Finding, Whistleblower
-from pol.training.task.task_training import TaskRecorder
+from pol.training.task.task_recorder import TaskRecorder
 from pol.verification.profile.profile_claim import Rerun
 from pol.verification.replay.replay import replay_end
 from pol.verification.verdict.second_look import SecondLook

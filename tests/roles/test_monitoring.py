@@ -19,8 +19,8 @@ from command import Said, pol
 from pol.chain.node.connection import Connection
 from pol.cli.market.health_server import STALE_SECONDS, Vitals, serving
 from pol.errors import OperationalError
-from pol.roles.monitor.read_only_monitor import Monitor
 from pol.roles.monitor import read_only_monitor as monitor_module
+from pol.roles.monitor.read_only_monitor import Monitor
 
 
 @pytest.fixture(scope="module")

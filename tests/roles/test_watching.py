@@ -26,7 +26,7 @@ from pol.roles.verifier.verifier_decisions import next_of_verifier
 from pol.roles.whistleblower.profile_challenger import FLAKY
 from pol.roles.whistleblower.watch_decisions import next_of_whistleblower
 from pol.roles.whistleblower.whistleblower import Whistleblower
-from pol.training.task.task import LoadedTask
+from pol.training.task.task_document import LoadedTask
 from pol.verification.profile.profile_challenge import Charge
 from toy_market import ETHER
 

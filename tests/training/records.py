@@ -7,7 +7,7 @@ import torch
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from torch import nn
 
-from pol.training import Recorder
+from pol.training import Checkpoints, Recorder
 from pol.training.record.learning_record import LearningRecord
 from pol.training.storage.store import Store
 
@@ -22,7 +22,7 @@ def train(
     torch.manual_seed(0)
     model = nn.Linear(40, 5)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
-    recorder = Recorder(store, model, optimizer, every=2, key=key, asynchronous=False, **options)
+    recorder = Recorder(store, model, optimizer, every=2, key=key, checkpoints=Checkpoints(background=False), **options)
     recorder.resume()
     while recorder.steps < steps:
         optimizer.zero_grad()

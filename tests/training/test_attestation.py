@@ -20,11 +20,11 @@ from pol.commitments.complete_state import Entry, complete_root
 from pol.errors import OperationalError, ProtocolError
 from pol.training.record import attestation, dsse_envelope
 from pol.training.record.recorded_chunks import prove_recorded
-from pol.training.storage import saved_state, sharded_files
-from pol.training.storage.saved_state import SavedState
+from pol.training.storage import sharded_files, stored_checkpoint
 from pol.training.storage.sealing import SealedStore
 from pol.training.storage.sharded_files import Rows
 from pol.training.storage.store import Store
+from pol.training.storage.stored_checkpoint import StoredCheckpoint
 
 PUBLIC = KEY.public_key()
 HELLO = "http://example.com/HelloWorld"
@@ -149,10 +149,10 @@ def test_files_of_several_processes_are_subjects() -> None:
     pieces = [[Rows("a")], [Rows("b", 0, 3)], []]
     entries = (Entry("a", None, bytes(32)),)
     root = complete_root(entries)
-    saved = SavedState(0, entries, {}, sharded_files.describe(root, pieces))
-    assert saved_state.files(saved) == [sharded_files.file_name(root, held) for held in pieces if held]
+    saved = StoredCheckpoint(0, entries, {}, sharded_files.describe(root, pieces))
+    assert stored_checkpoint.files(saved) == [sharded_files.file_name(root, held) for held in pieces if held]
     with pytest.raises(ProtocolError, match="unknown form"):
-        saved_state.files(SavedState(0, entries, {}, {"form": "other"}))
+        stored_checkpoint.files(StoredCheckpoint(0, entries, {}, {"form": "other"}))
 
 
 def test_statements_about_something_else() -> None:

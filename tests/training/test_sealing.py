@@ -17,9 +17,9 @@ from failing import require_whole, train
 from torch import nn
 
 from pol.errors import OperationalError, ProtocolError
-from pol.training import Recorder
+from pol.training import Recorder, Sealing
 from pol.training.record import learning_record
-from pol.training.storage import saved_state, sealing
+from pol.training.storage import sealing, stored_checkpoint
 from pol.training.storage.sealing import SEGMENT, Opened, SealedStore, open_sealed, seal
 from pol.training.storage.store import Store
 
@@ -146,7 +146,7 @@ def test_a_recorded_training(tmp_path: Path, updates: bool) -> None:
     store = Store(url)
     assert learning_record.load(store) == record
     with pytest.raises(OperationalError, match="sealed"):
-        saved_state.load_document(store, record.checkpoints[0].object)
+        stored_checkpoint.load_document(store, record.checkpoints[0].object)
     with pytest.raises(OperationalError, match="isn't sealed to the key"):
         require_whole(SealedStore(store, key=KEYS[2]))
     with pytest.raises(OperationalError, match="give a key"):
@@ -160,11 +160,11 @@ def test_nothing_of_the_plaintext_is_in_the_store(tmp_path: Path) -> None:
     value = torch.tensor([1.2345678] * 4).numpy().tobytes()
     root = b""
     for name, recipients in (("plain", []), ("sealed", PUBLIC[:1])):
-        recorder = Recorder(f"file://{tmp_path}/{name}", model, every=1, recipients=recipients)
+        recorder = Recorder(f"file://{tmp_path}/{name}", model, every=1, sealing=Sealing(recipients))
         recorder.resume()
         record = recorder.close()
         if name == "plain":
-            saved = saved_state.load_document(recorder.store, record.checkpoints[0].object)
+            saved = stored_checkpoint.load_document(recorder.store, record.checkpoints[0].object)
             root = next(entry.content for entry in saved.entries if entry.type is not None)
         files = [path.read_bytes() for path in (tmp_path / name).rglob("*") if path.is_file()]
         everything = b"".join(files)
@@ -175,7 +175,7 @@ def test_nothing_of_the_plaintext_is_in_the_store(tmp_path: Path) -> None:
 def test_a_sealed_file_that_was_changed(tmp_path: Path) -> None:
     """The error names it."""
     url = f"file://{tmp_path}"
-    record, _ = train(url, 2, opening_key=KEYS[0])
+    record, _ = train(url, 2, sealing=Sealing(opening_key=KEYS[0]))
     store = SealedStore(Store(url), key=KEYS[0])
     name = f"{record.checkpoints[0].root.hex()}{sealing.ENDING}"
     path = tmp_path / name[:2] / name
@@ -183,4 +183,4 @@ def test_a_sealed_file_that_was_changed(tmp_path: Path) -> None:
     data[-20] ^= 1
     path.write_bytes(data)
     with pytest.raises(ProtocolError, match=f"segment 0 of file {name[:64]}"):
-        saved_state.load(store, saved_state.load_document(store, record.checkpoints[0].object))
+        stored_checkpoint.load(store, stored_checkpoint.load_document(store, record.checkpoints[0].object))

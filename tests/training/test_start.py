@@ -18,11 +18,13 @@ from pol.training.lineage.base_training import take_over
 from pol.training.lineage.lineage import verify
 from pol.training.storage.store import Store
 from pol.training.task import initialization
-from pol.training.task.initial_state import Start
 from pol.training.task.learning_proof import load_checkpoint
-from pol.training.task.task import Task, load, publish
+from pol.training.task.published_task import load, publish
+from pol.training.task.task_document import Task
 from pol.training.task.task_randomness import TaskRandomness
-from pol.training.task.task_training import TaskRecorder, train
+from pol.training.task.task_recorder import TaskRecorder
+from pol.training.task.task_start import TaskStart
+from pol.training.task.task_training import train
 
 STEPS, INTERVAL, SEED = 4, 2, 2**40 + 7
 INPUTS = torch.linspace(-1, 1, 40).reshape(10, 4)
@@ -54,7 +56,7 @@ class Adapted(nn.Module):
 
 def drawn(build: Callable[[], nn.Module]) -> nn.Module:
     """The model with the first weights of the task."""
-    with TaskRandomness(SEED).initialisation():
+    with TaskRandomness(SEED).initialization():
         return build()
 
 
@@ -69,7 +71,7 @@ def first() -> tuple[Store, str]:
     """A task that begins with drawn weights; averages and sums of squares begin with what they always do."""
     store = Store("memory://start")
     step = captured(drawn(network), Loop(ema=0.9))
-    start = Start(initialisation=initialization.publish(store, capture_initialisation(network, SEED, step)))
+    start = TaskStart(initialization=initialization.publish(store, capture_initialisation(network, SEED, step)))
     digest, _ = publish(store, step, steps=STEPS, interval=INTERVAL, start=start)
     return store, digest
 
@@ -97,7 +99,7 @@ def second() -> tuple[Store, str]:
     step = captured(model, classes=2)
     others = set(step.names.slots) - slots.keys()
     drawing = initialization.publish(store, capture_initialisation(Adapted, SEED, step, others))
-    start = Start(base_proof(), slots, drawing)
+    start = TaskStart(base_proof(), slots, drawing)
     return store, publish(store, step, steps=STEPS, interval=INTERVAL, start=start)[0]
 
 
@@ -148,8 +150,8 @@ def test_other_weights_than_drawn_are_refused() -> None:
     with torch.no_grad():
         model[0].weight[3, 2] += 1e-6
     step = captured(model)
-    start = Start(initialisation=initialization.publish(store, capture_initialisation(network, SEED, step)))
-    with pytest.raises(ProtocolError, match=r"slot 0\.weight isn't what the initialisation draws"):
+    start = TaskStart(initialization=initialization.publish(store, capture_initialisation(network, SEED, step)))
+    with pytest.raises(ProtocolError, match=r"slot 0\.weight isn't what the initialization draws"):
         publish(store, step, steps=STEPS, interval=INTERVAL, start=start)
 
 
@@ -163,7 +165,7 @@ def test_what_comes_from_nowhere_is_zero() -> None:
             step,
             steps=STEPS,
             interval=INTERVAL,
-            start=Start(initialisation=initialization.publish(store, drawing)),
+            start=TaskStart(initialization=initialization.publish(store, drawing)),
         )
 
 
@@ -222,7 +224,7 @@ def test_a_proof_stands_on_a_proof() -> None:
     proof, document = recorder.publish({})
     end = load_checkpoint(store, task, document.checkpoints[-1])
     step = Capture(task.aten, task.program, task.names, task.constants, end)
-    start = Start(proof, {name: name for name in task.names.slots})
+    start = TaskStart(proof, {name: name for name in task.names.slots})
     third, _ = publish(store, step, steps=STEPS, interval=INTERVAL, start=start)
     assert [level.kind for level in load(store, third).lineage] == ["proof", "proof", "initialisation"]
     with pytest.raises(ProtocolError, match="more trainings than are followed"):
@@ -241,7 +243,7 @@ def test_a_proof_stands_on_a_proof() -> None:
         (lambda s: s["slots"].update({"head.weight": "0.weight"}), "choose one of the two"),
         (lambda s: s.update(proof=first()[1]), "the learning proof has the members"),
         (lambda s: s.update(kind="borrowed"), "is unknown"),
-        (lambda s: s.update(initialisation=None), "comes from nowhere"),
+        (lambda s: s.update(initialization=None), "comes from nowhere"),
     ],
 )
 def test_a_false_base_is_noticed(change: Callable[[Any], object], problem: str) -> None:

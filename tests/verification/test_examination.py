@@ -15,7 +15,7 @@ from pol.errors import EvidenceError, Fault, OperationalError, ProtocolError, Un
 from pol.training.storage.store import CorruptObjectError, Store
 from pol.training.task import learning_proof
 from pol.training.task.learning_proof import LearningProof, compute_log_root
-from pol.training.task.task import LoadedTask
+from pol.training.task.task_document import LoadedTask
 from pol.verification.replay.engines.engine import Examined
 from pol.verification.replay.engines.local import LocalEngine
 from pol.verification.verdict.examination import Draw, conclude, examine, failed, open_subject, subject_of

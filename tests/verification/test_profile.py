@@ -28,8 +28,9 @@ from pol.graph.capture import capture
 from pol.graph.reordering import reorder
 from pol.graph.step_program import Component, StepProgram
 from pol.training.storage.store import Store
-from pol.training.task.task import LoadedTask, publish
-from pol.training.task.task import load as load_task
+from pol.training.task.published_task import load as load_task
+from pol.training.task.published_task import publish
+from pol.training.task.task_document import LoadedTask
 from pol.verification.profile.profile import Profile, load
 from pol.verification.profile.profile_claim import EXACT, FLOOR, Rerun, claim
 from pol.verification.profile.profiling import profile, rerun_programs, rerun_programs_root, slots_apart

@@ -16,7 +16,8 @@ from pol.report.dispute_entries import Entry, entries, given_up
 from pol.training.storage.store import Store
 from pol.training.task.learning_proof import LearningProof
 from pol.training.task.learning_proof import load as load_proof
-from pol.training.task.task import LoadedTask, load
+from pol.training.task.published_task import load
+from pol.training.task.task_document import LoadedTask
 
 
 @dataclass(frozen=True)

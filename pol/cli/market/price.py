@@ -12,7 +12,7 @@ import click
 from pol.chain.times import duration
 from pol.cli.market.party_options import Place, place_options
 from pol.roles.submitter.submitter import GWEI, Offer, Submitter, terms_of
-from pol.training.task.task import DOCUMENT_LIMIT, Task
+from pol.training.task.task_document import DOCUMENT_LIMIT, Task
 
 
 @click.command()

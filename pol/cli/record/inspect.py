@@ -25,7 +25,7 @@ from pol.training.state import readable
 from pol.training.storage.commitment import Commitment
 from pol.training.storage.tensor_folder import ENDING, open_tensors
 from pol.training.task.learning_proof import LearningProof
-from pol.training.task.task import Task
+from pol.training.task.task_document import Task
 
 DOCUMENT_LIMIT = 1 << 28
 FEW = 12
@@ -96,9 +96,9 @@ def _document(data: bytes, what: str) -> dict[str, Any]:
     if kind == "pol/learning-record":
         return _record(LearningRecord.decode(data), None)
     if kind == "pol/checkpoint":
-        from pol.training.storage.saved_state import SavedState
+        from pol.training.storage.stored_checkpoint import StoredCheckpoint
 
-        return _saved(SavedState.decode(data))
+        return _saved(StoredCheckpoint.decode(data))
     if kind == "pol/task":
         return _task(Task.decode(data))
     if kind == "pol/learning-proof":

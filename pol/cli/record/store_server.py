@@ -16,7 +16,7 @@ from aiohttp import web
 from pol.commitments.complete_state import CompleteState
 from pol.errors import OperationalError, ProtocolError
 from pol.training.record import learning_record, recorded_chunks
-from pol.training.storage import saved_state
+from pol.training.storage import stored_checkpoint
 from pol.training.storage.store import OpenFile, Store
 
 PIECE = 1 << 20
@@ -97,10 +97,10 @@ class StoreServer:
             entry = record.checkpoints[checkpoint]
             if self._newest_read is None or self._newest_read[0] != entry.root:
                 self._newest_read = None
-                saved = saved_state.load_document(self._store, entry.object)
+                saved = stored_checkpoint.load_document(self._store, entry.object)
                 if saved.root != entry.root:
                     raise ProtocolError("the checkpoint isn't the one in the log")
-                self._newest_read = entry.root, saved_state.load(self._store, saved)
+                self._newest_read = entry.root, stored_checkpoint.load(self._store, saved)
             return recorded_chunks.encode(self._newest_read[1].prove(position, leaf))
 
 

@@ -25,8 +25,8 @@ from pol.execution.executor import ExecutorFactory
 from pol.graph.step_program import Component, StepProgram
 from pol.training.record.signed_heads import public_bytes
 from pol.training.storage.store import Store
-from pol.training.task.task import LoadedTask
-from pol.training.task.task import load as load_task
+from pol.training.task.published_task import load as load_task
+from pol.training.task.task_document import LoadedTask
 from pol.verification.profile import profile_signature
 from pol.verification.profile.native_reruns import NativeReruns, rerun_natively
 from pol.verification.profile.native_setting import settings_here

@@ -39,7 +39,7 @@ def capture_initialisation(
     step: Capture | None = None,
     slots: Collection[str] | None = None,
 ) -> CapturedInitialisation:
-    """What ``with TaskRandomness(seed).initialisation(): build()`` draws, as a program.
+    """What ``with TaskRandomness(seed).initialization(): build()`` draws, as a program.
 
     ``build`` makes the model and draws its parameters; it runs under a trace, and its draws touch none of torch's
     generators. With ``step``, the program gives the slots of this captured step instead of all parameters and buffers:

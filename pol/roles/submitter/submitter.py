@@ -14,10 +14,10 @@ from pol.graph.work_estimate import step_work
 from pol.incentives.payouts import look_fee
 from pol.roles.party.role import Role
 from pol.training.storage.kept_store import KeptStore
-from pol.training.task import task
-from pol.training.task.initial_state import GIVEN, Start
+from pol.training.task import published_task
 from pol.training.task.learning_proof import load_checkpoint
-from pol.training.task.task import CapturedStep
+from pol.training.task.published_task import CapturedStep
+from pol.training.task.task_start import GIVEN, TaskStart
 from pol.verification.profile.profile_claim import MARGIN
 from pol.verification.profile.profiling import PROFILED, RERUNS, rerun_programs, rerun_programs_root
 from pol.verification.verdict.second_look import LOOK_MARGIN, LOOKS
@@ -116,7 +116,7 @@ class Submitter(Role):
         offer: Offer,
         model: str = "",
         optimizer: str = "",
-        start: Start = GIVEN,
+        start: TaskStart = GIVEN,
     ) -> bytes:
         """Publish the task, put it on chain with its fee escrowed; returns the task's id.
 
@@ -141,7 +141,7 @@ class Submitter(Role):
                 f"the jackpot's fund lacks {quote.fund_short} wei: no solver can win the task until somebody adds them "
                 f"by `pol stake donate {quote.fund_short}wei`"
             )
-        digest, document = task.publish(
+        digest, document = published_task.publish(
             self.store,
             capture,
             steps=offer.steps,

@@ -28,7 +28,7 @@ from pol.roles.party.second_look_evidence import Looks
 from pol.roles.process.work_time import require_time
 from pol.roles.verifier.forced_error_duty import NO_REPLAY, Erring
 from pol.training.task.learning_proof import Checkpoint, LearningProof, load_checkpoint
-from pol.training.task.task import LoadedTask
+from pol.training.task.task_document import LoadedTask
 from pol.verification.profile.profile import Profile
 from pol.verification.profile.profiling import profile
 from pol.verification.verdict.second_look import SecondLooker

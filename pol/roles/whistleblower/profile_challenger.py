@@ -18,7 +18,7 @@ from pol.roles.party.dispute_session import Duel
 from pol.roles.party.profile_evidence import Measurement, disputed
 from pol.roles.party.role import Role
 from pol.roles.whistleblower.paid_reports import convict
-from pol.training.task.task import LoadedTask
+from pol.training.task.task_document import LoadedTask
 from pol.verification.profile import profile
 from pol.verification.profile.profile_challenge import Charge, ChargeKind, compare
 from pol.verification.profile.profile_claim import ProfileClaim

@@ -16,15 +16,16 @@ from pol.graph.capture import CapturedInitialisation, capture_initialisation
 from pol.training.lineage import lineage, lineage_copy
 from pol.training.record import learning_record
 from pol.training.record.learning_record import LearningRecord
+from pol.training.record.recorded_run import RecordedRun
 from pol.training.state import plain_data, tensors
 from pol.training.state.words import of_words
-from pol.training.storage import saved_state
-from pol.training.storage.saved_state import SavedState
+from pol.training.storage import stored_checkpoint
 from pol.training.storage.store import Store
+from pol.training.storage.stored_checkpoint import StoredCheckpoint
 from pol.training.task import initialization
 from pol.training.task.initial_state import load_end
-from pol.training.task.task import LoadedTask
-from pol.training.task.task import load as load_task
+from pol.training.task.published_task import load as load_task
+from pol.training.task.task_document import LoadedTask
 from pol.training.task.task_training import to_tensor
 
 
@@ -69,7 +70,7 @@ class FromRecord:
     store: Store
     record: LearningRecord
     index: int
-    saved: SavedState
+    saved: StoredCheckpoint
     left_out: frozenset[str]
     rename: Callable[[str], str]
     taken: list[str] = field(default_factory=list)
@@ -82,7 +83,7 @@ class FromRecord:
             ProtocolError: a tensor of the same name has another type, none has the same name, or the lineage is false.
             OperationalError: a store failed.
         """
-        arrays = saved_state.load(self.store, self.saved).arrays
+        arrays = stored_checkpoint.load(self.store, self.saved).arrays
         names = {}
         with torch.no_grad():
             for kind, name, target in _arrays(model):
@@ -119,15 +120,13 @@ def from_record(
     opened = store if isinstance(store, Store) else Store(store)
     record = learning_record.load(opened, digest)
     lineage.of_record(opened, record)
-    count = len(record.checkpoints)
-    if not -count <= index < count:
-        raise ProtocolError(f"the record has {count} checkpoints: there is no checkpoint {index}")
-    place = index % count
-    return FromRecord(opened, record, place, lineage.load_checkpoint(opened, record, place), frozenset(new), rename)
+    run = RecordedRun(opened, record)
+    place = index if index >= 0 else len(record.checkpoints) + index
+    return FromRecord(opened, record, place, run.document(run.at(place)), frozenset(new), rename)
 
 
 @dataclass(frozen=True)
-class FromInitialisation:
+class FromInitialization:
     """A start of a recorder: weights that anybody can draw again."""
 
     captured: CapturedInitialisation
@@ -148,13 +147,13 @@ class FromInitialisation:
         return {"kind": "initialisation", "initialisation": drawing.document()}
 
 
-def from_initialisation(build: Callable[[], nn.Module], seed: int = 0) -> FromInitialisation:
+def from_initialization(build: Callable[[], nn.Module], seed: int = 0) -> FromInitialization:
     """The start of a recorder whose weights ``build`` draws from a seed: everybody who reads the record can check it.
 
     Raises:
         UnsupportedError: a draw or an operation without a definition.
     """
-    return FromInitialisation(capture_initialisation(build, seed))
+    return FromInitialization(capture_initialisation(build, seed))
 
 
 @dataclass(frozen=True)

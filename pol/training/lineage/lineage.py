@@ -15,20 +15,21 @@ from pol.commitments.keccak import keccak256
 from pol.errors import ProtocolError
 from pol.training.record import learning_record
 from pol.training.record.learning_record import LearningRecord
+from pol.training.record.recorded_run import RecordedRun
 from pol.training.state import plain_data
 from pol.training.state.words import of_words
-from pol.training.storage import saved_state
-from pol.training.storage.saved_state import SavedState
 from pol.training.storage.store import Store
-from pol.training.task import initialization, learning_proof, task
-from pol.training.task.initial_state import MAX_LEVELS, Level
-from pol.training.task.initialization import Initialisation
+from pol.training.storage.stored_checkpoint import StoredCheckpoint
+from pol.training.task import initialization, learning_proof, published_task
+from pol.training.task.initialization import Initialization
+from pol.training.task.task_document import LineageLevel
+from pol.training.task.task_start import MAX_LEVELS
 
 KINDS = ("given", "record", "initialisation", "task")
 WEIGHTS = ("parameters/", "buffers/")
 
 
-def verify(store: Store, digest: str | None = None) -> tuple[Level, ...]:
+def verify(store: Store, digest: str | None = None) -> tuple[LineageLevel, ...]:
     """The levels of a learning record, a learning proof or a task, the newest training first; each was checked.
 
     ``digest`` names the document; without it, the store's newest record. What a record's or proof's later checkpoints
@@ -46,24 +47,24 @@ def verify(store: Store, digest: str | None = None) -> tuple[Level, ...]:
         return of_record(store, LearningRecord.decode(data))
     if kind == "pol/learning-proof":
         proof = learning_proof.LearningProof.decode(data)
-        loaded = task.load(store, proof.task)
+        loaded = published_task.load(store, proof.task)
         learning_proof.require_proof_of(proof, loaded)
         return loaded.lineage
     if kind == "pol/task":
-        return task.load(store, digest).lineage
+        return published_task.load(store, digest).lineage
     raise ProtocolError(
         f"object {digest} is of the kind {kind!r}: expected a learning record, a learning proof or a task"
     )
 
 
-def of_record(store: Store, record: LearningRecord) -> tuple[Level, ...]:
+def of_record(store: Store, record: LearningRecord) -> tuple[LineageLevel, ...]:
     """The levels of a learning record.
 
     Raises:
         ProtocolError: as `verify`.
         OperationalError: as `verify`.
     """
-    levels: list[Level] = []
+    levels: list[LineageLevel] = []
     runs: set[bytes] = set()
     while True:
         if record.run in runs:
@@ -78,29 +79,13 @@ def of_record(store: Store, record: LearningRecord) -> tuple[Level, ...]:
         record = below
 
 
-def load_checkpoint(store: Store, record: LearningRecord, index: int) -> SavedState:
-    """The document of a checkpoint of a record.
-
-    Raises:
-        ProtocolError: there is none, or it isn't the one in the log.
-        OperationalError: the store failed.
-    """
-    if not 0 <= index < len(record.checkpoints):
-        raise ProtocolError(f"the record has {len(record.checkpoints)} checkpoints: there is no checkpoint {index}")
-    entry = record.checkpoints[index]
-    saved = saved_state.load_document(store, entry.object)
-    if (saved.step, saved.root) != (entry.step, entry.root):
-        raise ProtocolError(f"the checkpoint of step {entry.step} isn't the one in the log")
-    return saved
-
-
-def _level(store: Store, record: LearningRecord) -> tuple[Level, LearningRecord | tuple[Level, ...]]:
+def _level(store: Store, record: LearningRecord) -> tuple[LineageLevel, LearningRecord | tuple[LineageLevel, ...]]:
     """The level of one record, and what is below it."""
-    saved = load_checkpoint(store, record, 0)
+    saved = _document(store, record, 0)
     if saved.step:
         raise ProtocolError(f"the record begins at step {saved.step}: its start can't be seen")
     weights = {entry.name: entry for entry in saved.entries if entry.name.startswith(WEIGHTS)}
-    below: LearningRecord | tuple[Level, ...] = ()
+    below: LearningRecord | tuple[LineageLevel, ...] = ()
     base: str | None = None
     taken: Mapping[str, str] = {}
     drawn: tuple[str, ...] = ()
@@ -112,17 +97,17 @@ def _level(store: Store, record: LearningRecord) -> tuple[Level, LearningRecord 
             fields = canonical_json.Fields(record.start, "the start", ["kind", "record", "index", "arrays"])
             base, taken = fields.digest("record"), fields.texts("arrays")
             below = learning_record.load(store, base)
-            _require_taken(weights, load_checkpoint(store, below, fields.integer("index")), taken)
+            _require_taken(weights, _document(store, below, fields.integer("index")), taken)
         case "initialisation":
             fields = canonical_json.Fields(record.start, "the start", ["kind", "initialisation"])
-            drawing = Initialisation.of_document(fields.value("initialisation"))
+            drawing = Initialization.of_document(fields.value("initialisation"))
             shapes = {_name(entry.name): entry.type.shape for entry in weights.values() if entry.type is not None}
             tensors = initialization.run(store, drawing, shapes)
             drawn = _require_words(weights, {name: words for name, (_, words) in tensors.items()}, "is drawn")
         case "task":
             fields = canonical_json.Fields(record.start, "the start", ["kind", "task"])
             base = fields.digest("task")
-            loaded = task.load(store, base)
+            loaded = published_task.load(store, base)
             state = dict(zip(loaded.names.slots, loaded.initial_state, strict=True))
             known = {name: words for name, words in state.items() if _entry_names(name) & weights.keys()}
             names = _require_words(weights, known, f"task {base} begins with")
@@ -131,10 +116,15 @@ def _level(store: Store, record: LearningRecord) -> tuple[Level, LearningRecord 
             raise ProtocolError(f"a start of the kind {kind!r} is unknown: expected one of {', '.join(KINDS)}")
     rest = tuple(name for name in weights if name not in taken and name not in drawn)
     digest = keccak256(record.encode()).hex()
-    return Level(str(kind), digest, base, dict(taken), drawn, rest), below
+    return LineageLevel(str(kind), digest, base, dict(taken), drawn, rest), below
 
 
-def _require_taken(weights: Mapping[str, Entry], end: SavedState, taken: Mapping[str, str]) -> None:
+def _document(store: Store, record: LearningRecord, index: int) -> StoredCheckpoint:
+    run = RecordedRun(store, record)
+    return run.document(run.at(index))
+
+
+def _require_taken(weights: Mapping[str, Entry], end: StoredCheckpoint, taken: Mapping[str, str]) -> None:
     known = {entry.name: entry for entry in end.entries}
     if not taken:
         raise ProtocolError("a record that starts from another one takes at least one array from it")

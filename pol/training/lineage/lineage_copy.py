@@ -7,11 +7,12 @@ from pol.graph.node_names import Names
 from pol.graph.step_program import StepProgram
 from pol.training.record import learning_record
 from pol.training.record.learning_record import LearningRecord
-from pol.training.storage import saved_state
+from pol.training.storage import stored_checkpoint
 from pol.training.storage.store import Store
-from pol.training.task import checkpoint, initialization, learning_proof
-from pol.training.task.initialization import Initialisation
-from pol.training.task.task import DOCUMENT_LIMIT, GRAPH_LIMIT, PROGRAM_LIMIT, Task
+from pol.training.task import initialization, learning_proof, task_tensors
+from pol.training.task.initialization import Initialization
+from pol.training.task.published_task import GRAPH_LIMIT, PROGRAM_LIMIT
+from pol.training.task.task_document import DOCUMENT_LIMIT, Task
 
 
 def copy_record(source: Store, target: Store, record: LearningRecord, index: int) -> str:
@@ -24,12 +25,12 @@ def copy_record(source: Store, target: Store, record: LearningRecord, index: int
         OperationalError: a store failed.
     """
     for place in {0, index}:
-        _copy(source, target, record.checkpoints[place].object, saved_state.DOCUMENT_LIMIT)
+        _copy(source, target, record.checkpoints[place].object, stored_checkpoint.DOCUMENT_LIMIT)
     start = record.start
     if start["kind"] == "record":
         copy_record(source, target, learning_record.load(source, start["record"]), start["index"])
     elif start["kind"] == "initialisation":
-        _copy(source, target, Initialisation.of_document(start["initialisation"]).program, initialization.PROGRAM_LIMIT)
+        _copy(source, target, Initialization.of_document(start["initialisation"]).program, initialization.PROGRAM_LIMIT)
     elif start["kind"] == "task":
         copy_task(source, target, start["task"])
     return target.put(record.encode())
@@ -50,14 +51,14 @@ def _copy_task(source: Store, target: Store, digest: str) -> int:
     task = Task.decode(source.get(digest, limit=DOCUMENT_LIMIT))
     program = StepProgram.from_bytes(source.get(task.program, limit=PROGRAM_LIMIT))
     names = Names.from_dict(canonical_json.decode(source.get(task.names, limit=GRAPH_LIMIT), "the names"))
-    state = checkpoint.limit(names.slots, [slot.type for slot in program.slots])
+    state = task_tensors.limit(names.slots, [slot.type for slot in program.slots])
     _copy(source, target, task.program, PROGRAM_LIMIT)
     _copy(source, target, task.names, GRAPH_LIMIT)
     _copy(source, target, task.aten, GRAPH_LIMIT)
-    _copy(source, target, task.constants, checkpoint.limit(names.constants, program.constants))
+    _copy(source, target, task.constants, task_tensors.limit(names.constants, program.constants))
     _copy(source, target, task.initial_state, state)
-    if task.start.initialisation is not None:
-        _copy(source, target, task.start.initialisation.program, initialization.PROGRAM_LIMIT)
+    if task.start.initialization is not None:
+        _copy(source, target, task.start.initialization.program, initialization.PROGRAM_LIMIT)
     if task.start.proof is not None:
         proof = learning_proof.decode(source, task.start.proof)
         _copy(source, target, proof.checkpoints[-1].object, _copy_task(source, target, proof.task))

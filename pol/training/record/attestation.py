@@ -15,7 +15,8 @@ from pol.commitments import canonical_json
 from pol.errors import ProtocolError
 from pol.training.record import dsse_envelope
 from pol.training.record.learning_record import LearningRecord
-from pol.training.storage import saved_state
+from pol.training.record.recorded_run import RecordedRun
+from pol.training.storage import stored_checkpoint
 from pol.training.storage.store import CorruptObjectError, Store
 
 Statement: TypeAlias = dict[str, Any]
@@ -46,13 +47,12 @@ def statement(store: Store, record: LearningRecord) -> Statement:
     """
     if not record.checkpoints:
         raise ProtocolError("the record has no checkpoint yet: there is nothing to attest")
+    run = RecordedRun(store, record)
     subjects: dict[str, str] = {}
     environments: list[dict[str, Any]] = []
     for checkpoint in record.checkpoints:
-        saved = saved_state.load_document(store, checkpoint.object)
-        if (saved.step, saved.root) != (checkpoint.step, checkpoint.root):
-            raise ProtocolError(f"the checkpoint of step {checkpoint.step} isn't the one in the log")
-        for name, size in ((checkpoint.object, len(saved.encode())), *saved_state.sizes(saved).items()):
+        saved = run.document(checkpoint)
+        for name, size in ((checkpoint.object, len(saved.encode())), *stored_checkpoint.sizes(saved).items()):
             if name not in subjects:
                 subjects[name] = _sha256(store, name, size)
         found = next((e.content.hex() for e in saved.entries if e.name == ENVIRONMENT), None)

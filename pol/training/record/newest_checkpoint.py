@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from pol.commitments.complete_state import CompleteState
-from pol.errors import ProtocolError
 from pol.training.record import learning_record
 from pol.training.record.learning_record import LearningRecord
+from pol.training.record.recorded_run import RecordedRun
 from pol.training.state import components
-from pol.training.storage import saved_state
-from pol.training.storage.saved_state import SavedState
+from pol.training.storage import stored_checkpoint
 from pol.training.storage.store import Store
+from pol.training.storage.stored_checkpoint import StoredCheckpoint
 
 
 @dataclass(frozen=True)
-class Newest:
+class NewestCheckpoint:
     """The record, and the components of its newest checkpoint, tensors on the processor."""
 
     record: LearningRecord
@@ -25,7 +25,9 @@ class Newest:
     components: Mapping[str, Any]
 
 
-def load(store: Store, read: Callable[[Store, SavedState], CompleteState] = saved_state.load) -> Newest | None:
+def load(
+    store: Store, read: Callable[[Store, StoredCheckpoint], CompleteState] = stored_checkpoint.load
+) -> NewestCheckpoint | None:
     """The newest checkpoint that the store's training has published; None if it has published nothing.
 
     ``read`` gets the state of a checkpoint.
@@ -36,9 +38,6 @@ def load(store: Store, read: Callable[[Store, SavedState], CompleteState] = save
     """
     if not store.holds(learning_record.HEAD):
         return None
-    record = learning_record.load(store)
-    newest = record.checkpoints[-1]
-    saved = saved_state.load_document(store, newest.object)
-    if (saved.step, saved.root) != (newest.step, newest.root):
-        raise ProtocolError(f"the checkpoint of step {newest.step} isn't the one in the log")
-    return Newest(record, newest.step, components.decode(read(store, saved)))
+    run = RecordedRun(store, learning_record.load(store))
+    saved = run.document(run.checkpoint())
+    return NewestCheckpoint(run.record, saved.step, components.decode(read(store, saved)))

@@ -11,7 +11,7 @@ from pol.commitments.complete_state import ChunkProof, DocumentType
 from pol.commitments.keccak import HASH_SIZE
 from pol.errors import ProtocolError
 from pol.training.record.learning_record import LearningRecord
-from pol.training.storage import saved_state
+from pol.training.record.recorded_run import RecordedRun
 from pol.training.storage.store import Store
 
 KIND, VERSION = "pol/chunk", 1
@@ -26,12 +26,8 @@ def prove_recorded(store: Store, record: LearningRecord, index: int, position: i
         ProtocolError: no such checkpoint, or it isn't what the record says.
         OperationalError: the store failed.
     """
-    if not 0 <= index < len(record.checkpoints):
-        raise ProtocolError(f"the record has {len(record.checkpoints)} checkpoints: there is no checkpoint {index}")
-    saved = saved_state.load_document(store, record.checkpoints[index].object)
-    if saved.root != record.checkpoints[index].root:
-        raise ProtocolError(f"the checkpoint of step {saved.step} isn't the one in the log")
-    return saved_state.load(store, saved).prove(position, leaf)
+    run = RecordedRun(store, record)
+    return run.state(run.document(run.at(index))).prove(position, leaf)
 
 
 def encode(proof: ChunkProof) -> bytes:

@@ -14,7 +14,7 @@ from pol.training.storage.store import Store
 
 if TYPE_CHECKING:
     from pol.commitments.complete_state import CompleteState
-    from pol.training.storage.saved_state import SavedState
+    from pol.training.storage.stored_checkpoint import StoredCheckpoint
 
 
 @dataclass(frozen=True)
@@ -42,33 +42,44 @@ class RecordedRun:
             raise OperationalError(f"{self.store.url} has no checkpoint of step {step}: it has {has}")
         return found[-1]
 
-    def document(self, checkpoint: RecordedCheckpoint) -> SavedState:
+    def at(self, index: int) -> RecordedCheckpoint:
+        """Checkpoint ``index`` of the log.
+
+        Raises:
+            ProtocolError: there is none.
+        """
+        count = len(self.record.checkpoints)
+        if not 0 <= index < count:
+            raise ProtocolError(f"the record has {count} checkpoints: there is no checkpoint {index}")
+        return self.record.checkpoints[index]
+
+    def document(self, checkpoint: RecordedCheckpoint) -> StoredCheckpoint:
         """The document of a checkpoint, with no tensor loaded.
 
         Raises:
             ProtocolError: it isn't one, or not the one that stands in the log.
             OperationalError: the store failed.
         """
-        from pol.training.storage import saved_state
+        from pol.training.storage import stored_checkpoint
 
-        saved = saved_state.load_document(self.store, checkpoint.object)
+        saved = stored_checkpoint.load_document(self.store, checkpoint.object)
         if (saved.step, saved.root) != (checkpoint.step, checkpoint.root):
             raise ProtocolError(
-                f"the log has root {checkpoint.root.hex()} after {checkpoint.step} steps, the document under it is of "
-                f"root {saved.root.hex()} after {saved.step}"
+                f"the checkpoint of step {checkpoint.step} isn't the one in the log: that has root "
+                f"{checkpoint.root.hex()}, the document is of root {saved.root.hex()} after {saved.step} steps"
             )
         return saved
 
-    def state(self, saved: SavedState) -> CompleteState:
+    def state(self, saved: StoredCheckpoint) -> CompleteState:
         """The state of a checkpoint, every tensor hashed and compared.
 
         Raises:
             ProtocolError: a tensor isn't what the document says.
             OperationalError: the store failed.
         """
-        from pol.training.storage import saved_state
+        from pol.training.storage import stored_checkpoint
 
-        return saved_state.load(self.store, saved)
+        return stored_checkpoint.load(self.store, saved)
 
 
 def split_step(text: str) -> tuple[str, int | None]:

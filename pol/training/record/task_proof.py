@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
 from pol.commitments import canonical_json
@@ -14,10 +14,11 @@ from pol.training.state import plain_data, readable
 from pol.training.state.words import of_words
 from pol.training.task import learning_proof
 from pol.training.task.learning_proof import Checkpoint, LearningProof
-from pol.training.task.task import LoadedTask, load
+from pol.training.task.published_task import load
+from pol.training.task.task_document import LoadedTask
 
 COMPONENT = "task"
-"""The document of a checkpoint that holds the trail (`pol.training.recorder.task_trail`)."""
+"""The document of a recorded checkpoint that lists the task's checkpoints so far."""
 KINDS = ("parameters/", "buffers/")
 _HEX = re.compile(r"[0-9a-f]{64}")
 
@@ -43,10 +44,9 @@ def proof_of(run: RecordedRun) -> tuple[LoadedTask, LearningProof]:
     if COMPONENT not in documents:
         problem = "the record names no task, so its steps can't be replayed: record with Recorder(..., task=)"
         raise EvidenceError(Fault.WRONG_TASK, problem)
-    digest, trail = _trail(documents[COMPONENT])
+    digest, listed = _listed(documents[COMPONENT])
     task = load(run.store, digest)
-    interval = task.document.interval
-    checkpoints = [Checkpoint(i, i * interval, bytes.fromhex(root), name) for i, (root, name) in enumerate(trail)]
+    checkpoints = task_checkpoints(listed, task.document.interval)
     said = readable.flat({"environment": documents["environment"]}) if "environment" in documents else {}
     environment = {path.removeprefix("environment/"): text.strip('"') for path, text in said.items()}
     return task, learning_proof.build(task, checkpoints, environment)
@@ -78,7 +78,12 @@ def require_recorded(run: RecordedRun, task: LoadedTask, proof: LearningProof, i
                 raise EvidenceError(Fault.WRONG_ROOT, problem)
 
 
-def _trail(document: bytes) -> tuple[str, list[list[str]]]:
+def task_checkpoints(listed: Sequence[Sequence[str]], interval: int) -> list[Checkpoint]:
+    """The task's checkpoints as a recorded checkpoint lists them: pairs of state root and digest, from step 0 on."""
+    return [Checkpoint(i, i * interval, bytes.fromhex(root), digest) for i, (root, digest) in enumerate(listed)]
+
+
+def _listed(document: bytes) -> tuple[str, list[list[str]]]:
     fields = canonical_json.Fields(canonical_json.decode(document, "document task"), "document task", ["value"])
     value = plain_data.Decoder(_no_tensor).decode(fields.value("value"), "task")
     if (
@@ -86,7 +91,7 @@ def _trail(document: bytes) -> tuple[str, list[list[str]]]:
         or value.keys() != {"task", "checkpoints"}
         or not isinstance(value["checkpoints"], list)
     ):
-        raise EvidenceError(Fault.MALFORMED, "document task isn't the trail of a task")
+        raise EvidenceError(Fault.MALFORMED, "document task doesn't list checkpoints of a task")
     if not all(_is_hex(part, 2) for part in value["checkpoints"]) or not _is_hex([value["task"]], 1):
         raise EvidenceError(Fault.MALFORMED, "document task names a checkpoint by something else than root and digest")
     return value["task"], value["checkpoints"]

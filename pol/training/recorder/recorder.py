@@ -12,13 +12,12 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from torch import nn
 from torch.optim import Optimizer
 
@@ -27,18 +26,18 @@ from pol.errors import ProtocolError, UnsupportedError
 from pol.training.lineage.base_training import FromTask, StartOfRecord
 from pol.training.record import learning_record, newest_checkpoint, signed_heads
 from pol.training.record.learning_record import GIVEN, LearningRecord, RecordedCheckpoint
-from pol.training.recorder import task_trail
+from pol.training.record.task_proof import COMPONENT
 from pol.training.recorder.background_job import Background, Staging
+from pol.training.recorder.recorded_task import RecordedTask
+from pol.training.recorder.recorder_options import DEFAULT, Checkpoints, Sealing
 from pol.training.recorder.rehearsal import Rehearsal, store_of
-from pol.training.recorder.task_trail import TaskTrail
 from pol.training.state import components
 from pol.training.state.random_state import Generator, RandomSources
 from pol.training.state.trainer_state import Stateful, TrainerState
-from pol.training.storage import saved_state, sealing
-from pol.training.storage.sealing import SealedStore
+from pol.training.storage import stored_checkpoint
 from pol.training.storage.store import Store
 from pol.training.task.learning_proof import LearningProof
-from pol.training.task.task import LoadedTask
+from pol.training.task.task_document import LoadedTask
 from pol.training.task.task_training import environment
 
 Batch = TypeVar("Batch")
@@ -48,21 +47,18 @@ PROGRESS = "progress"
 class Recorder:
     """Records the complete state of a training every so many steps.
 
-    store: a `Store` or its URL. parts: further stateful objects by name. generators: random generators of one's own.
-    gradients: whether a checkpoint may fall between backward passes that add up. asynchronous: a checkpoint is copied
-    and then hashed and stored beside the training; False keeps no second copy of the state, and the training waits.
-    updates: checkpoints hold what changed since the one before, with every ``full_every``-th one in full; the state is
-    then kept in memory twice beside the training. recipients: X25519 public keys; checkpoints are sealed to them, and
-    to ``opening_key``, with which a run is resumed: a key or its PEM file (`pol.training.storage.sealing`).
-    start: what a new run begins with, if not with what the model holds: `base_training.from_record`
-    and `from_initialisation`. task: what the loop trains; the model gets its initial state, a checkpoint is due every
-    interval, and `learning_proof` gives the proof at the end.
-    key: signs the head of the log whenever the record is published; a key or its PEM file. entropy: where the run's
-    name comes from; for tests.
+    store: a `Store` or its URL.
+    every: steps between two checkpoints; 100, or the interval of the task.
+    parts: further state by name: objects with ``state_dict`` and ``load_state_dict``, and random generators.
+    task: the task that the loop trains. The model gets its initial state, a checkpoint is due every interval, and
+    `learning_proof` gives the proof at the end.
+    start: the source of a new run's weights, if not the model: `base_training.from_record`, `from_initialization`.
+    key: signs the head of the log with each published record; an Ed25519 key or its PEM file.
+    checkpoints, sealing: how checkpoints are stored, and who can open them.
 
     Raises:
-        UnsupportedError: an object that can't say its state.
-        ProtocolError: the store holds something else than a learning record.
+        UnsupportedError: an object that can't give its state.
+        ProtocolError: options that exclude each other, or the store holds something else than a learning record.
         OperationalError: the store failed.
     """
 
@@ -75,57 +71,33 @@ class Recorder:
         every: int | None = None,
         scheduler: Stateful | None = None,
         scaler: Stateful | None = None,
-        parts: Mapping[str, Stateful] | None = None,
-        generators: Mapping[str, Generator] | None = None,
-        gradients: bool = False,
-        asynchronous: bool = True,
-        updates: bool = False,
-        full_every: int = 10,
-        recipients: Sequence[bytes] = (),
-        opening_key: X25519PrivateKey | str | Path | None = None,
-        start: StartOfRecord | None = None,
+        parts: Mapping[str, Stateful | Generator] | None = None,
         task: LoadedTask | None = None,
+        start: StartOfRecord | None = None,
         key: Ed25519PrivateKey | str | Path | None = None,
-        entropy: Callable[[int], bytes] = os.urandom,
+        checkpoints: Checkpoints = DEFAULT,
+        sealing: Sealing | None = None,
     ):
-        interval = 100 if task is None else task.document.interval
-        every = interval if every is None else every
-        if task is not None and every != interval:
-            raise ProtocolError(
-                f"the task asks for a checkpoint every {interval} steps, not every {every}: leave it out"
-            )
+        self._rehearsal = Rehearsal.of(os.environ)
+        self.every = _interval(every, task, self._rehearsal)
         if task is not None and start is not None:
             raise ProtocolError("a task says what it begins with: leave out the start")
-        self._rehearsal = Rehearsal.of(os.environ)
-        if self._rehearsal is not None:
-            every, key = self._rehearsal.every, None
-        if every < 1:
-            raise ProtocolError(f"a checkpoint every {every} steps makes no sense: give 1 or more")
-        if not 1 <= full_every <= saved_state.MAX_UPDATES:
-            raise ProtocolError(f"one checkpoint in {full_every} in full: give 1 to {saved_state.MAX_UPDATES}")
+        if task is not None and sealing is not None:
+            raise ProtocolError("a task's checkpoints are for everybody who verifies it: leave out the recipients")
         self.store = store_of(store)
-        if recipients or opening_key is not None:
-            if task is not None:
-                raise ProtocolError("a task's checkpoints are for everybody who verifies it: leave out the recipients")
-            opening = None if opening_key is None else sealing.load_key(opening_key)
-            self.store = SealedStore(self.store, recipients, opening, entropy)
-        given = {"optimizer": optimizer, "scheduler": scheduler, "scaler": scaler, **(parts or {})}
-        stateful = {name: part for name, part in given.items() if part is not None}
-        if reserved := stateful.keys() & {PROGRESS, task_trail.COMPONENT}:
-            raise UnsupportedError(f"{sorted(reserved)[0]!r} can't be the name of a part: choose another identifier")
-        self.state = TrainerState(model, stateful, RandomSources(generators), gradients=gradients)
-        self._trail = None if task is None else TaskTrail(self.store, task, self.state.updated("optimizer"))
+        if sealing is not None:
+            self.store = sealing.over(self.store)
+        self.state = _trainer_state(model, optimizer, scheduler, scaler, parts or {}, checkpoints.gradients)
+        self._task = None if task is None else RecordedTask(self.store, task, self.state.updated("optimizer"))
         self._start: StartOfRecord | None = start if task is None else FromTask(task)
-        self._key = None if key is None else signed_heads.load_key(key)
-        self.every = every
+        self._key = None if key is None or self._rehearsal is not None else signed_heads.load_key(key)
         self.steps = 0
         self._recorded = -1
-        self.record = LearningRecord(entropy(32), GIVEN, every, ())
-        self._background = Background() if asynchronous else None
+        self.record = LearningRecord(os.urandom(32), GIVEN, self.every, ())
+        self._options = checkpoints
+        self._background = Background() if checkpoints.background else None
         self._staging, self._base_staging = Staging(), Staging()
-        self._updates = updates
-        self._full_every = full_every
-        self._base: saved_state.Base | None = None
+        self._base: stored_checkpoint.Base | None = None
         self._tried: LearningRecord | None = None
 
     @property
@@ -147,7 +119,7 @@ class Recorder:
                 start = self._start.begin(self.state.model, self.store)
                 self.record = dataclasses.replace(self.record, start=start)
             self._checkpoint()
-            if self._trail is not None:
+            if self._task is not None:
                 self.flush()  # what doesn't fit the task is said before the training begins
             return self.epoch
         self.record = found.record
@@ -159,8 +131,8 @@ class Recorder:
             )
         state = dict(found.components)
         self.steps = self._recorded = int(state.pop(PROGRESS)["steps"])
-        if self._trail is not None:
-            self._trail.load(state.pop(task_trail.COMPONENT, None))
+        if self._task is not None:
+            self._task.load(state.pop(COMPONENT, None))
         self.state.load(state)
         if self._rehearsal is not None:
             self._rehearsal.note_restored(state, self.state.components())
@@ -220,10 +192,10 @@ class Recorder:
             ProtocolError: no task is recorded, or its training isn't finished.
             OperationalError: the store failed.
         """
-        if self._trail is None:
+        if self._task is None:
             raise ProtocolError("only the training of a task has a learning proof: give the recorder the task=")
         self.flush()
-        return self._trail.proof(environment())
+        return self._task.proof(environment())
 
     def __enter__(self) -> Recorder:
         return self
@@ -249,7 +221,7 @@ class Recorder:
         self._recorded = steps = self.steps
         self.flush()
         state = self._now()
-        if self._background is not None or self._updates:
+        if self._background is not None or self._options.updates:
             copies = self._staging.copy(state.arrays)
             state = CompleteState(copies, state.documents, threads=0 if self._background is None else 1)
         if self._background is None:
@@ -257,22 +229,22 @@ class Recorder:
         else:
             self._background.start(lambda: self._store(steps, state))
 
-    def _read(self, store: Store, saved: saved_state.SavedState) -> CompleteState:
-        return saved_state.load(store, saved)
+    def _read(self, store: Store, saved: stored_checkpoint.StoredCheckpoint) -> CompleteState:
+        return stored_checkpoint.load(store, saved)
 
     def _now(self) -> CompleteState:
         return components.encode({**self.state.components(), PROGRESS: {"steps": self.steps}})
 
     def _store(self, steps: int, state: CompleteState) -> None:
-        if self._trail is not None:
-            state = self._trail.record(steps, state)
+        if self._task is not None:
+            state = self._task.record(steps, state)
         base = self._base
-        if base is not None and base.updates + 1 >= self._full_every:
+        if base is not None and base.updates + 1 >= self._options.full_every:
             base = None
-        digest, saved = saved_state.save(self.store, steps, state, base)
+        digest, saved = stored_checkpoint.save(self.store, steps, state, base)
         self._publish(RecordedCheckpoint(steps, saved.root, digest))
-        if self._updates:
-            self._base = saved_state.Base(digest, state, 0 if base is None else base.updates + 1)
+        if self._options.updates:
+            self._base = stored_checkpoint.Base(digest, state, 0 if base is None else base.updates + 1)
             self._staging, self._base_staging = self._base_staging, self._staging
 
     def _publish(self, checkpoint: RecordedCheckpoint) -> None:
@@ -293,3 +265,35 @@ class Recorder:
         self._tried = record
         learning_record.publish(self.store, record)
         self.record = record
+
+
+def _interval(every: int | None, task: LoadedTask | None, rehearsal: Rehearsal | None) -> int:
+    """Steps between two checkpoints."""
+    if task is not None and every not in (None, task.document.interval):
+        raise ProtocolError(
+            f"the task asks for a checkpoint every {task.document.interval} steps, not every {every}: leave it out"
+        )
+    if rehearsal is not None:
+        every = rehearsal.every
+    elif every is None:
+        every = 100 if task is None else task.document.interval
+    if every < 1:
+        raise ProtocolError(f"a checkpoint every {every} steps makes no sense: give 1 or more")
+    return every
+
+
+def _trainer_state(
+    model: nn.Module,
+    optimizer: Optimizer | None,
+    scheduler: Stateful | None,
+    scaler: Stateful | None,
+    parts: Mapping[str, Stateful | Generator],
+    gradients: bool,
+) -> TrainerState:
+    generators = {name: part for name, part in parts.items() if isinstance(part, Generator)}
+    named: dict[str, Stateful | None] = {"optimizer": optimizer, "scheduler": scheduler, "scaler": scaler}
+    named |= {name: part for name, part in parts.items() if not isinstance(part, Generator)}
+    if reserved := named.keys() & {PROGRESS, COMPONENT}:
+        raise UnsupportedError(f"{sorted(reserved)[0]!r} can't be the name of a part: choose another identifier")
+    stateful = {name: part for name, part in named.items() if part is not None}
+    return TrainerState(model, stateful, RandomSources(generators), gradients=gradients)

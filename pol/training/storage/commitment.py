@@ -42,11 +42,7 @@ class Commitment:
             "kind": KIND,
             "version": VERSION,
             "root": self.root.hex(),
-            "arrays": [
-                {"name": e.name, "dtype": e.type.element.name, "shape": list(e.type.shape), "root": e.content.hex()}
-                for e in self.entries
-                if e.type is not None
-            ],
+            "arrays": array_members(self.entries),
             "documents": [{"name": e.name, "root": e.content.hex()} for e in self.entries if e.type is None],
         }
 
@@ -62,7 +58,7 @@ class Commitment:
         fields = canonical_json.Fields(canonical_json.decode(data, what), what, names)
         if fields.text("kind") != KIND or fields.integer("version") != VERSION:
             raise ProtocolError(f"not a commitment of version {VERSION}")
-        entries = [_array(item) for item in fields.items("arrays")]
+        entries = [array_entry(item) for item in fields.items("arrays")]
         entries += [_document(item) for item in fields.items("documents")]
         found = cls(tuple(sorted(entries, key=lambda entry: entry.name.encode())))
         if found.root != fields.hash("root"):
@@ -96,7 +92,17 @@ def compare(committed: Sequence[Entry], found: Sequence[Entry]) -> list[EntryMis
     return mismatches
 
 
-def _array(item: object) -> Entry:
+def array_members(entries: Sequence[Entry]) -> list[dict[str, object]]:
+    """The arrays among some entries, as documents hold them."""
+    return [
+        {"name": e.name, "dtype": e.type.element.name, "shape": list(e.type.shape), "root": e.content.hex()}
+        for e in entries
+        if e.type is not None
+    ]
+
+
+def array_entry(item: object) -> Entry:
+    """An array of a document; ProtocolError if it isn't one."""
     fields = canonical_json.Fields(item, "an array", ["name", "dtype", "shape", "root"])
     type_ = ArrayType(ElementType.of_name(fields.text("dtype")), tuple(fields.integers("shape")))
     return Entry(fields.text("name"), type_, fields.hash("root"))

@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from pol.errors import OperationalError, ProtocolError
-from pol.training.storage.publishing import Pieces
+from pol.training.storage.atomic_files import Pieces
 from pol.training.storage.store import LIMIT, OpenFile, Store
 
 MAGIC = b"pol/sealed/1"

@@ -15,7 +15,7 @@ from pol.commitments import canonical_json
 from pol.commitments.array import Array, ArrayType, Bytes
 from pol.commitments.keccak import keccak256
 from pol.errors import ProtocolError
-from pol.training.state import tensor_file
+from pol.training.storage import safetensors_format
 from pol.training.storage.store import Store
 
 FORM = "sharded"
@@ -62,7 +62,7 @@ def write(store: Store, root: bytes, pieces: Mapping[Rows, Array]) -> None:
         OperationalError: the store failed.
     """
     store.put_file(
-        file_name(root, list(pieces)), tensor_file.pieces({rows.array: array for rows, array in pieces.items()})
+        file_name(root, list(pieces)), safetensors_format.pieces({rows.array: array for rows, array in pieces.items()})
     )
 
 
@@ -93,7 +93,7 @@ def sizes(types: Mapping[str, ArrayType], data: Mapping[str, Any]) -> dict[str, 
     Raises:
         ProtocolError: malformed, or a file with an array that isn't in the checkpoint.
     """
-    return {name: tensor_file.size(_held(types, name, pieces)) for name, pieces in _files(data)}
+    return {name: safetensors_format.size(_held(types, name, pieces)) for name, pieces in _files(data)}
 
 
 def read(store: Store, types: Mapping[str, ArrayType], data: Mapping[str, Any]) -> dict[str, Array]:
@@ -114,7 +114,7 @@ def read(store: Store, types: Mapping[str, ArrayType], data: Mapping[str, Any]) 
         _require_whole(name, sorted(found), types[name].nbytes)
     wholes: dict[str, Bytes] = {}
     for name, pieces in files:
-        arrays = _read_file(store, name, {rows.array: rows.type_in(types[rows.array]) for rows in pieces})
+        arrays = safetensors_format.load(store, name, {rows.array: rows.type_in(types[rows.array]) for rows in pieces})
         for rows in pieces:
             first, part = rows.first_byte(types[rows.array]), arrays[rows.array].data
             if rows.array not in wholes:
@@ -157,7 +157,7 @@ def read_run(store: Store, types: Mapping[str, ArrayType], data: Mapping[str, An
     found: dict[str, Array] = {}
     for at in sorted({0, number}):
         name, pieces = files[at]
-        arrays = _read_file(store, name, {rows.array: rows.type_in(types[rows.array]) for rows in pieces})
+        arrays = safetensors_format.load(store, name, {rows.array: rows.type_in(types[rows.array]) for rows in pieces})
         found |= {rows.array: arrays[rows.array] for rows in pieces if rows.count is None or at == number}
     for name, type_ in types.items():
         if name not in found:
@@ -176,14 +176,6 @@ def _held(types: Mapping[str, ArrayType], name: str, pieces: Sequence[Rows]) -> 
         if rows.array not in types:
             raise ProtocolError(f"file {name} holds {rows.array!r}, which isn't in the checkpoint")
     return {rows.array: rows.type_in(types[rows.array]) for rows in pieces}
-
-
-def _read_file(store: Store, name: str, held: Mapping[str, ArrayType]) -> dict[str, Array]:
-    with store.open_file(name) as file:
-        if file.size != (size := tensor_file.size(held)):
-            # Compared before memory is taken for what a document says.
-            raise ProtocolError(f"checkpoint file {name} has {file.size} bytes, not {size}")
-        return tensor_file.read(file, held, f"checkpoint file {name}")
 
 
 def _require_whole(name: str, ranges: list[tuple[int, int]], size: int) -> None:

@@ -9,9 +9,9 @@ import fsspec
 
 from pol.commitments.keccak import keccak256
 from pol.errors import OperationalError, PolError, ProtocolError
-from pol.training.storage import whole_files
+from pol.training.storage import bounded_read
+from pol.training.storage.atomic_files import WHOLE_AT_CLOSE, Pieces, publisher
 from pol.training.storage.http_files import PATIENCE, HttpFiles, Patience, TooLongError
-from pol.training.storage.publishing import WHOLE_AT_CLOSE, Pieces, publisher
 
 LIMIT = 1 << 34
 AT_ONCE = 1 << 30
@@ -70,7 +70,7 @@ class OpenFile:
 class Store:
     """Objects below one fsspec URL (``file:///srv/pol``, ``memory://task``, ``s3://bucket/prefix``).
 
-    A reader never sees half of a file, however a writer ended (`pol.training.storage.publishing`); whatever it gets
+    A reader never sees half of a file, however a writer ended (`pol.training.storage.atomic_files`); whatever it gets
     is hashed before it is used. ``options`` are those of the fsspec filesystem: an endpoint, a token. ``patience`` is
     with servers.
 
@@ -221,7 +221,7 @@ class Store:
         size = self._size(path)
         if size > limit:
             raise TooLongError(f"{path} has {size} bytes, {limit} are expected at most")
-        return whole_files.read(self._files, path, size, limit, self.patience)
+        return bounded_read.read(self._files, path, size, limit, self.patience)
 
     def _size(self, path: str) -> int:
         size = self._files.size(path) if self._http is None else self._http.size(path)

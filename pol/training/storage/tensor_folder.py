@@ -13,7 +13,8 @@ from pol.commitments.array import Array, ArrayType
 from pol.commitments.array_parts import describe_part, root_of_parts
 from pol.commitments.complete_state import Entry
 from pol.errors import OperationalError, ProtocolError, UnsupportedError
-from pol.training.storage.safetensors_file import HEADER_LIMIT, SafetensorsFile
+from pol.training.storage.safetensors_file import SafetensorsFile
+from pol.training.storage.safetensors_format import HEADER_LIMIT
 
 ENDING = ".safetensors"
 INDEX = ".safetensors.index.json"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from pol.arithmetic.primitives import Words
 from pol.commitments import canonical_json
@@ -12,11 +11,8 @@ from pol.commitments.checkpoint_log import CheckpointLog
 from pol.commitments.tensor import state_root
 from pol.errors import EvidenceError, Fault
 from pol.training.storage.store import Store
-from pol.training.task import checkpoint
-
-if TYPE_CHECKING:
-    # The start of a task may be the end of a proof: at run time the task is what imports.
-    from pol.training.task.task import LoadedTask
+from pol.training.task import task_tensors
+from pol.training.task.task_document import LoadedTask
 
 VERSION = 1
 DOCUMENT_LIMIT = 1 << 28
@@ -144,8 +140,7 @@ def load_checkpoint(store: Store, task: LoadedTask, entry: Checkpoint) -> list[W
         EvidenceError: the file isn't a state of this task's program, or has another root than the proof says.
         OperationalError: the store failed.
     """
-    names, types = task.names.slots, task.slot_types
-    state = checkpoint.decode(store.get(entry.object, limit=checkpoint.limit(names, types)), names, types)
+    state = task_tensors.load(store, entry.object, task.names.slots, task.slot_types)
     actual = state_root(task.slot_types, state)
     if actual != entry.state_root:
         problem = f"checkpoint {entry.index} has the state root {actual.hex()}, its entry says {entry.state_root.hex()}"

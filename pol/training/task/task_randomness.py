@@ -18,7 +18,7 @@ class TaskRandomness:
     """Numbers of the 64-bit seed of a task (docs/spec/randomness.md).
 
     ``with randomness.step(t): loss = loss_fn(model(x), y)`` draws what step ``t`` of the captured program draws, and
-    ``with randomness.initialisation(): model = Model()`` the same first weights on every machine. Inside, torch's
+    ``with randomness.initialization(): model = Model()`` the same first weights on every machine. Inside, torch's
     random operations don't touch torch's generators; an operation without a definition raises UnsupportedError. Among
     equal numbers topk takes those at the first places there, as the captured program does.
 
@@ -28,7 +28,7 @@ class TaskRandomness:
 
     def __init__(self, seed: int = 0):
         self._seed = seed_words(seed)
-        self._initialised = 0
+        self._initialized = 0
 
     @contextmanager
     def step(self, number: int) -> Iterator[None]:
@@ -43,12 +43,12 @@ class TaskRandomness:
             yield
 
     @contextmanager
-    def initialisation(self) -> Iterator[None]:
+    def initialization(self) -> Iterator[None]:
         """Draws of no step; a second such context goes on where the first one ended."""
         mode = CounterRandomness(torch.tensor(initialization.STEP), self._seed)
-        mode.ordinal = self._initialised
+        mode.ordinal = self._initialized
         try:
             with mode:
                 yield
         finally:
-            self._initialised = mode.ordinal
+            self._initialized = mode.ordinal

@@ -15,7 +15,7 @@ from pol.errors import ProtocolError
 from pol.execution.executor import ExecutorFactory
 from pol.graph.reordering import reorder
 from pol.graph.step_program import Component, StepProgram
-from pol.training.task.task import LoadedTask
+from pol.training.task.task_document import LoadedTask
 from pol.verification.profile.profile import PortionDetail, Profile, RerunDetail
 from pol.verification.profile.profile_claim import MARGIN, NO_RERUNS, Portion, ProfileClaim, Rerun, claim
 from pol.verification.replay.replay import replay_end

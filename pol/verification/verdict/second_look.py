@@ -22,7 +22,7 @@ from pol.execution.executor import ExecutorFactory
 from pol.graph.perturbation import perturb
 from pol.graph.reordering import reorder
 from pol.graph.step_program import Component, StepProgram
-from pol.training.task.task import LoadedTask
+from pol.training.task.task_document import LoadedTask
 from pol.verification.profile.profile_claim import Rerun
 from pol.verification.replay.replay import replay_end
 from pol.verification.verdict.verdict import (

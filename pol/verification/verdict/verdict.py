@@ -18,7 +18,7 @@ from pol.execution.executor import Executor
 from pol.graph.step_program import Component, StepProgram
 from pol.training.storage.store import CorruptObjectError, Store
 from pol.training.task.learning_proof import Checkpoint, LearningProof, load_checkpoint
-from pol.training.task.task import LoadedTask
+from pol.training.task.task_document import LoadedTask
 from pol.verification.replay.replay import Observe, replay_end
 
 if TYPE_CHECKING:

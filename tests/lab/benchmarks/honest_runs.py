@@ -25,7 +25,8 @@ from pol.demo import digits
 from pol.execution.cpu import CpuExecutor
 from pol.graph.step_program import StepProgram
 from pol.training.storage.store import Store
-from pol.training.task.task import LoadedTask, load, publish
+from pol.training.task.published_task import load, publish
+from pol.training.task.task_document import LoadedTask
 from pol.verification.profile import profile as profiles
 from pol.verification.profile.profile import Profile
 from pol.verification.profile.profiling import PROFILED, profile

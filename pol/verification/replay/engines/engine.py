@@ -16,9 +16,9 @@ from pol.execution.cpu import CpuExecutor
 from pol.graph.step_program import StepProgram
 from pol.graph.tensor_type import DType
 from pol.training.storage.store import Store
-from pol.training.task import task
+from pol.training.task import published_task
 from pol.training.task.learning_proof import Checkpoint
-from pol.training.task.task import LoadedTask
+from pol.training.task.task_document import LoadedTask
 from pol.verification.verdict.second_look import LOOKS, SecondLooker
 from pol.verification.verdict.verdict import Outcome, Reason, Verdict, judge, verify_entries
 
@@ -107,7 +107,7 @@ def require_shared(jobs: Sequence[Job]) -> None:
 def _prepare(url: str, digest: str, threads: int) -> tuple[Store, LoadedTask, CpuExecutor]:
     """What the jobs of one proof share; a process does many of them."""
     store = Store(url)
-    loaded = task.load(store, digest)
+    loaded = published_task.load(store, digest)
     places = [loaded.names.observed[name] for name in _scalars(loaded)]
     return store, loaded, CpuExecutor(loaded.program, loaded.constants, threads, places)
 

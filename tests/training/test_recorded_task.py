@@ -18,7 +18,7 @@ from pol.training.lineage.lineage_copy import copy_task
 from pol.training.storage.store import Store
 from pol.training.task import learning_proof
 from pol.training.task.learning_proof import load_checkpoint
-from pol.training.task.task import load, publish
+from pol.training.task.published_task import load, publish
 from pol.training.task.task_randomness import TaskRandomness
 from pol.verification.profile.profiling import profile
 from pol.verification.verdict.verdict import Outcome, verify_segment

@@ -43,11 +43,11 @@ def publisher(files: Any) -> Publisher:
     """The way that suits an fsspec filesystem."""
     protocols = {files.protocol} if isinstance(files.protocol, str) else set(files.protocol)
     if "file" in protocols:
-        return LocalPublisher()
-    return UploadPublisher(files) if protocols & WHOLE_AT_CLOSE else MovePublisher(files)
+        return LocalWriter()
+    return UploadWriter(files) if protocols & WHOLE_AT_CLOSE else MoveWriter(files)
 
 
-class LocalPublisher:
+class LocalWriter:
     """Files of this machine. A writer holds a lock on its temporary file, so that a later run knows which are left."""
 
     def publish(self, path: str, pieces: Pieces) -> None:
@@ -76,7 +76,7 @@ class LocalPublisher:
         return sum(_remove_unlocked(path) for path in found)
 
 
-class UploadPublisher:
+class UploadWriter:
     """Stores in which an object appears when its upload ends."""
 
     def __init__(self, files: Any):
@@ -94,7 +94,7 @@ class UploadPublisher:
         return 0
 
 
-class MovePublisher:
+class MoveWriter:
     """Other stores: a temporary name, then a move. What a kill leaves stays, as nobody knows whose it is."""
 
     def __init__(self, files: Any):
