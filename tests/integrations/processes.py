@@ -173,7 +173,7 @@ def corrupt(folder: str, rank: int) -> None:
     DistributedRecorder(store, layer).resume()
     if rank == 1:
         saved = stored_checkpoint.load_document(store, learning_record.load(store).checkpoints[0].object)
-        (path,) = Path(f"{folder}/corrupt").rglob(stored_checkpoint.files(saved)[1])
+        (path,) = Path(f"{folder}/corrupt").rglob(list(stored_checkpoint.sizes(saved))[1])
         data = bytearray(path.read_bytes())
         data[-1] ^= 1
         path.write_bytes(data)

@@ -16,6 +16,7 @@ from securesystemslib.dsse import Envelope as PeerEnvelope
 from securesystemslib.exceptions import VerificationError
 from securesystemslib.signer import CryptoSigner, SSlibKey
 
+from pol.commitments.array import ArrayType, ElementType
 from pol.commitments.complete_state import Entry, complete_root
 from pol.errors import OperationalError, ProtocolError
 from pol.training.record import attestation, dsse_envelope
@@ -147,12 +148,13 @@ def test_a_sealed_record_is_attested_and_shown_by_who_can_open_it(tmp_path: Path
 
 def test_files_of_several_processes_are_subjects() -> None:
     pieces = [[Rows("a")], [Rows("b", 0, 3)], []]
-    entries = (Entry("a", None, bytes(32)),)
+    types = {"a": ArrayType(ElementType.F32, ()), "b": ArrayType(ElementType.F32, (3,))}
+    entries = tuple(Entry(name, type_, bytes(32)) for name, type_ in types.items())
     root = complete_root(entries)
     saved = StoredCheckpoint(0, entries, {}, sharded_files.describe(root, pieces))
-    assert stored_checkpoint.files(saved) == [sharded_files.file_name(root, held) for held in pieces if held]
+    assert list(stored_checkpoint.sizes(saved)) == [sharded_files.file_name(root, held) for held in pieces if held]
     with pytest.raises(ProtocolError, match="unknown form"):
-        stored_checkpoint.files(StoredCheckpoint(0, entries, {}, {"form": "other"}))
+        stored_checkpoint.sizes(StoredCheckpoint(0, entries, {}, {"form": "other"}))
 
 
 def test_statements_about_something_else() -> None:

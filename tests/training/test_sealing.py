@@ -20,7 +20,8 @@ from pol.errors import OperationalError, ProtocolError
 from pol.training import Recorder, Sealing
 from pol.training.record import learning_record
 from pol.training.storage import sealing, stored_checkpoint
-from pol.training.storage.sealing import SEGMENT, Opened, SealedStore, open_sealed, seal
+from pol.training.storage.key_file import load_opening_key
+from pol.training.storage.sealing import SEGMENT, SealedFile, SealedStore, open_sealed, seal
 from pol.training.storage.store import Store
 
 KEYS = [X25519PrivateKey.from_private_bytes(bytes([number]) * 32) for number in range(1, 4)]
@@ -45,7 +46,7 @@ def test_round_trip(size: int) -> None:
     assert data == b"".join(seal([plain[:5], b"", plain[5:]], PUBLIC[:2], entropy(0)))
     for key in KEYS[:2]:
         assert open_sealed(data, key, "x") == plain
-        opened = Opened(io.BytesIO(data), key, "x")
+        opened = SealedFile(io.BytesIO(data), key, "x")
         assert opened.size_within(len(data)) == size
         assert b"".join(iter(lambda: opened.read(1000), b"")) == plain  # noqa: B023  # used at once
     with pytest.raises(OperationalError, match="isn't sealed to the key"):
@@ -124,11 +125,11 @@ def test_keys_that_are_none(tmp_path: Path) -> None:
     for content in (b"", b"no key"):
         (tmp_path / "key.pem").write_bytes(content)
         with pytest.raises(ProtocolError, match="key"):
-            sealing.load_key(tmp_path / "key.pem")
+            load_opening_key(tmp_path / "key.pem")
     with pytest.raises(OperationalError, match="can't read the key"):
-        sealing.load_key(tmp_path / "nowhere.pem")
+        load_opening_key(tmp_path / "nowhere.pem")
     (tmp_path / "key.pem").write_bytes(KEYS[0].private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
-    assert sealing.load_key(tmp_path / "key.pem").private_bytes_raw() == KEYS[0].private_bytes_raw()
+    assert load_opening_key(tmp_path / "key.pem").private_bytes_raw() == KEYS[0].private_bytes_raw()
 
 
 @pytest.mark.parametrize("updates", [False, True])

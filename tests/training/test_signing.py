@@ -14,6 +14,7 @@ from pol.errors import OperationalError, ProtocolError
 from pol.training.record import signed_heads
 from pol.training.record.learning_record import LearningRecord, SignedHead, load
 from pol.training.record.signed_heads import LogHead
+from pol.training.storage.key_file import load_signing_key
 from pol.training.storage.store import Store
 
 
@@ -138,11 +139,11 @@ def test_malformed_records_and_heads() -> None:
 
 def test_keys_that_are_refused(tmp_path: Path) -> None:
     with pytest.raises(OperationalError, match="openssl genpkey"):
-        signed_heads.load_key(tmp_path / "missing.pem")
+        load_signing_key(tmp_path / "missing.pem")
     pem, pkcs8 = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
     secret = KEY.private_bytes(pem, pkcs8, serialization.BestAvailableEncryption(b"x"))
     other = ec.generate_private_key(ec.SECP256R1()).private_bytes(pem, pkcs8, serialization.NoEncryption())
     for data, error in ((b"nothing", "no private key"), (secret, "encrypted"), (other, "another kind")):
         (tmp_path / "key.pem").write_bytes(data)
         with pytest.raises(ProtocolError, match=error):
-            signed_heads.load_key(tmp_path / "key.pem")
+            load_signing_key(tmp_path / "key.pem")

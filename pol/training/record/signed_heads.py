@@ -8,16 +8,14 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
-from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from pol.commitments import canonical_json
 from pol.commitments.checkpoint_log import verify_consistency
 from pol.commitments.keccak import keccak256
-from pol.errors import OperationalError, ProtocolError
+from pol.errors import ProtocolError
 from pol.training.record.learning_record import LearningRecord, SignedHead
 
 DOMAIN = b"pol/log-head/1"
@@ -73,32 +71,6 @@ class LogHead:
         except ValueError as error:
             raise ProtocolError("the signature of the head isn't written in hexadecimal") from error
         return cls(size=fields.integer("size", 1), signature=signature, **hashes)
-
-
-def load_key(key: Ed25519PrivateKey | str | Path) -> Ed25519PrivateKey:
-    """The key, or the one in an unencrypted PEM file (``openssl genpkey -algorithm ed25519 -out key.pem``).
-
-    Raises:
-        OperationalError: the file can't be read.
-        ProtocolError: it holds something else, or is encrypted.
-    """
-    if isinstance(key, Ed25519PrivateKey):
-        return key
-    try:
-        data = Path(key).read_bytes()
-    except OSError as error:
-        raise OperationalError(
-            f"can't read the key {key}: {error}; make one with: openssl genpkey -algorithm ed25519 -out {key}"
-        ) from error
-    try:
-        loaded = load_pem_private_key(data, password=None)
-    except TypeError as error:
-        raise ProtocolError(f"the key {key} is encrypted: load it yourself and give the Ed25519PrivateKey") from error
-    except (ValueError, UnsupportedAlgorithm) as error:
-        raise ProtocolError(f"{key} holds no private key in PEM form: {error}") from error
-    if not isinstance(loaded, Ed25519PrivateKey):
-        raise ProtocolError(f"{key} holds a key of another kind; heads are signed with Ed25519")
-    return loaded
 
 
 def public_bytes(key: Ed25519PrivateKey) -> bytes:

@@ -35,6 +35,7 @@ from pol.training.state import components
 from pol.training.state.random_state import Generator, RandomSources
 from pol.training.state.trainer_state import Stateful, TrainerState
 from pol.training.storage import stored_checkpoint
+from pol.training.storage.key_file import load_signing_key
 from pol.training.storage.store import Store
 from pol.training.task.learning_proof import LearningProof
 from pol.training.task.task_document import LoadedTask
@@ -90,7 +91,7 @@ class Recorder:
         self.state = _trainer_state(model, optimizer, scheduler, scaler, parts or {}, checkpoints.gradients)
         self._task = None if task is None else RecordedTask(self.store, task, self.state.updated("optimizer"))
         self._start: StartOfRecord | None = start if task is None else FromTask(task)
-        self._key = None if key is None or self._rehearsal is not None else signed_heads.load_key(key)
+        self._key = None if key is None or self._rehearsal is not None else load_signing_key(key)
         self.steps = 0
         self._recorded = -1
         self.record = LearningRecord(os.urandom(32), GIVEN, self.every, ())

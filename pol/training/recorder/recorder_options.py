@@ -9,7 +9,8 @@ from pathlib import Path
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from pol.errors import ProtocolError
-from pol.training.storage import sealing, stored_checkpoint
+from pol.training.storage import stored_checkpoint
+from pol.training.storage.key_file import load_opening_key
 from pol.training.storage.sealing import SealedStore
 from pol.training.storage.store import Store
 
@@ -58,7 +59,7 @@ class Sealing:
             ProtocolError: the PEM file holds no X25519 key.
             OperationalError: it can't be read.
         """
-        opening = None if self.opening_key is None else sealing.load_key(self.opening_key)
+        opening = None if self.opening_key is None else load_opening_key(self.opening_key)
         return SealedStore(store, self.recipients, opening)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from pol.commitments import canonical_json
 from pol.commitments.array import Array, ArrayType, Bytes, ElementType
 from pol.commitments.complete_state import encode_name
 from pol.errors import ProtocolError
-from pol.training.storage.store import Store
+from pol.training.storage.store import ReadableFile, Store, read_up_to
 
 Types: TypeAlias = Mapping[str, ArrayType]
 Order: TypeAlias = Callable[[Types], list[str]]
@@ -30,14 +30,6 @@ HEADER_LIMIT = 1 << 25
 METADATA = "__metadata__"
 PIECE = 1 << 24
 """Bytes that are read at a time."""
-
-
-class ReadableFile(Protocol):
-    """A file open for reading; fsspec's and Python's are."""
-
-    def read(self, size: int = -1, /) -> bytes:
-        """At most ``size`` bytes, fewer only at the end."""
-        ...
 
 
 def by_size(types: Types) -> list[str]:
@@ -85,7 +77,7 @@ def read(file: ReadableFile, types: Types, what: str) -> dict[str, Array]:
         ProtocolError: another header, too few bytes or too many, or a boolean that is neither 0 nor 1.
     """
     expected = header(types)
-    if take(file, len(expected), f"the header of {what}") != expected:
+    if _take(file, len(expected), f"the header of {what}") != expected:
         raise ProtocolError(f"{what} has another header than its names and types give: other tensors, or metadata")
     arrays = {}
     for name in by_size(types):
@@ -114,16 +106,6 @@ def load(store: Store, name: str, types: Types) -> dict[str, Array]:
             kind = "is truncated" if file.size < expected else "goes on after its last tensor"
             raise ProtocolError(f"checkpoint file {name} {kind}: it has {file.size} bytes, not {expected}")
         return read(file, types, f"checkpoint file {name}")
-
-
-def take(file: ReadableFile, count: int, what: str) -> bytes:
-    """Exactly ``count`` bytes; ProtocolError if the file ends before."""
-    found = file.read(count)
-    while len(found) < count and (more := file.read(count - len(found))):
-        found += more
-    if len(found) != count:
-        raise ProtocolError(f"{what} is truncated: {len(found)} of {count} bytes are there")
-    return found
 
 
 def split(data: bytes | memoryview, what: str) -> tuple[int, Header]:
@@ -189,7 +171,14 @@ def _require_cover(offsets: Mapping[str, tuple[int, int]], data_size: int, what:
         raise ProtocolError(f"the tensors of {what} end at byte {reached} of {data_size} bytes of data")
 
 
+def _take(file: ReadableFile, count: int, what: str) -> bytes:
+    found = read_up_to(file, count)
+    if len(found) != count:
+        raise ProtocolError(f"{what} is truncated: {len(found)} of {count} bytes are there")
+    return found
+
+
 def _fill(file: ReadableFile, target: Bytes, what: str) -> None:
     for first in range(0, target.size, PIECE):
         piece = target[first : first + PIECE]
-        piece[:] = np.frombuffer(take(file, piece.size, what), np.uint8)
+        piece[:] = np.frombuffer(_take(file, piece.size, what), np.uint8)

@@ -7,36 +7,26 @@ each recipient with X25519 and HKDF-SHA256, and segments under ChaCha20-Poly1305
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from pathlib import Path
-from typing import Protocol
 
-from cryptography.exceptions import InvalidTag, UnsupportedAlgorithm
+from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
-from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from pol.errors import OperationalError, ProtocolError
 from pol.training.storage.atomic_files import Pieces
-from pol.training.storage.store import LIMIT, OpenFile, Store
+from pol.training.storage.store import LIMIT, OpenFile, ReadableFile, Store, read_up_to
 
 MAGIC = b"pol/sealed/1"
 SEGMENT = 1 << 16
 MAX_RECIPIENTS = 64
 ENDING = ".sealed"
 _TAG, _KEY = 16, 32
-
-
-class Readable(Protocol):
-    """A file open for reading."""
-
-    def read(self, size: int = -1, /) -> bytes:
-        """At most ``size`` bytes, fewer only at the end."""
-        ...
 
 
 def seal(pieces: Pieces, recipients: Sequence[bytes], entropy: Callable[[int], bytes] = os.urandom) -> Iterator[bytes]:
@@ -60,7 +50,7 @@ def seal(pieces: Pieces, recipients: Sequence[bytes], entropy: Callable[[int], b
     yield cipher.encrypt(_nonce(counter, last=True), bytes(waiting), None)
 
 
-class Opened:
+class SealedFile:
     """The plaintext of a sealed file, read in order; nothing is given out before its segment is authenticated.
 
     Raises:
@@ -68,12 +58,12 @@ class Opened:
         OperationalError: not sealed to this key.
     """
 
-    def __init__(self, file: Readable, key: X25519PrivateKey, what: str):
+    def __init__(self, file: ReadableFile, key: X25519PrivateKey, what: str):
         self._file, self._what = file, what
         header, fresh = _open_header(file, key, what)
         self._begin, self._cipher = len(header), ChaCha20Poly1305(fresh)
         self._counter, self._ready = 0, bytearray()
-        self._ahead: bytes | None = _take(file, SEGMENT + _TAG)
+        self._ahead: bytes | None = read_up_to(file, SEGMENT + _TAG)
 
     def read(self, size: int = -1, /) -> bytes:
         """At most ``size`` bytes, fewer only at the end; all that is left if it is negative."""
@@ -93,7 +83,7 @@ class Opened:
         segment, following = self._ahead, b""
         assert segment is not None
         if len(segment) == SEGMENT + _TAG:
-            following = _take(self._file, SEGMENT + _TAG)
+            following = read_up_to(self._file, SEGMENT + _TAG)
         last = not following
         try:
             plain = self._cipher.decrypt(_nonce(self._counter, last), segment, None)
@@ -112,9 +102,9 @@ def open_sealed(data: bytes, key: X25519PrivateKey, what: str) -> bytes:
     """The plaintext of a sealed file in memory.
 
     Raises:
-        ProtocolError, OperationalError: as `Opened`.
+        ProtocolError, OperationalError: as `SealedFile`.
     """
-    return Opened(_Bytes(data), key, what).read()
+    return SealedFile(io.BytesIO(data), key, what).read()
 
 
 def sealed_size(plain: int, recipients: int) -> int:
@@ -169,7 +159,7 @@ class SealedStore(Store):
             OperationalError: not sealed to this store's key, not there, or it can't be read.
         """
         with super().open_file(hidden_name(name)) as file:
-            opened = Opened(file, self._require_key(), f"file {name}")
+            opened = SealedFile(file, self._require_key(), f"file {name}")
             yield OpenFile(opened, opened.size_within(file.size), f"read file {name} from {self.url}")
 
     def _require_key(self) -> X25519PrivateKey:
@@ -181,36 +171,6 @@ class SealedStore(Store):
 def hidden_name(name: str) -> str:
     """The name under which a file is stored when it is sealed; an object keeps its digest."""
     return name.partition(".")[0] + ENDING if "." in name else name
-
-
-def load_key(key: X25519PrivateKey | str | Path) -> X25519PrivateKey:
-    """The key, or the one in an unencrypted PEM file (``openssl genpkey -algorithm x25519 -out key.pem``).
-
-    Raises:
-        ProtocolError: the file holds no such key.
-        OperationalError: it can't be read.
-    """
-    if isinstance(key, X25519PrivateKey):
-        return key
-    try:
-        found = load_pem_private_key(Path(key).read_bytes(), None)
-    except OSError as error:
-        raise OperationalError(f"can't read the key {key}: {error}") from error
-    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
-        raise ProtocolError(f"{key} isn't an unencrypted private key in PEM: {error}") from error
-    if not isinstance(found, X25519PrivateKey):
-        raise ProtocolError(f"{key} isn't an X25519 key: openssl genpkey -algorithm x25519 makes one")
-    return found
-
-
-class _Bytes:
-    def __init__(self, data: bytes):
-        self._left = memoryview(data)
-
-    def read(self, size: int = -1, /) -> bytes:
-        count = len(self._left) if size < 0 else size
-        found, self._left = self._left[:count], self._left[count:]
-        return bytes(found)
 
 
 def _seal_header(recipients: Sequence[bytes], entropy: Callable[[int], bytes]) -> tuple[bytes, bytes]:
@@ -229,11 +189,11 @@ def _seal_header(recipients: Sequence[bytes], entropy: Callable[[int], bytes]) -
     return header, _derive(fresh, None, MAGIC + b"/data" + header)
 
 
-def _open_header(file: Readable, key: X25519PrivateKey, what: str) -> tuple[bytes, bytes]:
+def _open_header(file: ReadableFile, key: X25519PrivateKey, what: str) -> tuple[bytes, bytes]:
     """The header, and the key that the segments are under."""
-    start = _take(file, len(MAGIC) + 1 + _KEY)
+    start = read_up_to(file, len(MAGIC) + 1 + _KEY)
     count = start[len(MAGIC)] if len(start) == len(MAGIC) + 1 + _KEY else 0
-    wraps = _take(file, count * (_KEY + _TAG))
+    wraps = read_up_to(file, count * (_KEY + _TAG))
     if not start.startswith(MAGIC) or not 1 <= count <= MAX_RECIPIENTS or len(wraps) != count * (_KEY + _TAG):
         raise ProtocolError(f"{what} isn't sealed in this form, or is truncated")
     public, own = start[-_KEY:], key.public_key().public_bytes_raw()
@@ -258,10 +218,3 @@ def _derive(secret: bytes, salt: bytes | None, info: bytes) -> bytes:
 
 def _nonce(counter: int, last: bool) -> bytes:
     return counter.to_bytes(11, "big") + bytes([last])
-
-
-def _take(file: Readable, count: int) -> bytes:
-    found = file.read(count)
-    while len(found) < count and (more := file.read(count - len(found))):
-        found += more
-    return found

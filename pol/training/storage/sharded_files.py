@@ -78,15 +78,6 @@ def describe(root: bytes, files: Iterable[Sequence[Rows]]) -> dict[str, Any]:
     }
 
 
-def names(data: Mapping[str, Any]) -> list[str]:
-    """The names of the files.
-
-    Raises:
-        ProtocolError: malformed.
-    """
-    return [name for name, _ in _files(data)]
-
-
 def sizes(types: Mapping[str, ArrayType], data: Mapping[str, Any]) -> dict[str, int]:
     """The names of the files and the bytes that each has.
 

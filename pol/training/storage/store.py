@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol
 
 import fsspec
 
@@ -31,6 +31,22 @@ class CorruptObjectError(ProtocolError):
     It says something about the store or the way to it, and nothing about who committed to the digest: a verifier treats
     it like an object that is missing.
     """
+
+
+class ReadableFile(Protocol):
+    """A file open for reading; fsspec's and Python's are."""
+
+    def read(self, size: int = -1, /) -> bytes:
+        """At most ``size`` bytes, fewer only at the end."""
+        ...
+
+
+def read_up_to(file: ReadableFile, count: int) -> bytes:
+    """``count`` bytes, fewer only at the end; a file may give them in parts."""
+    found = file.read(count)
+    while len(found) < count and (more := file.read(count - len(found))):
+        found += more
+    return found
 
 
 class OpenFile:

@@ -105,7 +105,7 @@ def save(store: Store, step: int, state: CompleteState, base: Base | None = None
     """
     data: dict[str, Any] = {"form": FULL}
     if base is None:
-        store.put_file(f"{state.root.hex()}.safetensors", safetensors_format.pieces(state.arrays))
+        store.put_file(_file_name(state.root), safetensors_format.pieces(state.arrays))
     else:
         known = {entry.name: entry for entry in base.state.entries}
         changed = [e.name for e in state.entries if e.type is not None and known.get(e.name) != e]
@@ -151,20 +151,8 @@ def load(store: Store, saved: StoredCheckpoint) -> CompleteState:
     return CompleteState(arrays, saved.documents)
 
 
-def files(saved: StoredCheckpoint) -> list[str]:
-    """Names of the store's files that hold the tensors of a checkpoint, without those of its bases.
-
-    Raises:
-        ProtocolError: they are stored in an unknown form.
-    """
-    form = saved.data.get("form")
-    if form == FULL:
-        return [f"{saved.root.hex()}.safetensors"]
-    return sharded_files.names(saved.data) if form == sharded_files.FORM else [_update(saved).digest("object")]
-
-
 def sizes(saved: StoredCheckpoint) -> dict[str, int]:
-    """The files of `files` and the bytes that each has, by the document.
+    """Names and sizes of the files that hold the tensors of a checkpoint, without those of its bases.
 
     Raises:
         ProtocolError: they are stored in an unknown form, or not as the document's types say.
@@ -173,10 +161,9 @@ def sizes(saved: StoredCheckpoint) -> dict[str, int]:
     if form == sharded_files.FORM:
         return sharded_files.sizes(saved.types, saved.data)
     if form == FULL:
-        size = safetensors_format.size(saved.types)
-    else:
-        size = sum(updates.Part.of_json(item).size for item in _update(saved).items("arrays"))
-    return dict.fromkeys(files(saved), size)
+        return {_file_name(saved.root): safetensors_format.size(saved.types)}
+    fields = _update(saved)
+    return {fields.digest("object"): sum(updates.Part.of_json(item).size for item in fields.items("arrays"))}
 
 
 def bases(store: Store, saved: StoredCheckpoint) -> list[StoredCheckpoint]:
@@ -200,12 +187,16 @@ def bases(store: Store, saved: StoredCheckpoint) -> list[StoredCheckpoint]:
     return chain
 
 
+def _file_name(root: bytes) -> str:
+    return f"{root.hex()}.safetensors"
+
+
 def _read_full(store: Store, saved: StoredCheckpoint) -> dict[str, Array]:
     if saved.data["form"] == sharded_files.FORM:
         arrays = sharded_files.read(store, saved.types, saved.data)
         _require_roots(saved, arrays, "the files of several processes")
         return arrays
-    name = f"{saved.root.hex()}.safetensors"
+    name = _file_name(saved.root)
     arrays = safetensors_format.load(store, name, saved.types)
     _require_roots(saved, arrays, name)
     return arrays
