@@ -1,6 +1,6 @@
 """The recorder inside the Trainer of Lightning (`lightning` or `pytorch_lightning`).
 
-recording = Recording("runs/first", every=100)
+recording = LightningRecording("runs/first", every=100)
 trainer = Trainer(callbacks=[recording], ...)
 trainer.fit(module, recording.batches(loader), ckpt_path=recording.resume())
 """
@@ -30,7 +30,7 @@ except ImportError:
     from pytorch_lightning import Callback, LightningModule, Trainer, __version__
 
 
-class Recording(Callback):  # type: ignore[misc]  # lightning declares no types to mypy here
+class LightningRecording(Callback):  # type: ignore[misc]  # lightning declares no types to mypy here
     """Records the complete state of a Lightning training every so many optimizer steps, and resumes it bit by bit.
 
     A state is recorded, and put back, between two batches, when validation is over and the next batch isn't drawn yet;
@@ -144,7 +144,7 @@ class RecordedBatches:
         UnsupportedError: a loader without a length, of which Lightning draws a batch ahead.
     """
 
-    def __init__(self, recording: Recording, loader: Any):
+    def __init__(self, recording: LightningRecording, loader: Any):
         try:
             len(loader)
         except TypeError as error:
@@ -194,7 +194,9 @@ class _Progress:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Lightning has read the same from the file of `Recording.resume`; one count it moves on when it restarts.
+        """Check that Lightning has read the same from the file of `LightningRecording.resume`.
+
+        It moves one count on when it restarts, which is put back here.
 
         Raises:
             ProtocolError: it hasn't.

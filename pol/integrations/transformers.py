@@ -1,6 +1,6 @@
 """The recorder inside the Trainer of Hugging Face transformers.
 
-recording = Recording(trainer, "runs/first", every=100)
+recording = TransformersRecording(trainer, "runs/first", every=100)
 trainer.train(resume_from_checkpoint=recording.resume())
 """
 
@@ -31,7 +31,7 @@ CLOCK = ("_runtime", "_per_second")
 """Endings of the figures in a log that are read off a clock: no two runs have the same."""
 
 
-class Recording(TrainerCallback):  # type: ignore[misc]  # transformers declares no types
+class TransformersRecording(TrainerCallback):  # type: ignore[misc]  # transformers declares no types
     """Records the complete state of a Trainer every so many optimizer steps, and resumes it bit by bit.
 
     It adds itself to the trainer's callbacks, and takes its place in `Trainer.get_batch_samples`: a state is recorded,
@@ -178,7 +178,7 @@ class _Progress:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Put back what the folder of `Recording.resume` has no place for."""
+        """Put back what the folder of `TransformersRecording.resume` has no place for."""
         trainer = self._trainer
         trainer._tr_loss = state["loss"].to(trainer.args.device)
         trainer._globalstep_last_logged = state["last_logged"]

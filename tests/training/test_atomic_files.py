@@ -17,7 +17,7 @@ from huggingface_hub import HfFileSystem
 from pol.errors import OperationalError
 from pol.training import Checkpoints
 from pol.training.storage import atomic_files
-from pol.training.storage.atomic_files import LocalWriter, MoveWriter, UploadWriter, publisher
+from pol.training.storage.atomic_files import LocalWriter, MoveWriter, UploadWriter, writer_for
 from pol.training.storage.store import Store
 
 fsspec.register_implementation("pol-upload", UploadFileSystem)
@@ -123,10 +123,10 @@ def test_errors_name_the_file() -> None:
 
 def test_what_suits_which_filesystem() -> None:
     """S3 is tested against moto in test_remote_stores.py; the Hub only up to its class, as there is no network."""
-    assert isinstance(publisher(LocalFileSystem()), LocalWriter)
-    assert isinstance(publisher(fsspec.filesystem("memory")), UploadWriter)
-    assert isinstance(publisher(HfFileSystem(token=False)), UploadWriter)
-    assert isinstance(publisher(fsspec.filesystem("pol-move")), MoveWriter)
+    assert isinstance(writer_for(LocalFileSystem()), LocalWriter)
+    assert isinstance(writer_for(fsspec.filesystem("memory")), UploadWriter)
+    assert isinstance(writer_for(HfFileSystem(token=False)), UploadWriter)
+    assert isinstance(writer_for(fsspec.filesystem("pol-move")), MoveWriter)
 
 
 def test_options_reach_the_filesystem_and_nothing_else_does() -> None:
@@ -170,9 +170,9 @@ def test_the_hub_is_given_a_whole_file_or_nothing(monkeypatch: pytest.MonkeyPatc
         yield b"y"
 
     with pytest.raises(OSError, match="the power went"):
-        publisher(files).publish("somebody/run/aa/object", pieces(True))
+        writer_for(files).write("somebody/run/aa/object", pieces(True))
     assert sent == []
-    publisher(files).publish("somebody/run/aa/object", pieces(False))
+    writer_for(files).write("somebody/run/aa/object", pieces(False))
     assert sent == [("aa/object", b"x" * 1000 + b"y")]
 
 
@@ -180,8 +180,8 @@ def test_the_order_on_a_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     """The bytes reach the disk before the name does, and the name before anybody is told."""
     failure = Failure()
     monkeypatch.setattr(atomic_files, "os", FailingOs(failure))
-    LocalWriter().publish(f"{tmp_path}/ab/file", [b"x"])
-    LocalWriter().publish(f"{tmp_path}/ab/other", [b"x"])
+    LocalWriter().write(f"{tmp_path}/ab/file", [b"x"])
+    LocalWriter().write(f"{tmp_path}/ab/other", [b"x"])
     one = ["open", "fstat", "fsync", "replace", "open", "fsync"]
     assert failure.log == ["mkdir", "open", "fsync", *one, *one]
 

@@ -448,7 +448,7 @@ def test_memory_of_a_bomb(tmp_path: Any) -> None:
     for bomb in (frame, frame + frame, zstandard.ZstdCompressor().compress(bytes(4000)) + frame):
         tracemalloc.start()
         try:
-            part = updates.Part("x", updates.XOR, len(bomb))
+            part = updates.UpdatePart("x", updates.XOR, len(bomb))
             try:
                 found = updates.decode(bomb, [part], types, {})["x"].data
                 assert found.size == 4000

@@ -17,12 +17,12 @@ import pytest
 from certified import certify
 from pol.commitments.keccak import keccak256
 from pol.errors import OperationalError, ProtocolError
-from pol.training.storage.http_files import HttpFiles, Patience, wait
+from pol.training.storage.http_files import HttpFiles, HttpPatience, wait
 from pol.training.storage.store import CorruptObjectError, Store
 
 GOOD = bytes(range(256)) * 9000
 """More than two blocks."""
-QUICK = Patience(connect=2.0, answer=0.3, idle=0.3, rate=1 << 20)
+QUICK = HttpPatience(connect=2.0, answer=0.3, idle=0.3, rate=1 << 20)
 PIECE = b"x" * (1 << 16)
 BOMB = gzip.compress(bytes(1 << 26))
 
@@ -229,7 +229,7 @@ def test_slow_parts_add_up(server: Any, monkeypatch: pytest.MonkeyPatch) -> None
         return part(files, url, start, count)
 
     clock = [0.0]
-    patience = Patience(answer=60.0, rate=1 << 20)
+    patience = HttpPatience(answer=60.0, rate=1 << 20)
     monkeypatch.setattr(HttpFiles, "part", slow)
     files = HttpFiles(patience=patience)
     monkeypatch.setattr("pol.training.storage.http_files.time.monotonic", lambda: clock[-1])
@@ -263,7 +263,7 @@ def test_the_option_ssl_is_honored(server: Any, tmp_path: Path) -> None:
     context.load_cert_chain(certificate, key)
     server.socket = context.wrap_socket(server.socket, server_side=True)
     url = f"https://127.0.0.1:{server.server_port}"
-    patience = Patience(connect=5.0, answer=5.0, idle=5.0)
+    patience = HttpPatience(connect=5.0, answer=5.0, idle=5.0)
     with pytest.raises(OperationalError, match=r"(?i)certificate"):
         Store(url, patience=patience).get(DIGEST)
     for choice in (False, ssl.create_default_context(cafile=str(certificate))):

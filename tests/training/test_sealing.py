@@ -17,7 +17,7 @@ from failing import require_whole, train
 from torch import nn
 
 from pol.errors import OperationalError, ProtocolError
-from pol.training import Recorder, Sealing
+from pol.training import Checkpoints, Recorder, Sealing
 from pol.training.record import learning_record
 from pol.training.storage import sealing, stored_checkpoint
 from pol.training.storage.key_file import load_opening_key
@@ -136,10 +136,10 @@ def test_keys_that_are_none(tmp_path: Path) -> None:
 def test_a_recorded_training(tmp_path: Path, updates: bool) -> None:
     """The trainer resumes with his key, a verifier opens with hers, others see a record with the same roots."""
     url = f"file://{tmp_path}/sealed"
-    plain, _ = train(f"file://{tmp_path}/plain", 6, updates=updates)
-    options = {"updates": updates, "recipients": [PUBLIC[1]], "opening_key": KEYS[0]}
-    assert train(url, 4, **options)[1] == 0
-    record, errors = train(url, 6, **options)
+    plain, _ = train(f"file://{tmp_path}/plain", 6, Checkpoints(background=False, updates=updates))
+    checkpoints, sealing = Checkpoints(background=False, updates=updates), Sealing([PUBLIC[1]], opening_key=KEYS[0])
+    assert train(url, 4, checkpoints, sealing=sealing)[1] == 0
+    record, errors = train(url, 6, checkpoints, sealing=sealing)
     assert errors == 0
     assert [c.root for c in record.checkpoints] == [c.root for c in plain.checkpoints]
     for key in KEYS[:2]:
@@ -160,8 +160,8 @@ def test_nothing_of_the_plaintext_is_in_the_store(tmp_path: Path) -> None:
     model.register_parameter("secret_name", nn.Parameter(torch.full((64,), 1.2345678)))
     value = torch.tensor([1.2345678] * 4).numpy().tobytes()
     root = b""
-    for name, recipients in (("plain", []), ("sealed", PUBLIC[:1])):
-        recorder = Recorder(f"file://{tmp_path}/{name}", model, every=1, sealing=Sealing(recipients))
+    for name, sealed_to in (("plain", None), ("sealed", Sealing(PUBLIC[:1]))):
+        recorder = Recorder(f"file://{tmp_path}/{name}", model, every=1, sealing=sealed_to)
         recorder.resume()
         record = recorder.close()
         if name == "plain":

@@ -11,7 +11,7 @@ import requests
 
 from pol.commitments import canonical_json
 from pol.errors import OperationalError, PolError, ProtocolError
-from pol.training.storage.http_files import HttpFiles, Patience, TooLongError
+from pol.training.storage.http_files import HttpFiles, HttpPatience, TooLongError
 from pol.verification.beacon.drand import QUICKNET, Network, Round, verify
 
 TIMEOUT = 10.0
@@ -60,7 +60,7 @@ class Relays:
 
     def _ask(self, host: str, number: int) -> Round:
         url = f"{host}/{self.network.chain_hash.hex()}/public/{number}"
-        patience = Patience(self.timeout, self.timeout, self.timeout, total=self.timeout)
+        patience = HttpPatience(self.timeout, self.timeout, self.timeout, total=self.timeout)
         # Proxies and authorities are those that the endpoints of nodes are asked with.
         options: dict[str, Any] = {"client_kwargs": {"trust_env": True}}
         try:

@@ -29,7 +29,7 @@ class SealedRoots:
         self._known[task_id, seating] = root
         if self._folder is not None:
             with suppress(OSError):
-                LocalWriter().publish(str(self._path(self._folder, task_id, seating)), [root])
+                LocalWriter().write(str(self._path(self._folder, task_id, seating)), [root])
 
     def root(self, task_id: bytes, seating: int) -> bytes | None:
         """What was kept, if anything was; whether a disk has damaged it, the seal on chain says."""

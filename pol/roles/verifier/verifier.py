@@ -27,7 +27,7 @@ from pol.roles.party.profile_evidence import Measurement
 from pol.roles.party.second_look_evidence import Looks
 from pol.roles.process.work_time import require_time
 from pol.roles.verifier.forced_error_duty import NO_REPLAY, Erring
-from pol.training.task.learning_proof import Checkpoint, LearningProof, load_checkpoint
+from pol.training.task.learning_proof import LearningProof, TaskCheckpoint, load_checkpoint
 from pol.training.task.task_document import LoadedTask
 from pol.verification.profile.profile import Profile
 from pol.verification.profile.profiling import profile
@@ -207,7 +207,7 @@ class Verifier(Erring):
         self.beacon.bring(self.wallet, self.market.verdicts.verdict(task_id).watch_round, self.rounds)
         self.market.verdicts.open_watch(self.wallet, task_id)
 
-    def _claim(self, task_id: bytes, verdict: Verdict, checkpoints: Sequence[Checkpoint]) -> Claim:
+    def _claim(self, task_id: bytes, verdict: Verdict, checkpoints: Sequence[TaskCheckpoint]) -> Claim:
         if verdict.claim is not None:
             return verdict.claim
         start, end = (checkpoints[verdict.segment + i].state_root for i in range(2))

@@ -13,7 +13,7 @@ from pol.training.record.recorded_run import RecordedRun
 from pol.training.state import plain_data, readable
 from pol.training.state.words import of_words
 from pol.training.task import learning_proof
-from pol.training.task.learning_proof import Checkpoint, LearningProof
+from pol.training.task.learning_proof import LearningProof, TaskCheckpoint
 from pol.training.task.published_task import load
 from pol.training.task.task_document import LoadedTask
 
@@ -78,9 +78,9 @@ def require_recorded(run: RecordedRun, task: LoadedTask, proof: LearningProof, i
                 raise EvidenceError(Fault.WRONG_ROOT, problem)
 
 
-def task_checkpoints(listed: Sequence[Sequence[str]], interval: int) -> list[Checkpoint]:
+def task_checkpoints(listed: Sequence[Sequence[str]], interval: int) -> list[TaskCheckpoint]:
     """The task's checkpoints as a recorded checkpoint lists them: pairs of state root and digest, from step 0 on."""
-    return [Checkpoint(i, i * interval, bytes.fromhex(root), digest) for i, (root, digest) in enumerate(listed)]
+    return [TaskCheckpoint(i, i * interval, bytes.fromhex(root), digest) for i, (root, digest) in enumerate(listed)]
 
 
 def _listed(document: bytes) -> tuple[str, list[list[str]]]:

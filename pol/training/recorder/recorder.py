@@ -98,7 +98,7 @@ class Recorder:
         self._options = checkpoints
         self._background = Background() if checkpoints.background else None
         self._staging, self._base_staging = Staging(), Staging()
-        self._base: stored_checkpoint.Base | None = None
+        self._base: stored_checkpoint.UpdateBase | None = None
         self._tried: LearningRecord | None = None
 
     @property
@@ -245,7 +245,7 @@ class Recorder:
         digest, saved = stored_checkpoint.save(self.store, steps, state, base)
         self._publish(RecordedCheckpoint(steps, saved.root, digest))
         if self._options.updates:
-            self._base = stored_checkpoint.Base(digest, state, 0 if base is None else base.updates + 1)
+            self._base = stored_checkpoint.UpdateBase(digest, state, 0 if base is None else base.updates + 1)
             self._staging, self._base_staging = self._base_staging, self._staging
 
     def _publish(self, checkpoint: RecordedCheckpoint) -> None:

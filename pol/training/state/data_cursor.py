@@ -19,7 +19,7 @@ Batch = TypeVar("Batch")
 SEEN_TAG = b"pol/batches/1"
 
 
-class Cursor:
+class DataCursor:
     """Follows a loader through its epochs.
 
     A loader draws its order when an epoch begins. So an epoch that was left in the middle is begun again in the same

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from pol.errors import ProtocolError, UnsupportedError
-from pol.training.state.data_cursor import Cursor
+from pol.training.state.data_cursor import DataCursor
 from pol.training.state.environment import Environment
 from pol.training.state.random_state import RandomSources
 
@@ -55,7 +55,7 @@ class TrainerState:
         self.model = model
         self.parts = dict(parts)
         self.random = random
-        self.cursor = Cursor(random)
+        self.cursor = DataCursor(random)
         self.gradients = gradients
         self._environment = Environment([model, *parts.values()])
 

@@ -27,10 +27,10 @@ WHOLE_AT_CLOSE = frozenset(
 _TEMPORARY = re.compile(r"\.[0-9a-f]{32}")
 
 
-class Publisher(Protocol):
+class FileWriter(Protocol):
     """One way to make a file visible."""
 
-    def publish(self, path: str, pieces: Pieces) -> None:
+    def write(self, path: str, pieces: Pieces) -> None:
         """Give the file this content; a reader sees what was there before, or all of it."""
         ...
 
@@ -39,7 +39,7 @@ class Publisher(Protocol):
         ...
 
 
-def publisher(files: Any) -> Publisher:
+def writer_for(files: Any) -> FileWriter:
     """The way that suits an fsspec filesystem."""
     protocols = {files.protocol} if isinstance(files.protocol, str) else set(files.protocol)
     if "file" in protocols:
@@ -50,7 +50,7 @@ def publisher(files: Any) -> Publisher:
 class LocalWriter:
     """Files of this machine. A writer holds a lock on its temporary file, so that a later run knows which are left."""
 
-    def publish(self, path: str, pieces: Pieces) -> None:
+    def write(self, path: str, pieces: Pieces) -> None:
         """Write, flush, rename, flush the folder."""
         folder = os.path.dirname(path)
         _make_folder(folder)
@@ -82,7 +82,7 @@ class UploadWriter:
     def __init__(self, files: Any):
         self._files = files
 
-    def publish(self, path: str, pieces: Pieces) -> None:
+    def write(self, path: str, pieces: Pieces) -> None:
         """Upload; what fails on the way is given up."""
         if "memory" in self._files.protocol:
             self._files.pipe_file(path, b"".join(pieces))
@@ -100,7 +100,7 @@ class MoveWriter:
     def __init__(self, files: Any):
         self._files = files
 
-    def publish(self, path: str, pieces: Pieces) -> None:
+    def write(self, path: str, pieces: Pieces) -> None:
         """Write under a temporary name, then move."""
         folder = path.rpartition("/")[0]
         self._files.makedirs(folder, exist_ok=True)

@@ -10,12 +10,12 @@ import time
 from contextlib import suppress
 from typing import Any
 
-from pol.training.storage.http_files import Patience, TooLongError, wait
+from pol.training.storage.http_files import HttpPatience, TooLongError, wait
 
 PIECE = 1 << 20
 
 
-def read(files: Any, path: str, size: int, limit: int, patience: Patience) -> bytes:
+def read(files: Any, path: str, size: int, limit: int, patience: HttpPatience) -> bytes:
     """All bytes of a file that is said to have ``size`` of them.
 
     Raises:
@@ -23,7 +23,7 @@ def read(files: Any, path: str, size: int, limit: int, patience: Patience) -> by
         OSError: the filesystem fails or is too slow; others of its library.
     """
     protocols = {files.protocol} if isinstance(files.protocol, str) else set(files.protocol)
-    taken = Taken(path, limit, patience)
+    taken = ReceivedBytes(path, limit, patience)
     if "memory" in protocols:
         # Its open files share one position; what it holds is in this process and ends.
         taken.add(files.cat_file(path))
@@ -38,10 +38,10 @@ def read(files: Any, path: str, size: int, limit: int, patience: Patience) -> by
     return taken.content()
 
 
-class Taken:
+class ReceivedBytes:
     """The pieces of a file that have come. The least rate is that of a store over HTTP."""
 
-    def __init__(self, path: str, limit: int, patience: Patience) -> None:
+    def __init__(self, path: str, limit: int, patience: HttpPatience) -> None:
         self.size = 0
         self.patience = patience
         self._path, self._limit = path, limit
@@ -70,7 +70,7 @@ class Taken:
         return self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
 
 
-async def _stream(files: Any, path: str, taken: Taken) -> None:
+async def _stream(files: Any, path: str, taken: ReceivedBytes) -> None:
     file = await files.open_async(path, "rb")
     try:
         async with asyncio.timeout(taken.patience.answer):

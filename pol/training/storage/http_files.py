@@ -40,7 +40,7 @@ class TooLongError(OSError):
 
 
 @dataclass(frozen=True)
-class Patience:
+class HttpPatience:
     """How slow a server may be; seconds."""
 
     connect: float = 20.0
@@ -54,7 +54,7 @@ class Patience:
     """For a whole request with its body, where an answer is so short that its time needs no rate."""
 
 
-PATIENCE = Patience()
+DEFAULT_PATIENCE = HttpPatience()
 
 
 class HttpFiles:
@@ -71,7 +71,10 @@ class HttpFiles:
     """
 
     def __init__(
-        self, options: Mapping[str, Any] | None = None, patience: Patience = PATIENCE, redirects: int = REDIRECTS
+        self,
+        options: Mapping[str, Any] | None = None,
+        patience: HttpPatience = DEFAULT_PATIENCE,
+        redirects: int = REDIRECTS,
     ) -> None:
         given = dict(options or {})
         _require_known(given)
@@ -255,7 +258,7 @@ def _require_known(options: Mapping[str, Any]) -> None:
         )
 
 
-def _too_slow(url: str, patience: Patience) -> OSError:
+def _too_slow(url: str, patience: HttpPatience) -> OSError:
     return OSError(f"{url} comes with less than {patience.rate} bytes a second: use another server")
 
 

@@ -10,8 +10,8 @@ import fsspec
 from pol.commitments.keccak import keccak256
 from pol.errors import OperationalError, PolError, ProtocolError
 from pol.training.storage import bounded_read
-from pol.training.storage.atomic_files import WHOLE_AT_CLOSE, Pieces, publisher
-from pol.training.storage.http_files import PATIENCE, HttpFiles, Patience, TooLongError
+from pol.training.storage.atomic_files import WHOLE_AT_CLOSE, Pieces, writer_for
+from pol.training.storage.http_files import DEFAULT_PATIENCE, HttpFiles, HttpPatience, TooLongError
 
 LIMIT = 1 << 34
 AT_ONCE = 1 << 30
@@ -94,7 +94,7 @@ class Store:
     an option that a store over HTTP doesn't know.
     """
 
-    def __init__(self, url: str, options: Mapping[str, Any] | None = None, patience: Patience = PATIENCE):
+    def __init__(self, url: str, options: Mapping[str, Any] | None = None, patience: HttpPatience = DEFAULT_PATIENCE):
         self.url, self.options, self.patience = url, dict(options or {}), patience
         _require_single(url, self.options)
         with _operational(f"open the store {url}"):
@@ -107,7 +107,7 @@ class Store:
             except ImportError as error:
                 extra = "pip install 'pol[s3]'" if url.startswith(("s3://", "s3a://")) else "install it with pip"
                 raise OperationalError(f"can't open the store {url}: {error}: {extra}") from error
-            self._publisher = publisher(self._files)
+            self._writer = writer_for(self._files)
         self._root = str(root).rstrip("/")
         is_http = url.partition("://")[0] in {"http", "https"}
         self._http = HttpFiles(self.options, patience) if is_http else None
@@ -119,7 +119,7 @@ class Store:
         with _operational(f"write object {digest} to {self.url}"):
             if self._exists(final) and self._holds(final, data):
                 return digest
-            self._publisher.publish(final, [data])
+            self._writer.write(final, [data])
         return digest
 
     def get(self, digest: str, *, limit: int = LIMIT) -> bytes:
@@ -168,7 +168,7 @@ class Store:
         path = self._file_path(name)
         with _operational(f"write file {name} to {self.url}"):
             if not self._exists(path):
-                self._publisher.publish(path, pieces)
+                self._writer.write(path, pieces)
 
     @contextmanager
     def open_file(self, name: str) -> Iterator[OpenFile]:
@@ -191,7 +191,7 @@ class Store:
     def replace(self, name: str, data: bytes) -> None:
         """Make ``data`` the content of a file that changes; readers see the old or the new one."""
         with _operational(f"write {name} to {self.url}"):
-            self._publisher.publish(f"{self._root}/{_mutable(name)}", [data])
+            self._writer.write(f"{self._root}/{_mutable(name)}", [data])
 
     def read(self, name: str, *, limit: int = LIMIT) -> bytes:
         """The content of a file written by `replace`.
@@ -219,7 +219,7 @@ class Store:
             OperationalError: the store failed.
         """
         with _operational(f"clean {self.url}"):
-            return self._publisher.clean(self._root)
+            return self._writer.clean(self._root)
 
     def _exists(self, path: str) -> bool:
         return bool(self._files.exists(path)) if self._http is None else self._http.exists(path)

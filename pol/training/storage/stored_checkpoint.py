@@ -27,7 +27,7 @@ MAX_UPDATES = 1000
 
 
 @dataclass(frozen=True)
-class Base:
+class UpdateBase:
     """A stored checkpoint that the next one may be an update of; its arrays are kept unchanged until then.
 
     ``updates`` is the number of updates that lie on one stored in full.
@@ -95,7 +95,7 @@ class StoredCheckpoint:
         return saved
 
 
-def save(store: Store, step: int, state: CompleteState, base: Base | None = None) -> tuple[str, StoredCheckpoint]:
+def save(store: Store, step: int, state: CompleteState, base: UpdateBase | None = None) -> tuple[str, StoredCheckpoint]:
     """Store a state: its tensors first, then the document; the digest of the document and itself.
 
     With a base, only what has changed since is stored.
@@ -163,7 +163,7 @@ def sizes(saved: StoredCheckpoint) -> dict[str, int]:
     if form == FULL:
         return {_file_name(saved.root): safetensors_format.size(saved.types)}
     fields = _update(saved)
-    return {fields.digest("object"): sum(updates.Part.of_json(item).size for item in fields.items("arrays"))}
+    return {fields.digest("object"): sum(updates.UpdatePart.of_json(item).size for item in fields.items("arrays"))}
 
 
 def bases(store: Store, saved: StoredCheckpoint) -> list[StoredCheckpoint]:
@@ -206,7 +206,7 @@ def _read_update(
     store: Store, before: StoredCheckpoint, after: StoredCheckpoint, arrays: Mapping[str, Array]
 ) -> dict[str, Array]:
     fields = _update(after)
-    parts = [updates.Part.of_json(item) for item in fields.items("arrays")]
+    parts = [updates.UpdatePart.of_json(item) for item in fields.items("arrays")]
     name = fields.digest("object")
     content = store.get(name, limit=sum(part.size for part in parts))
     changed = updates.decode(content, parts, after.types, arrays)

@@ -24,7 +24,7 @@ PICKLED = frozenset({".pt", ".pth", ".bin", ".ckpt", ".pkl", ".pickle"})
 _MAGIC = (b"PK\x03\x04", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
 
 
-class Tensors:
+class TensorFiles:
     """The tensors of some files under their names. ``left_out`` names files beside them that aren't part of it.
 
     Raises:
@@ -69,7 +69,7 @@ class Tensors:
         return root_of_parts(self.types[name], parts)
 
 
-def open_tensors(path: Path) -> Tensors:
+def open_tensors(path: Path) -> TensorFiles:
     """The tensors of a safetensors file, or of a folder of them.
 
     In a folder with an index (``model.safetensors.index.json``) they are those that it names, else those of all files.
@@ -86,10 +86,10 @@ def open_tensors(path: Path) -> Tensors:
             raise OperationalError(f"{path} is neither a file nor a folder")
         raise OperationalError(f"there is no file or folder {path}")
     _refuse_pickle(path)
-    return Tensors([SafetensorsFile(path)])
+    return TensorFiles([SafetensorsFile(path)])
 
 
-def _open_folder(folder: Path) -> Tensors:
+def _open_folder(folder: Path) -> TensorFiles:
     try:
         names = sorted(item.name for item in folder.iterdir() if item.is_file())
     except OSError as error:
@@ -104,14 +104,14 @@ def _open_folder(folder: Path) -> Tensors:
         raise ProtocolError(f"{folder} holds the indexes {', '.join(indexes)}: name the files of one model")
     if not indexes:
         used, opened = files, [SafetensorsFile(folder / name) for name in files]
-        return Tensors(opened, tuple(name for name in names if name not in used))
+        return TensorFiles(opened, tuple(name for name in names if name not in used))
     placed = _read_index(folder / indexes[0])
     if missing := sorted(set(placed.values()) - set(files)):
         raise OperationalError(f"{folder} lacks {missing[0]}, which its index names")
     used = sorted(set(placed.values()))
     opened = [SafetensorsFile(folder / name) for name in used]
     found = {tensor: file.path.name for file in opened for tensor in file.types}
-    tensors = Tensors(opened, tuple(name for name in names if name not in used))
+    tensors = TensorFiles(opened, tuple(name for name in names if name not in used))
     if found != placed:
         name = sorted(dict(found.items() ^ placed.items()))[0]
         raise ProtocolError(

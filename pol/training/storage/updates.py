@@ -27,7 +27,7 @@ _MAX_RATIO = 1 << 16
 
 
 @dataclass(frozen=True)
-class Part:
+class UpdatePart:
     """The bytes of one array in an update object: how they are written, and how many they are."""
 
     name: str
@@ -39,7 +39,7 @@ class Part:
         return {"name": self.name, "coding": self.coding, "bytes": self.size}
 
     @classmethod
-    def of_json(cls, item: object) -> Part:
+    def of_json(cls, item: object) -> UpdatePart:
         """The part of such a form; ProtocolError if it is none."""
         fields = canonical_json.Fields(item, "an array of an update", ["name", "coding", "bytes"])
         coding = fields.text("coding")
@@ -50,7 +50,7 @@ class Part:
 
 def encode(
     arrays: Mapping[str, Array], base: Mapping[str, Array], names: Iterable[str]
-) -> tuple[list[Part], bytearray]:
+) -> tuple[list[UpdatePart], bytearray]:
     """The update object that holds these of the arrays, against those of the base, and what its parts are."""
     parts, data = [], bytearray()
     for name in names:
@@ -66,12 +66,12 @@ def encode(
             del data[before:]
             data += array.data.data
             coding = RAW
-        parts.append(Part(name, coding, len(data) - before))
+        parts.append(UpdatePart(name, coding, len(data) - before))
     return parts, data
 
 
 def decode(
-    data: bytes, parts: Iterable[Part], types: Mapping[str, ArrayType], base: Mapping[str, Array]
+    data: bytes, parts: Iterable[UpdatePart], types: Mapping[str, ArrayType], base: Mapping[str, Array]
 ) -> dict[str, Array]:
     """The arrays in an update object; their roots are still to be checked.
 

@@ -19,7 +19,7 @@ DOCUMENT_LIMIT = 1 << 28
 
 
 @dataclass(frozen=True)
-class Checkpoint:
+class TaskCheckpoint:
     """One entry of the checkpoint log: the state after ``step`` steps and the digest of the file that holds it."""
 
     index: int
@@ -36,7 +36,7 @@ class LearningProof:
     program_hash: bytes
     interval: int
     order_root: bytes
-    checkpoints: tuple[Checkpoint, ...]
+    checkpoints: tuple[TaskCheckpoint, ...]
     log_root: bytes
     environment: Mapping[str, str]
 
@@ -87,7 +87,7 @@ class LearningProof:
         )
 
 
-def build(task: LoadedTask, checkpoints: Sequence[Checkpoint], environment: Mapping[str, str]) -> LearningProof:
+def build(task: LoadedTask, checkpoints: Sequence[TaskCheckpoint], environment: Mapping[str, str]) -> LearningProof:
     """The learning proof over all checkpoints of a finished training.
 
     Raises:
@@ -98,7 +98,7 @@ def build(task: LoadedTask, checkpoints: Sequence[Checkpoint], environment: Mapp
     return proof
 
 
-def begun(task: LoadedTask, checkpoints: Sequence[Checkpoint], environment: Mapping[str, str]) -> LearningProof:
+def begun(task: LoadedTask, checkpoints: Sequence[TaskCheckpoint], environment: Mapping[str, str]) -> LearningProof:
     """As `build`, of a training that may go on."""
     return LearningProof(
         task=task.digest,
@@ -133,7 +133,7 @@ def decode(store: Store, digest: str) -> LearningProof:
     return LearningProof.decode(store.get(digest, limit=DOCUMENT_LIMIT))
 
 
-def load_checkpoint(store: Store, task: LoadedTask, entry: Checkpoint) -> list[Words]:
+def load_checkpoint(store: Store, task: LoadedTask, entry: TaskCheckpoint) -> list[Words]:
     """The state of one checkpoint, as words: the file's digest is checked before it is parsed, the state root after.
 
     Raises:
@@ -210,7 +210,7 @@ def require_committed(proof: LearningProof, log_root: bytes) -> None:
     _require(proof.log_root == log_root, Fault.BROKEN_LOG, problem)
 
 
-def compute_log_root(checkpoints: Sequence[Checkpoint]) -> bytes:
+def compute_log_root(checkpoints: Sequence[TaskCheckpoint]) -> bytes:
     """The root of the checkpoint log over these entries."""
     return CheckpointLog([entry.state_root for entry in checkpoints]).root()
 
@@ -220,9 +220,9 @@ def _require(condition: bool, fault: Fault, problem: str) -> None:
         raise EvidenceError(fault, problem)
 
 
-def _checkpoint(item: object) -> Checkpoint:
-    fields = canonical_json.Fields(item, "a checkpoint", Checkpoint.__dataclass_fields__)
-    return Checkpoint(
+def _checkpoint(item: object) -> TaskCheckpoint:
+    fields = canonical_json.Fields(item, "a checkpoint", TaskCheckpoint.__dataclass_fields__)
+    return TaskCheckpoint(
         index=fields.integer("index"),
         step=fields.integer("step"),
         state_root=fields.hash("state_root"),

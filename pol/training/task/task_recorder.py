@@ -10,7 +10,7 @@ from pol.commitments.tensor import state_root
 from pol.errors import ProtocolError
 from pol.training.storage.store import Store
 from pol.training.task import learning_proof, task_tensors
-from pol.training.task.learning_proof import Checkpoint, LearningProof
+from pol.training.task.learning_proof import LearningProof, TaskCheckpoint
 from pol.training.task.task_document import LoadedTask
 
 
@@ -20,7 +20,7 @@ class TaskRecorder:
     def __init__(self, store: Store, task: LoadedTask):
         self.task = task
         self.log = CheckpointLog()
-        self.checkpoints: list[Checkpoint] = []
+        self.checkpoints: list[TaskCheckpoint] = []
         self._store = store
 
     def __call__(self, index: int, state: list[Words]) -> None:
@@ -36,9 +36,9 @@ class TaskRecorder:
         digest = self._store.put(task_tensors.encode(task.names.slots, task.slot_types, state))
         root = state_root(task.slot_types, state)
         self.log.append(root)
-        self.checkpoints.append(Checkpoint(index, index * task.document.interval, root, digest))
+        self.checkpoints.append(TaskCheckpoint(index, index * task.document.interval, root, digest))
 
-    def take_over(self, checkpoints: Iterable[Checkpoint]) -> None:
+    def take_over(self, checkpoints: Iterable[TaskCheckpoint]) -> None:
         """Go on after these checkpoints, which are in the store."""
         self.checkpoints = list(checkpoints)
         self.log = CheckpointLog([entry.state_root for entry in self.checkpoints])

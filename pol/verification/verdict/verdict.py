@@ -17,7 +17,7 @@ from pol.errors import EvidenceError, Fault, OperationalError, ProtocolError, Un
 from pol.execution.executor import Executor
 from pol.graph.step_program import Component, StepProgram
 from pol.training.storage.store import CorruptObjectError, Store
-from pol.training.task.learning_proof import Checkpoint, LearningProof, load_checkpoint
+from pol.training.task.learning_proof import LearningProof, TaskCheckpoint, load_checkpoint
 from pol.training.task.task_document import LoadedTask
 from pol.verification.replay.replay import Observe, replay_end
 
@@ -203,8 +203,8 @@ def verify_segment(
 def verify_entries(
     store: Store,
     task: LoadedTask,
-    start: Checkpoint,
-    end: Checkpoint,
+    start: TaskCheckpoint,
+    end: TaskCheckpoint,
     executor: Executor,
     thresholds: Three,
     observe: Observe | None = None,

@@ -17,7 +17,7 @@ from pol.graph.step_program import StepProgram
 from pol.graph.tensor_type import DType
 from pol.training.storage.store import Store
 from pol.training.task import published_task
-from pol.training.task.learning_proof import Checkpoint
+from pol.training.task.learning_proof import TaskCheckpoint
 from pol.training.task.task_document import LoadedTask
 from pol.verification.verdict.second_look import LOOKS, SecondLooker
 from pol.verification.verdict.verdict import Outcome, Reason, Verdict, judge, verify_entries
@@ -36,8 +36,8 @@ class Job:
 
     store: str
     task: str
-    start: Checkpoint
-    end: Checkpoint
+    start: TaskCheckpoint
+    end: TaskCheckpoint
     thresholds: Three
     looks: int = LOOKS
 
