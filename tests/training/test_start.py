@@ -151,7 +151,7 @@ def test_other_weights_than_drawn_are_refused() -> None:
         model[0].weight[3, 2] += 1e-6
     step = captured(model)
     start = TaskStart(initialization=initialization.publish(store, capture_initialisation(network, SEED, step)))
-    with pytest.raises(ProtocolError, match=r"slot 0\.weight isn't what the initialization draws"):
+    with pytest.raises(ProtocolError, match=r"slot 0\.weight isn't the tensor that the initialization draws"):
         publish(store, step, steps=STEPS, interval=INTERVAL, start=start)
 
 
@@ -159,7 +159,7 @@ def test_what_comes_from_nowhere_is_zero() -> None:
     store, _ = first()
     step = captured(drawn(network))
     drawing = capture_initialisation(network, SEED, step, set(step.names.slots) - {"0.weight:sum"})
-    with pytest.raises(ProtocolError, match=r"0\.weight:sum comes from nowhere"):
+    with pytest.raises(ProtocolError, match=r"0\.weight:sum has no source"):
         publish(
             store,
             step,
@@ -238,12 +238,12 @@ def test_a_proof_stands_on_a_proof() -> None:
         (lambda s: s["slots"].update({"base.0.weight": "3.weight"}), r"3.weight at the end of the base is"),
         (lambda s: s["slots"].update({"base.0.weight": "none"}), "which the base doesn't have"),
         (lambda s: s["slots"].update({"none": "0.weight"}), "which the task doesn't have"),
-        (lambda s: s["slots"].pop("base.0.weight"), "comes from nowhere"),
+        (lambda s: s["slots"].pop("base.0.weight"), "has no source"),
         (lambda s: s.update(slots={}), "name both"),
         (lambda s: s["slots"].update({"head.weight": "0.weight"}), "choose one of the two"),
         (lambda s: s.update(proof=first()[1]), "the learning proof has the members"),
         (lambda s: s.update(kind="borrowed"), "is unknown"),
-        (lambda s: s.update(initialization=None), "comes from nowhere"),
+        (lambda s: s.update(initialisation=None), "has no source"),
     ],
 )
 def test_a_false_base_is_noticed(change: Callable[[Any], object], problem: str) -> None:

@@ -17,7 +17,7 @@ DOCUMENT_LIMIT = 1 << 28
 
 @dataclass(frozen=True)
 class Commitment:
-    """The entries of a complete state, without what they commit to.
+    """The entries of a complete state, without their content.
 
     Raises ProtocolError if they aren't in the order of their names.
     """
@@ -70,7 +70,7 @@ class Commitment:
 
 @dataclass(frozen=True)
 class EntryMismatch:
-    """An entry that isn't what was committed to; ``how`` is missing, extra, differs or another type."""
+    """An entry that differs from the commitment; ``how`` is missing, extra, differs or another type."""
 
     name: str
     how: str

@@ -1,8 +1,8 @@
 """Checkpoints that only chosen verifiers can open (docs/spec/complete_state.md, "Sealed checkpoints").
 
-Commitments stay over the plaintext: whoever has no key sees a record of roots, and can check every claim about it that
-needs no data. The construction is that of age (https://age-encryption.org/v1): a fresh key for each file, wrapped to
-each recipient with X25519 and HKDF-SHA256, and segments under ChaCha20-Poly1305 whose nonces count and mark the last.
+Commitments stay over the plaintext: without a key one sees a record of roots, and can check every claim that needs no
+data. The construction is that of age (https://age-encryption.org/v1): a fresh key for each file, wrapped to each
+recipient with X25519 and HKDF-SHA256, and segments under ChaCha20-Poly1305 whose nonces count and mark the last.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def seal(pieces: Pieces, recipients: Sequence[bytes], entropy: Callable[[int], b
     """The sealed file of a plaintext, piece by piece; ``recipients`` are X25519 public keys of 32 bytes.
 
     Raises:
-        ProtocolError: no recipients, too many, or a key that is none.
+        ProtocolError: no recipients, too many, or an invalid key.
     """
     header, key = _seal_header(recipients, entropy)
     yield header
@@ -51,10 +51,10 @@ def seal(pieces: Pieces, recipients: Sequence[bytes], entropy: Callable[[int], b
 
 
 class SealedFile:
-    """The plaintext of a sealed file, read in order; nothing is given out before its segment is authenticated.
+    """The plaintext of a sealed file, read in order; a segment is authenticated before any of it is given out.
 
     Raises:
-        ProtocolError: not a sealed file; from `read`: changed, cut, or put together anew.
+        ProtocolError: not a sealed file; from `read`: changed, cut, or reassembled.
         OperationalError: not sealed to this key.
     """
 
@@ -75,7 +75,7 @@ class SealedFile:
         return found
 
     def size_within(self, size: int) -> int:
-        """Bytes of the plaintext, if the sealed file has this size."""
+        """Bytes of the plaintext in a sealed file of this size."""
         segments = size - self._begin
         return segments - -(-segments // (SEGMENT + _TAG)) * _TAG
 
@@ -108,15 +108,15 @@ def open_sealed(data: bytes, key: X25519PrivateKey, what: str) -> bytes:
 
 
 def sealed_size(plain: int, recipients: int) -> int:
-    """Bytes of the sealed file of a plaintext of so many bytes."""
+    """Bytes of the sealed file for a plaintext of this size."""
     return len(MAGIC) + 1 + _KEY + recipients * (_KEY + _TAG) + plain + max(1, -(-plain // SEGMENT)) * _TAG
 
 
 class SealedStore(Store):
     """A store whose objects and files are sealed to recipients; the digest of an object is that of its sealed bytes.
 
-    ``key`` opens what is read; who only writes needs none. What a file that changes holds stays as it is:
-    `record.json` is for everybody.
+    ``key`` opens what is read; writing needs none. Files that change, such as `record.json`, stay readable for
+    everybody.
     """
 
     def __init__(
@@ -132,7 +132,7 @@ class SealedStore(Store):
         self._recipients = tuple(dict.fromkeys([*recipients, *own]))
 
     def put(self, data: bytes | bytearray) -> str:
-        """Seal and store; the digest of the sealed bytes. Each call stores another object, as each has its own key."""
+        """Seal and store; the digest of the sealed bytes. Each call stores a new object under a fresh key."""
         return super().put(b"".join(seal([data], self._recipients, self._entropy)))
 
     def get(self, digest: str, *, limit: int = LIMIT) -> bytes:
@@ -174,9 +174,9 @@ def hidden_name(name: str) -> str:
 
 
 def _seal_header(recipients: Sequence[bytes], entropy: Callable[[int], bytes]) -> tuple[bytes, bytes]:
-    """Everything before the segments, and the key that they are under."""
+    """Everything before the segments, and their key."""
     if not 1 <= len(recipients) <= MAX_RECIPIENTS:
-        raise ProtocolError(f"a checkpoint is sealed to 1 to {MAX_RECIPIENTS} keys, not {len(recipients)}")
+        raise ProtocolError(f"a checkpoint is sealed to 1 to {MAX_RECIPIENTS} keys, {len(recipients)} were given")
     fresh, ephemeral = entropy(_KEY), X25519PrivateKey.from_private_bytes(entropy(_KEY))
     public = ephemeral.public_key().public_bytes_raw()
     header = MAGIC + bytes([len(recipients)]) + public
@@ -190,7 +190,7 @@ def _seal_header(recipients: Sequence[bytes], entropy: Callable[[int], bytes]) -
 
 
 def _open_header(file: ReadableFile, key: X25519PrivateKey, what: str) -> tuple[bytes, bytes]:
-    """The header, and the key that the segments are under."""
+    """The header, and the key of the segments."""
     start = read_up_to(file, len(MAGIC) + 1 + _KEY)
     count = start[len(MAGIC)] if len(start) == len(MAGIC) + 1 + _KEY else 0
     wraps = read_up_to(file, count * (_KEY + _TAG))

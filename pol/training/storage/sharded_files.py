@@ -1,4 +1,4 @@
-"""A checkpoint that several processes stored (docs/spec/complete_state.md, "Files of several processes").
+"""Checkpoints that several processes store together (docs/spec/complete_state.md, "Files of several processes").
 
 Each process stores one file with whole arrays and runs of rows; the checkpoint's document says which.
 """
@@ -31,11 +31,11 @@ class Rows:
     count: int | None = None
 
     def form(self) -> list[Any]:
-        """As the document writes it."""
+        """Its form in the document."""
         return [self.array] if self.count is None else [self.array, self.first, self.count]
 
     def type_in(self, whole: ArrayType) -> ArrayType:
-        """The type of the rows; ProtocolError if the array hasn't got them."""
+        """The type of the rows; ProtocolError if the array has no such rows."""
         if self.count is None:
             return whole
         if not whole.shape or not 0 <= self.first <= self.first + self.count <= whole.shape[0]:
@@ -43,7 +43,7 @@ class Rows:
         return ArrayType(whole.element, (self.count, *whole.shape[1:]))
 
     def first_byte(self, whole: ArrayType) -> int:
-        """Where the rows begin in the array."""
+        """The offset of the rows in the array."""
         return self.first * (whole.nbytes // whole.shape[0]) if self.count else 0
 
 
@@ -79,7 +79,7 @@ def describe(root: bytes, files: Iterable[Sequence[Rows]]) -> dict[str, Any]:
 
 
 def sizes(types: Mapping[str, ArrayType], data: Mapping[str, Any]) -> dict[str, int]:
-    """The names of the files and the bytes that each has.
+    """Names and sizes of the files.
 
     Raises:
         ProtocolError: malformed, or a file with an array that isn't in the checkpoint.
@@ -88,10 +88,10 @@ def sizes(types: Mapping[str, ArrayType], data: Mapping[str, Any]) -> dict[str, 
 
 
 def read(store: Store, types: Mapping[str, ArrayType], data: Mapping[str, Any]) -> dict[str, Array]:
-    """The arrays put together from all files. Their roots are still to be checked.
+    """The arrays assembled from all files. Their roots are still to be checked.
 
     Raises:
-        ProtocolError: malformed, a file with another content than the document says, or rows that are missing.
+        ProtocolError: malformed, a file whose content differs from the document, or missing rows.
         OperationalError: the store failed.
     """
     files = _files(data)
@@ -138,10 +138,10 @@ def are_equal_runs(types: Mapping[str, ArrayType], data: Mapping[str, Any], coun
 
 
 def read_run(store: Store, types: Mapping[str, ArrayType], data: Mapping[str, Any], number: int) -> dict[str, Array]:
-    """Whole arrays, and of those that are cut the rows in file ``number``. Nothing is checked against a root.
+    """Whole arrays, and the rows in file ``number`` of all others. Nothing is checked against a root.
 
     Raises:
-        ProtocolError: malformed, or a file with another content than the document says.
+        ProtocolError: malformed, or a file whose content differs from the document.
         OperationalError: the store failed.
     """
     files = _files(data)

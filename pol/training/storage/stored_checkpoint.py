@@ -1,7 +1,7 @@
-"""One recorded checkpoint: a document with names, types, roots and everything small, and the tensors beside it.
+"""One recorded checkpoint in a store (docs/spec/complete_state.md, "Checkpoint").
 
-docs/spec/complete_state.md, "Checkpoint". The document is an object like any other, named by its digest. The tensors
-are in a file named by the complete root, which its content has to have, or in an object that updates an earlier one.
+A document holds names, types, roots and everything small; it is an object under its digest. The tensors are in a file
+named by the complete root, or in an object that updates an earlier checkpoint.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ VERSION = 1
 DOCUMENT_LIMIT = 1 << 28
 FULL, UPDATES = "full", "updates"
 MAX_UPDATES = 1000
-"""Checkpoints that a reader follows, at most, until one that is stored in full."""
+"""Updates that a reader follows, at most, down to a checkpoint in full."""
 
 
 @dataclass(frozen=True)
 class UpdateBase:
-    """A stored checkpoint that the next one may be an update of; its arrays are kept unchanged until then.
+    """A stored checkpoint that the next one may update; its arrays are kept unchanged until then.
 
-    ``updates`` is the number of updates that lie on one stored in full.
+    ``updates`` counts the updates since a checkpoint in full.
     """
 
     object: str
@@ -40,7 +40,7 @@ class UpdateBase:
 
 @dataclass(frozen=True)
 class StoredCheckpoint:
-    """The document of a checkpoint: the state after ``step`` steps. ``data`` says how the tensors are stored."""
+    """The document of a checkpoint: the state after ``step`` steps. ``data`` describes the storage of the tensors."""
 
     step: int
     entries: tuple[Entry, ...]
@@ -96,9 +96,9 @@ class StoredCheckpoint:
 
 
 def save(store: Store, step: int, state: CompleteState, base: UpdateBase | None = None) -> tuple[str, StoredCheckpoint]:
-    """Store a state: its tensors first, then the document; the digest of the document and itself.
+    """Store a state, first its tensors, then the document; the digest of the document and itself.
 
-    With a base, only what has changed since is stored.
+    With a base, only the changes since are stored.
 
     Raises:
         OperationalError: the store failed; nothing points at what may be missing.
@@ -129,16 +129,16 @@ def load_document(store: Store, digest: str) -> StoredCheckpoint:
     """
     data = store.get(digest, limit=DOCUMENT_LIMIT)
     if data.startswith(SEALED):
-        raise OperationalError(f"the checkpoint {digest} is sealed: it takes a key to look at it")
+        raise OperationalError(f"the checkpoint {digest} is sealed: give a key to open it")
     return StoredCheckpoint.decode(data)
 
 
 def load(store: Store, saved: StoredCheckpoint) -> CompleteState:
-    """The state of a checkpoint, with every array hashed and compared; bases are followed.
+    """The state of a checkpoint, every array hashed and compared; bases are followed.
 
     Raises:
         ProtocolError: the file holds other tensors than the document says; the message names the first.
-        OperationalError: the store failed, or there isn't memory enough.
+        OperationalError: the store failed, or memory ran out.
     """
     chain = bases(store, saved)
     try:
@@ -167,10 +167,10 @@ def sizes(saved: StoredCheckpoint) -> dict[str, int]:
 
 
 def bases(store: Store, saved: StoredCheckpoint) -> list[StoredCheckpoint]:
-    """The checkpoint and those that it is an update of, newest first; the last one is stored in full.
+    """The checkpoint and its chain of bases, newest first; the last one is stored in full.
 
     Raises:
-        ProtocolError: one isn't older than what updates it, or they are too many.
+        ProtocolError: a base isn't older than its update, or the chain is too long.
         OperationalError: the store failed.
     """
     chain = [saved]

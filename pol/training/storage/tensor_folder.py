@@ -1,6 +1,6 @@
-"""Tensors where people keep them: a safetensors file, or a folder of them such as a Hugging Face model.
+"""Tensors in a safetensors file, or in a folder of them such as a Hugging Face model.
 
-How a model is cut into files doesn't matter: its tensors have names, and each name stands once.
+A model may be cut into files in any way: each name of a tensor stands once.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MAGIC = (b"PK\x03\x04", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
 
 
 class TensorFiles:
-    """The tensors of some files under their names. ``left_out`` names files beside them that aren't part of it.
+    """The tensors of some files under their names. ``left_out`` names other files of the folder.
 
     Raises:
         ProtocolError: a name stands in two files.
@@ -60,7 +60,7 @@ class TensorFiles:
         return tuple(Entry(n, self.types[n], self._root(n, threads)) for n in sorted(self.types, key=str.encode))
 
     def _root(self, name: str, threads: int) -> bytes:
-        """Piece by piece: a tensor of any size takes the memory of a piece."""
+        """Hashed piece by piece: a tensor of any size takes the memory of one piece."""
         data = self.array(name).data
         parts = []
         for first in range(0, data.size, PIECE):
@@ -144,7 +144,6 @@ def _refuse_pickle(path: Path) -> None:
     # A safetensors file that begins like a pickle would state a header of more bytes than allowed.
     if path.suffix in PICKLED or (path.suffix != ENDING and begin.startswith(_MAGIC)):
         raise UnsupportedError(
-            f"{path} is a pickled checkpoint: whoever loads it runs what its author wrote, so pol never does. Convert "
-            "it where you trust it: safetensors.torch.save_file(torch.load(FILE, weights_only=True), 'model"
-            f"{ENDING}')"
+            f"{path} is a pickled checkpoint: loading one runs its author's code, so pol never does. Convert it where "
+            f"you trust it: safetensors.torch.save_file(torch.load(FILE, weights_only=True), 'model{ENDING}')"
         )

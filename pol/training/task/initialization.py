@@ -1,14 +1,14 @@
-"""First numbers that anybody can draw again: a program, a seed and names (docs/spec/learning_proof.md, "Start").
+"""Initial tensors that anybody can draw again: a program, a seed and names (docs/spec/learning_proof.md, "Start").
 
-The program is a step program that reads one constant, the two words of the seed. It goes from a state of zeros to the
-drawn tensors in one step, the step 2^32 - 1, which no training reaches: a claim like any other of a dispute.
+The program is a step program with one constant, the two words of the seed. It leads from a state of zeros to the drawn
+tensors in one step, number 2^32 - 1, which no training reaches. So a drawing can be disputed like any other step.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -26,20 +26,20 @@ STEP = 2**32 - 1
 """The step at which initialization draws; no training gets there."""
 SEED = TensorType(DType.I32, (2,))
 PROGRAM_LIMIT = 1 << 24
-"""Bytes of a program; one that draws has a few kilobytes, whatever the size of the model."""
+"""Bytes of a program; a drawing has a few kilobytes, whatever the size of the model."""
 
 WORK_LIMIT, SIZE_LIMIT = 1 << 13, 64
-"""Work units of a program, and elements of its nodes, for each element that is drawn: who checks it can afford it."""
+"""Work units of a program, and elements of its nodes, for each drawn element: every reader can afford the check."""
 
-Typed = tuple[TensorType, Words]
+TypedWords: TypeAlias = tuple[TensorType, Words]
 
 
-class Captured(Protocol):
-    """What `pol.graph.capture.capture_initialisation` gives; named here without importing torch."""
+class CapturedDrawing(Protocol):
+    """The result of `pol.graph.capture.capture_initialisation`; described here without importing torch."""
 
     @property
     def program(self) -> StepProgram:
-        """What draws."""
+        """The drawing."""
 
     @property
     def slots(self) -> tuple[str, ...]:
@@ -52,7 +52,7 @@ class Captured(Protocol):
 
 @dataclass(frozen=True)
 class Initialization:
-    """What is drawn: by which program, from which seed, under which names (in the order of the program's slots)."""
+    """A drawing: the digest and hash of its program, its seed, and names in the order of the program's slots."""
 
     program: str
     program_hash: bytes
@@ -76,7 +76,7 @@ class Initialization:
 
     @classmethod
     def of_document(cls, document: Any) -> Initialization:
-        """What a JSON object says; ProtocolError for another one."""
+        """The drawing in a JSON object; ProtocolError if it holds none."""
         fields = canonical_json.Fields(document, "the initialisation", cls.__dataclass_fields__)
         slots = fields.items("slots")
         names = tuple(name for name in slots if isinstance(name, str))
@@ -89,7 +89,7 @@ class Initialization:
         return np.array([self.seed % 2**32, self.seed >> 32], np.uint32)
 
 
-def publish(store: Store, captured: Captured) -> Initialization:
+def publish(store: Store, captured: CapturedDrawing) -> Initialization:
     """Store the program of an initialization.
 
     Raises:
@@ -98,7 +98,7 @@ def publish(store: Store, captured: Captured) -> Initialization:
     """
     data = captured.program.to_bytes()
     if len(data) > PROGRAM_LIMIT:
-        raise ProtocolError(f"a program of {len(data)} bytes is no initialization: {PROGRAM_LIMIT} at most")
+        raise ProtocolError(f"the initialization has a program of {len(data)} bytes: {PROGRAM_LIMIT} at most")
     return Initialization(store.put(data), program_hash(captured.program), captured.seed, captured.slots)
 
 
@@ -106,7 +106,7 @@ def load_program(store: Store, initialization: Initialization) -> StepProgram:
     """The program, checked.
 
     Raises:
-        ProtocolError: it reads something else than a seed, or it isn't the one that the document commits to.
+        ProtocolError: it reads more than a seed, or has another hash than the document says.
         OperationalError: the store failed.
     """
     program = StepProgram.from_bytes(store.get(initialization.program, limit=PROGRAM_LIMIT))
@@ -120,17 +120,17 @@ def load_program(store: Store, initialization: Initialization) -> StepProgram:
 
 
 def zeros(program: StepProgram) -> list[Words]:
-    """The state that an initialization begins with."""
+    """The state before an initialization."""
     return [np.zeros(slot.type.shape, np.uint32) for slot in program.slots]
 
 
 def run(
     store: Store, initialization: Initialization, shapes: Mapping[str, tuple[int, ...]], threads: int = 1
-) -> Mapping[str, Typed]:
-    """What is drawn, by name. ``shapes`` are those that are expected, by name; nothing is run that has others.
+) -> Mapping[str, TypedWords]:
+    """The drawn tensors by name. ``shapes`` are the expected ones; a program with others isn't run.
 
     Raises:
-        ProtocolError: the program isn't that of an initialization, draws something else, or costs too much.
+        ProtocolError: the program isn't that of an initialization, draws other tensors, or costs too much.
         OperationalError: the store failed.
     """
     program = load_program(store, initialization)
@@ -139,9 +139,9 @@ def run(
         if name not in shapes:
             raise ProtocolError(f"the initialization draws {name}, and there is no tensor of this name")
         if type_.shape != shapes[name]:
-            raise ProtocolError(f"{name} has the shape {shapes[name]}, what the initialization draws has {type_.shape}")
+            raise ProtocolError(f"{name} has the shape {shapes[name]}, the initialization draws {type_.shape}")
     drawn = sum(type_.numel for type_ in types)
     if sum(node.type.numel for node in program.nodes) > SIZE_LIMIT * drawn or step_work(program) > WORK_LIMIT * drawn:
-        raise ProtocolError("the initialization costs more than one that draws can: it isn't run")
+        raise ProtocolError("the initialization costs more than any drawing needs: it isn't run")
     tensors, _ = CpuExecutor(program, [initialization.words()], threads).advance(zeros(program), STEP)
     return dict(zip(initialization.slots, zip(types, tensors, strict=True), strict=True))

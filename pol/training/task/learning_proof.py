@@ -1,4 +1,4 @@
-"""The learning proof: what a solver publishes about its training (docs/spec/learning_proof.md, "Learning proof")."""
+"""The learning proof that a solver publishes about its training (docs/spec/learning_proof.md, "Learning proof")."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class TaskCheckpoint:
 
 @dataclass(frozen=True)
 class LearningProof:
-    """The learning proof document; `environment` describes the solver's machine, for people."""
+    """The learning proof document; `environment` describes the solver's machine to people."""
 
     task: str
     program_hash: bytes
@@ -99,7 +99,7 @@ def build(task: LoadedTask, checkpoints: Sequence[TaskCheckpoint], environment: 
 
 
 def begun(task: LoadedTask, checkpoints: Sequence[TaskCheckpoint], environment: Mapping[str, str]) -> LearningProof:
-    """As `build`, of a training that may go on."""
+    """As `build`, of a training that isn't finished."""
     return LearningProof(
         task=task.digest,
         program_hash=task.document.program_hash,
@@ -124,7 +124,7 @@ def load(store: Store, digest: str, task: LoadedTask) -> LearningProof:
 
 
 def decode(store: Store, digest: str) -> LearningProof:
-    """The learning proof with this digest, of whatever task.
+    """The learning proof with this digest, of any task.
 
     Raises:
         ProtocolError: it isn't one.
@@ -158,7 +158,7 @@ def require_proof_of(proof: LearningProof, task: LoadedTask) -> None:
 
 
 def require_start_of(proof: LearningProof, task: LoadedTask) -> None:
-    """As `require_proof_of`, but checkpoints at the end may be missing: of a training that may go on.
+    """As `require_proof_of`, of a training that isn't finished: checkpoints at the end may be missing.
 
     Raises:
         EvidenceError: it isn't one; the first thing that is wrong.

@@ -17,7 +17,7 @@ from pol.graph.aten_graph import AtenGraph
 from pol.graph.lowering import lower
 from pol.graph.node_names import Names
 from pol.graph.step_program import StepProgram
-from pol.graph.tensor_type import DType
+from pol.graph.tensor_type import DType, TensorType
 from pol.graph.work_estimate import step_work
 from pol.training.storage.store import Store
 from pol.training.task import task_tensors
@@ -32,7 +32,7 @@ SEED_CONSTANT = "seed"
 
 
 class CapturedStep(Protocol):
-    """What `pol.graph.capture.capture` gives; named here without importing torch."""
+    """The result of `pol.graph.capture.capture`; described here without importing torch."""
 
     @property
     def aten(self) -> AtenGraph:
@@ -44,7 +44,7 @@ class CapturedStep(Protocol):
 
     @property
     def names(self) -> Names:
-        """What people call its parts."""
+        """Names of its parts, for people."""
 
     @property
     def constants(self) -> list[Words]:
@@ -69,7 +69,7 @@ def publish(
 
     Raises:
         ProtocolError: steps isn't a multiple of interval, the order table isn't one row per step, or the captured state
-            isn't what ``start`` says.
+            doesn't follow from ``start``.
         OperationalError: the store failed.
     """
     program, names = capture.program, capture.names
@@ -92,25 +92,25 @@ def publish(
         optimizer=optimizer,
     )
     document = task.encode()
-    state = InitialState(names.slots, slot_types, capture.state, _seed(names, capture.constants))
+    state = _first_state(names, slot_types, capture.state, capture.constants)
     digest = keccak256(document).hex()
     require_initial_state(store, digest, start, state, lambda base: load(store, base, levels=MAX_LEVELS - 1))
     return store.put(document), task
 
 
 def load(store: Store, digest: str, *, levels: int = MAX_LEVELS, most: int | None = None) -> LoadedTask:
-    """The task whose document has this digest, with everything that it says recomputed.
+    """The task whose document has this digest; each of its claims is recomputed.
 
     The ATen graph is lowered again and must give the published program, byte for byte: native training and canonical
-    replay can't be different computations. If it goes on from another training, the task of that one is loaded too, and
-    so on down to the first; ``levels`` bounds how many, and ``most`` the bytes of data and state of each.
+    replay can't be different computations. The tasks of all trainings that this one continues are loaded too;
+    ``levels`` bounds their number, and ``most`` the bytes of data and state of each.
 
     Raises:
-        ProtocolError: something in it is wrong, or it is larger than ``most``.
+        ProtocolError: a claim is wrong, or the task is larger than ``most``.
         OperationalError: an object is missing or can't be read.
     """
     if levels < 1:
-        raise ProtocolError(f"task {digest} stands on more trainings than are followed: {MAX_LEVELS} at most")
+        raise ProtocolError(f"task {digest} continues more trainings than are followed: {MAX_LEVELS} at most")
     task = Task.decode(store.get(digest, limit=DOCUMENT_LIMIT))
     data = store.get(task.program, limit=PROGRAM_LIMIT)
     program = StepProgram.from_bytes(data)
@@ -135,7 +135,7 @@ def load(store: Store, digest: str, *, levels: int = MAX_LEVELS, most: int | Non
     state = task_tensors.load(store, task.initial_state, names.slots, slot_types)
     has_start = state_root(slot_types, state) == task.initial_state_root
     _require(has_start, "the root of its initial state is wrong", Fault.WRONG_START)
-    first = InitialState(names.slots, slot_types, state, _seed(names, constants))
+    first = _first_state(names, slot_types, state, constants)
     lineage = require_initial_state(
         store, digest, task.start, first, lambda base: load(store, base, levels=levels - 1, most=most)
     )
@@ -143,12 +143,13 @@ def load(store: Store, digest: str, *, levels: int = MAX_LEVELS, most: int | Non
 
 
 def held_bytes(program: StepProgram) -> int:
-    """What the data and the first state of a program take in memory."""
+    """Bytes of the data and the first state of a program in memory."""
     return 4 * sum(type_.numel for type_ in (*program.constants, *(slot.type for slot in program.slots)))
 
 
-def _seed(names: Names, constants: list[Words]) -> Words | None:
-    return constants[names.constants.index(SEED_CONSTANT)] if SEED_CONSTANT in names.constants else None
+def _first_state(names: Names, types: list[TensorType], state: list[Words], constants: list[Words]) -> InitialState:
+    seed = constants[names.constants.index(SEED_CONSTANT)] if SEED_CONSTANT in names.constants else None
+    return InitialState(dict(zip(names.slots, zip(types, state, strict=True), strict=True)), seed)
 
 
 def _require_order(program: StepProgram, names: Names, steps: int) -> None:

@@ -26,9 +26,8 @@ class Task:
     """The task document.
 
     ``program``, ``names``, ``aten``, ``constants`` and ``initial_state`` are digests of stored objects; the hash and
-    the roots are the commitments that the chain knows. ``work`` is the work estimate of one step, in the units of
-    pol.graph.work_estimate. ``start`` says where the initial state comes from. ``model`` and ``optimizer`` are for
-    people.
+    the roots are the commitments on chain. ``start`` is the source of the initial state. ``work`` is the work estimate
+    of one step, in the units of `pol.graph.work_estimate`. ``model`` and ``optimizer`` are for people.
     """
 
     program: str
@@ -54,7 +53,7 @@ class Task:
 
     @property
     def segments(self) -> int:
-        """How many stretches of ``interval`` steps there are between checkpoints."""
+        """Number of segments: runs of ``interval`` steps between two checkpoints."""
         return self.steps // self.interval
 
     def encode(self) -> bytes:
@@ -133,7 +132,7 @@ class LoadedTask:
 
     @property
     def order_root(self) -> bytes:
-        """The commitment to which samples each step sees."""
+        """The commitment to the samples of each step."""
         return order_root(self.program, self.names, self.constants)
 
 

@@ -21,14 +21,14 @@ _TORCH = {name: getattr(torch, name) for name in WORD_TYPES}
 
 
 class TrainingDivergedError(ProtocolError):
-    """The loss or the state isn't finite any more: no proof of this training can be accepted."""
+    """The loss or the state isn't finite any more, so no proof of this training can be accepted."""
 
 
 class StepExecutor(Protocol):
     """Runs one training step; `pol.execution.native.torch_executor.NativeExecutor` in an honest solver."""
 
     def run(self, state: list[Tensor], constants: list[Tensor], step: int) -> tuple[list[Tensor], Mapping[str, Tensor]]:
-        """The next state, and what is observed on the way (the loss)."""
+        """The next state, and observed values such as the loss."""
         ...
 
 
@@ -37,8 +37,8 @@ def train(
 ) -> dict[str, float]:
     """Train all steps of ``task``; the observed values of the last one.
 
-    ``on_checkpoint(index, state words)`` is called for the initial state and then after every interval. ``last`` is the
-    index and the state of a checkpoint to go on from.
+    ``on_checkpoint(index, state words)`` is called for the initial state and after every interval. ``last`` is the
+    index and the state of a checkpoint to resume from.
 
     Raises:
         TrainingDivergedError: a loss, or the state at a checkpoint, is NaN or infinite.
@@ -66,14 +66,14 @@ def train(
 
 
 def tensors(task: LoadedTask, state: Sequence[Words] | None = None) -> tuple[list[Tensor], list[Tensor]]:
-    """Constants and a state (the initial one, if none is given) as the tensors that steps work on."""
+    """Constants and a state (by default the initial one) as the tensors of a step."""
     graph, words = task.aten, task.initial_state if state is None else state
     constants = [to_tensor(entry.type, w) for entry, w in zip(graph.constants, task.constants, strict=True)]
     return constants, [to_tensor(entry.type, w) for entry, w in zip(graph.slots, words, strict=True)]
 
 
 def environment() -> dict[str, str]:
-    """A fingerprint of this machine, for people who look for the cause of a large distance."""
+    """A fingerprint of this machine, for people who search the cause of a large distance."""
     return {
         "torch": str(torch.__version__),
         "threads": str(torch.get_num_threads()),
@@ -84,7 +84,7 @@ def environment() -> dict[str, str]:
 
 
 def to_tensor(type_: AtenType, words: Words) -> Tensor:
-    """A copy of words as the tensor that the step works on."""
+    """A copy of words as a tensor of the step."""
     storage = np.float32 if type_.words.dtype == DType.F32 else np.int32
     return torch.from_numpy(words.copy().view(storage)).to(_TORCH[type_.dtype])
 
