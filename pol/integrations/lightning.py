@@ -33,29 +33,29 @@ except ImportError:
 class LightningRecording(Callback):  # type: ignore[misc]  # lightning declares no types to mypy here
     """Records the complete state of a Lightning training every so many optimizer steps, and resumes it bit by bit.
 
-    A state is recorded, and put back, between two batches, when validation is over and the next batch isn't drawn yet;
-    so the batches of the training have to come through `batches`. Every optimizer step counts once, and so does a batch
-    in which several optimizers step.
+    A state is recorded and restored between two batches, after validation and before the next batch is drawn, so the
+    batches of the training have to come through `batches`. Every optimizer step counts once, and so does a batch in
+    which several optimizers step.
 
-    options: those of `Recorder`, without model, optimizer, scheduler and scaler, which are the trainer's.
+    parts, options: those of `Recorder`, without model, optimizer, scheduler and scaler, which are the trainer's.
     """
 
-    def __init__(self, store: Store | str, *, every: int = 100, **options: Any):
+    def __init__(self, store: Store | str, *, every: int = 100, parts: Mapping[str, Any] | None = None, **options: Any):
         self.store = store_of(store)
         self.recorder: Recorder | None = None
         self._every = every
-        self._options = options
+        self._parts, self._options = parts or {}, options
         self._trainer: Any = None
         self._global_step = 0
 
     def batches(self, loader: Any) -> RecordedBatches:
-        """The loader, to be given to `Trainer.fit` in its place."""
+        """The loader, recorded; give it to `Trainer.fit` in place of the original."""
         return RecordedBatches(self, loader)
 
     def resume(self) -> str | None:
-        """What `Trainer.fit` takes as ``ckpt_path``: a file, or None if nothing is recorded yet.
+        """The ``ckpt_path`` for `Trainer.fit`: a file, or None if nothing is recorded yet.
 
-        The file has what makes the trainer count on from there; all the rest is put back before the first batch.
+        The file holds the trainer's counts; all other state is restored before the first batch.
 
         Raises:
             ProtocolError: the store holds something else than the record of a Lightning training.
@@ -69,7 +69,7 @@ class LightningRecording(Callback):  # type: ignore[misc]  # lightning declares 
         folder = Path(tempfile.mkdtemp(prefix="pol-"))
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         torch.save(_checkpoint(found.components), folder / "resume.ckpt")
-        # Lightning can't know that the loader is begun again where it was left.
+        # Lightning can't know that the loader continues where it was left.
         warnings.filterwarnings("ignore", ".*your dataloader is not resumable.*")
         return str(folder / "resume.ckpt")
 
@@ -88,7 +88,7 @@ class LightningRecording(Callback):  # type: ignore[misc]  # lightning declares 
         self._trainer, self.recorder = trainer, None
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Moves the cursor on: the trainer counts the batches, so it leaves a loader at its last one.
+        """Ends the epoch of the cursor: the trainer counts batches and never draws a loader to its end.
 
         Raises:
             ProtocolError: the trainer was given a loader of its own.
@@ -104,12 +104,12 @@ class LightningRecording(Callback):  # type: ignore[misc]  # lightning declares 
             self.recorder.close()
 
     def on_exception(self, trainer: Trainer, pl_module: LightningModule, exception: BaseException) -> None:
-        """Waits until what has been recorded is stored: whoever catches the error may resume in this process."""
+        """Waits until all checkpoints are stored, so that this process may resume after the error."""
         if self.recorder is not None:
             self.recorder.flush()
 
     def between_batches(self) -> Recorder:
-        """Record, or put back, the state; called before a batch is drawn."""
+        """Record or restore the state; called before a batch is drawn."""
         if self.recorder is None:
             self.recorder = self._open()
         else:
@@ -125,13 +125,12 @@ class LightningRecording(Callback):  # type: ignore[misc]  # lightning declares 
         trainer = self._trainer
         if trainer is None:
             raise ProtocolError("give the recording to the trainer too: Trainer(callbacks=[recording])")
-        parts: dict[str, Any] = {"lightning": _Progress(trainer), **self._options.get("parts", {})}
+        parts: dict[str, Any] = {"lightning": _LightningState(trainer), **self._parts}
         parts |= {f"optimizer_{i}": optimizer for i, optimizer in enumerate(trainer.optimizers)}
         parts |= {f"scheduler_{i}": config.scheduler for i, config in enumerate(trainer.lr_scheduler_configs)}
         if trainer.precision_plugin.state_dict():
             parts["scaler"] = trainer.precision_plugin
-        options = {name: value for name, value in self._options.items() if name != "parts"}
-        recorder = Recorder(self.store, trainer.lightning_module, every=self._every, parts=parts, **options)
+        recorder = Recorder(self.store, trainer.lightning_module, every=self._every, parts=parts, **self._options)
         recorder.resume()
         self._global_step = trainer.global_step
         return recorder
@@ -141,7 +140,7 @@ class RecordedBatches:
     """A loader whose batches are recorded.
 
     Raises:
-        UnsupportedError: a loader without a length, of which Lightning draws a batch ahead.
+        UnsupportedError: a loader without a length; Lightning draws such a loader a batch ahead.
     """
 
     def __init__(self, recording: LightningRecording, loader: Any):
@@ -169,10 +168,10 @@ class RecordedBatches:
                 return
 
 
-class _Progress:
-    """What a Lightning trainer remembers beside its objects: its loops, and the states of callbacks.
+class _LightningState:
+    """A Lightning trainer's own state: its loops, and the states of callbacks.
 
-    Callbacks that write checkpoints are left out: what they remember is paths, which differ between equal runs.
+    Callbacks that write checkpoints are left out: they hold paths, which differ between equal runs.
     """
 
     def __init__(self, trainer: Trainer):
@@ -211,7 +210,7 @@ class _Progress:
 
 
 def _writes_checkpoints(callback: Callback) -> bool:
-    """By the name of a base class: both packages have one of it."""
+    """Decided by the name of a base class, which both packages have."""
     return any(base.__name__ == "Checkpoint" for base in type(callback).__mro__)
 
 

@@ -1,4 +1,4 @@
-"""A store's server that lies, never ends, dawdles or sends us elsewhere: an error, in bounded memory and time."""
+"""A store's server that lies, never ends, dawdles or redirects elsewhere: an error, in bounded memory and time."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def test_honest_servers_are_read(server: Any, manner: str) -> None:
         ("silent", "timeout|in time"),
         ("mute", "in time"),
         ("short", "not enough|payload|completed"),
-        ("round", "sends us on"),
+        ("round", "redirects more than"),
     ],
 )
 def test_a_server_that_wastes_our_time_is_left(server: Any, manner: str, told: str) -> None:
@@ -201,7 +201,7 @@ def test_nobody_sends_us_to_another_host_or_scheme(server: Any) -> None:
 def test_a_read_without_a_size_believes_no_length(server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     server.manner, store = "boaster", store_of(server)
     with store.open_file(DIGEST) as file:
-        with pytest.raises(OperationalError, match=rf"{1 << 50} bytes are left.*{1 << 30} are the most.*in parts"):
+        with pytest.raises(OperationalError, match=rf"{1 << 50} more bytes.*at most {1 << 30} are read.*in parts"):
             file.read()
         assert len(file.read(100)) == 100
     server.manner = "honest"

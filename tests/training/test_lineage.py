@@ -219,7 +219,7 @@ def test_a_cycle_is_refused(chain: tuple[Path, list[LearningRecord]]) -> None:
     early = learning_record.LearningRecord.decode(chain[1][2].encode())
     base = own.put(early.encode())
     start = {"kind": "record", "record": base, "index": 0, "arrays": {WEIGHT: WEIGHT}}
-    with pytest.raises(ProtocolError, match="goes on from itself"):
+    with pytest.raises(ProtocolError, match="continues itself"):
         verify(own, forged(chain, lambda d: d.update(start=start)))
 
 

@@ -1,6 +1,6 @@
-"""What a training stands on: its base, the base's base, down to the first (docs/spec/learning_record.md, "Lineage").
+"""The lineage of a training: its base, the base's base, down to the first (docs/spec/learning_record.md, "Lineage").
 
-Needs documents only, and for what is drawn or captured the programs: no torch, and of a record's base no tensor.
+Only documents are read, and the programs of drawings and tasks: no torch, and no tensor of a record's base.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ WEIGHTS = ("parameters/", "buffers/")
 def verify(store: Store, digest: str | None = None) -> tuple[LineageLevel, ...]:
     """The levels of a learning record, a learning proof or a task, the newest training first; each was checked.
 
-    ``digest`` names the document; without it, the store's newest record. What a record's or proof's later checkpoints
-    hold is not looked at: each level's own training is for the verdicts on it.
+    ``digest`` names the document; without it, the store's newest record is read. Later checkpoints of a record or proof
+    aren't examined: verdicts judge the training of each level.
 
     Raises:
-        ProtocolError: a level isn't what it says, the base is cyclic, or there are more than 32 levels.
+        ProtocolError: a level doesn't hold, the lineage is cyclic, or there are more than 32 levels.
         OperationalError: the store failed, or a base isn't in it.
     """
     if digest is None:
@@ -68,9 +68,9 @@ def of_record(store: Store, record: LearningRecord) -> tuple[LineageLevel, ...]:
     runs: set[bytes] = set()
     while True:
         if record.run in runs:
-            raise ProtocolError(f"run {record.run.hex()} goes on from itself: a base is an earlier training")
+            raise ProtocolError(f"run {record.run.hex()} continues itself: a base is an earlier training")
         if len(levels) == MAX_LEVELS:
-            raise ProtocolError(f"the record stands on more trainings than are followed: {MAX_LEVELS} at most")
+            raise ProtocolError(f"the record continues more trainings than are followed: {MAX_LEVELS} at most")
         runs.add(record.run)
         level, below = _level(store, record)
         levels.append(level)
@@ -80,10 +80,10 @@ def of_record(store: Store, record: LearningRecord) -> tuple[LineageLevel, ...]:
 
 
 def _level(store: Store, record: LearningRecord) -> tuple[LineageLevel, LearningRecord | tuple[LineageLevel, ...]]:
-    """The level of one record, and what is below it."""
+    """The level of one record, and its base."""
     saved = _document(store, record, 0)
     if saved.step:
-        raise ProtocolError(f"the record begins at step {saved.step}: its start can't be seen")
+        raise ProtocolError(f"the record begins at step {saved.step}: its start isn't recorded")
     weights = {entry.name: entry for entry in saved.entries if entry.name.startswith(WEIGHTS)}
     below: LearningRecord | tuple[LineageLevel, ...] = ()
     base: str | None = None

@@ -1,4 +1,4 @@
-"""Copies what the lineage of a training is checked with from the base's store into one's own."""
+"""Copies the documents of a lineage from the base's store into the run's own."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from pol.training.task.task_document import DOCUMENT_LIMIT, Task
 
 
 def copy_record(source: Store, target: Store, record: LearningRecord, index: int) -> str:
-    """Copy a record, the documents of its first checkpoint and of checkpoint ``index``, and what it stands on.
+    """Copy a record, the documents of checkpoints 0 and ``index``, and its bases; the digest of the record.
 
-    The lineage of the record has been verified: so there is an end to it. The digest of the record.
+    The lineage of the record has been verified, so it has an end.
 
     Raises:
-        ProtocolError: a document isn't one.
+        ProtocolError: an object isn't the document that it should be.
         OperationalError: a store failed.
     """
     for place in {0, index}:
@@ -36,18 +36,13 @@ def copy_record(source: Store, target: Store, record: LearningRecord, index: int
     return target.put(record.encode())
 
 
-def copy_task(source: Store, target: Store, digest: str) -> None:
-    """Copy a task with all its parts, its data among them, and what it stands on.
+def copy_task(source: Store, target: Store, digest: str) -> int:
+    """Copy a task with all its parts, data included, and its bases; the limit for a file with a state of its program.
 
     Raises:
-        ProtocolError: a document isn't one.
+        ProtocolError: an object isn't the document that it should be.
         OperationalError: a store failed.
     """
-    _copy_task(source, target, digest)
-
-
-def _copy_task(source: Store, target: Store, digest: str) -> int:
-    """As `copy_task`; the bytes that a file with a state of its program has at most."""
     task = Task.decode(source.get(digest, limit=DOCUMENT_LIMIT))
     program = StepProgram.from_bytes(source.get(task.program, limit=PROGRAM_LIMIT))
     names = Names.from_dict(canonical_json.decode(source.get(task.names, limit=GRAPH_LIMIT), "the names"))
@@ -61,7 +56,7 @@ def _copy_task(source: Store, target: Store, digest: str) -> int:
         _copy(source, target, task.start.initialization.program, initialization.PROGRAM_LIMIT)
     if task.start.proof is not None:
         proof = learning_proof.decode(source, task.start.proof)
-        _copy(source, target, proof.checkpoints[-1].object, _copy_task(source, target, proof.task))
+        _copy(source, target, proof.checkpoints[-1].object, copy_task(source, target, proof.task))
         _copy(source, target, task.start.proof, learning_proof.DOCUMENT_LIMIT)
     _copy(source, target, digest, DOCUMENT_LIMIT)
     return state

@@ -1,4 +1,4 @@
-"""A learning record as an in-toto statement in a DSSE envelope: for supply-chain tools that know nothing of pol.
+"""A learning record as an in-toto statement in a DSSE envelope, for supply-chain tools.
 
 Source: https://github.com/in-toto/attestation, spec/v1/statement.md; docs/spec/learning_record.md, "Attestation".
 """
@@ -107,7 +107,7 @@ def require_matches(found: Statement, store: Store, record: LearningRecord) -> N
 def _sha256(store: Store, name: str, size: int) -> str:
     digest, left = hashlib.sha256(), size
     with store.open_file(name) as file:
-        # The checkpoint says how long its files are; what a server says would be hashed without an end.
+        # The checkpoint states the size; a server's word could make this loop endless.
         while file.size == size and left and (block := file.read(min(_BLOCK, left))):
             digest.update(block)
             left -= len(block)

@@ -1,4 +1,4 @@
-"""The newest checkpoint of a learning record, read back and checked."""
+"""The newest checkpoint of a learning record, loaded and checked."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class NewestCheckpoint:
 def load(
     store: Store, read: Callable[[Store, StoredCheckpoint], CompleteState] = stored_checkpoint.load
 ) -> NewestCheckpoint | None:
-    """The newest checkpoint that the store's training has published; None if it has published nothing.
+    """The newest checkpoint in a store; None if no record has been published.
 
-    ``read`` gets the state of a checkpoint.
+    ``read`` loads the state of a checkpoint.
 
     Raises:
-        ProtocolError: a checkpoint isn't what the record says.
+        ProtocolError: the checkpoint isn't the one in the record.
         OperationalError: the store failed.
     """
     if not store.holds(learning_record.HEAD):

@@ -1,6 +1,6 @@
-"""One leaf of a recorded checkpoint with its proof: what answers a demand (docs/spec/learning_log.md).
+"""One leaf of a recorded checkpoint with its proof: the answer to a demand (docs/spec/learning_log.md).
 
-As a document it is read by whoever asks `pol serve` (docs/spec/complete_state.md, "Chunk document").
+`pol serve` answers with it as a document (docs/spec/complete_state.md, "Chunk document").
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ KIND, VERSION = "pol/chunk", 1
 
 
 def prove_recorded(store: Store, record: LearningRecord, index: int, position: int, leaf: int) -> ChunkProof:
-    """The proof of a leaf of checkpoint ``index``; position and leaf count on from 0 past the last one.
+    """The proof of a leaf of checkpoint ``index``; position and leaf wrap around at their counts.
 
-    The whole checkpoint is read and hashed, so that nothing wrong is shown to a chain.
+    The whole checkpoint is read and hashed, so that no false leaf is sent to a chain.
 
     Raises:
         ProtocolError: no such checkpoint, or it isn't what the record says.

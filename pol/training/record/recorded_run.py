@@ -1,4 +1,4 @@
-"""A run as it is read back: its newest published record, and the checkpoints that the record names."""
+"""A recorded run, read from its store: the newest published record and its checkpoints."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RecordedRun:
-    """A learning record and the store that holds what it names."""
+    """A learning record and the store that holds its objects."""
 
     store: Store
     record: LearningRecord
@@ -38,7 +38,9 @@ class RecordedRun:
         found = [c for c in self.record.checkpoints if step is None or c.step == step]
         if not found:
             steps = self.steps
-            has = f"{len(steps)} from {steps[0]} to {steps[-1]}" if steps else "none at all"
+            if not steps:
+                raise OperationalError(f"{self.store.url} has no checkpoint yet")
+            has = f"{len(steps)} from {steps[0]} to {steps[-1]}"
             raise OperationalError(f"{self.store.url} has no checkpoint of step {step}: it has {has}")
         return found[-1]
 
@@ -57,7 +59,7 @@ class RecordedRun:
         """The document of a checkpoint, with no tensor loaded.
 
         Raises:
-            ProtocolError: it isn't one, or not the one that stands in the log.
+            ProtocolError: it isn't one, or not the one in the log.
             OperationalError: the store failed.
         """
         from pol.training.storage import stored_checkpoint
@@ -91,7 +93,7 @@ def split_step(text: str) -> tuple[str, int | None]:
 
 
 def is_run(path: str) -> bool:
-    """Whether a path or URL is meant as a learning record: a URL, a folder with one, or the file itself."""
+    """Whether a path or URL names a learning record: a URL, a folder with one, or the file itself."""
     return "://" in path or Path(path).name == learning_record.HEAD or (Path(path) / learning_record.HEAD).is_file()
 
 

@@ -1,6 +1,6 @@
 """Signed heads of a learning record's log (docs/spec/learning_record.md, "Signed heads").
 
-Whoever keeps nothing but one signed head can check, with a consistency path, that every later head extends it.
+One signed head is enough to check, with a consistency path, that every later head extends it.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ VERSION = 1
 
 @dataclass(frozen=True)
 class LogHead:
-    """A signed head on its own: what somebody keeps who wants to notice if history is rewritten."""
+    """A signed head on its own. A reader who keeps it notices if history is rewritten."""
 
     run: bytes
     start: bytes
-    """keccak-256 of what the record says about its start."""
+    """keccak-256 of the record's ``start``."""
     size: int
     root: bytes
     signer: bytes
@@ -104,7 +104,7 @@ def require_signer(record: LearningRecord, key: Ed25519PrivateKey | None) -> Non
 
 
 def newest_head(record: LearningRecord) -> LogHead:
-    """The signed head of a record's whole log, verified; to be kept.
+    """The signed head of a record's whole log, verified.
 
     Raises:
         ProtocolError: the record isn't signed, its whole log isn't, or the signature is wrong.
@@ -125,7 +125,7 @@ def verify_heads(record: LearningRecord) -> LogHead:
     """Verify all heads of a record; the newest one.
 
     Raises:
-        ProtocolError: as `newest_head`, or any head is of another log or signed by somebody else.
+        ProtocolError: as `newest_head`, or a head is of another log or signer.
     """
     newest, log = newest_head(record), record.log
     for head in record.heads[:-1]:
@@ -136,8 +136,8 @@ def verify_heads(record: LearningRecord) -> LogHead:
 def verify_extension(earlier: LogHead, later: LogHead, path: Sequence[bytes]) -> None:
     """Check from two signed heads and a consistency path that the later log extends the earlier one.
 
-    Both heads are verified. If both are right and the logs aren't consistent, the signer has signed two histories, and
-    the two heads together show it to anybody.
+    Both heads are verified. If both signatures hold and the logs aren't consistent, the signer has signed two
+    histories, and the two heads prove it to anybody.
 
     Raises:
         ProtocolError: a wrong signature, another run or signer, or a path that doesn't lead from one to the other.

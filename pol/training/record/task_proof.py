@@ -1,4 +1,4 @@
-"""The learning proof inside of a learning record whose training had a task (docs/spec/learning_record.md)."""
+"""The learning proof inside the learning record of a task's training (docs/spec/two_states.md)."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _HEX = re.compile(r"[0-9a-f]{64}")
 
 
 def names_task(run: RecordedRun) -> bool:
-    """Whether the training of a record is one of a task, so that its steps can be replayed.
+    """Whether a record is of a task's training, so that its steps can be replayed.
 
     Raises:
-        EvidenceError: the newest checkpoint isn't what the record names.
+        EvidenceError: the newest checkpoint isn't the one that the record names.
         OperationalError: the store failed.
     """
     return COMPONENT in run.document(run.checkpoint()).documents
@@ -37,7 +37,7 @@ def proof_of(run: RecordedRun) -> tuple[LoadedTask, LearningProof]:
     """The task of a record's training and its learning proof, both checked. No tensor of a checkpoint is loaded.
 
     Raises:
-        EvidenceError: the record has no task, or its training isn't a whole one of the task.
+        EvidenceError: the record has no task, or its training isn't finished.
         OperationalError: the store failed.
     """
     documents = run.document(run.checkpoint()).documents
@@ -53,7 +53,7 @@ def proof_of(run: RecordedRun) -> tuple[LoadedTask, LearningProof]:
 
 
 def require_recorded(run: RecordedRun, task: LoadedTask, proof: LearningProof, indices: Iterable[int]) -> None:
-    """Check that parameters and buffers of the record's own checkpoints are those of the proof's, at these indices.
+    """Check that a record and its proof have equal parameters and buffers in the checkpoints of these indices.
 
     Raises:
         EvidenceError: the record holds others, or has no checkpoint there.
@@ -70,11 +70,9 @@ def require_recorded(run: RecordedRun, task: LoadedTask, proof: LearningProof, i
                 (own[kind + plain_data.segment(name)] for kind in KINDS if kind + plain_data.segment(name) in own), None
             )
             if found is None or found.type is None:
-                continue  # of the optimizer, whose arrays have names of their own
+                continue  # state of the optimizer, whose arrays have other names
             if array_root(of_words(words, found.type.element)) != found.content:
-                problem = (
-                    f"{found.name} after {entry.step} steps isn't the one that the record's learning proof is over"
-                )
+                problem = f"{found.name} after {entry.step} steps isn't the one in the record's learning proof"
                 raise EvidenceError(Fault.WRONG_ROOT, problem)
 
 

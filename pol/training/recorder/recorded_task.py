@@ -87,7 +87,7 @@ class RecordedTask:
         return self._recorder.publish(environment)
 
     def _words(self, arrays: Mapping[str, Array]) -> list[Words]:
-        """The task's state. Optimizers make theirs at the first step: until then it is what the task begins with."""
+        """The task's state. Optimizers make theirs at the first step; until then it is the task's initial one."""
         found = []
         task = self.task
         for place, (name, type_, entry) in enumerate(
@@ -99,8 +99,8 @@ class RecordedTask:
                 words = task.initial_state[place]
             else:
                 raise UnsupportedError(
-                    f"the training has no {entry}, which slot {name} of the task is: record the model that was "
-                    "captured; averages of the weights (Loop(ema=...)) are kept by pol.training.task.task_training "
+                    f"the training has no {entry} for slot {name} of the task: record the model that was captured; "
+                    "averages of the weights (Loop(ema=...)) are kept by pol.training.task.task_training "
                     "alone"
                 )
             if words.shape != type_.shape:
@@ -112,11 +112,11 @@ class RecordedTask:
         task = self.task
         for name, type_, own, first in zip(task.names.slots, task.slot_types, words, task.initial_state, strict=True):
             if tensor_root(type_, own) != tensor_root(type_, first):
-                raise ProtocolError(f"the training doesn't begin with the task's state: {name} is another one")
+                raise ProtocolError(f"the training doesn't begin with the task's state: {name} differs")
 
 
 def _entry_name(slot: str, component: Component, numbers: Mapping[str, int]) -> str:
-    """Which array of a complete state a slot is."""
+    """The array of a complete state that holds a slot."""
     if component is not Component.OPTIMIZER:
         kind = "parameters" if component is Component.PARAMETER else "buffers"
         return f"{kind}/{plain_data.segment(slot)}"

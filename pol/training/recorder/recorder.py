@@ -107,10 +107,10 @@ class Recorder:
         return self.state.cursor.epoch
 
     def resume(self) -> int:
-        """Go on from the newest checkpoint in the store, or record the start if there is none; the epoch to go on in.
+        """Continue from the newest checkpoint in the store, or record the start if there is none; the epoch to run.
 
         Raises:
-            ProtocolError: the record is that of another trainer, or a checkpoint isn't what the record says.
+            ProtocolError: the record of another trainer, or a checkpoint that doesn't fit the record.
             OperationalError: the store failed.
         """
         self.store.clean()
@@ -121,7 +121,7 @@ class Recorder:
                 self.record = dataclasses.replace(self.record, start=start)
             self._checkpoint()
             if self._task is not None:
-                self.flush()  # what doesn't fit the task is said before the training begins
+                self.flush()  # a state that doesn't fit the task stops the training before it begins
             return self.epoch
         self.record = found.record
         signed_heads.require_signer(self.record, self._key)
@@ -140,15 +140,15 @@ class Recorder:
         return self.epoch
 
     def batches(self, loader: Iterable[Batch]) -> Iterator[Batch]:
-        """The batches of one epoch; after `resume`, the rest of the epoch that the checkpoint left."""
+        """The batches of one epoch; after `resume`, the rest of the checkpoint's epoch."""
         return self.state.cursor.batches(loader)
 
     def step(self) -> None:
-        """A step is over: the optimizer and the scheduler have run. Records a checkpoint if it's time.
+        """End a step, after the optimizer and the scheduler; records a checkpoint if one is due.
 
         Raises:
-            OperationalError: an earlier checkpoint, or this one, could not be stored. It is missing from the record;
-                what was recorded before is whole, and so is the training in memory: whoever catches the error goes on.
+            OperationalError: an earlier checkpoint, or this one, could not be stored and is missing from the record.
+                Earlier ones and the training in memory are whole: catch the error to go on training.
         """
         if self._recorded < 0:
             raise ProtocolError(
@@ -163,7 +163,7 @@ class Recorder:
             self._rehearse(self._rehearsal)
 
     def flush(self) -> None:
-        """Wait until what has been recorded is stored.
+        """Wait until all checkpoints so far are stored.
 
         Raises:
             OperationalError: the store failed.
@@ -172,10 +172,10 @@ class Recorder:
             self._background.wait()
 
     def close(self) -> LearningRecord:
-        """Record the last steps, if they aren't yet, and give the record. May be called again after an error.
+        """Record the last steps if needed; the record. May be called again after an error.
 
         Raises:
-            OperationalError: the store failed; the last steps are tried even if an earlier checkpoint had failed.
+            OperationalError: the store failed; the last steps are tried even after a failed checkpoint.
         """
         try:
             self.flush()
@@ -187,7 +187,7 @@ class Recorder:
         return self.record
 
     def learning_proof(self) -> tuple[str, LearningProof]:
-        """The learning proof of the task, once all of its steps are done; its digest and itself. For the market.
+        """The learning proof of the finished task, for the market; its digest and itself.
 
         Raises:
             ProtocolError: no task is recorded, or its training isn't finished.
@@ -204,21 +204,21 @@ class Recorder:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        # A failed training ends at its last checkpoint: what came after may be half a step.
+        # A failed training ends at its last checkpoint, as the present step may be incomplete.
         if kind is None:
             self.close()
         else:
             self.flush()
 
     def _rehearse(self, rehearsal: Rehearsal) -> None:
-        """What `pol doctor` asks for after a step."""
+        """Report to `pol doctor` after a step, and end the program if it asks."""
         rehearsal.note(self.steps, self.state)
         if rehearsal.is_over(self.steps):
             self.flush()
             rehearsal.end(self.steps)
 
     def _checkpoint(self) -> None:
-        """Record the state as it is now; the copy is taken before this returns."""
+        """Record the present state; the copy is taken before this returns."""
         self._recorded = steps = self.steps
         self.flush()
         state = self._now()
@@ -252,7 +252,7 @@ class Recorder:
         name, limit = learning_record.HEAD, learning_record.DOCUMENT_LIMIT
         found = self.store.read(name, limit=limit) if self.store.holds(name) else None
         if self._tried is not None and found == self._tried.encode():
-            # The store said that it had failed, after it had done what it was asked for.
+            # The store had reported a failure of a write that succeeded.
             self.record = self._tried
             if self.record.checkpoints[-1] == checkpoint:
                 return

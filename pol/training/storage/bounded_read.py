@@ -61,7 +61,7 @@ class ReceivedBytes:
             raise TooLongError(f"{self._path} has more than the {self._limit} bytes expected at most")
         if time.monotonic() - self._began > self.patience.answer + self.size / self.patience.rate:
             raise OSError(
-                f"{self._path} comes with less than {self.patience.rate} bytes a second: try again later, or use "
+                f"{self._path} arrives with less than {self.patience.rate} bytes a second: try again later, or use "
                 "another server"
             )
 

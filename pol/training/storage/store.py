@@ -26,10 +26,10 @@ _MUTABLE = re.compile(r"[a-z]{1,32}(-[0-9a-f]{64})?\.json")
 
 
 class CorruptObjectError(ProtocolError):
-    """A store handed out bytes that aren't the object asked for.
+    """A store gave other bytes than the requested object.
 
-    It says something about the store or the way to it, and nothing about who committed to the digest: a verifier treats
-    it like an object that is missing.
+    The fault lies with the store or the network, not with the author of the digest: a verifier treats the object as
+    missing.
     """
 
 
@@ -50,7 +50,7 @@ def read_up_to(file: ReadableFile, count: int) -> bytes:
 
 
 class OpenFile:
-    """A file of a store, open for reading; trouble on the way is an OperationalError that names the file."""
+    """A file of a store, open for reading; failures are OperationalErrors that name the file."""
 
     def __init__(self, file: Any, size: int, action: str):
         self.size = size
@@ -58,18 +58,18 @@ class OpenFile:
         self._action = action
 
     def read(self, size: int = -1, /) -> bytes:
-        """At most ``size`` bytes, fewer only at the end; all that is left if it is negative.
+        """At most ``size`` bytes, fewer only at the end; the whole rest if ``size`` is negative.
 
         Raises:
-            OperationalError: the store failed, or more is left than is read without a size: its length is the word of
-                whoever serves it.
+            OperationalError: the store failed, or the rest is too long to be read without a size, as only its server
+                vouches for the length.
         """
         if size < 0:
             size = max(0, self.size - self._position)
             if size > AT_ONCE:
                 raise OperationalError(
-                    f"can't {self._action} at once: {size} bytes are left, says the store, and {AT_ONCE} are the most "
-                    "without a size; read it in parts, with read(SIZE)"
+                    f"can't {self._action} at once: the store states {size} more bytes, and without a size at most "
+                    f"{AT_ONCE} are read; read it in parts, with read(SIZE)"
                 )
         with _operational(self._action):
             found = bytes(self._file.read(size))
@@ -86,9 +86,9 @@ class OpenFile:
 class Store:
     """Objects below one fsspec URL (``file:///srv/pol``, ``memory://task``, ``s3://bucket/prefix``).
 
-    A reader never sees half of a file, however a writer ended (`pol.training.storage.atomic_files`); whatever it gets
-    is hashed before it is used. ``options`` are those of the fsspec filesystem: an endpoint, a token. ``patience`` is
-    with servers.
+    A reader never sees half of a file, even after a writer was killed (`pol.training.storage.atomic_files`). Every
+    object is hashed before it is used. ``options`` are those of the fsspec filesystem: an endpoint, a token.
+    ``patience`` bounds slow servers.
 
     Raises OperationalError if no filesystem serves the URL, if one stands on another (``simplecache::http://``), or for
     an option that a store over HTTP doesn't know.
@@ -98,8 +98,8 @@ class Store:
         self.url, self.options, self.patience = url, dict(options or {}), patience
         _require_single(url, self.options)
         with _operational(f"open the store {url}"):
-            # A listing that was kept would hide what another process has published since. Not every filesystem takes
-            # the option: some hand what they don't know to a library that refuses it.
+            # A cached listing would hide what another process has published since. Not every filesystem takes the
+            # option: some hand unknown ones to a library that refuses them.
             remote = url.partition("://")[0] in WHOLE_AT_CLOSE | {"http", "https"}
             listings = {"use_listings_cache": False} if remote else {}
             try:
@@ -135,7 +135,7 @@ class Store:
             try:
                 data = self._content(path, limit)
             except TooLongError as error:
-                # Not read, so not hashed: it may be any file that the store has put there.
+                # Not read, so not hashed: the store may have put any file there.
                 problem = f"object {digest} in {self.url} has more than the {limit} bytes expected at most"
                 raise CorruptObjectError(f"{problem}; fetch another copy") from error
         actual = keccak256(data).hex()
@@ -146,11 +146,11 @@ class Store:
         return data
 
     def put_public(self, data: bytes) -> str:
-        """As `put`; in a store that seals what it is given (`pol.training.storage.sealing`), this is for everybody."""
+        """As `put`; a store that seals (`pol.training.storage.sealing`) leaves this readable for everybody."""
         return Store.put(self, data)
 
     def get_public(self, digest: str, *, limit: int = LIMIT) -> bytes:
-        """As `get`, for what was stored by `put_public`."""
+        """As `get`, for objects stored by `put_public`."""
         return Store.get(self, digest, limit=limit)
 
     def exists(self, digest: str) -> bool:
@@ -160,7 +160,7 @@ class Store:
             return self._exists(path)
 
     def put_file(self, name: str, pieces: Pieces) -> None:
-        """Store a file under the name of its content, piece by piece; one that is there already is not written again.
+        """Store a file under the name of its content, piece by piece, unless it is there already.
 
         ``name`` is a root in hex with an ending, such as ``<root>.safetensors``: equal content has an equal name, and
         a reader checks the content against it.
@@ -189,7 +189,7 @@ class Store:
             file.close()
 
     def replace(self, name: str, data: bytes) -> None:
-        """Make ``data`` the content of a file that changes; readers see the old or the new one."""
+        """Replace the content of a file that may change; readers see the old or the new content."""
         with _operational(f"write {name} to {self.url}"):
             self._writer.write(f"{self._root}/{_mutable(name)}", [data])
 
@@ -213,7 +213,7 @@ class Store:
             return self._exists(f"{self._root}/{_mutable(name)}")
 
     def clean(self) -> int:
-        """Remove temporary files of writers that were killed; the number of files.
+        """Remove temporary files that killed writers have left; their number.
 
         Raises:
             OperationalError: the store failed.
@@ -264,16 +264,16 @@ def _mutable(name: str) -> str:
 
 def _require_single(url: str, options: Mapping[str, Any]) -> None:
     if "::" in url or url.partition("://")[0] in ANY or options.keys() & INNER:
-        # The outer filesystem would read the inner one whole, with no bound of ours.
+        # The outer filesystem would read the inner one whole, without our bounds.
         raise OperationalError(
-            f"{url} is one filesystem on another, and what the outer one reads has no bounds: name the inner URL as "
-            "the store, such as https://host/path"
+            f"{url} is one filesystem on another, and the outer one reads without bounds: name the inner URL as the "
+            "store, such as https://host/path"
         )
 
 
 @contextmanager
 def _operational(action: str) -> Iterator[None]:
-    """Turn trouble with storage into OperationalError: a disk that fails proves nothing about anyone."""
+    """Turn failures of storage into OperationalError: a disk that fails proves nothing about anyone."""
     try:
         yield
     except PolError:
