@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from torch.optim import Optimizer
 
 from pol.arithmetic.primitives import Words
 from pol.errors import UnsupportedError
-from pol.graph.aten_graph import AtenGraph, AtenInput, InputRole, Ref
+from pol.graph.aten_graph import AtenInput, InputRole, Ref
 from pol.graph.capture.guards.argument_checks import require_capturable, require_distances_of_state
 from pol.graph.capture.guards.index_ranges import require_indices_in_range
 from pol.graph.capture.guards.number_ranges import require_integers_fit
@@ -23,25 +22,11 @@ from pol.graph.capture.tracing.aten_recorder import Recorder, graph_of, tensor_t
 from pol.graph.capture.tracing.random_operations import seed_words
 from pol.graph.capture.tracing.trace import trace_step
 from pol.graph.capture.tracing.training_step import StepInputs
+from pol.graph.captured_step import Capture
 from pol.graph.lowering import lower
-from pol.graph.node_names import Names
-from pol.graph.step_program import Component, StepProgram
+from pol.graph.step_program import Component
 
 I32_RANGE = (-(2**31), 2**31 - 1)
-
-
-@dataclass(frozen=True)
-class Capture:
-    """A captured step: the record for native training, the program for replay, and its data as words.
-
-    `constants` are the data set, the order and tensors that the user's code closed over; `state` is the initial state.
-    """
-
-    aten: AtenGraph
-    program: StepProgram
-    names: Names
-    constants: list[Words]
-    state: list[Words]
 
 
 def capture(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -12,25 +11,16 @@ from torch.fx import GraphModule
 
 from pol.errors import UnsupportedError
 from pol.graph.aten_graph import AtenGraph, AtenInput, InputRole, Ref
-from pol.graph.capture.assemble import Capture
 from pol.graph.capture.tracing.aten_recorder import Recorder, tensor_type
 from pol.graph.capture.tracing.decompositions import decompositions
 from pol.graph.capture.tracing.functionalization import Replay
 from pol.graph.capture.tracing.random_operations import CounterRandomness, seed_words
 from pol.graph.capture.tracing.trace import quiet, traced
+from pol.graph.captured_step import Capture, CapturedInitialisation
 from pol.graph.lowering import lower
-from pol.graph.step_program import Component, StepProgram
+from pol.graph.step_program import Component
 
 AVERAGE = "ema."
-
-
-@dataclass(frozen=True)
-class CapturedInitialisation:
-    """A step program that draws tensors from a seed; ``slots`` are their names, in the program's order."""
-
-    program: StepProgram
-    slots: tuple[str, ...]
-    seed: int
 
 
 def capture_initialisation(

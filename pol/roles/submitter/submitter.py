@@ -10,13 +10,13 @@ from pol.chain.desks.task_registry import Terms
 from pol.chain.desks.terms_rules import require as require_admitted
 from pol.claims.distance import require_distances
 from pol.errors import OperationalError, ProtocolError
+from pol.graph.captured_step import Capture
 from pol.graph.work_estimate import step_work
 from pol.incentives.payouts import look_fee
 from pol.roles.party.role import Role
 from pol.training.storage.kept_store import KeptStore
 from pol.training.task import published_task
 from pol.training.task.learning_proof import load_checkpoint
-from pol.training.task.published_task import CapturedStep
 from pol.training.task.task_start import GIVEN, TaskStart
 from pol.verification.profile.profile_claim import MARGIN
 from pol.verification.profile.profiling import PROFILED, RERUNS, rerun_programs, rerun_programs_root
@@ -84,7 +84,7 @@ class Quote:
 class Submitter(Role):
     """Asks for a training and pays for it."""
 
-    def quote(self, step: CapturedStep, offer: Offer) -> Quote:
+    def quote(self, step: Capture, offer: Offer) -> Quote:
         """What the task would cost; nothing is published or sent.
 
         Raises:
@@ -112,7 +112,7 @@ class Submitter(Role):
 
     def submit(
         self,
-        capture: CapturedStep,
+        capture: Capture,
         offer: Offer,
         model: str = "",
         optimizer: str = "",

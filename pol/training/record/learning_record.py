@@ -17,7 +17,7 @@ from pol.commitments.checkpoint_log import CheckpointLog, LogEdge
 from pol.errors import ProtocolError
 from pol.training.storage.store import Store
 
-VERSION = 1
+KIND, VERSION = "pol/learning-record", 1
 DOCUMENT_LIMIT = 1 << 28
 HEAD = "record.json"
 GIVEN: Mapping[str, Any] = {"kind": "given"}
@@ -118,7 +118,7 @@ class LearningRecord:
         """The canonical bytes of the document."""
         rest = canonical_json.encode(
             {
-                "kind": "pol/learning-record",
+                "kind": KIND,
                 "version": VERSION,
                 "run": self.run.hex(),
                 "start": dict(self.start),
@@ -151,21 +151,8 @@ class LearningRecord:
             ProtocolError: not the canonical bytes of a learning record, or another log root than its entries have.
         """
         what = "the learning record"
-        names = [
-            "kind",
-            "version",
-            "run",
-            "start",
-            "interval",
-            "checkpoints",
-            "log_size",
-            "log_root",
-            "signer",
-            "heads",
-        ]
-        fields = canonical_json.Fields(canonical_json.decode(data, what), what, names)
-        if fields.text("kind") != "pol/learning-record" or fields.integer("version") != VERSION:
-            raise ProtocolError(f"not a learning record of version {VERSION}")
+        names = [*cls.__dataclass_fields__, "log_size", "log_root"]
+        fields = canonical_json.Fields.of_document(data, what, KIND, VERSION, names)
         record = cls(
             run=fields.hash("run"),
             start=fields.object("start"),
@@ -216,8 +203,4 @@ def _checkpoint(item: object) -> RecordedCheckpoint:
 
 def _head(item: object) -> SignedHead:
     fields = canonical_json.Fields(item, "a signed head", ["size", "signature"])
-    signature = fields.text("signature")
-    try:
-        return SignedHead(fields.integer("size", 1), bytes.fromhex(signature))
-    except ValueError as error:
-        raise ProtocolError("the signature of a head isn't written in hexadecimal") from error
+    return SignedHead(fields.integer("size", 1), fields.octets("signature"))

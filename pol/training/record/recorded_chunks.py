@@ -8,8 +8,6 @@ from __future__ import annotations
 from pol.commitments import canonical_json
 from pol.commitments.array import LEAF_SIZE, ArrayType, ElementType
 from pol.commitments.complete_state import ChunkProof, DocumentType
-from pol.commitments.keccak import HASH_SIZE
-from pol.errors import ProtocolError
 from pol.training.record.learning_record import LearningRecord
 from pol.training.record.recorded_run import RecordedRun
 from pol.training.storage.store import Store
@@ -60,11 +58,7 @@ def decode(data: bytes) -> ChunkProof:
     Raises:
         ProtocolError: not the canonical bytes of a proof.
     """
-    what = "the chunk"
-    names = ["kind", "version", "entry", "type", "index", "leaf", "array_branch", "position", "count", "state_branch"]
-    fields = canonical_json.Fields(canonical_json.decode(data, what), what, names)
-    if fields.text("kind") != KIND or fields.integer("version") != VERSION:
-        raise ProtocolError(f"not a chunk of version {VERSION}")
+    fields = canonical_json.Fields.of_document(data, "the chunk", KIND, VERSION, ChunkProof.__dataclass_fields__)
     form: ArrayType | DocumentType
     if "bytes" in fields.object("type"):
         form = DocumentType(fields.member("type", ["bytes"]).integer("bytes", 0, (1 << 53) - 1))
@@ -75,23 +69,9 @@ def decode(data: bytes) -> ChunkProof:
         entry=fields.text("entry"),
         type=form,
         index=fields.integer("index"),
-        leaf=_hex(fields.text("leaf"), LEAF_SIZE) if fields.text("leaf") else b"",
-        array_branch=_branch(fields.items("array_branch")),
+        leaf=fields.octets("leaf", 0, LEAF_SIZE),
+        array_branch=tuple(fields.hashes("array_branch")),
         position=fields.integer("position"),
         count=fields.integer("count"),
-        state_branch=_branch(fields.items("state_branch")),
+        state_branch=tuple(fields.hashes("state_branch")),
     )
-
-
-def _branch(items: list[object]) -> tuple[bytes, ...]:
-    return tuple(_hex(item, HASH_SIZE) for item in items)
-
-
-def _hex(text: object, size: int) -> bytes:
-    try:
-        data = bytes.fromhex(text if isinstance(text, str) else "")
-    except ValueError as error:
-        raise ProtocolError("a chunk isn't written in hexadecimal") from error
-    if len(data) != size or data.hex() != text:
-        raise ProtocolError(f"a chunk holds {text!r} where {size} bytes in lower-case hexadecimal are expected")
-    return data

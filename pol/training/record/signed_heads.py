@@ -19,7 +19,7 @@ from pol.errors import ProtocolError
 from pol.training.record.learning_record import LearningRecord, SignedHead
 
 DOMAIN = b"pol/log-head/1"
-VERSION = 1
+KIND, VERSION = "pol/log-head", 1
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class LogHead:
     def encode(self) -> bytes:
         """The canonical bytes of the document."""
         hashes = {name: getattr(self, name).hex() for name in ("run", "start", "root", "signer", "signature")}
-        return canonical_json.encode({"kind": "pol/log-head", "version": VERSION, "size": self.size, **hashes})
+        return canonical_json.encode({"kind": KIND, "version": VERSION, "size": self.size, **hashes})
 
     @classmethod
     def decode(cls, data: bytes) -> LogHead:
@@ -60,17 +60,10 @@ class LogHead:
         Raises:
             ProtocolError: not the canonical bytes of a head.
         """
-        what = "the signed head"
-        names = ["kind", "version", "size", "run", "start", "root", "signer", "signature"]
-        fields = canonical_json.Fields(canonical_json.decode(data, what), what, names)
-        if fields.text("kind") != "pol/log-head" or fields.integer("version") != VERSION:
-            raise ProtocolError(f"not a signed head of version {VERSION}")
+        names = cls.__dataclass_fields__
+        fields = canonical_json.Fields.of_document(data, "the signed head", KIND, VERSION, names)
         hashes = {name: fields.hash(name) for name in ("run", "start", "root", "signer")}
-        try:
-            signature = bytes.fromhex(fields.text("signature"))
-        except ValueError as error:
-            raise ProtocolError("the signature of the head isn't written in hexadecimal") from error
-        return cls(size=fields.integer("size", 1), signature=signature, **hashes)
+        return cls(size=fields.integer("size", 1), signature=fields.octets("signature"), **hashes)
 
 
 def public_bytes(key: Ed25519PrivateKey) -> bytes:
@@ -147,24 +140,6 @@ def verify_extension(earlier: LogHead, later: LogHead, path: Sequence[bytes]) ->
     if (earlier.run, earlier.start, earlier.signer) != (later.run, later.start, later.signer):
         raise ProtocolError("the two heads are of different runs, starts or signers")
     verify_consistency(earlier.root, earlier.size, later.root, later.size, path)
-
-
-def require_extends(earlier: LearningRecord, later: LearningRecord) -> None:
-    """Check that a record is another one with more checkpoints and heads, and nothing else changed.
-
-    Raises:
-        ProtocolError: it isn't; the message names what changed.
-    """
-    for name in ("run", "start", "interval"):
-        if getattr(earlier, name) != getattr(later, name):
-            raise ProtocolError(f"the later record has another {name}: it is that of another training")
-    if later.checkpoints[: len(earlier.checkpoints)] != earlier.checkpoints:
-        raise ProtocolError("the later record doesn't begin with the checkpoints of the earlier one")
-    if earlier.signer is not None:
-        if later.signer != earlier.signer:
-            raise ProtocolError("the later record has another signer")
-        if later.heads[: len(earlier.heads)] != earlier.heads:
-            raise ProtocolError("the later record doesn't begin with the signed heads of the earlier one")
 
 
 def _head(record: LearningRecord, size: int, root: bytes, signer: bytes, signature: bytes) -> LogHead:

@@ -53,11 +53,8 @@ class Commitment:
         Raises:
             ProtocolError: not the canonical bytes of a commitment, or another root than its entries have.
         """
-        what = "the commitment"
-        names = ["kind", "version", "root", "arrays", "documents"]
-        fields = canonical_json.Fields(canonical_json.decode(data, what), what, names)
-        if fields.text("kind") != KIND or fields.integer("version") != VERSION:
-            raise ProtocolError(f"not a commitment of version {VERSION}")
+        names = ["root", "arrays", "documents"]
+        fields = canonical_json.Fields.of_document(data, "the commitment", KIND, VERSION, names)
         entries = [array_entry(item) for item in fields.items("arrays")]
         entries += [_document(item) for item in fields.items("documents")]
         found = cls(tuple(sorted(entries, key=lambda entry: entry.name.encode())))

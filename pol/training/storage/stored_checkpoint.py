@@ -19,7 +19,7 @@ from pol.training.storage.commitment import array_entry, array_members
 from pol.training.storage.sealing import MAGIC as SEALED
 from pol.training.storage.store import Store
 
-VERSION = 1
+KIND, VERSION = "pol/checkpoint", 1
 DOCUMENT_LIMIT = 1 << 28
 FULL, UPDATES = "full", "updates"
 MAX_UPDATES = 1000
@@ -61,7 +61,7 @@ class StoredCheckpoint:
         """The canonical bytes of the document."""
         return canonical_json.encode(
             {
-                "kind": "pol/checkpoint",
+                "kind": KIND,
                 "version": VERSION,
                 "step": self.step,
                 "root": self.root.hex(),
@@ -78,11 +78,8 @@ class StoredCheckpoint:
         Raises:
             ProtocolError: not the canonical bytes of a checkpoint, or another root than its entries have.
         """
-        what = "the checkpoint"
-        names = ["kind", "version", "step", "root", "arrays", "documents", "data"]
-        fields = canonical_json.Fields(canonical_json.decode(data, what), what, names)
-        if fields.text("kind") != "pol/checkpoint" or fields.integer("version") != VERSION:
-            raise ProtocolError(f"not a checkpoint of version {VERSION}")
+        names = ["step", "root", "arrays", "documents", "data"]
+        fields = canonical_json.Fields.of_document(data, "the checkpoint", KIND, VERSION, names)
         documents = {name: canonical_json.encode(value) for name, value in fields.objects("documents").items()}
         entries = [array_entry(item) for item in fields.items("arrays")]
         if [entry.name for entry in entries] != sorted((e.name for e in entries), key=str.encode):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from pol.commitments import canonical_json
 from pol.commitments.program_hash import program_hash
 from pol.errors import ProtocolError
 from pol.execution.cpu import CpuExecutor
+from pol.graph.captured_step import CapturedInitialisation
 from pol.graph.step_program import StepProgram
 from pol.graph.tensor_type import DType, TensorType
 from pol.graph.work_estimate import step_work
@@ -32,22 +33,6 @@ WORK_LIMIT, SIZE_LIMIT = 1 << 13, 64
 """Work units of a program, and elements of its nodes, for each drawn element: every reader can afford the check."""
 
 TypedWords: TypeAlias = tuple[TensorType, Words]
-
-
-class CapturedDrawing(Protocol):
-    """The result of `pol.graph.capture.capture_initialisation`; described here without importing torch."""
-
-    @property
-    def program(self) -> StepProgram:
-        """The drawing."""
-
-    @property
-    def slots(self) -> tuple[str, ...]:
-        """Names of its slots."""
-
-    @property
-    def seed(self) -> int:
-        """Of 64 bits."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +74,7 @@ class Initialization:
         return np.array([self.seed % 2**32, self.seed >> 32], np.uint32)
 
 
-def publish(store: Store, captured: CapturedDrawing) -> Initialization:
+def publish(store: Store, captured: CapturedInitialisation) -> Initialization:
     """Store the program of an initialization.
 
     Raises:

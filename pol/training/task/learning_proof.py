@@ -14,7 +14,7 @@ from pol.training.storage.store import Store
 from pol.training.task import task_tensors
 from pol.training.task.task_document import LoadedTask
 
-VERSION = 1
+KIND, VERSION = "pol/learning-proof", 1
 DOCUMENT_LIMIT = 1 << 28
 
 
@@ -44,7 +44,7 @@ class LearningProof:
         """The canonical bytes of the document."""
         return canonical_json.encode(
             {
-                "kind": "pol/learning-proof",
+                "kind": KIND,
                 "version": VERSION,
                 "task": self.task,
                 "program_hash": self.program_hash.hex(),
@@ -68,10 +68,8 @@ class LearningProof:
             ProtocolError: not the canonical bytes of a learning proof.
         """
         what = "the learning proof"
-        names = [*cls.__dataclass_fields__, "kind", "version", "log_size"]
-        fields = canonical_json.Fields(canonical_json.decode(data, what), what, names)
-        if fields.text("kind") != "pol/learning-proof" or fields.integer("version") != VERSION:
-            raise EvidenceError(Fault.MALFORMED, f"not a learning proof of version {VERSION}")
+        names = [*cls.__dataclass_fields__, "log_size"]
+        fields = canonical_json.Fields.of_document(data, what, KIND, VERSION, names)
         checkpoints = tuple(_checkpoint(item) for item in fields.items("checkpoints"))
         if fields.integer("log_size") != len(checkpoints):
             problem = f"{what} lists {len(checkpoints)} checkpoints for a log of {fields.integer('log_size')}"

@@ -5,8 +5,6 @@ Loading checks each claim of the document, so that solvers train exactly the com
 
 from __future__ import annotations
 
-from typing import Protocol
-
 from pol.arithmetic.primitives import Words
 from pol.commitments import canonical_json
 from pol.commitments.keccak import keccak256
@@ -14,6 +12,7 @@ from pol.commitments.program_hash import program_hash
 from pol.commitments.tensor import constants_root, state_root
 from pol.errors import EvidenceError, Fault, ProtocolError
 from pol.graph.aten_graph import AtenGraph
+from pol.graph.captured_step import Capture
 from pol.graph.lowering import lower
 from pol.graph.node_names import Names
 from pol.graph.step_program import StepProgram
@@ -31,33 +30,9 @@ GRAPH_LIMIT = 1 << 27
 SEED_CONSTANT = "seed"
 
 
-class CapturedStep(Protocol):
-    """The result of `pol.graph.capture.capture`; described here without importing torch."""
-
-    @property
-    def aten(self) -> AtenGraph:
-        """The step for native training."""
-
-    @property
-    def program(self) -> StepProgram:
-        """The step for replay."""
-
-    @property
-    def names(self) -> Names:
-        """Names of its parts, for people."""
-
-    @property
-    def constants(self) -> list[Words]:
-        """Its constant tensors, as words."""
-
-    @property
-    def state(self) -> list[Words]:
-        """The state before step 0, as words."""
-
-
 def publish(
     store: Store,
-    capture: CapturedStep,
+    capture: Capture,
     *,
     steps: int,
     interval: int,

@@ -15,7 +15,7 @@ from pol.graph.step_program import MAX_STEPS, StepProgram
 from pol.graph.tensor_type import TensorType
 from pol.training.task.task_start import TaskStart
 
-VERSION = 2
+KIND, VERSION = "pol/task", 2
 DOCUMENT_LIMIT = 1 << 20
 ORDER = "order"
 """The constant whose row t holds the indices of the samples that step t sees."""
@@ -60,7 +60,7 @@ class Task:
         """The canonical bytes of the document."""
         own = {entry.name: getattr(self, entry.name) for entry in fields(self)}
         members = {name: value.hex() if isinstance(value, bytes) else value for name, value in own.items()}
-        derived = {"start": self.start.document(), "work": str(self.work), "kind": "pol/task", "version": VERSION}
+        derived = {"start": self.start.document(), "work": str(self.work), "kind": KIND, "version": VERSION}
         return canonical_json.encode({**members, **derived})
 
     @classmethod
@@ -70,10 +70,7 @@ class Task:
         Raises:
             ProtocolError: not the canonical bytes of a task.
         """
-        names = [*cls.__dataclass_fields__, "kind", "version"]
-        given = canonical_json.Fields(canonical_json.decode(data, "the task"), "the task", names)
-        if given.text("kind") != "pol/task" or given.integer("version") != VERSION:
-            raise EvidenceError(Fault.MALFORMED, f"not a task document of version {VERSION}")
+        given = canonical_json.Fields.of_document(data, "the task", KIND, VERSION, cls.__dataclass_fields__)
         return cls(
             program=given.digest("program"),
             program_hash=given.hash("program_hash"),
