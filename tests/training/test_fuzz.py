@@ -32,6 +32,7 @@ from pol.training.record import learning_record
 from pol.training.record.learning_record import LearningRecord
 from pol.training.state import components
 from pol.training.storage import safetensors_format, stored_checkpoint, updates
+from pol.training.storage.commitment import array_entry
 from pol.training.storage.store import Store
 from pol.training.storage.stored_checkpoint import StoredCheckpoint
 
@@ -258,7 +259,7 @@ def reencode(document: Any) -> bytes | None:
 def restated(document: Any) -> Any:
     """The document with the root that its entries have, as an attacker would state it; as it is, if they have none."""
     try:
-        entries = [stored_checkpoint._entry(item) for item in document["arrays"]]
+        entries = [array_entry(item) for item in document["arrays"]]
         entries += [
             Entry(name, None, document_root(canonical_json.encode(value)))
             for name, value in document["documents"].items()

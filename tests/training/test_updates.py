@@ -17,7 +17,7 @@ from pol.training.record import learning_record
 from pol.training.record.learning_record import LearningRecord
 from pol.training.storage import stored_checkpoint, updates
 from pol.training.storage.store import Store
-from pol.training.storage.stored_checkpoint import Base, StoredCheckpoint
+from pol.training.storage.stored_checkpoint import StoredCheckpoint, UpdateBase
 
 SHAPES = {"scalar": (), "empty": (0, 3), "long": (updates.PIECE // 2 + 5,), "matrix": (7, 5)}
 
@@ -76,7 +76,7 @@ def chain(store: Store, length: int) -> list[tuple[str, StoredCheckpoint]]:
     for step in range(length):
         now = state(1 + step / 100)
         digest, document = stored_checkpoint.save(store, step, now, base)
-        base = Base(digest, now)
+        base = UpdateBase(digest, now)
         saved.append((digest, document))
     return saved
 

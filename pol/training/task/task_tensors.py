@@ -58,7 +58,7 @@ def limit(names: Sequence[str], types: Sequence[TensorType]) -> int:
 
 
 def decode(data: bytes, names: Sequence[str], types: Sequence[TensorType]) -> list[Words]:
-    """The tensors in ``data``, in the order of ``names``, as views of it.
+    """The tensors in ``data``, in the order of ``names``.
 
     ``data`` comes from a stranger: check its digest first.
 
@@ -74,7 +74,8 @@ def decode(data: bytes, names: Sequence[str], types: Sequence[TensorType]) -> li
     offset = len(header)
     for name in _by_type(expected):
         type_ = expected[name]
-        words = np.frombuffer(data, np.uint32, type_.nbytes // 4, offset)
+        # Copied, as `data` is read-only: twice the file is the most that a reader holds.
+        words = np.frombuffer(data, np.uint32, type_.nbytes // 4, offset).copy()
         tensors[name], offset = words.reshape(type_.shape), offset + type_.nbytes
     return [tensors[name] for name in names]
 
