@@ -24,9 +24,6 @@ FORGE = ROOT / "node_modules" / "@foundry-rs" / "forge-linux-amd64" / "bin" / "f
 # EIP-170, less a tenth: a contract that is nearly too large can not be mended.
 LARGEST = 24_576 * 9 // 10
 
-PROFILES = {"default": "", "osaka": "Osaka"}
-"""Profiles of foundry.toml, and what the names of their artefacts end in."""
-
 
 def profile(name: str = "default") -> dict[str, Any]:
     """A profile of foundry.toml on top of the default one, as forge reads it."""
@@ -98,30 +95,20 @@ def deployable(paths: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 def artifacts() -> dict[str, str]:
-    """File name and text of every artefact: of the other profiles what has additional settings and other bytes."""
+    """File name and text of every artefact."""
     files: dict[str, str] = {}
-    for name, suffix in PROFILES.items():
-        rules = profile(name)
-        paths = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "contracts").rglob("*.sol"))
-        paths = [path for path in paths if not any(fnmatch(path, pattern) for pattern in rules["skip"])]
-        if suffix:
-            paths = [path for path in paths if restricted(rules, path)]
-        folder = build(paths, name)
-        for path, contract in deployable(paths):
-            made = compiled(folder, path, contract)
-            size = len(made["deployedBytecode"]["object"].removeprefix("0x")) // 2
-            if size > LARGEST:
-                raise SystemExit(f"{contract} has {size} bytes; with a tenth of headroom there may be {LARGEST}")
-            artifact = {"contract": f"{path}:{contract}", "abi": made["abi"], "bytecode": made["bytecode"]["object"]}
-            file = f"{contract}{suffix}.json"
-            text = json.dumps(artifact, indent=1, sort_keys=True) + "\n"
-            if suffix and text == files.get(f"{contract}.json"):
-                continue
-            if file in files:
-                raise SystemExit(
-                    f"two artefacts are called {file}; they are named by the contract and the profile alone"
-                )
-            files[file] = text
+    paths = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "contracts").rglob("*.sol"))
+    folder = build(paths)
+    for path, contract in deployable(paths):
+        made = compiled(folder, path, contract)
+        size = len(made["deployedBytecode"]["object"].removeprefix("0x")) // 2
+        if size > LARGEST:
+            raise SystemExit(f"{contract} has {size} bytes; with a tenth of headroom there may be {LARGEST}")
+        artifact = {"contract": f"{path}:{contract}", "abi": made["abi"], "bytecode": made["bytecode"]["object"]}
+        file = f"{contract}.json"
+        if file in files:
+            raise SystemExit(f"two artefacts are called {file}; they are named by the contract alone")
+        files[file] = json.dumps(artifact, indent=1, sort_keys=True) + "\n"
     return files
 
 

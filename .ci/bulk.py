@@ -13,7 +13,7 @@ import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
-from mutants import REMAPPED, ROOT, Mutant, own
+from mutants import ROOT, Mutant, own
 
 sys.path += [str(ROOT / "tests"), str(ROOT / "tests" / "commitments"), str(ROOT)]
 
@@ -49,7 +49,6 @@ def compiled(path: str, texts: list[str]) -> list[str | None]:
     for number, text in enumerate(texts):
         for name in own([path, batch]):
             sources[f"m{number}/{name}"] = (ROOT / name).read_text()
-        sources[f"m{number}/{REMAPPED}"] = (ROOT / REMAPPED).read_text()
         sources[f"m{number}/{path}"] = text
     names = [f"m{number}/{batch}" for number in range(len(texts))]
     request = {
@@ -57,7 +56,6 @@ def compiled(path: str, texts: list[str]) -> list[str | None]:
         "sources": {name: {"content": text} for name, text in sources.items()},
         "settings": {
             "evmVersion": "prague",
-            "remappings": [f"m{n}/:leading-zeros/=m{n}/contracts/arithmetic/prague/" for n in range(len(texts))],
             "outputSelection": {name: {"*": ["evm.deployedBytecode.object"]} for name in names},
         },
     }

@@ -1,8 +1,7 @@
 """Cases for `bulk.py` that the batch contracts of arithmetic take, in `batches`.
 
 They are those of the tests in Python: TestFloat's level 1 (a sample of it for FFMA), the adversarial vectors, and
-chains of `tests/arithmetic/test_fma_chain.py`; programs of the fixtures. Refusals are compared with those of the
-contract as it is.
+programs of the fixtures. Refusals are compared with those of the contract as it is.
 """
 
 import functools
@@ -14,11 +13,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from mutants import REMAPPED, ROOT
+from mutants import ROOT
 
 sys.path += [str(ROOT / "tests" / "arithmetic"), str(ROOT)]
 
-import test_fma_chain
 import testfloat
 from eth_abi.abi import encode
 from eth_utils import keccak
@@ -32,7 +30,8 @@ PRIMITIVES = {
     FOLDER + "Float32.sol": tuple(op for op in Op if op < Op.F2U),
     FOLDER + "Conversion.sol": tuple(op for op in Op if Op.F2U <= op <= Op.RF16),
 }
-FILES = (*PRIMITIVES, FOLDER + "ScalarMachine.sol", FOLDER + "FmaChain.sol", REMAPPED)
+LEADING_ZEROS = FOLDER + "LeadingZeros.sol"
+FILES = (*PRIMITIVES, FOLDER + "ScalarMachine.sol", LEADING_ZEROS)
 SAMPLE = 6_000
 # All pairs of interesting numbers.
 PLAIN = 9_216
@@ -65,17 +64,6 @@ def primitive(op: Op, size: int) -> Iterator[Case]:
     a, b, c = (x[order].astype(np.uint32) for x in operands)
     packed = np.stack((a, b, c), axis=1).astype(">u4").tobytes()
     yield bytes([op]) + packed, words(apply(op, *(a, b, c)[: ARITY[op]]))
-
-
-def chains() -> Iterator[Case]:
-    """Chains of all kinds, a few of each length first, then more of one block."""
-    for few, kind in itertools.product((True, False), test_fma_chain.KINDS):
-        rng = np.random.default_rng(SEED)
-        for count in (8, 5, 64, 100, int(rng.integers(1, 64))) if few else (8,):
-            share = slice(-20, None) if few else slice(-20)
-            starts, a, b = (x[share] for x in test_fma_chain.blocks(kind, rng, count))
-            data = np.concatenate((starts[:, None].astype(">u4").view("<u4"), a, b), axis=1).astype("<u4").tobytes()
-            yield count.to_bytes(2, "big") + data, words(test_fma_chain.expected(starts, a, b))
 
 
 def zeros() -> Iterator[Case]:
@@ -122,10 +110,8 @@ def machine() -> Iterator[Case]:
 @functools.cache
 def calls(path: str) -> list[Case]:
     """What the mutants of a file are asked; None where the contract as it is has the answer."""
-    if path == REMAPPED:
+    if path == LEADING_ZEROS:
         return list(zeros())
-    if path.endswith("FmaChain.sol"):
-        return list(chains())
     if path.endswith("ScalarMachine.sol"):
         return [*machine(), *(case for op in Op for case in primitive(op, 1))]
     return [case for first in (1, 0) for op in PRIMITIVES[path] for case in primitive(op, first)]

@@ -1,10 +1,8 @@
 """Mutants that tests deploy: compiled unoptimized, in the place of the artefacts or harnesses that the tests create.
 
 Only the contracts that contain the changed file are compiled, by a compiler that stays loaded, and no test is: what a
-test calls as a library is as it was. Ceilings of gas do not hold without the optimizer and are left out, but for
-`Descent`: what is wrong there often leaves a move to the general rules, which are right but dearer. For many copies
-in one contract they are higher by what the choice takes. `OneStep` needs the new code generator for its gas only:
-without the optimizer the old one compiles it, twenty times as fast.
+test calls as a library is as it was. Ceilings of gas do not hold without the optimizer and are left out. `OneStep`
+needs the new code generator for its gas only: without the optimizer the old one compiles it, twenty times as fast.
 """
 
 import dataclasses
@@ -19,7 +17,7 @@ from typing import Any
 
 import artifacts
 import schemata
-from mutants import REMAPPED, ROOT, Mutant, closure, justified, own, sources
+from mutants import ROOT, Mutant, closure, justified, own, sources
 
 COURTS = ROOT / "build" / "audit" / "courts"
 FORGE = ROOT / "node_modules" / "@foundry-rs" / "forge-linux-amd64" / "bin" / "forge"
@@ -47,7 +45,7 @@ def harness(test: str, name: str, *more: str) -> Stage:
     return Stage((f"tests/forge/{test}.t.sol:{name}",), tuple(f"{file}.t.sol" for file in (test, *more)))
 
 
-GAME = court("Clock", "Descent", "Relay", "Segments", "Turns", "DisputeGame", "Attacks")
+GAME = court("Clock", "Subtrees", "Relay", "Segments", "Turns", "DisputeGame", "Attacks")
 PUBLISHED = court("Published")
 STEP = Stage(
     ("contracts/dispute/OneStep.sol:OneStep",),
@@ -89,7 +87,6 @@ DESK = Stage(("tests/forge/incentives/PlainDesk.sol:PlainDesk",), ("incentives/D
 
 COMMITMENTS = "contracts/commitments/"
 FOLDER = "contracts/dispute/"
-OPTIMIZED = FOLDER + "Descent.sol"
 # What survives one stage goes on to the next.
 FILES = {
     COMMITMENTS + "Availability.sol": (LOG,),
@@ -97,7 +94,7 @@ FILES = {
     COMMITMENTS + "LearningLog.sol": (LOG,),
     FOLDER + "Chunk.sol": (STEP,),
     FOLDER + "Clock.sol": (GAME, PUBLISHED),
-    FOLDER + "Descent.sol": (court("Descent", "Segments"),),
+    FOLDER + "ClockExpiry.sol": (GAME,),
     FOLDER + "Descriptor.sol": (harness("dispute/Descriptor", "DescriptorHarness"), STEP, GAME, PUBLISHED),
     FOLDER + "Disputes.sol": (GAME,),
     FOLDER + "DisputeGame.sol": (GAME,),
@@ -127,9 +124,6 @@ FILES = {
 }
 CREATED = r"new ({names})\(((?:[^()]|\([^()]*\))*)\)"
 CEILINGS = "less_than_.*_gas|hostile"
-# Gas of a move, and what it takes to choose one of many copies.
-CEILING = re.compile(r"(?<=, )\d{5}(?=\);)")
-CHOICE = 3_000
 NAME = re.compile(r'"(\w+)\.sol:\1"')
 # Seconds, of which the tests take one to five on an idle core.
 LIMIT = 120
@@ -161,12 +155,11 @@ class Court:
         for part in ("contracts", "tests", "pol", "node_modules", "fixtures"):
             remove(directory / part)
         self.settings = artifacts.settings(artifacts.profile(), ())
-        self.settings["optimizer"]["enabled"] = path == OPTIMIZED
-        self.options = [] if path == OPTIMIZED else ["--no-match-test", CEILINGS]
+        self.settings["optimizer"]["enabled"] = False
         self.contracts = [name for name in stage.contracts if path in closure([name.split(":")[0]])]
         tests = [f"tests/forge/{name}" for name in stage.tests]
         created = CREATED.format(names="|".join(name.split(":")[1] for name in stage.contracts))
-        for name in [*own(tests), ".ci/solc", "foundry.toml", REMAPPED]:
+        for name in [*own(tests), ".ci/solc", "foundry.toml"]:
             (directory / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, directory / name)
             if name.startswith("tests/"):
@@ -175,10 +168,7 @@ class Court:
         self.suites = []
         for name in tests:
             file = directory / name
-            raised = file.with_name(f"Raised{file.name}")
-            raised.write_text(CEILING.sub(lambda found: str(int(found[0]) + CHOICE), file.read_text()))
-            skipped = "^$" if path == OPTIMIZED else CEILINGS
-            suite, content = schemata.suite(raised.name, (ROOT / name).read_text(), skipped)
+            suite, content = schemata.suite(file.name, (ROOT / name).read_text(), CEILINGS)
             file.with_name(f"{suite}.t.sol").write_text(content)
             self.suites.append(suite)
         shutil.copytree(artifacts.ARTIFACTS, directory / "pol" / "chain" / "artifacts")
@@ -293,8 +283,9 @@ class Court:
             "--threads",
             "1",
             "--no-match-path",
-            "*/{Raised,*Many}*",
-            *self.options,
+            "*/*Many*",
+            "--no-match-test",
+            CEILINGS,
         ]
         try:
             return subprocess.run(

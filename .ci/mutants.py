@@ -9,9 +9,6 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 JUSTIFIED = ROOT / ".ci" / "mutants.txt"
 
-# Imported by a remapping.
-REMAPPED = "contracts/arithmetic/prague/LeadingZeros.sol"
-
 # Packages that contracts import, by a remapping to node_modules.
 PACKAGES = "@openzeppelin/"
 IMPORT = re.compile(r'^(?:import|\}) ?[^;"]*"([^"]+)";', re.M)
@@ -194,7 +191,7 @@ def own(paths: list[str]) -> set[str]:
 
 def sources(paths: list[str]) -> dict[str, str]:
     """Path and text of all that a compiler without access to files has to be given."""
-    return {path: (ROOT / path).read_text() for path in sorted({*closure(paths), REMAPPED})}
+    return {path: (ROOT / path).read_text() for path in sorted(closure(paths))}
 
 
 def justified() -> set[tuple[str, str, str]]:

@@ -31,7 +31,7 @@ from pathlib import Path
 
 import bulk
 import deployed
-from mutants import REMAPPED, ROOT, Mutant, justified, mutants, own
+from mutants import ROOT, Mutant, justified, mutants, own
 
 FORGE = ROOT / "node_modules" / "@foundry-rs" / "forge-linux-amd64" / "bin" / "forge"
 
@@ -43,6 +43,7 @@ TESTS = {
     "contracts/commitments/CheckpointLog.sol": ("commitments/CheckpointLog.t.sol",),
     "contracts/commitments/MerkleBranch.sol": ("commitments/MerkleBranch.t.sol", "commitments/CommitmentVectors.t.sol"),
     "contracts/dispute/Clock.sol": ("proofs/ClockLaws.t.sol",),
+    "contracts/dispute/ClockExpiry.sol": ("proofs/DisputesLaws.t.sol",),
     "contracts/dispute/Disputes.sol": ("proofs/DisputesLaws.t.sol",),
     "contracts/dispute/Distance.sol": ("dispute/Distance.t.sol", "proofs/DistanceLaws.t.sol"),
     "contracts/dispute/Frames.sol": ("dispute/Frames.t.sol",),
@@ -66,7 +67,7 @@ class Workshop:
         self.path = path
         self.text = (ROOT / path).read_text()
         tests = [f"tests/forge/{name}" for name in TESTS[path]]
-        for name in [*own([path, *tests]), ".ci/solc", "foundry.toml", REMAPPED]:
+        for name in [*own([path, *tests]), ".ci/solc", "foundry.toml"]:
             (directory / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, directory / name)
         for name in ("node_modules", "fixtures"):
@@ -113,7 +114,7 @@ def judge(path: str, todo: list[Mutant], workshop: "Workshop") -> dict[Mutant, s
     """What becomes of mutants that are compiled and run together; those that survive are looked at once more alone."""
     fates: dict[Mutant, str] = {}
     with tempfile.TemporaryDirectory() as temporary:
-        for name in (".ci/solc", "foundry.toml", REMAPPED):
+        for name in (".ci/solc", "foundry.toml"):
             (Path(temporary) / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, Path(temporary) / name)
         (Path(temporary) / "node_modules").symlink_to(ROOT / "node_modules")

@@ -48,7 +48,7 @@ def compiler_input(artifact: str) -> tuple[str, dict[str, Any]]:
     """The identifier of an artefact's contract and the compiler's input that makes it, in the compiler's own words."""
     contract: str = json.loads((ARTIFACTS / f"{artifact}.json").read_text())["contract"]
     path = contract.partition(":")[0]
-    build = profile("osaka" if artifact.endswith("Osaka") else "default")
+    build = profile()
     if restricted(build, path):
         extra = {key: value for key, value in build["additional_compiler_profiles"][0].items() if key != "name"}
         build = build | extra

@@ -1,5 +1,11 @@
 """Settings shared by all tests."""
 
+import os
+
+# Test processes share the cores, and threads of BLAS and OpenMP that spin while they wait take most of them away.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
 import pytest
 from hypothesis import settings
 

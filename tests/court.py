@@ -19,19 +19,20 @@ from web3 import HTTPProvider, Web3
 from web3.contract import Contract
 
 from anvil_node import anvil_node
+from lab.disputes.dispute_match import Match, play
 from pol.arithmetic.primitives import Words
 from pol.chain.artifacts import artifact
 from pol.commitments.keccak import keccak256
 from pol.commitments.program_hash import ProgramCommitment
 from pol.commitments.tensor import constants_root
 from pol.demo.lying_players import Lie, LyingTrace, lied_accumulators
-from pol.dispute.disputed_claim import Claim, PublishedClaim, ReplayClaim, SumClaim
+from pol.dispute.disputed_claim import DisputedClaim, PublishedClaim, ReplayClaim, SumClaim
 from pol.dispute.move_encoding import encode
 from pol.dispute.moves import Move
 from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.dispute.play.honest_players import Player, ReplayPlayer
-from pol.dispute.play.match import Match, play
-from pol.dispute.position import HASH_BITS, Kind, Position, Side
+from pol.dispute.position import HASH_BITS, ClaimKind, Position, Side
+from pol.dispute.state_hash import state_hash
 from pol.execution.cpu import CpuExecutor
 from pol.execution.element import reads
 from pol.graph.node import InputKind, Node
@@ -85,7 +86,7 @@ class Court:
 
     def hear(
         self,
-        claim: Claim,
+        claim: DisputedClaim,
         header: bytes,
         asserter: Player,
         challenger: Player,
@@ -102,14 +103,14 @@ class Court:
         call = self.hearing.functions.hear(self.heard.address, params, record.header, record.payload, moves, vain)
         heads, resolved, asserter_won = call.call({"gas": 10**9})
         positions = [record.start] + [after for _, _, after in walked if isinstance(after, Position)]
-        expected = [position.head(self._seat(position)) for position in positions]
+        expected = [state_hash(position, self._seat(position)) for position in positions]
         assert heads[: len(expected)] == expected
         assert resolved == match.refuted
         if resolved:
             assert asserter_won == (match.winner is Side.ASSERTER)
         return match
 
-    def play(self, claim: Claim, header: bytes, asserter: Player, challenger: Player) -> Played:
+    def play(self, claim: DisputedClaim, header: bytes, asserter: Player, challenger: Player) -> Played:
         """A dispute in transactions; one that no proof decides is resigned."""
         self.disputes += 1
         params = params_of(claim, self.asserter, self.challenger)
@@ -130,7 +131,7 @@ class Court:
             assert number != self.disputes
         return Played(match, start_gas, tuple(gas))
 
-    def begin(self, claim: Claim, header: bytes, payload: bytes) -> None:
+    def begin(self, claim: DisputedClaim, header: bytes, payload: bytes) -> None:
         """Start a dispute in a call that leaves nothing behind."""
         params = params_of(claim, self.asserter, self.challenger)
         self.market.functions.start(self.game.address, params, header, payload).call({"gas": 10**8})
@@ -165,13 +166,13 @@ class Court:
         return contract
 
 
-def params_of(claim: Claim, asserter: str, challenger: str) -> tuple[Any, ...]:
+def params_of(claim: DisputedClaim, asserter: str, challenger: str) -> tuple[Any, ...]:
     """What the contract takes to start a dispute about a claim."""
     if isinstance(claim, SumClaim):
         about = (
             claim.program,
             ZERO,
-            int(Kind.DISTANCE),
+            int(ClaimKind.DISTANCE),
             claim.component,
             0,
             0,
@@ -182,7 +183,7 @@ def params_of(claim: Claim, asserter: str, challenger: str) -> tuple[Any, ...]:
             claim.sum,
         )
     else:
-        kind, x = (Kind.PUBLISHED, claim.traces) if isinstance(claim, PublishedClaim) else (Kind.REPLAY, ZERO)
+        kind, x = (ClaimKind.PUBLISHED, claim.traces) if isinstance(claim, PublishedClaim) else (ClaimKind.REPLAY, ZERO)
         steps = (claim.first_step, claim.steps, claim.start, claim.end)
         about = (claim.program, claim.constants, int(kind), 0, *steps, x, ZERO, 0)
     return (asserter, challenger, *about, CLOCK)
@@ -205,7 +206,7 @@ def replay_claim(honest: SegmentTrace, asserted: SegmentTrace) -> ReplayClaim:
     return ReplayClaim(ZERO, ProgramCommitment.of(program).hash, constants, first, honest.steps, *roots)
 
 
-def sides(honest: SegmentTrace, liar: SegmentTrace, side: Side) -> tuple[Claim, bytes, Player, Player]:
+def sides(honest: SegmentTrace, liar: SegmentTrace, side: Side) -> tuple[DisputedClaim, bytes, Player, Player]:
     """A dispute in which ``liar`` plays ``side``: its claim, the program's header, asserter and challenger."""
     players = {side: ReplayPlayer(liar), side.other: ReplayPlayer(honest)}
     claim = replay_claim(honest, liar if side is Side.ASSERTER else honest)

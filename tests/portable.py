@@ -16,7 +16,7 @@ from pol.execution.cpu import SELF_TEST_DIGEST, CpuExecutor, program_values
 from pol.execution.reference import next_state
 from pol.graph.step_program import StepProgram
 
-KERNELS = Path(__file__).parents[1] / "pol" / "execution" / "kernels"
+PACKAGE = Path(__file__).parents[1] / "pol"
 RUNNER = Path(__file__).parent / "execution" / "portable" / "runner.cpp"
 
 
@@ -88,31 +88,36 @@ def digest(arrays: Sequence[Words]) -> str:
     return keccak256(b"".join(array.astype("<u4").tobytes() for array in arrays)).hex()
 
 
-def build(compiler: str, directory: Path, isa: str, *flags: str) -> Path:
-    """Builds runner.cpp with the kernels' sources for one instruction set ("baseline", "v3" or "v4").
+def build(compiler: str, directory: Path, *flags: str, isas: Sequence[str] = ("baseline", "v3", "v4")) -> Path:
+    """Builds runner.cpp with the sources of both extension modules for all instruction sets of its processor.
 
-    The flags are those of kernels/CMakeLists.txt and `flags`. Raises AssertionError with the compiler's words.
+    The flags are those of native/CMakeLists.txt and `flags`. Raises AssertionError with the compiler's words.
     """
-    text = (KERNELS / "CMakeLists.txt").read_text()
-    common = _found(r"set\(arithmetic_flags ([^)]*)\)", text).split()
-    per_isa = _found(r"OBJECT ([\w. ]+)\)", text).split()
-    others = [
-        name for name in _found(r"nanobind_add_module\([^)]*?NOMINSIZE([^)$]*)", text).split() if name != "module.cpp"
+    text = (PACKAGE / "native" / "CMakeLists.txt").read_text()
+    common = [
+        *_found(r"set\(arithmetic_flags ([^)]*)\)", text).split(),
+        *flags,
+        "-std=c++17",
+        "-pthread",
+        f"-I{PACKAGE}",
     ]
-    march = {"baseline": [], **{name: rest.split() for name, rest in re.findall(r"add_isa\((v\d) ([^)]*)\)", text)}}
-    target = directory / "runner"
+    march = {name: rest.split() for name, rest in re.findall(r"set\((v\d)_flags ([^)]*)\)", text)}
+    once = [RUNNER, *(PACKAGE / "native" / name for name in _found(r"set\(shared_sources ([^)]*)\)", text).split())]
     objects = []
-    for isa_of_file in dict.fromkeys(["baseline", isa]):
-        for name in per_isa:
-            output = directory / f"{isa_of_file}-{name}.o"
-            options = [f"-DPOL_ISA={isa_of_file}", *march[isa_of_file]]
-            _compile(compiler, *common, *flags, *options, "-std=c++17", "-c", str(KERNELS / name), "-o", str(output))
-            objects.append(str(output))
-    has = [f"-DPOL_HAS_ISA_{name}" for name in dict.fromkeys(["baseline", isa])]
-    sources = [str(RUNNER), *(str(KERNELS / name) for name in others)]
-    options = [*common, *flags, *has, "-std=c++17", "-pthread", "-I", str(KERNELS)]
-    _compile(compiler, *options, *sources, *objects, "-o", str(target))
-    return target
+    modules = re.findall(r"add_extension\(\w+ PACKAGE (\w+) FOLDER (\w+)\s+PER_ISA\s([^)]*?)\sONCE\s([^)]*)\)", text)
+    assert len(modules) == 2, "native/CMakeLists.txt has changed"
+    for package, folder, per_isa, rest in modules:
+        sources = PACKAGE / package / folder
+        common.append(f"-I{sources}")
+        once += [sources / name for name in rest.split() if name != "module.cpp"]
+        for isa in isas:
+            for name in per_isa.split():
+                target = directory / f"{isa}-{name.replace('/', '-')}.o"
+                options = [f"-DPOL_ISA={isa}", *march.get(isa, [])]
+                _compile(compiler, *common, *options, "-c", sources / name, "-o", target)
+                objects.append(target)
+    _compile(compiler, *common, *once, *objects, "-o", directory / "runner")
+    return directory / "runner"
 
 
 def run(command: Sequence[str | Path], recording: Path, isa: str, threads: int = 1) -> list[str]:
@@ -129,10 +134,10 @@ def tool(name: str) -> str | None:
 
 def _found(pattern: str, text: str) -> str:
     match = re.search(pattern, text)
-    assert match, f"kernels/CMakeLists.txt has changed: no {pattern}"
+    assert match, f"native/CMakeLists.txt has changed: no {pattern}"
     return match[1]
 
 
-def _compile(compiler: str, *arguments: str) -> None:
+def _compile(compiler: str, *arguments: str | Path) -> None:
     done = subprocess.run([compiler, *arguments], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

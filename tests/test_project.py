@@ -4,9 +4,14 @@ import re
 import shutil
 import subprocess
 import sys
+from graphlib import TopologicalSorter
 from pathlib import Path
 
+import grimp
 import pytest
+
+from command import Said, pol
+from fresh import run_program
 
 ROOT = Path(__file__).parent.parent
 BIN = Path(sys.executable).parent
@@ -38,13 +43,21 @@ def test_layers() -> None:
     run(BIN / "lint-imports")
 
 
+def test_no_circle_of_files() -> None:
+    """Every module can be read after those that it imports; an import inside of a function counts as any other."""
+    graph = grimp.build_graph("pol", "lab", cache_dir=None)
+    imports = {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
+    assert len(imports) > 300
+    order = list(TopologicalSorter(imports).static_order())  # CycleError names the modules of a circle
+    assert len(order) == len(imports)
+
+
 def forge_test(*arguments: str, profile: str = "default") -> int:
     """Number of tests of a profile of foundry.toml that passed; all did."""
     (ROOT / "build").mkdir(exist_ok=True)
     # The lock of .ci/artifacts.py: what one process compiles, another one finds.
-    lock = "build/forge-osaka.lock" if profile == "osaka" else "build/forge.lock"
     forge = "node_modules/@foundry-rs/forge-linux-amd64/bin/forge"
-    out = run("flock", lock, "env", f"FOUNDRY_PROFILE={profile}", forge, "test", *arguments)
+    out = run("flock", "build/forge.lock", "env", f"FOUNDRY_PROFILE={profile}", forge, "test", *arguments)
     passed, failed = re.findall(r"(\d+) tests passed, (\d+) failed", out)[-1]
     assert int(failed) == 0
     return int(passed)
@@ -71,7 +84,6 @@ def test_test_modules_have_names_of_their_own() -> None:
 
 OWN_JSON = {
     "pol/commitments/canonical_json.py": "the bounded reader itself",
-    "pol/graph/measurements.py": "pol's own documentation; the layer is below the reader's",
     "pol/chain/artifacts.py": "files of the package",
     "pol/verification/profile/native_reruns.py": "lines of a process that pol has started",
     "pol/verification/profile/native_worker.py": "the job that pol gave its process",
@@ -88,17 +100,6 @@ def test_json_of_strangers_is_read_in_one_place() -> None:
     reads = re.compile(r"(?<!\w)json\.loads?\b|from json import|JSONDecoder|\.json\(\)")
     found = {str(path.relative_to(ROOT)) for path in ROOT.glob("pol/**/*.py") if reads.search(path.read_text())}
     assert found == set(OWN_JSON)
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(1500)
-def test_contracts_for_chains_that_count_leading_zeros() -> None:
-    """What depends on the build: the arithmetic, and what executes the last operation of a dispute with it.
-
-    The same tests of the same sources but for one function; tests/arithmetic has all of it executed at each test run.
-    """
-    paths = "tests/forge/{arithmetic/*,dispute/{OneStep,Instructions,Operands,Chunk,Opening,StepGas,Deep}.t.sol}"
-    assert forge_test("--match-path", paths, profile="osaka") > 100
 
 
 @pytest.mark.slow
@@ -148,26 +149,37 @@ def test_a_bot_operator_needs_no_torch() -> None:
         "pol.chain.deploy.deployment, pol.cli.dispute.replay, pol.cli.market.run, pol.cli.market.stake, "
         "pol.cli.market.explain, pol.cli.verification.verify, pol.report.verification_page, "
         "pol.roles.verifier.verifier_decisions, pol.roles.whistleblower.watch_decisions, "
-        "pol.training.record.task_proof, pol.verification.profile.profile, pol.verification.replay.engines.cores, "
-        "pol.verification.verdict.examination, pol.verification.verdict.screening"
+        "pol.training.record.task_proof, pol.verification.profile.profile, pol.verification.engines.cores, "
+        "pol.verification.examination.proof_examination, pol.verification.examination.screening"
     )
     check = f"import sys, {modules}; sys.exit(any(m in sys.modules for m in ('torch', 'eth_tester')))"
     run(sys.executable, "-c", check)
 
 
 @pytest.mark.parametrize("guide", GUIDES, ids=lambda path: path.stem)
-def test_guides_run(guide: Path, tmp_path: Path) -> None:
-    """All Python of a guide as one program, all shell lines in order; "# ends with 1" says which exit code is right."""
+def test_guides_run(guide: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All Python of a guide as one program, all shell lines in order; "# ends with 1" says which exit code is right.
+
+    The first line of each verb is run by the script that is installed, the others by its entry point.
+    """
     text = guide.read_text()
     program = "\n".join(re.findall(r"```python\n(.*?)```", text, re.S))
     if program:
-        run(sys.executable, "-W", "error", "-c", program, cwd=tmp_path)
+        run_program(program, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    verbs: set[str] = set()
     for line in "".join(re.findall(r"```sh\n(.*?)```", text, re.S)).splitlines():
         command, _, comment = line.partition("#")
         name, *arguments = command.split()
-        code = re.fullmatch(r" ends with (\d+)", comment)
+        ending = re.fullmatch(r" ends with (\d+)", comment)
+        code = int(ending[1]) if ending else 0
         assert name == "pol", f"{guide}: only pol commands are run here, not {name}"
-        run(BIN / "pol", *arguments, cwd=tmp_path, code=int(code[1]) if code else 0)
+        if arguments[0] in verbs:
+            said = pol(*arguments)
+            assert said == Said(code), (line, said.out)
+        else:
+            run(BIN / "pol", *arguments, cwd=tmp_path, code=code)
+            verbs.add(arguments[0])
     shutil.rmtree(tmp_path / "build", ignore_errors=True)
 
 

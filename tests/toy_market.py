@@ -18,7 +18,7 @@ from pol.chain.desks.market import Market
 from pol.chain.desks.task_registry import Terms
 from pol.chain.node.connection import Connection
 from pol.claims.distance import component_distances
-from pol.claims.segment_claim import Claim
+from pol.claims.segment_claim import SegmentClaim
 from pol.commitments.checkpoint_log import CheckpointLog
 from pol.commitments.keccak import keccak256
 from pol.commitments.program_hash import program_hash, program_header
@@ -26,7 +26,7 @@ from pol.commitments.tensor import constants_root
 from pol.dispute.disputed_claim import ReplayClaim, SumClaim
 from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.dispute.play.honest_players import Player
-from pol.dispute.position import Kind
+from pol.dispute.position import ClaimKind
 from pol.execution.reference import ReferenceExecutor
 from pol.incentives.auction import Bid, commitment
 from pol.incentives.forced_errors import Assignment
@@ -50,7 +50,7 @@ class ToyMarket:
     game: DisputeGame
     wallets: dict[str, Wallet]
     task_id: bytes
-    claim: Claim
+    claim: SegmentClaim
     honest: SegmentTrace
     before: dict[str, int]
     """What each party had free in the vault before the task."""
@@ -59,17 +59,17 @@ class ToyMarket:
         """What a party has free in the vault more than it had."""
         return self.market.vault.free(self.wallets[name].address) - self.before[name]
 
-    def challenge(self, player: Player, kind: Kind = Kind.REPLAY, component: int = 0) -> int:
+    def challenge(self, player: Player, kind: ClaimKind = ClaimKind.REPLAY, component: int = 0) -> int:
         """The whistleblower disputes the claim with this player's version of it."""
         program, claim, header = self.honest.program, self.claim, program_header(self.honest.program)
         about: ReplayClaim | SumClaim
-        if kind is Kind.REPLAY:
+        if kind is ClaimKind.REPLAY:
             constants = constants_root(program.constants, self.honest.constants)
             steps = (claim.segment * self.honest.steps, self.honest.steps)
             about = ReplayClaim(bytes(32), program_hash(program), constants, *steps, claim.start, claim.replay)
         else:
             other, sums = claim.end, claim.distances
-            if kind is Kind.REFERENCE:
+            if kind is ClaimKind.REFERENCE:
                 other, sums = claim.start, claim.references
             states = (claim.replay, other)
             about = SumClaim(bytes(32), program_hash(program), component, *states, sums[component - 1])
@@ -237,7 +237,7 @@ def at_verdict(
     claimed = lie(honest) if lie is not None else honest
     last = (segment + 1) * interval
     end, start = honest.state(last), honest.state(segment * interval)
-    claim = Claim(
+    claim = SegmentClaim(
         segment=segment,
         start=roots[segment],
         end=roots[segment + 1],

@@ -7,6 +7,7 @@ from functools import cache
 import torch
 
 from pol.arithmetic.primitives import Words
+from pol.claims.acceptance_rule import relative_distance
 from pol.demo import digits
 from pol.demo.cheating_training import SkippingExecutor
 from pol.execution.cpu import CpuExecutor
@@ -19,8 +20,9 @@ from pol.training.task.task_document import LoadedTask
 from pol.training.task.task_recorder import TaskRecorder
 from pol.training.task.task_training import StepExecutor, environment, train
 from pol.verification.profile.profile import Profile
-from pol.verification.profile.profiling import profile
-from pol.verification.verdict.verdict import Verdict, relative_distance, verify_segment
+from pol.verification.profile.profiling import measure_profile
+from pol.verification.verdict.segment_verification import verify_segment
+from pol.verification.verdict.verdict import Verdict
 
 SEED = 1
 RERUNS = 4
@@ -85,7 +87,7 @@ def honest() -> Training:
 @cache
 def profiled() -> Profile:
     """The profile of the task."""
-    return profile(loaded(), CpuExecutor, PROFILED, RERUNS)
+    return measure_profile(loaded(), CpuExecutor, PROFILED, RERUNS)
 
 
 @cache

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {leadingZeros, leadingZerosNear} from "leading-zeros/LeadingZeros.sol";
+import {leadingZeros, leadingZerosNear} from "../../contracts/arithmetic/LeadingZeros.sol";
 
 /// @notice Leading zeros of many words, searched everywhere and near a place: pairs of words.
 contract Batch {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
+import {Chunk} from "../dispute/Chunk.sol";
 import {Float32} from "./Float32.sol";
-import {FmaChain} from "./FmaChain.sol";
 
 /// @title Gas of the arithmetic
 /// @notice Measures the functions of the arithmetic libraries as they are compiled for the court: operands lie in memory, and of
@@ -73,16 +73,16 @@ contract ArithmeticGas {
         gas = gas - gasleft() - free;
     }
 
-    /// @notice Gas of a chain from 0 over little-endian words, and its result.
-    function chain(bytes memory left, bytes memory right) external view returns (uint256 gas, uint256 digest) {
+    /// @notice Gas of a chunk of a fold from 0 over little-endian words, and its result.
+    function chunk(bytes calldata left, bytes calldata right) external view returns (uint256 gas, uint256 digest) {
         uint256 a;
         uint256 b;
         assembly ("memory-safe") {
-            a := add(left, 32)
-            b := add(right, 32)
+            a := left.offset
+            b := right.offset
         }
         gas = gasleft();
-        digest = FmaChain.run(0, a, b, left.length / 4);
+        digest = Chunk.fold(a, b, left.length / 4, 0);
         gas -= gasleft();
     }
 

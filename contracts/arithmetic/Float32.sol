@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {leadingZeros, leadingZerosNear} from "leading-zeros/LeadingZeros.sol";
+import {leadingZeros, leadingZerosNear} from "./LeadingZeros.sol";
 
 /// @title IEEE-754 binary32, bit for bit
 /// @notice Round to nearest even, subnormals kept, every NaN result is 0x7fc00000 (docs/spec/arithmetic.md).

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {FmaChain} from "../arithmetic/FmaChain.sol";
-import {LEAF_BYTES, LEAF_WORDS} from "../commitments/MerkleBranch.sol";
+import {Float32} from "../arithmetic/Float32.sol";
+import {LEAF_WORDS} from "../commitments/MerkleBranch.sol";
 import {Descriptor, OperandView} from "./Descriptor.sol";
 import {Operands, Source} from "./Operands.sol";
 
@@ -67,17 +67,20 @@ library Chunk {
     }
 
     /// @notice The accumulator after `terms` terms on the words at the bytes `a` and `b` of calldata.
-    /// @param terms At most 64.
     function fold(uint256 a, uint256 b, uint256 terms, uint256 accumulator) internal pure returns (uint256) {
-        uint256 x;
-        uint256 y;
-        assembly ("memory-safe") {
-            // Free memory: nothing is allocated behind it until the chain has been run.
-            x := mload(0x40)
-            y := add(x, LEAF_BYTES)
-            calldatacopy(x, a, mul(4, terms))
-            calldatacopy(y, b, mul(4, terms))
+        unchecked {
+            for (uint256 offset = 0; offset < 4 * terms; offset += 4) {
+                accumulator = Float32.fma(_word(a + offset), _word(b + offset), accumulator);
+            }
         }
-        return FmaChain.run(accumulator, x, y, terms);
+        return accumulator;
+    }
+
+    /// @dev The little-endian word at a byte of calldata.
+    function _word(uint256 place) private pure returns (uint256 word) {
+        assembly ("memory-safe") {
+            word := calldataload(place)
+            word := or(shl(24, byte(3, word)), or(shl(16, byte(2, word)), or(shl(8, byte(1, word)), byte(0, word))))
+        }
     }
 }

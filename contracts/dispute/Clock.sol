@@ -45,14 +45,7 @@ library Clocks {
             | (1 << ASSERTER_AT) | (budget << SPARE_AT) | end;
     }
 
-    /// @notice One word for storage.
-    function pack(Clock memory clock) internal pure returns (uint256) {
-        return (uint256(uint160(clock.waiting)) << WAITING_AT) | (uint256(clock.level) << LEVEL_AT)
-            | (uint256(clock.height) << HEIGHT_AT) | (uint256(clock.isAsserterOnTurn ? 1 : 0) << ASSERTER_AT)
-            | (uint256(clock.result) << RESULT_AT) | (uint256(clock.spare) << SPARE_AT) | clock.deadline;
-    }
-
-    /// @notice The inverse of `pack`.
+    /// @notice The parts of a word.
     function unpack(uint256 word) internal pure returns (Clock memory clock) {
         clock.waiting = address(uint160(word >> WAITING_AT));
         clock.level = Level(uint8(word >> LEVEL_AT));

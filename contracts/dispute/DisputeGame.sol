@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {IDisputeGame, StartParams} from "../interfaces/IDisputeGame.sol";
+import {IDisputeGame, StartParams} from "./IDisputeGame.sol";
 import {Clocks} from "./Clock.sol";
-import {Descent} from "./Descent.sol";
+import {ClockExpiry} from "./ClockExpiry.sol";
 import {Disputes, Reason, Verb} from "./Disputes.sol";
 import {IOneStep, Outcome, Picked} from "./IOneStep.sol";
 import {IStarts} from "./IStarts.sol";
 import {Picks} from "./Picks.sol";
 import {Level, Part, Position, Positions, WITNESS_AT} from "./Position.sol";
 import {Cursor, Reader} from "./Reader.sol";
+import {Segments} from "./Segments.sol";
 import {Shares} from "./Shares.sol";
 import {Walk} from "./Walk.sol";
 
@@ -29,7 +30,7 @@ struct Move {
 /// @dev Moves have no declared parameters. Behind the selector come packed bytes: `u32 number || bytes32 frame || u32 count ||
 /// u64 lo || u64 hi || u8 index || witness || rest`; what `rest` is says each move. Moves that break a rule revert, and the clock of
 /// the side that cannot move runs out.
-contract DisputeGame is IDisputeGame, Descent {
+contract DisputeGame is IDisputeGame, Segments, ClockExpiry {
     using Reader for Cursor;
 
     /// @notice A dispute begins; together with the moves and the program this is all that is needed to rebuild every position.
@@ -120,6 +121,11 @@ contract DisputeGame is IDisputeGame, Descent {
         emit Started(number, params.asserter, params.challenger, id, params, header, payload);
     }
 
+    /// @notice Opens what lies below the picked part, as the same level does or the one below it. rest: payload.
+    function answer() external {
+        _answer(_move(), msg.sender);
+    }
+
     /// @notice Describes the picked node and opens its output. rest: `header || id || constants || end || pre || u64 step || roots ||
     /// branch || u16 length || descriptor || payload`.
     function describe() external {
@@ -198,23 +204,12 @@ contract DisputeGame is IDisputeGame, Descent {
         else revert NotRelayable(selector);
     }
 
-    /// @notice Ends a dispute whose side on turn has no time left. Anybody may call it.
-    /// @param number The dispute.
-    function timeout(uint256 number) external {
-        uint256 clock = _existing(number);
-        uint256 end = Clocks.deadline(clock);
-        if (end == 0) revert Finished(number);
-        if (block.timestamp < end) revert NotExpired(end);
-        _end(number, clock, !Clocks.isAsserterOnTurn(clock), Reason.TIMEOUT);
-    }
-
     /// @inheritdoc IDisputeGame
     function longest(uint32 clock) external view returns (uint256) {
         return 2 * uint256(clock) + _allGraces;
     }
 
-    /// @inheritdoc Descent
-    function _answer(bytes calldata move, address mover) internal override {
+    function _answer(bytes calldata move, address mover) private {
         uint256 number = _number(move);
         uint256 clock = _running(number);
         if (Clocks.level(clock) == Level.STEPS) return _answerSteps(move, mover, number, clock);
@@ -369,6 +364,11 @@ contract DisputeGame is IDisputeGame, Descent {
         picked.agreed = uint32(uint256(part.agreed));
         if (p.level != Level.SUM_LEAVES) picked.claimed = uint32(uint256(part.claimed));
         picked.frame = p.frame;
+    }
+
+    /// @dev All behind the selector.
+    function _move() private pure returns (bytes calldata) {
+        return msg.data[SELECTOR_BYTES:];
     }
 
     /// @dev The clock of the dispute that a move belongs to; the side on turn may still move.

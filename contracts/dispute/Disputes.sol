@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {IDisputeResolver} from "../interfaces/IDisputeResolver.sol";
+import {IDisputeResolver} from "./IDisputeResolver.sol";
 import {Clock, Clocks, Result} from "./Clock.sol";
 import {Level, Position, Positions} from "./Position.sol";
 import {Shares} from "./Shares.sol";
@@ -38,10 +38,10 @@ struct Dispute {
 }
 
 /// @title Disputes
-/// @notice Heads and clocks: who may move, from where and until when.
+/// @notice Heads and clocks: who is on turn, and where. When a clock ends: `ClockExpiry`.
 abstract contract Disputes {
     /// @notice A side has moved. The only topic is the number, and the data are no ABI encoding but the bytes
-    /// `u8 verb || u8 index || payload`: a topic and the lengths would cost 1,127 gas of a move's 50,000.
+    /// `u8 verb || u8 index || payload`: a topic and the lengths would cost 1,127 gas.
     event Moved(uint256 indexed number, bytes move) anonymous;
     /// @notice A proof refuted what was claimed.
     /// @param detail Of PROVE_STEP `u8 op || u32 a || u32 b || u32 c || u32 claimed || u32 computed`; else the claimed and the computed
@@ -54,12 +54,6 @@ abstract contract Disputes {
     error ZeroHash();
     /// @notice There is no dispute `number`.
     error UnknownDispute(uint256 number);
-    /// @notice Dispute `number` has a winner.
-    error Finished(uint256 number);
-    /// @notice The budget of the side on turn is exhausted since `deadline`.
-    error OutOfTime(uint256 deadline);
-    /// @notice The side on turn may still move, until before `deadline`.
-    error NotExpired(uint256 deadline);
     /// @notice The dispute does not stand at the move's position with this opening, or `mover` is not on turn.
     error WrongHead(address mover);
     /// @notice An opening of this number of levels is not supported.
@@ -106,17 +100,6 @@ abstract contract Disputes {
         head_ = _at(number).head;
     }
 
-    /// @notice Seconds in which the side on turn can still move; 0 if none are left or the dispute is finished.
-    function timeLeft(uint256 number) external view returns (uint256) {
-        uint256 end = deadline(number);
-        return end > block.timestamp ? end - block.timestamp : 0;
-    }
-
-    /// @notice First second in which `timeout` is possible; 0 if the dispute is finished.
-    function deadline(uint256 number) public view returns (uint256) {
-        return Clocks.deadline(_existing(number));
-    }
-
     /// @dev Where a dispute stands; `number_` has 32 bits.
     function _at(uint256 number_) internal pure returns (Dispute storage d) {
         assembly ("memory-safe") {
@@ -124,24 +107,11 @@ abstract contract Disputes {
         }
     }
 
-    /// @dev The clock of a dispute whose side on turn may still move.
-    function _running(uint256 number) internal view returns (uint256 clock) {
-        clock = _at(number).clock;
-        if (block.timestamp >= Clocks.deadline(clock)) _refuseLate(number);
-    }
-
     /// @dev The clock of a dispute that there is.
     function _existing(uint256 number) internal view returns (uint256 clock) {
         if (number < _disputes.length) clock = _at(number).clock;
         // Bit by bit zero is no clock: there is always somebody who waits.
         if (clock == 0) revert UnknownDispute(number);
-    }
-
-    /// @dev Says why a dispute does not run.
-    function _refuseLate(uint256 number) internal view {
-        uint256 end = Clocks.deadline(_existing(number));
-        if (end == 0) revert Finished(number);
-        revert OutOfTime(end);
     }
 
     /// @dev The first position: the asserter is on turn.

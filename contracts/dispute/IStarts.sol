@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {StartParams} from "../interfaces/IDisputeGame.sol";
+import {StartParams} from "./IDisputeGame.sol";
 import {Position} from "./Position.sol";
 
 /// @title IStarts

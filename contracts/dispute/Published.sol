@@ -2,7 +2,7 @@
 pragma solidity 0.8.37;
 
 import {MerkleBranch, TAG_NODE, TAG_STATE, TAG_STEP, TAG_TRACES} from "../commitments/MerkleBranch.sol";
-import {StartParams} from "../interfaces/IDisputeGame.sol";
+import {StartParams} from "./IDisputeGame.sol";
 import {Descriptor, Header, NodeOutline} from "./Descriptor.sol";
 import {Frames} from "./Frames.sol";
 import {Payloads} from "./Payloads.sol";

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {KIND_DISTANCE, KIND_PUBLISHED, KIND_REFERENCE, KIND_REPLAY, StartParams} from "../interfaces/IDisputeGame.sol";
+import {KIND_DISTANCE, KIND_PUBLISHED, KIND_REFERENCE, KIND_REPLAY} from "./DisputeKinds.sol";
+import {StartParams} from "./IDisputeGame.sol";
 import {Descriptor, Header} from "./Descriptor.sol";
 import {Frames} from "./Frames.sol";
 import {IStarts} from "./IStarts.sol";

@@ -3,17 +3,12 @@ pragma solidity 0.8.37;
 
 /// @title ISortition
 /// @notice The tickets of enrolled verifiers over time, and which of them are drawn (docs/spec/incentives.md, "Weights and draws").
-/// @dev Assumptions: the desks that may forfeit bonds are code of this deployment, named once; the seeds that are passed in are those of rounds
-/// fixed at `t`, and callers take them from a desk, not from parties.
+/// @dev Assumption: the seeds that are passed in are those of rounds fixed at `t`, and callers take them from a desk, not from parties.
 interface ISortition {
-    /// @notice The desks that may forfeit bonds are named, for ever.
-    event Wired(address[] judges);
     /// @notice `account` has `tickets` from the next second on, `added` more than before.
     event Enrolled(address indexed account, uint32 added, uint32 tickets);
     /// @notice `account` has `tickets` from now on, `removed` less than before; their bond is leaving.
     event Resigned(address indexed account, uint32 removed, uint32 tickets);
-    /// @notice `judge` took `amount` of the bond of `account`, which has `tickets` from now on.
-    event BondForfeited(address indexed judge, address indexed account, uint256 amount, uint32 tickets);
 
     /// @notice A ticket costs something, and somebody watches.
     error BadDeployment();
@@ -29,9 +24,6 @@ interface ISortition {
 
     /// @notice Tickets that watch a seating, on average.
     function watchers() external view returns (uint32);
-
-    /// @notice Whether `account` is a desk that may forfeit bonds.
-    function isJudge(address account) external view returns (bool);
 
     /// @notice Tickets of `account` that count in a draw whose round was fixed at `t`: those that it had at the end of the second before and still
     /// has, the smaller number.
@@ -61,11 +53,6 @@ interface ISortition {
     /// @notice Party: locks the bond of `count` tickets more.
     function enrol(uint32 count) external;
 
-    /// @notice Party: gives `count` tickets up. Their bond leaves the vault's slow way and can be forfeited until then.
+    /// @notice Party: gives `count` tickets up. Their bond leaves the vault's slow way.
     function resign(uint32 count) external;
-
-    /// @notice Judge: takes up to `amount` of the bond of `account`, also of what is leaving, to the judge's pot `key`. Tickets that aren't covered any
-    /// more are lost, and what is left of the last one leaves.
-    /// @return taken Less than `amount` if there isn't more: a punishment never fails because somebody is poor.
-    function forfeitBond(address account, uint256 amount, bytes32 key) external returns (uint256 taken);
 }

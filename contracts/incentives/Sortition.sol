@@ -22,8 +22,6 @@ contract Sortition is ISortition, Desk {
     /// @inheritdoc ISortition
     uint32 public immutable watchers;
 
-    /// @inheritdoc ISortition
-    mapping(address account => bool) public isJudge;
     mapping(address account => Checkpoints.Trace208) private _weights;
     Checkpoints.Trace208 private _total;
 
@@ -33,14 +31,6 @@ contract Sortition is ISortition, Desk {
         if (unit_ == 0 || watchers_ == 0) revert BadDeployment();
         unit = unit_;
         watchers = watchers_;
-    }
-
-    /// @notice Deployer, once: names the desks that may forfeit bonds.
-    function wire(address[] calldata judges) external wiring {
-        for (uint256 i = 0; i < judges.length; ++i) {
-            isJudge[judges[i]] = true;
-        }
-        emit Wired(judges);
     }
 
     /// @inheritdoc ISortition
@@ -62,22 +52,6 @@ contract Sortition is ISortition, Desk {
         _weigh(account, mine - count, totalNow() - count);
         emit Resigned(account, count, mine - count);
         vault.startExit(BOND, account, count * unit);
-    }
-
-    /// @inheritdoc ISortition
-    function forfeitBond(address account, uint256 amount, bytes32 key) external returns (uint256 taken) {
-        if (!isJudge[msg.sender]) revert NotAllowed(msg.sender);
-        uint32 mine = ticketsNow(account);
-        uint256 held = mine * unit;
-        (uint256 late, uint64 until) = vault.leaving(address(this), BOND, account);
-        taken = Math.min(amount, block.timestamp < until ? held + late : held);
-        uint256 left = Math.saturatingSub(held, taken);
-        uint32 still = uint32(left / unit);
-        if (still != mine) _weigh(account, still, totalNow() - (mine - still));
-        emit BondForfeited(msg.sender, account, taken, still);
-        vault.forfeit(BOND, account, taken);
-        vault.startExit(BOND, account, left - still * unit);
-        vault.move(BOND, msg.sender, key, taken);
     }
 
     /// @inheritdoc ISortition

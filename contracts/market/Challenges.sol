@@ -3,19 +3,16 @@ pragma solidity 0.8.37;
 
 import {CheckpointLog} from "../commitments/CheckpointLog.sol";
 import {IStakeVault} from "../incentives/IStakeVault.sol";
-import {IDisputeGame, KIND_DISTANCE, KIND_REFERENCE, KIND_REPLAY, StartParams} from "../interfaces/IDisputeGame.sol";
-import {IDisputeResolver} from "../interfaces/IDisputeResolver.sol";
+import {KIND_DISTANCE, KIND_REFERENCE, KIND_REPLAY} from "../dispute/DisputeKinds.sol";
+import {IDisputeGame, StartParams} from "../dispute/IDisputeGame.sol";
+import {IDisputeResolver} from "../dispute/IDisputeResolver.sol";
 import {Announcements} from "./Announcements.sol";
-import {ClaimCharge, Contested, Dispute, IChallenges} from "./IChallenges.sol";
+import {ClaimCharge, Contested, Dispute, IChallenges, KIND_LOOK_DISTANCE, KIND_LOOK_RERUN} from "./IChallenges.sol";
 import {IProvenSteps} from "./IProvenSteps.sol";
 import {Market, MarketDesk} from "./MarketDesk.sol";
 import {Opening, Reordered, Rerun} from "./ProfileTypes.sol";
 import {Split} from "./Split.sol";
 import {Claim, Ending, Status, Task, Terms} from "./TaskTypes.sol";
-
-/// @dev Kinds of challenges of a second look; 1 to 4 are those of the game.
-uint8 constant KIND_LOOK_RERUN = 5;
-uint8 constant KIND_LOOK_DISTANCE = 6;
 
 /// @title Challenges
 /// @notice See `IChallenges`.

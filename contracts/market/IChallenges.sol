@@ -4,13 +4,18 @@ pragma solidity 0.8.37;
 import {Opening, Reordered, Rerun} from "./ProfileTypes.sol";
 import {Claim, Ending} from "./TaskTypes.sol";
 
+/// @dev The end of a rerun of a second look: a replay of another program. Kinds 1 to 4 are those of the game (`DisputeKinds.sol`).
+uint8 constant KIND_LOOK_RERUN = 5;
+/// @dev A distance of a rerun of a second look.
+uint8 constant KIND_LOOK_DISTANCE = 6;
+
 /// @notice What is disputed of a verdict.
 struct ClaimCharge {
     uint32 index; // of the claim
     Claim claim; // itself: one posted meanwhile by somebody else does not bind the challenger
     bytes32 look; // keccak256(abi.encode(reruns)) of the second look at it; zero if there is none
     bytes32[] entries; // of all claims of the verdict
-    uint8 kind; // 1 replay, 2 distance, 3 reference, 4 end of a rerun, 5 distance of a rerun
+    uint8 kind; // KIND_REPLAY, KIND_DISTANCE, KIND_REFERENCE, KIND_LOOK_RERUN or KIND_LOOK_DISTANCE
     uint8 component; // 1 parameter, 2 buffer, 3 optimizer; 0 for a replay or the end of a rerun
     uint32 rerun; // of the second look
 }

@@ -8,7 +8,7 @@ import {Outcome, Status, Task, Terms} from "./TaskTypes.sol";
 /// market do the work; they move a task from one status to the next, and nobody else does.
 ///
 /// Profiling -> Bidding -> Training -> Committed -> Verifying -> Watched -> Contested -> Closed, without Profiling in exact mode. A solver
-/// that defaults leads back to Bidding, a verifier that loses its seat back to Committed.
+/// that defaults leads back to Bidding, a verifier that loses its seat back to Committed. All ways: `Lifecycle`.
 ///
 /// Assumptions: the desks are code of this deployment, named once. Times are block timestamps; what a deadline allows is allowed in
 /// its last second too. A program, constants or document that nobody can fetch makes a task that nobody should join: the contract knows
@@ -31,6 +31,8 @@ interface ITaskRegistry {
     error InvalidTerms(string field);
     /// @notice The task is somewhere else in its life. Read it again: perhaps somebody made your move.
     error WrongStatus(bytes32 taskId, Status status);
+    /// @notice `Lifecycle` has no such way for the desk that asks for it.
+    error IllegalTransition(Status from, Status to);
     /// @notice The time for this is over.
     error DeadlinePassed(uint64 deadline);
     /// @notice It is too early: others may still act until `deadline`.
@@ -52,7 +54,7 @@ interface ITaskRegistry {
     /// @notice Anybody: ends a round of the auction. There is a solver, or a new round.
     function award(bytes32 taskId) external;
 
-    /// @notice Desks: from one status to the next.
+    /// @notice Desks: from one status to the next, along a row of `Lifecycle`.
     function advance(bytes32 taskId, Status from, Status to, uint64 deadline) external;
 
     /// @notice Seats: the holder of the seat, zero to empty it.

@@ -6,7 +6,7 @@ import {IAuction} from "../incentives/IAuction.sol";
 import {IJackpot} from "../incentives/IJackpot.sol";
 import {ISortition} from "../incentives/ISortition.sol";
 import {IStakeVault} from "../incentives/IStakeVault.sol";
-import {IDisputeGame} from "../interfaces/IDisputeGame.sol";
+import {IDisputeGame} from "../dispute/IDisputeGame.sol";
 import {IChallenges} from "./IChallenges.sol";
 import {IDataDemands} from "./IDataDemands.sol";
 import {IProfiles} from "./IProfiles.sol";

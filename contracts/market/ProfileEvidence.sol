@@ -2,7 +2,8 @@
 pragma solidity 0.8.37;
 
 import {CheckpointLog} from "../commitments/CheckpointLog.sol";
-import {KIND_REPLAY, StartParams} from "../interfaces/IDisputeGame.sol";
+import {KIND_REPLAY} from "../dispute/DisputeKinds.sol";
+import {StartParams} from "../dispute/IDisputeGame.sol";
 import {IProfiles} from "./IProfiles.sol";
 import {ITaskRegistry} from "./ITaskRegistry.sol";
 import {ProfileThreshold} from "./ProfileThreshold.sol";

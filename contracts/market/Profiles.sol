@@ -3,8 +3,9 @@ pragma solidity 0.8.37;
 
 import {CheckpointLog} from "../commitments/CheckpointLog.sol";
 import {IStakeVault} from "../incentives/IStakeVault.sol";
-import {IDisputeGame, KIND_DISTANCE, KIND_REFERENCE, StartParams} from "../interfaces/IDisputeGame.sol";
-import {IDisputeResolver} from "../interfaces/IDisputeResolver.sol";
+import {KIND_DISTANCE, KIND_REFERENCE} from "../dispute/DisputeKinds.sol";
+import {IDisputeGame, StartParams} from "../dispute/IDisputeGame.sol";
+import {IDisputeResolver} from "../dispute/IDisputeResolver.sol";
 import {Announcements} from "./Announcements.sol";
 import {IProfiles} from "./IProfiles.sol";
 import {ITaskRegistry} from "./ITaskRegistry.sol";

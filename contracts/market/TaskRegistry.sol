@@ -4,6 +4,7 @@ pragma solidity 0.8.37;
 import {AuctionTerms} from "../incentives/IAuction.sol";
 import {IStakeVault} from "../incentives/IStakeVault.sol";
 import {ITaskRegistry} from "./ITaskRegistry.sol";
+import {Lifecycle} from "./Lifecycle.sol";
 import {MarketDesk} from "./MarketDesk.sol";
 import {Split} from "./Split.sol";
 import {Outcome, Status, Task, Terms} from "./TaskTypes.sol";
@@ -13,6 +14,10 @@ import {TermsRules} from "./TermsRules.sol";
 /// @notice See `ITaskRegistry`.
 /// @dev Holds no money: escrows lie with the settlement.
 contract TaskRegistry is ITaskRegistry, MarketDesk {
+    /// @dev Who changes a status: the verb of a party here, or the desk that calls.
+    bool private constant BY_PARTY = true;
+    bool private constant BY_DESK = false;
+
     /// @inheritdoc ITaskRegistry
     mapping(address submitter => uint256) public nonces;
 
@@ -36,9 +41,9 @@ contract TaskRegistry is ITaskRegistry, MarketDesk {
         uint256 escrow = settlement.hold(taskId, submitter, terms_);
         emit TaskSubmitted(taskId, submitter, nonce, terms_, escrow);
         if (terms_.margin == 0) {
-            _openAuction(taskId);
+            _openAuction(taskId, BY_PARTY);
         } else {
-            _set(taskId, Status.Profiling, 0);
+            _move(taskId, Status.Profiling, 0, BY_PARTY);
             seats.open(taskId, false);
         }
     }
@@ -56,7 +61,7 @@ contract TaskRegistry is ITaskRegistry, MarketDesk {
             if (!_hasExpired(taskId)) auction.cancel(taskId);
         }
         settlement.refund(taskId);
-        _close(taskId, Outcome.Cancelled);
+        _close(taskId, Outcome.Cancelled, BY_PARTY);
     }
 
     /// @inheritdoc ITaskRegistry
@@ -70,7 +75,7 @@ contract TaskRegistry is ITaskRegistry, MarketDesk {
         }
         // Nothing is left that could be caught, and a task without a solver holds the fund from no other.
         jackpot.release(taskId);
-        _openAuction(taskId);
+        _openAuction(taskId, BY_DESK);
     }
 
     /// @inheritdoc ITaskRegistry
@@ -78,22 +83,22 @@ contract TaskRegistry is ITaskRegistry, MarketDesk {
     // slither-disable-next-line reentrancy-no-eth,reentrancy-events
     function award(bytes32 taskId) external {
         _expectStatus(taskId, Status.Bidding);
-        if (_hasExpired(taskId)) return _openAuction(taskId);
+        if (_hasExpired(taskId)) return _openAuction(taskId, BY_PARTY);
         (address solver, uint128 price, uint64 deadline) = auction.conclude(taskId);
-        if (solver == address(0)) return _openAuction(taskId);
+        if (solver == address(0)) return _openAuction(taskId, BY_PARTY);
         settlement.holdStake(taskId, solver, _terms[taskId].solverStake);
         // Before a solver works it knows that the fund can pay for the watch.
         jackpot.reserve(taskId, _terms[taskId].jackpot);
         Task storage t = _tasks[taskId];
         (t.solver, t.price, t.began) = (solver, price, uint64(block.timestamp));
         emit Awarded(taskId, solver, price, deadline);
-        _set(taskId, Status.Training, deadline);
+        _move(taskId, Status.Training, deadline, BY_PARTY);
     }
 
     /// @inheritdoc ITaskRegistry
-    function advance(bytes32 taskId, Status from, Status to, uint64 deadline) external onlyDesk {
+    function advance(bytes32 taskId, Status from, Status to, uint64 deadline) external {
         _expectStatus(taskId, from);
-        _set(taskId, to, deadline);
+        _move(taskId, to, deadline, BY_DESK);
     }
 
     /// @inheritdoc ITaskRegistry
@@ -105,7 +110,7 @@ contract TaskRegistry is ITaskRegistry, MarketDesk {
 
     /// @inheritdoc ITaskRegistry
     function close(bytes32 taskId, Outcome outcome) external only(address(settlement)) {
-        _close(taskId, outcome);
+        _close(taskId, outcome, BY_DESK);
         if (outcome == Outcome.Accepted) auction.recordAccepted(taskId);
         // Nothing of it can be caught.
         if (outcome == Outcome.Abandoned) jackpot.release(taskId);
@@ -131,12 +136,12 @@ contract TaskRegistry is ITaskRegistry, MarketDesk {
         return _terms[taskId].program;
     }
 
-    function _openAuction(bytes32 taskId) private {
+    function _openAuction(bytes32 taskId, bool byParty) private {
         Terms storage s = _terms[taskId];
         uint64[3] memory thresholds;
         address profiler = address(0);
         if (s.margin > 0) (thresholds, profiler) = (profiles.thresholds(taskId), profiles.profiler(taskId));
-        _set(taskId, Status.Bidding, 0);
+        _move(taskId, Status.Bidding, 0, byParty);
         // The auction knows the last round of a task.
         // slither-disable-next-line unused-return
         auction.open(
@@ -160,17 +165,33 @@ contract TaskRegistry is ITaskRegistry, MarketDesk {
         return auction.round(auction.lastRound(address(this), taskId)).closed;
     }
 
-    function _close(bytes32 taskId, Outcome outcome) private {
+    function _close(bytes32 taskId, Outcome outcome, bool byParty) private {
         Task storage t = _tasks[taskId];
         (t.outcome, t.closed) = (outcome, uint64(block.timestamp));
-        _set(taskId, Status.Closed, 0);
+        _move(taskId, Status.Closed, 0, byParty);
         emit TaskClosed(taskId, outcome);
     }
 
-    function _set(bytes32 taskId, Status status, uint64 deadline) private {
+    /// @dev The one place where a status changes: along a row of `Lifecycle`.
+    function _move(bytes32 taskId, Status to, uint64 deadline, bool byParty) private {
         Task storage t = _tasks[taskId];
-        (t.status, t.deadline) = (status, deadline);
-        emit Advanced(taskId, status, deadline);
+        uint256 movers = Lifecycle.movers(t.status, to);
+        if (byParty ? movers & Lifecycle.REGISTRY == 0 : !_isCalledBy(movers)) {
+            if (!byParty && !vault.isDesk(msg.sender)) revert NotAllowed(msg.sender);
+            revert IllegalTransition(t.status, to);
+        }
+        (t.status, t.deadline) = (to, deadline);
+        emit Advanced(taskId, to, deadline);
+    }
+
+    /// @dev Whether the caller is one of these desks.
+    function _isCalledBy(uint256 movers) private view returns (bool) {
+        return (movers & Lifecycle.SEATS != 0 && msg.sender == address(seats))
+            || (movers & Lifecycle.PROOFS != 0 && msg.sender == address(proofs))
+            || (movers & Lifecycle.PROFILES != 0 && msg.sender == address(profiles))
+            || (movers & Lifecycle.VERDICTS != 0 && msg.sender == address(verdicts))
+            || (movers & Lifecycle.DEMANDS != 0 && msg.sender == address(demands))
+            || (movers & Lifecycle.SETTLEMENT != 0 && msg.sender == address(settlement));
     }
 
     function _expectStatus(bytes32 taskId, Status status) private view {

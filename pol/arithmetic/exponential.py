@@ -1,11 +1,10 @@
 """Scalar programs around the exponential function."""
 
-from functools import cache
-
-from pol.arithmetic.primitives import SIGN, Op
-from pol.arithmetic.scalar_program import Builder, ScalarProgram
+from pol.arithmetic.primitives import SIGN
+from pol.arithmetic.registers import Float, Function, Word, fma, maximum, minimum, polynomial, select
 
 _ONE = 0x3F800000
+_SIGN = int(SIGN)
 _EXPONENT_BITS = 23
 EXPONENT_BIAS = 127
 
@@ -31,120 +30,107 @@ _ERF = (0x38A4B573, 0xBA51FB40, 0x3BAA02CD, 0xBCDBFC87, 0x3DE7167C, 0xBEC0939F, 
 _LOG_ERFC = (0xB7B603A9, 0x39E7753E, 0xBB89CC7D, 0x3CCE85E6, 0xBDDE0C68, 0xBF221A77, 0xBF909617, 0x39459F7B)
 
 
-@cache
-def exp() -> ScalarProgram:
+@Function
+def exp(x: Float) -> Float:
     """e^x."""
-    b = Builder(1)
-    return b.build(_exp(b, b.emit(Op.FMIN, b.input(0), b.f32(89.0))))
+    return _exp(minimum(x, 89.0))
 
 
-@cache
-def exp2() -> ScalarProgram:
+@Function
+def exp2(x: Float) -> Float:
     """2^x; exact at integers."""
-    b = Builder(1)
     # Beyond these bounds the result is infinite or zero in any case.
-    x = b.emit(Op.FMAX, b.emit(Op.FMIN, b.input(0), b.f32(129.0)), b.f32(-151.0))
-    rounder = b.f32(ROUNDER + 2 * EXPONENT_BIAS)
-    rounded = b.emit(Op.FADD, x, rounder)
-    fraction = b.emit(Op.FSUB, x, b.emit(Op.FSUB, rounded, rounder))
-    r = b.emit(Op.FMUL, fraction, b.f32(LN2))
-    return b.build(scale_by_power(b, exp_near_zero(b, r), rounded))
+    x = maximum(minimum(x, 129.0), -151.0)
+    rounder = x.real(ROUNDER + 2 * EXPONENT_BIAS)
+    rounded = x + rounder
+    fraction = x - (rounded - rounder)
+    return scale_by_power(exp_near_zero(fraction * LN2), rounded.bits)
 
 
-@cache
-def sigmoid() -> ScalarProgram:
+@Function
+def sigmoid(x: Float) -> Float:
     """1 / (1 + e^-x), also where the result is subnormal."""
-    b = Builder(1)
-    x = b.input(0)
     # Of the two equal forms 1 / (1 + e^-x) and e^x / (1 + e^x) the one whose exponential cannot overflow.
-    power = _exp(b, b.emit(Op.OR, x, b.const(int(SIGN))))
-    numerator = b.emit(Op.SELECT, b.emit(Op.FLT, x, b.const(0)), power, b.const(_ONE))
-    return b.build(b.emit(Op.FDIV, numerator, b.emit(Op.FADD, power, b.const(_ONE))))
+    power = _exp((x.bits | _SIGN).number)
+    numerator = select(x < 0.0, power, 1.0)
+    return numerator / (power + 1.0)
 
 
-@cache
-def tanh() -> ScalarProgram:
+@Function
+def tanh(x: Float) -> Float:
     """Hyperbolic tangent; odd, bit for bit."""
-    b = Builder(1)
-    x = b.input(0)
-    size = b.emit(Op.FABS, x)
-    square = b.emit(Op.FMUL, size, size)
-    near = b.emit(Op.FFMA, b.emit(Op.FMUL, size, square), b.polynomial(square, _TANH), size)
+    size = abs(x)
+    square = size * size
+    near = fma(size * square, polynomial(square, _TANH), size)
     # 1 - 2 / (e^(2|x|) + 1) loses nothing to cancellation from 1/2 upwards; beyond 10 it is 1 in any case.
-    growth = _exp_in_range(b, b.emit(Op.FMIN, b.emit(Op.FADD, size, size), b.f32(20.0)))
-    quotient = b.emit(Op.FDIV, b.f32(2.0), b.emit(Op.FADD, growth, b.const(_ONE)))
-    far = b.emit(Op.FSUB, b.const(_ONE), quotient)
-    result = b.emit(Op.SELECT, b.emit(Op.FLT, size, b.f32(0.7109375)), near, far)
-    return b.build(b.emit(Op.FMUL, result, _unit_with_sign_of(b, x)))
+    growth = _exp_in_range(minimum(size + size, 20.0))
+    far = 1.0 - 2.0 / (growth + 1.0)
+    return select(size < 0.7109375, near, far) * _unit_with_sign_of(x)
 
 
-@cache
-def expm1() -> ScalarProgram:
+@Function
+def expm1(x: Float) -> Float:
     """e^x - 1."""
-    b = Builder(1)
-    x = b.input(0)
-    bounded = b.emit(Op.FMAX, b.emit(Op.FMIN, x, b.f32(89.0)), b.f32(-30.0))
+    bounded = maximum(minimum(x, 89.0), -30.0)
     # (e^x - 1) / 2 = 2^(n-1) * (e^r - 1) + (2^(n-1) - 1/2): one less in the exponent keeps 2^128 in range.
-    rounded, r = reduce(b, bounded, EXPONENT_BIAS - 1)
-    part = b.emit(Op.FFMA, b.emit(Op.FMUL, r, r), b.polynomial(r, _EXPM1), r)
-    scale = power_of_two(b, rounded)
-    half = b.emit(Op.FFMA, part, scale, b.emit(Op.FSUB, scale, b.f32(0.5)))
+    rounded, r = reduce(bounded, EXPONENT_BIAS - 1)
+    part = fma(r * r, polynomial(r, _EXPM1), r)
+    scale = power_of_two(rounded)
+    half = fma(part, scale, scale - 0.5)
     # Where halving could lose a bit or the sign of zero, e^x - 1 is x to the last bit.
-    tiny = b.emit(Op.FLT, b.emit(Op.FABS, x), b.f32(2.0**-25))
-    return b.build(b.emit(Op.SELECT, tiny, x, b.emit(Op.FADD, half, half)))
+    tiny = abs(x) < 2.0**-25
+    return select(tiny, x, half + half)
 
 
-@cache
-def erf() -> ScalarProgram:
+@Function
+def erf(x: Float) -> Float:
     """Error function; odd, bit for bit."""
-    b = Builder(1)
-    x = b.input(0)
-    near = b.emit(Op.FFMA, x, b.polynomial(b.emit(Op.FMUL, x, x), _ERF), x)
-    size = b.emit(Op.FABS, x)
+    near = fma(x, polynomial(x * x, _ERF), x)
+    size = abs(x)
     # Beyond 4 the result is 1 in any case.
-    logarithm = b.polynomial(b.emit(Op.FMIN, size, b.f32(4.0)), _LOG_ERFC)
-    far = b.emit(Op.FSUB, b.const(_ONE), _exp_in_range(b, logarithm))
-    far = b.emit(Op.FMUL, far, _unit_with_sign_of(b, x))
-    return b.build(b.emit(Op.SELECT, b.emit(Op.FLT, size, b.const(_ONE)), near, far))
+    logarithm = polynomial(minimum(size, 4.0), _LOG_ERFC)
+    one = x.real(1.0)
+    far = (one - _exp_in_range(logarithm)) * _unit_with_sign_of(x)
+    return select(size < one, near, far)
 
 
-def power_of_two(b: Builder, biased: int) -> int:
+def power_of_two(biased: Word) -> Float:
     """2^n as a float from a word whose low 9 bits hold 127 + n."""
-    return b.emit(Op.SHL, biased, b.const(_EXPONENT_BITS))
+    return (biased << _EXPONENT_BITS).number
 
 
-def scale_by_power(b: Builder, x: int, biased: int) -> int:
+def scale_by_power(x: Float, biased: Word) -> Float:
     """2^n * x, rounded once even if 2^n is out of range, from a word whose low 22 bits hold 254 + n."""
-    half = b.emit(Op.SHR, biased, b.const(1))
-    other = b.emit(Op.SUB, biased, half)
-    return b.emit(Op.FMUL, b.emit(Op.FMUL, x, power_of_two(b, half)), power_of_two(b, other))
+    half = biased >> 1
+    other = biased - half
+    return x * power_of_two(half) * power_of_two(other)
 
 
-def exp_near_zero(b: Builder, r: int) -> int:
+def exp_near_zero(r: Float) -> Float:
     """e^r for |r| <= ln(2) / 2."""
-    return b.polynomial(r, (*_EXP, _ONE, _ONE))
+    return polynomial(r, (*_EXP, _ONE, _ONE))
 
 
-def reduce(b: Builder, x: int, bias: int) -> tuple[int, int]:
+def reduce(x: Float, bias: int) -> tuple[Word, Float]:
     """(word whose low 22 bits hold bias + n, r) with x = n * ln(2) + r and |r| <= ln(2) / 2."""
-    rounder = b.f32(ROUNDER + bias)
-    rounded = b.emit(Op.FFMA, x, b.f32(_LOG2_E), rounder)
-    n = b.emit(Op.FSUB, rounded, rounder)
-    r = b.emit(Op.FFMA, n, b.f32(-_LN2_HIGH), x)
-    return rounded, b.emit(Op.FFMA, n, b.f32(-_LN2_LOW), r)
+    rounder = x.real(ROUNDER + bias)
+    rounded = fma(x, _LOG2_E, rounder)
+    n = rounded - rounder
+    r = fma(n, -_LN2_HIGH, x)
+    return rounded.bits, fma(n, -_LN2_LOW, r)
 
 
-def _exp(b: Builder, x: int) -> int:
+def _exp(x: Float) -> Float:
     """e^x for x <= 89; below -104 the result is zero in any case."""
-    rounded, r = reduce(b, b.emit(Op.FMAX, x, b.f32(-104.0)), 2 * EXPONENT_BIAS)
-    return scale_by_power(b, exp_near_zero(b, r), rounded)
+    rounded, r = reduce(maximum(x, -104.0), 2 * EXPONENT_BIAS)
+    return scale_by_power(exp_near_zero(r), rounded)
 
 
-def _exp_in_range(b: Builder, x: int) -> int:
+def _exp_in_range(x: Float) -> Float:
     """e^x for |x| <= 80."""
-    rounded, r = reduce(b, x, EXPONENT_BIAS)
-    return b.emit(Op.FMUL, exp_near_zero(b, r), power_of_two(b, rounded))
+    rounded, r = reduce(x, EXPONENT_BIAS)
+    return exp_near_zero(r) * power_of_two(rounded)
 
 
-def _unit_with_sign_of(b: Builder, x: int) -> int:
-    return b.emit(Op.OR, b.emit(Op.AND, x, b.const(int(SIGN))), b.const(_ONE))
+def _unit_with_sign_of(x: Float) -> Float:
+    return ((x.bits & _SIGN) | _ONE).number

@@ -5,14 +5,13 @@ rounded like all others.
 """
 
 from collections.abc import Callable, Mapping
-from functools import cache
 from types import MappingProxyType
 
 from pol.arithmetic.exponential import erf, exp, exp2, expm1, sigmoid, tanh
 from pol.arithmetic.logarithm import log, log1p, log2
 from pol.arithmetic.power import power
-from pol.arithmetic.primitives import Op
-from pol.arithmetic.scalar_program import Builder, ScalarProgram
+from pol.arithmetic.registers import Float, Function, sqrt
+from pol.arithmetic.scalar_program import ScalarProgram
 from pol.arithmetic.trigonometric import cos, sin
 
 __all__ = [
@@ -33,21 +32,17 @@ __all__ = [
     "tanh",
 ]
 
-_ONE = 0x3F800000
 
-
-@cache
-def rsqrt() -> ScalarProgram:
+@Function
+def rsqrt(x: Float) -> Float:
     """1 / sqrt(x)."""
-    b = Builder(1)
-    return b.build(b.emit(Op.FDIV, b.const(_ONE), b.emit(Op.FSQRT, b.input(0))))
+    return 1.0 / sqrt(x)
 
 
-@cache
-def reciprocal() -> ScalarProgram:
+@Function
+def reciprocal(x: Float) -> Float:
     """1 / x, correctly rounded."""
-    b = Builder(1)
-    return b.build(b.emit(Op.FDIV, b.const(_ONE), b.input(0)))
+    return 1.0 / x
 
 
 _FUNCTIONS = (cos, erf, exp, exp2, expm1, log, log1p, log2, power, reciprocal, rsqrt, sigmoid, sin, tanh)

@@ -1,12 +1,13 @@
 """Scalar programs around the natural logarithm."""
 
-from functools import cache
+from math import inf, nan
 
-from pol.arithmetic.primitives import INFINITY, NAN, SIGN, Op
-from pol.arithmetic.scalar_program import Builder, ScalarProgram
+from pol.arithmetic.registers import Float, Function, Word, fma, polynomial, select, shifted_with_sign, to_float
 
-_ONE = 0x3F800000
 _EXPONENT_BITS = 23
+_LEAST_NORMAL = 2.0**-126
+_SQRT_HALF = 0x3F3504F3
+"""The word of sqrt(1/2)."""
 
 # ln 2 in two parts, the first one so short that its products with exponents are exact.
 _LN2_SHORT = float.fromhex("0x1.62e4p-1")
@@ -23,86 +24,79 @@ _LOG = (
 )
 
 
-@cache
-def log() -> ScalarProgram:
+@Function
+def log(x: Float) -> Float:
     """Natural logarithm; -inf at zeros, NaN below."""
-    b = Builder(1)
-    x = b.input(0)
-    k, mantissa = split_positive(b, x)
-    f = b.emit(Op.FSUB, mantissa, b.const(_ONE))
-    return b.build(_log_limits(b, x, b.emit(Op.FADD, *_log(b, k, f))))
+    k, mantissa = split_positive(x)
+    total, tail = _log(k, mantissa - 1.0)
+    return _log_limits(x, total + tail)
 
 
-@cache
-def log2() -> ScalarProgram:
+@Function
+def log2(x: Float) -> Float:
     """Logarithm to base 2, exact at powers of two; -inf at zeros, NaN below."""
-    b = Builder(1)
-    x = b.input(0)
-    k, mantissa = split_positive(b, x)
-    total, tail = _log(b, k, b.emit(Op.FSUB, mantissa, b.const(_ONE)))
-    high = b.emit(Op.FADD, total, tail)
-    low = b.emit(Op.FSUB, tail, b.emit(Op.FSUB, high, total))
-    factor, factor_low = (b.f32(part) for part in _LOG2_E)
-    low = b.emit(Op.FFMA, high, factor_low, b.emit(Op.FMUL, low, factor))
-    return b.build(_log_limits(b, x, b.emit(Op.FFMA, high, factor, low)))
+    k, mantissa = split_positive(x)
+    total, tail = _log(k, mantissa - 1.0)
+    high = total + tail
+    low = tail - (high - total)
+    factor, factor_low = (x.real(part) for part in _LOG2_E)
+    return _log_limits(x, fma(high, factor, fma(high, factor_low, low * factor)))
 
 
-@cache
-def log1p() -> ScalarProgram:
+@Function
+def log1p(x: Float) -> Float:
     """log(1 + x); -inf at -1, NaN below."""
-    b = Builder(1)
-    x, one = b.input(0), b.const(_ONE)
-    total = b.emit(Op.FADD, x, one)
+    one = x.real(1.0)
+    total = x + one
     # What the sum lost (TwoSum) goes back into the fraction, so that small x count to the last bit.
-    part = b.emit(Op.FSUB, total, one)
-    lost = b.emit(Op.FADD, b.emit(Op.FSUB, one, b.emit(Op.FSUB, total, part)), b.emit(Op.FSUB, x, part))
-    k, mantissa = _split(b, total)
-    shrink = b.emit(Op.FDIV, mantissa, total)  # 2^-k, which may be subnormal
-    f = b.emit(Op.FFMA, lost, shrink, b.emit(Op.FSUB, mantissa, one))
+    part = total - one
+    lost = (one - (total - part)) + (x - part)
+    k, mantissa = _split(total)
+    shrink = mantissa / total  # 2^-k, which may be subnormal
+    f = fma(lost, shrink, mantissa - one)
     # Also keeps the sign of zero.
-    tiny = b.emit(Op.FLT, b.emit(Op.FABS, x), b.f32(2.0**-25))
-    inside = b.emit(Op.FADD, *_log(b, k, f))
-    return b.build(b.emit(Op.SELECT, tiny, x, _log_limits(b, total, inside)))
+    tiny = abs(x) < 2.0**-25
+    high, tail = _log(k, f)
+    return select(tiny, x, _log_limits(total, high + tail))
 
 
-def log_in_range(b: Builder, x: int) -> int:
+def log_in_range(x: Float) -> Float:
     """Natural logarithm of a positive, normal and finite number."""
-    k, mantissa = _split(b, x)
-    return b.emit(Op.FADD, *_log(b, k, b.emit(Op.FSUB, mantissa, b.const(_ONE))))
+    k, mantissa = _split(x)
+    total, tail = _log(k, mantissa - 1.0)
+    return total + tail
 
 
-def split_positive(b: Builder, x: int) -> tuple[int, int]:
+def split_positive(x: Float) -> tuple[Word, Float]:
     """(k, m) with x = 2^k * m and m about between sqrt(1/2) and sqrt(2), for positive x, subnormal or not."""
     # Subnormal numbers are made normal by a power of two, which is taken back in the exponent field.
-    small = b.emit(Op.FLT, x, b.const(1 << _EXPONENT_BITS))
-    normal = b.emit(Op.SELECT, small, b.emit(Op.FMUL, x, b.f32(2.0**23)), x)
-    k, mantissa = _split(b, normal)
-    return b.emit(Op.SUB, k, b.emit(Op.SELECT, small, b.const(23), b.const(0))), mantissa
+    small = x < _LEAST_NORMAL
+    normal = select(small, x * 2.0**23, x)
+    k, mantissa = _split(normal)
+    return k - select(small, k.word(23), 0), mantissa
 
 
-def _split(b: Builder, x: int) -> tuple[int, int]:
+def _split(x: Float) -> tuple[Word, Float]:
     """(k, m) with x = 2^k * m and m about between sqrt(1/2) and sqrt(2), for positive normal x."""
-    above = b.emit(Op.SUB, x, b.const(0x3F3504F3))  # the word of sqrt(1/2)
-    k = b.emit(Op.SAR, above, b.const(_EXPONENT_BITS))
-    return k, b.emit(Op.SUB, x, b.emit(Op.SHL, k, b.const(_EXPONENT_BITS)))
+    above = x.bits - _SQRT_HALF
+    k = shifted_with_sign(above, _EXPONENT_BITS)
+    return k, (x.bits - (k << _EXPONENT_BITS)).number
 
 
-def _log(b: Builder, k: int, f: int) -> tuple[int, int]:
+def _log(k: Word, f: Float) -> tuple[Float, Float]:
     """k * ln(2) + log(1 + f), as a number and a small rest, from the integer k."""
-    n = b.emit(Op.I2F, k)
-    base = b.emit(Op.FMUL, n, b.f32(_LN2_SHORT))
+    n = to_float(k)
+    base = n * _LN2_SHORT
     # What the rounding of base + f loses is kept: a sum of two roundings would cost half a unit more.
-    total = b.emit(Op.FADD, base, f)
-    lost = b.emit(Op.FSUB, f, b.emit(Op.FSUB, total, base))
-    rest = b.emit(Op.FFMA, n, b.f32(_LN2_REST), lost)
-    tail = b.emit(Op.FFMA, b.emit(Op.FMUL, f, f), b.polynomial(f, _LOG), rest)
-    return total, tail
+    total = base + f
+    lost = f - (total - base)
+    rest = fma(n, _LN2_REST, lost)
+    return total, fma(f * f, polynomial(f, _LOG), rest)
 
 
-def _log_limits(b: Builder, x: int, inside: int) -> int:
+def _log_limits(x: Float, inside: Float) -> Float:
     """`inside` for positive finite x, and the limits elsewhere."""
-    infinity = b.const(int(INFINITY))
-    positive = b.emit(Op.SELECT, b.emit(Op.FLT, x, infinity), inside, infinity)
-    zero = b.emit(Op.FEQ, x, b.const(0))
-    outside = b.emit(Op.SELECT, zero, b.const(int(INFINITY | SIGN)), b.const(int(NAN)))
-    return b.emit(Op.SELECT, b.emit(Op.FLT, b.const(0), x), positive, outside)
+    infinity = x.real(inf)
+    positive = select(x < infinity, inside, infinity)
+    outside = select(x == 0.0, x.real(-inf), nan)
+    return select(x > 0.0, positive, outside)

@@ -5,12 +5,22 @@ number depends on its counter and its key alone: there is no state, so any eleme
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
 from types import MappingProxyType
 
 from pol.arithmetic.logarithm import log_in_range
-from pol.arithmetic.primitives import SIGN, Op
-from pol.arithmetic.scalar_program import Builder, ScalarProgram
+from pol.arithmetic.primitives import SIGN
+from pol.arithmetic.registers import (
+    Float,
+    Function,
+    Word,
+    high_product,
+    polynomial,
+    select,
+    shifted_with_sign,
+    sqrt,
+    to_float,
+)
+from pol.arithmetic.scalar_program import ScalarProgram
 
 ROUNDS = 10
 MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
@@ -19,7 +29,7 @@ _WORD_BITS = 32
 
 # Half of what lies outside of (-z, z) is p. z / x for x = 1 - 2p <= 0.8, a polynomial in x^2, and z for x >= 0.8, one
 # in sqrt(-log(2p)) - 2.75; from the highest power down, with the least greatest relative error: 5e-8 and 9e-8.
-_CENTRE = (
+_CENTER = (
     *(0x400B7860, 0xC0976529, 0x4096E8E2, 0xC01D0E19, 0x3F5FC74E),
     *(0xBD72CAB0, 0x3E0DD3B7, 0x3E37D6E4, 0x3EA80142, 0x3FA06C98),
 )
@@ -29,54 +39,49 @@ _TAIL = (
 )
 
 
-@cache
-def philox() -> ScalarProgram:
+@Function
+def philox(element: Word, step: Word, ordinal: Word, low: Word, high: Word) -> Word:
     """Word 0 of Philox4x32-10 at the counter (element, step, ordinal, 0); the last two inputs are the key."""
-    b = Builder(5)
-    element, step, ordinal, low, high = (b.input(i) for i in range(5))
-    return b.build(block(b, [element, step, ordinal, b.const(0)], [low, high])[0])
+    return block([element, step, ordinal, element.word(0)], [low, high])[0]
 
 
-def block(b: Builder, counter: Sequence[int], key: Sequence[int]) -> tuple[int, int, int, int]:
-    """Registers of all four words from those of the counter (4) and of the key (2)."""
+def block(counter: Sequence[Word], key: Sequence[Word]) -> tuple[Word, Word, Word, Word]:
+    """All four words from those of the counter (4) and of the key (2)."""
     x0, x1, x2, x3 = counter
     k0, k1 = key
     for number in range(ROUNDS):
         if number:
-            k0, k1 = (b.emit(Op.ADD, k, b.const(step)) for k, step in zip((k0, k1), KEY_STEPS, strict=True))
-        m0, m1 = (b.const(word) for word in MULTIPLIERS)
-        high0, low0 = b.emit(Op.MULHI, x0, m0), b.emit(Op.MUL, x0, m0)
-        high1, low1 = b.emit(Op.MULHI, x2, m1), b.emit(Op.MUL, x2, m1)
-        x0, x1 = b.emit(Op.XOR, b.emit(Op.XOR, high1, x1), k0), low1
-        x2, x3 = b.emit(Op.XOR, b.emit(Op.XOR, high0, x3), k1), low0
+            k0, k1 = (k + k.pattern(step) for k, step in zip((k0, k1), KEY_STEPS, strict=True))
+        m0, m1 = (x0.pattern(word) for word in MULTIPLIERS)
+        high0, low0 = high_product(x0, m0), x0 * m0
+        high1, low1 = high_product(x2, m1), x2 * m1
+        x0, x1 = high1 ^ x1 ^ k0, low1
+        x2, x3 = high0 ^ x3 ^ k1, low0
     return x0, x1, x2, x3
 
 
-@cache
-def uniform() -> ScalarProgram:
+@Function
+def uniform(word: Word) -> Float:
     """The upper 24 bits of a word, times 2^-24: exact, and in [0, 1)."""
-    b = Builder(1)
-    return b.build(b.emit(Op.FMUL, b.emit(Op.I2F, b.emit(Op.SHR, b.input(0), b.const(8))), b.f32(2.0**-24)))
+    return to_float(word >> 8) * 2.0**-24
 
 
-@cache
-def normal() -> ScalarProgram:
+@Function
+def normal(w: Word) -> Float:
     """The standard normal quantile of (w + 1/2) / 2^32 for a word w; w and 2^32 - 1 - w give opposite numbers."""
-    b = Builder(1)
-    w, half = b.input(0), b.f32(0.5)
+    half = w.real(0.5)
     # Distances of w from the nearer end and from the middle, as fractions: 2p and x = 1 - 2p, each to its last bit.
-    end = b.emit(Op.XOR, w, b.emit(Op.SAR, w, b.const(_WORD_BITS - 1)))
-    middle = b.emit(Op.SUB, b.const(2**31 - 1), end)
-    outside, x = (
-        b.emit(Op.FMUL, b.emit(Op.FADD, b.emit(Op.I2F, count), half), b.f32(2.0**-31)) for count in (end, middle)
-    )
-    near = b.emit(Op.FMUL, x, b.polynomial(b.emit(Op.FMUL, x, x), _CENTRE))
-    root = b.emit(Op.FSQRT, b.emit(Op.FSUB, b.const(0), log_in_range(b, outside)))
-    far = b.polynomial(b.emit(Op.FSUB, root, b.f32(2.75)), _TAIL)
-    size = b.emit(Op.SELECT, b.emit(Op.FLT, x, b.f32(0.8)), near, far)
+    end = w ^ shifted_with_sign(w, _WORD_BITS - 1)
+    middle = (2**31 - 1) - end
+    outside, x = ((to_float(count) + half) * 2.0**-31 for count in (end, middle))
+    near = x * polynomial(x * x, _CENTER)
+    zero = w.real(0.0)
+    root = sqrt(zero - log_in_range(outside))
+    far = polynomial(root - 2.75, _TAIL)
+    size = select(x < 0.8, near, far)
     # The lower half of all words is the lower half of the numbers.
-    sign = b.emit(Op.AND, b.emit(Op.XOR, w, b.const(int(SIGN))), b.const(int(SIGN)))
-    return b.build(b.emit(Op.XOR, size, sign))
+    sign = (w ^ int(SIGN)) & int(SIGN)
+    return (size.bits ^ sign).number
 
 
 GENERATORS: Mapping[str, Callable[[], ScalarProgram]] = MappingProxyType(

@@ -94,5 +94,3 @@ class Settings:
     behind."""
     token: ChecksumAddress | None = None
     """The asset, if it isn't the chain's own currency."""
-    counts_zeros: bool = False
-    """The court's build for chains that have the opcode CLZ (EIP-7939, Osaka): it takes less gas."""

@@ -11,13 +11,12 @@ from numpy.typing import NDArray
 from pol.arithmetic.primitives import Words
 from pol.errors import EvidenceError, Fault, ProtocolError
 from pol.graph.step_program import RANGE_BITS, Component, StepProgram
-from pol.graph.tensor_type import DType, TensorType
+from pol.graph.tensor_type import LEAF_WORDS, DType, TensorType
 
 INFINITE = (1 << 256) - 1
 SATURATION = 1 << 191
 UNEQUAL = 1 << 160
 """The distance of two integers that differ; what f32 words add up to stays below it."""
-LEAF_WORDS = 64
 _FRACTION_BITS = 40
 BLOCK = 1 << 16
 """Words at a time: sums of 32-bit halves stay below 2^64 for up to 2^32 of them, and temporaries stay in the cache."""
@@ -33,11 +32,6 @@ def saturating_sum(parts: Iterable[int]) -> int:
         if total >= SATURATION:
             return INFINITE
     return total
-
-
-def word_distance(dtype: DType, x: int, y: int, scale: int = 0) -> int:
-    """The distance of two words; `scale` is that of their slot."""
-    return leaf_distances(dtype, np.array([x], np.uint32), np.array([y], np.uint32), scale)[0]
 
 
 def leaf_distances(dtype: DType, x: Words, y: Words, scale: int = 0) -> list[int]:

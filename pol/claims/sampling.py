@@ -1,4 +1,4 @@
-"""Which segments are replayed: drawn by a public beacon after the commitment (docs/spec/verdict.md, "Draw")."""
+"""The draw of the segments to replay, by a public beacon after the commitment (docs/spec/verdict.md, "Draw")."""
 
 from bisect import bisect_left
 from fractions import Fraction
@@ -8,7 +8,7 @@ from pol.commitments.keccak import keccak256
 from pol.errors import ProtocolError
 
 MAX_DRAWS = 32
-"""Of the contract. Whoever verifies off chain may draw more."""
+"""The contract's limit. Verification off chain may draw more."""
 
 
 def draw(seed: bytes, segments: int, draws: int, most: int = MAX_DRAWS) -> list[int]:
@@ -85,7 +85,7 @@ def required_draws(segments: int, cheated: int, probability: Fraction) -> int | 
 
 
 def cheated_segments(segments: int, fraction: Fraction) -> int:
-    """How many of the segments are bad at least if that fraction of them is.
+    """The least number of bad segments if that fraction of them is bad.
 
     Raises:
         ProtocolError: the fraction isn't in (0, 1], or there are no segments.
@@ -107,9 +107,9 @@ def detectable_segments(segments: int, draws: int, probability: Fraction) -> int
 
 
 def _missing(segments: int, cheated: int, draws: int) -> tuple[int, int]:
-    """In how many of how many ways a draw hits no bad segment: C(n - c, d) of C(n, d), both times the same number.
+    """The number of draws that hit no bad segment, and of all draws: C(n - c, d) and C(n, d), up to a common factor.
 
-    The two counts may be exchanged: as many draws are missed by the bad segments as bad ones by the draws.
+    The counts of bad segments and of draws may be exchanged: the hypergeometric distribution is symmetric in them.
     """
     fewer, more = sorted((cheated, draws))
     return perm(segments - more, fewer), perm(segments, fewer)

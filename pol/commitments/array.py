@@ -14,11 +14,10 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from pol.commitments import merkle
+from pol.commitments import _hashing, merkle
 from pol.commitments.keccak import keccak256
 from pol.commitments.tensor import TENSOR_TAG
 from pol.errors import ProtocolError
-from pol.execution import _kernels
 
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 """The bytes of an array, one-dimensional: little-endian elements in row-major order."""
@@ -29,7 +28,7 @@ LEAF_SIZE = 256
 
 
 class ElementType(IntEnum):
-    """What an element is; the number stands in the root, the name in documents and files."""
+    """The type of an element; the number stands in the root, the name in documents and files."""
 
     F32 = 1
     I32 = 2
@@ -109,7 +108,7 @@ class ArrayType:
 
 @dataclass(frozen=True)
 class Array:
-    """An array as bytes. Nothing is copied: whoever gives the bytes keeps them unchanged while they are used.
+    """An array as bytes. Nothing is copied: the bytes must not change while they are used.
 
     Raises ProtocolError if the number of bytes isn't that of the type, or a boolean is neither 0 nor 1.
     """
@@ -137,7 +136,7 @@ def array_root(array: Array, threads: int = 0) -> bytes:
 
 def array_tree(data: Bytes, threads: int = 0) -> bytes:
     """The tree over the leaves of an array; the padding leaf if it has no bytes."""
-    return _kernels.data_tree(data, threads) if data.size else merkle.PAD
+    return _hashing.data_tree(data, threads) if data.size else merkle.PAD
 
 
 def root_over_tree(type_: ArrayType, tree: bytes) -> bytes:

@@ -9,18 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from pol.commitments import merkle
+from pol.commitments import _hashing, merkle
 from pol.commitments.array import LEAF_SIZE, ArrayType, Bytes, root_over_tree
-from pol.commitments.keccak import keccak256
 from pol.errors import ProtocolError
-from pol.execution import _kernels
-
-LEAF_TAG = b"\x00"
 
 
 @dataclass(frozen=True)
 class ArrayPart:
-    """What the holder of bytes ``first`` to ``first + size`` of an array tells about them.
+    """The report of the holder of bytes ``first`` to ``first + size`` of an array.
 
     ``head`` and ``tail`` are the bytes before the first and after the last border of a leaf; all of them are the head
     where no leaf lies between. ``nodes`` are the greatest subtrees over whole leaves as height, position and root.
@@ -34,7 +30,7 @@ class ArrayPart:
 
 
 def describe_part(first: int, data: Bytes, threads: int = 0) -> ArrayPart:
-    """What to tell about ``data``, the bytes of an array from ``first`` on; all cores if ``threads`` is 0."""
+    """The report on ``data``, the bytes of an array from ``first`` on; all cores if ``threads`` is 0."""
     end = first + data.size
     left, right = -(-first // LEAF_SIZE), end // LEAF_SIZE
     if left >= right:
@@ -47,7 +43,7 @@ def describe_part(first: int, data: Bytes, threads: int = 0) -> ArrayPart:
         height = min(aligned, (right - position).bit_length() - 1)
         start = position * LEAF_SIZE - first
         nodes.append(
-            (height, position >> height, _kernels.data_tree(data[start : start + (LEAF_SIZE << height)], threads))
+            (height, position >> height, _hashing.data_tree(data[start : start + (LEAF_SIZE << height)], threads))
         )
         position += 1 << height
     head, tail = data[: left * LEAF_SIZE - first], data[right * LEAF_SIZE - first :]
@@ -76,7 +72,7 @@ def root_of_parts(type_: ArrayType, parts: Iterable[ArrayPart]) -> bytes:
         raise ProtocolError(f"the parts of an array have {end} bytes, the array has {type_.nbytes}")
     if not end:
         return root_over_tree(type_, merkle.PAD)
-    known |= {(0, leaf): keccak256(LEAF_TAG + data.ljust(LEAF_SIZE, b"\0")) for leaf, data in shared.items()}
+    known |= {(0, leaf): merkle.leaf_hash(data.ljust(LEAF_SIZE, b"\0")) for leaf, data in shared.items()}
 
     def node(height: int, position: int) -> bytes:
         if position << height >= type_.leaves:

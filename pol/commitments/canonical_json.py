@@ -44,11 +44,11 @@ def decode(data: bytes, what: str) -> Document:
 
 
 def parse(data: bytes, what: str, *, unique: bool = False) -> Any:
-    """What ``data`` says, in UTF-8 and in any form of JSON; ``unique``: only if no object has a key twice.
+    """The value of a JSON text in UTF-8, canonical or not; ``unique`` refuses an object that has a key twice.
 
     Depth and members are counted before the parser sees the bytes: it recurses in C and makes an object of each member,
     and a stranger's document must not be able to crash a process or take its memory. Time is linear in the bytes.
-    Python's own bound of recursion is no help: importing the EVM in Python lifts it beyond what the stack holds.
+    Python's own recursion limit doesn't help: importing the EVM raises it beyond what the stack holds.
 
     Raises:
         ProtocolError: not JSON, nested deeper than `MAX_DEPTH`, more than `MAX_MEMBERS` members, or a key twice.

@@ -92,7 +92,7 @@ class LogEdge:
     subtrees: tuple[bytes, ...] = ()
 
     def append(self, entry: bytes) -> LogEdge:
-        """That of the log with one entry more; about two hashes, however long the log is."""
+        """The edge of the log with one entry more; about two hashes at any length of the log."""
         _check_hashes(entry)
         subtrees, node, rest = list(self.subtrees), hashlib.sha256(b"\x00" + entry).digest(), self.size
         while rest & 1:

@@ -1,4 +1,4 @@
-"""The root of everything that a training goes on from (docs/spec/complete_state.md, "Root").
+"""The root of the complete state: everything that a training needs to continue (docs/spec/complete_state.md, "Root").
 
 A complete state is a list of entries with names: arrays, and documents for what isn't a tensor. The root is a tree over
 the entries in the order of their names, so that one entry, or one chunk of one array, can be shown to stand in it.
@@ -13,22 +13,20 @@ from functools import cached_property
 
 import numpy as np
 
-from pol.commitments import merkle
+from pol.commitments import _hashing, merkle
 from pol.commitments.array import LEAF_SIZE, Array, ArrayType, Bytes, array_root, array_tree, root_over_tree
 from pol.commitments.keccak import HASH_SIZE, keccak256
 from pol.errors import ProtocolError
-from pol.execution import _kernels
 
 STATE_TAG = b"\x0c"
 ENTRY_TAG = b"\x0d"
 DOCUMENT_TAG = b"\x0e"
-LEAF_TAG = b"\x00"
 MAX_NAME = 1 << 10
 MAX_ENTRIES = 1 << 24
 
 
 @dataclass(frozen=True)
-class Entry:
+class StateEntry:
     """A name and the root of what stands under it: an array of a type, or a document if there is no type.
 
     Raises ProtocolError for an empty name, one of more than 1,024 bytes, or one with control characters.
@@ -52,7 +50,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class DocumentType:
-    """What a document's root says about it besides its bytes: how many they are."""
+    """The type of a document, which its root covers: its number of bytes."""
 
     nbytes: int
 
@@ -71,7 +69,7 @@ class CompleteState:
     threads: int = field(default=0, compare=False)
 
     @cached_property
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[StateEntry]:
         """All entries in order; the arrays are hashed at the first use."""
         return compute_entries(self.arrays, self.documents, self.threads)
 
@@ -114,7 +112,7 @@ class ChunkProof:
     state_branch: tuple[bytes, ...]
 
     def root(self) -> bytes:
-        """The root of the complete state that follows; whoever checks compares it.
+        """The root of the complete state that follows; the caller compares it.
 
         Raises:
             ProtocolError: the proof is malformed: a wrong length of a branch or of the leaf, a position past the end.
@@ -130,9 +128,9 @@ class ChunkProof:
             raise ProtocolError(f"the branch of a leaf of {self.entry} has the wrong length")
         if len(self.state_branch) != merkle.depth(self.count):
             raise ProtocolError(f"the branch of entry {self.entry} has the wrong length")
-        leaf = keccak256(LEAF_TAG + self.leaf) if leaves else merkle.PAD
+        leaf = merkle.leaf_hash(self.leaf) if leaves else merkle.PAD
         content = root_of_content(self.type, merkle.climb(leaf, self.index, self.array_branch))
-        entry = Entry(self.entry, self.type if isinstance(self.type, ArrayType) else None, content)
+        entry = StateEntry(self.entry, self.type if isinstance(self.type, ArrayType) else None, content)
         return root_over_entries(self.count, merkle.climb(entry.hash, self.position, self.state_branch))
 
 
@@ -165,7 +163,7 @@ def root_of_content(type_: ArrayType | DocumentType, tree: bytes) -> bytes:
     return keccak256(DOCUMENT_TAG + type_.nbytes.to_bytes(8, "big") + tree)
 
 
-def compute_entries(arrays: Mapping[str, Array], documents: Mapping[str, bytes], threads: int = 0) -> list[Entry]:
+def compute_entries(arrays: Mapping[str, Array], documents: Mapping[str, bytes], threads: int = 0) -> list[StateEntry]:
     """The entries of a complete state in order; all cores if ``threads`` is 0.
 
     Raises:
@@ -173,12 +171,12 @@ def compute_entries(arrays: Mapping[str, Array], documents: Mapping[str, bytes],
     """
     if twice := arrays.keys() & documents.keys():
         raise ProtocolError(f"{sorted(twice)[0]!r} names an array and a document: rename one of the two")
-    entries = [Entry(name, array.type, array_root(array, threads)) for name, array in arrays.items()]
-    entries += [Entry(name, None, document_root(data)) for name, data in documents.items()]
+    entries = [StateEntry(name, array.type, array_root(array, threads)) for name, array in arrays.items()]
+    entries += [StateEntry(name, None, document_root(data)) for name, data in documents.items()]
     return sorted(entries, key=lambda entry: entry.name.encode())
 
 
-def complete_root(entries: Sequence[Entry]) -> bytes:
+def complete_root(entries: Sequence[StateEntry]) -> bytes:
     """The root over entries.
 
     Raises:
@@ -193,7 +191,7 @@ def root_over_entries(count: int, tree: bytes) -> bytes:
     return keccak256(STATE_TAG + count.to_bytes(4, "big") + tree)
 
 
-def require_order(entries: Sequence[Entry]) -> None:
+def require_order(entries: Sequence[StateEntry]) -> None:
     """ProtocolError unless there are 1 to 2^24 entries whose names increase as bytes."""
     if not 1 <= len(entries) <= MAX_ENTRIES:
         raise ProtocolError(f"a complete state has 1 to 2^24 entries, not {len(entries)}")
@@ -203,7 +201,7 @@ def require_order(entries: Sequence[Entry]) -> None:
             raise ProtocolError(f"entry {after.decode()!r} comes after {before.decode()!r}: names increase")
 
 
-def prove_chunk(entries: Sequence[Entry], name: str, data: Bytes, index: int) -> ChunkProof:
+def prove_chunk(entries: Sequence[StateEntry], name: str, data: Bytes, index: int) -> ChunkProof:
     """The proof of one leaf of the array or document ``name``, whose bytes are ``data``.
 
     Raises:
@@ -221,7 +219,7 @@ def prove_chunk(entries: Sequence[Entry], name: str, data: Bytes, index: int) ->
         type=type_,
         index=index,
         leaf=leaf.ljust(LEAF_SIZE, b"\0") if type_.leaves else b"",
-        array_branch=tuple(merkle.branch(_kernels.hash_leaves(data), index)) if type_.leaves else (),
+        array_branch=tuple(merkle.branch(_hashing.hash_leaves(data), index)) if type_.leaves else (),
         position=position,
         count=len(entries),
         state_branch=tuple(merkle.branch([entry.hash for entry in entries], position)),

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pol.execution import _kernels
+from pol.commitments import _hashing
 
 HASH_SIZE = 32
 
 
 def keccak256(message: bytes | bytearray) -> bytes:
     """The 32-byte keccak-256 digest of the message."""
-    return _kernels.keccak256(message)
+    return _hashing.keccak256(message)

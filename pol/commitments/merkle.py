@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pol.commitments import _hashing
 from pol.commitments.keccak import HASH_SIZE, keccak256
 from pol.errors import ProtocolError
-from pol.execution import _kernels
 
 PAD = keccak256(b"pol/pad/1")
 """The leaf in every position past the end."""
@@ -21,6 +21,11 @@ def depth(count: int) -> int:
     return (count - 1).bit_length()
 
 
+def leaf_hash(data: bytes) -> bytes:
+    """The leaf over a piece of data; its tag keeps it apart from inner nodes."""
+    return keccak256(b"\0" + data)
+
+
 def parent(left: bytes, right: bytes) -> bytes:
     """The inner node over two nodes."""
     return keccak256(b"\x01" + left + right)
@@ -28,12 +33,12 @@ def parent(left: bytes, right: bytes) -> bytes:
 
 def tree(leaves: Hashes) -> bytes:
     """The root over at least one leaf."""
-    return _kernels.tree(_joined(leaves))
+    return _hashing.tree(_joined(leaves))
 
 
 def levels(leaves: Hashes) -> list[bytes]:
     """All nodes, level by level from the leaves up, PADs included: level h is the join of 2^(depth-h) hashes."""
-    return _kernels.levels(_joined(leaves))
+    return _hashing.levels(_joined(leaves))
 
 
 def node(levels_: Sequence[bytes], height: int, position: int) -> bytes:
@@ -79,7 +84,7 @@ def branch_of_two(leaves: Hashes, position: int) -> list[bytes]:
 
 
 def length_of_two(position: int, depth_: int) -> int:
-    """How many siblings `branch_of_two` yields at a position, in a tree of this depth that holds both leaves."""
+    """The number of siblings of `branch_of_two` at a position, in a tree of this depth that holds both leaves."""
     apart = (position ^ (position + 1)).bit_length() - 1
     return depth_ - 1 + apart
 
@@ -105,14 +110,6 @@ def climb(leaf: bytes, position: int, siblings: Sequence[bytes]) -> bytes:
     for height, sibling in enumerate(siblings):
         result = parent(sibling, result) if position >> height & 1 else parent(result, sibling)
     return result
-
-
-def is_valid_merkle_branch(leaf: bytes, siblings: Sequence[bytes], position: int, root: bytes) -> bool:
-    """Whether the leaf stands at the position under the root. The caller fixes the depth: len(siblings)."""
-    try:
-        return climb(leaf, position, siblings) == root
-    except ProtocolError:
-        return False
 
 
 def _joined(leaves: Hashes) -> bytes:

@@ -7,19 +7,16 @@ from dataclasses import dataclass
 
 from pol.arithmetic.primitives import Words
 from pol.commitments import merkle
-from pol.commitments.keccak import keccak256
+from pol.commitments.array import LEAF_SIZE
 from pol.commitments.program_hash import ProgramCommitment
-from pol.commitments.tensor import ListTag, list_root_over_tree, root_over_tree, tensor_leaves, tensor_roots
+from pol.commitments.tensor import tensor_leaves, tensor_roots
 from pol.graph.step_program import StepProgram
 from pol.graph.tensor_type import LEAF_WORDS
-
-LEAF_TAG = b"\x00"
-LEAF_BYTES = 4 * LEAF_WORDS
 
 
 @dataclass(frozen=True)
 class StatePiece:
-    """What stands at one place of a state; past the end of a list it is padding, and what isn't needed is empty."""
+    """The content of one place of a state: padding past the end of a list. Fields that aren't needed are empty."""
 
     header: bytes
     slot: bytes
@@ -45,7 +42,7 @@ def prove(program: StepProgram, state: Sequence[Words], position: int, leaf: int
     place = leaf % (1 << merkle.depth(types[slot].leaves))
     data = b""
     if place < types[slot].leaves:
-        data = state[slot].reshape(-1)[place * LEAF_WORDS : (place + 1) * LEAF_WORDS].tobytes().ljust(LEAF_BYTES, b"\0")
+        data = state[slot].reshape(-1)[place * LEAF_WORDS : (place + 1) * LEAF_WORDS].tobytes().ljust(LEAF_SIZE, b"\0")
     return StatePiece(
         commitment.header,
         program.slots[slot].encode(),
@@ -54,18 +51,3 @@ def prove(program: StepProgram, state: Sequence[Words], position: int, leaf: int
         tuple(merkle.branch(tensor_leaves(state[slot]), place)),
         way,
     )
-
-
-def root_of(program: StepProgram, piece: StatePiece, position: int, leaf: int) -> bytes:
-    """The state root that follows from a piece of a state of this program at a place.
-
-    Raises:
-        ProtocolError: the branches have other lengths than the trees.
-    """
-    types = [slot.type for slot in program.slots]
-    slot, tensor = position % (1 << merkle.depth(len(types))), merkle.PAD
-    if slot < len(types):
-        place = leaf % (1 << merkle.depth(types[slot].leaves))
-        hash_ = keccak256(LEAF_TAG + piece.leaf) if place < types[slot].leaves else merkle.PAD
-        tensor = root_over_tree(types[slot], merkle.climb(hash_, place, piece.branch))
-    return list_root_over_tree(ListTag.STATE, len(types), merkle.climb(tensor, slot, piece.tensor_branch))

@@ -8,10 +8,9 @@ from enum import IntEnum
 import numpy as np
 
 from pol.arithmetic.primitives import Words
-from pol.commitments import merkle
+from pol.commitments import _hashing, merkle
 from pol.commitments.keccak import keccak256
 from pol.errors import ProtocolError
-from pol.execution import _kernels
 from pol.graph.tensor_type import TensorType
 
 
@@ -28,12 +27,12 @@ TENSOR_TAG = b"\x02"
 
 def tensor_leaves(words: Words) -> bytes:
     """The joined leaf hashes of a tensor: 32 bytes for every 64 words, the last leaf filled with zeros."""
-    return _kernels.hash_leaves(_dense(words))
+    return _hashing.hash_leaves(_dense(words))
 
 
 def tensor_tree(words: Words) -> bytes:
     """The tree over the leaf hashes of a tensor."""
-    return _kernels.data_tree(_dense(words))
+    return _hashing.data_tree(_dense(words))
 
 
 def root_over_tree(type_: TensorType, tree: bytes) -> bytes:
@@ -68,11 +67,6 @@ def tensor_roots(types: Sequence[TensorType], tensors: Sequence[Words]) -> list[
 def state_root(types: Sequence[TensorType], tensors: Sequence[Words]) -> bytes:
     """The root of a state: the tensors of all slots in program order."""
     return list_root(ListTag.STATE, tensor_roots(types, tensors))
-
-
-def trace_root(types: Sequence[TensorType], tensors: Sequence[Words]) -> bytes:
-    """The root of the trace of one step: the outputs of all nodes in program order."""
-    return list_root(ListTag.TRACE, tensor_roots(types, tensors))
 
 
 def constants_root(types: Sequence[TensorType], tensors: Sequence[Words]) -> bytes:

@@ -10,12 +10,13 @@ from random import Random
 import numpy as np
 
 from pol.arithmetic.primitives import Words, apply
+from pol.commitments.array import LEAF_SIZE
 from pol.commitments.program_hash import node_branch, program_header
 from pol.dispute.moves import Answer, Describe, IllegalMove, Move, OpenBody, Unfold
 from pol.dispute.play.distance_evidence import SumEvidence
 from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.dispute.play.honest_players import NothingToDispute
-from pol.dispute.position import LEAF_BYTES, LEAF_WORDS, TREES, Level, Position
+from pol.dispute.position import TREES, Level, Position
 from pol.dispute.rules import answered, described, opened_body, unfolded
 from pol.execution.cpu import CpuNode
 from pol.execution.element import accumulators, body_values
@@ -25,7 +26,7 @@ from pol.execution.operand_sources import Sources
 from pol.execution.reference import next_state
 from pol.graph.node import Node
 from pol.graph.step_program import StepProgram
-from pol.graph.tensor_type import unravel
+from pol.graph.tensor_type import LEAF_WORDS, unravel
 
 
 @dataclass(frozen=True)
@@ -161,7 +162,7 @@ class RandomPlayer:
         if position.level is not Level.LEAF:
             return payload
         words = min(LEAF_WORDS, position.count - LEAF_WORDS * position.lo)
-        return payload[: 4 * words].ljust(LEAF_BYTES, b"\0")
+        return payload[: 4 * words].ljust(LEAF_SIZE, b"\0")
 
     def move(self, position: Position) -> Move:
         """Any move but a proof.

@@ -21,6 +21,7 @@ from pol.chain.deployment_rules import FUND as FUND_POT
 from pol.chain.deployment_rules import MarketRules, Settings
 from pol.chain.desks.task_registry import TaskOutcome
 from pol.chain.node.connection import Connection
+from pol.claims.acceptance_rule import relative_distance, relative_limit
 from pol.demo import digits
 from pol.demo.cast import ETHER, FUND, PARTIES, Balance, Purse, balances
 from pol.demo.cheating_parties import BaselessWhistleblower, LyingVerifier, SkippingSolver
@@ -28,6 +29,7 @@ from pol.demo.scenario_report import DisputeReport, Report, ether
 from pol.dispute.moves import ProveStep
 from pol.dispute.position import Side
 from pol.dispute.rules import apply, picked
+from pol.dispute.state_hash import state_hash
 from pol.errors import OperationalError, ProtocolError
 from pol.graph.capture import Capture
 from pol.graph.node_names import Names
@@ -43,7 +45,7 @@ from pol.roles.submitter.submitter import Offer, Submitter
 from pol.roles.verifier.verifier import Verifier
 from pol.roles.whistleblower.whistleblower import Finding, Whistleblower
 from pol.training.task.learning_proof import LearningProof, load_checkpoint
-from pol.verification.verdict.verdict import Outcome, Verdict, limit, relative_distance
+from pol.verification.verdict.verdict import Outcome, Verdict
 
 MODEL = "MLP 64-64-10 on the UCI handwritten digits, cross-entropy"
 OPTIMIZER = "torch.optim.SGD(lr=0.05, momentum=0.9)"
@@ -290,7 +292,7 @@ class Story:
         self._seat(verifier, task_id)
         with self._tell.progress("reruns with other reduction orders"):
             profile = verifier.profile(task_id)
-        spread, threshold = ([f"{limit(x):.1e}" for x in row] for row in (profile.spreads, profile.thresholds))
+        spread, threshold = ([f"{relative_limit(x):.1e}" for x in row] for row in (profile.spreads, profile.thresholds))
         claim = profile.claim
         self._tell.say(
             f"{len(claim.reruns)} seeded reruns in other reduction orders part by at most {spread[0]} (parameters) and "
@@ -413,7 +415,7 @@ class Story:
             rows=tuple(row_of(m) for m in made),
             gas=tuple(gas_of(m) for m in made),
             record=record,
-            heads=tuple(m.position.head(players[m.position.turn is Side.CHALLENGER]) for m in made),
+            heads=tuple(state_hash(m.position, players[m.position.turn is Side.CHALLENGER]) for m in made),
             players=players,
             one_step=self._one_step(made[-1], sides, attacker.task(task_id).names),
         )
@@ -470,7 +472,7 @@ class Story:
                 continue
             for name, c in (("parameters", 0), ("optimizer state", 2)):
                 relative = relative_distance(claim.distances[c], claim.references[c])
-                row = (f"segment {claim.segment}, {name}", f"{relative:.2e}", f"{limit(thresholds[c]):.2e}")
+                row = (f"segment {claim.segment}, {name}", f"{relative:.2e}", f"{relative_limit(thresholds[c]):.2e}")
                 rows.append((*row, verdict.outcome.name.lower()))
         columns = ("", "distance", "threshold", "verdict")
         self._tell.table("Distances, relative to the distance travelled", columns, rows)

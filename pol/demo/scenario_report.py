@@ -7,7 +7,7 @@ from typing import Any
 
 from pol.chain.deploy.deployment import Deployment
 from pol.demo.cast import ETHER, Balance
-from pol.dispute.dispute_record import Record
+from pol.dispute.dispute_record import DisputeRecord
 from pol.report.last_operation import OneStep
 from pol.report.move_descriptions import Row
 
@@ -25,7 +25,7 @@ class DisputeReport:
     """All transactions after the challenge, in order: moves, and a resignation if there was one."""
     gas: tuple[int, ...]
     """Of each of them; the last one also settles the claim."""
-    record: Record
+    record: DisputeRecord
     heads: tuple[bytes, ...]
     """What the chain held before each transaction."""
     players: tuple[bytes, bytes]

@@ -1,4 +1,4 @@
-"""What both sides of a dispute have agreed upon so far, and the hash by which the chain remembers it.
+"""The facts that both sides of a dispute have agreed upon so far, and the frame: the hash over them.
 
 Each class is one line of docs/spec/dispute.md#frames: facts build on the facts before them.
 """
@@ -35,7 +35,7 @@ class Replayed:
 
 @dataclass(frozen=True)
 class AtStep:
-    """One step: the state before it is agreed, ``end`` is what the side whose part was picked says comes out."""
+    """One step: the state before it is agreed; ``end`` is the state after it that the picked side claims."""
 
     before: Replayed
     end: bytes
@@ -55,11 +55,11 @@ class AtStep:
 
 @dataclass(frozen=True)
 class AtSubtree:
-    """Part of a subtree of the trace of this height: of ``row``, what stands before the picked child is agreed."""
+    """A subtree of the trace of this height: in ``row``, everything before the picked child is agreed."""
 
     before: AtStep | AtSubtree
     row: tuple[bytes, ...]
-    """What lay open, padding included: a power of two of hashes."""
+    """The hashes that lay open, padding included: a power of two of them."""
     height: int
 
     @cached_property
@@ -84,7 +84,7 @@ class AtTrace:
 
     before: AtStep
     root: bytes
-    """Of the tree over the node roots."""
+    """The root of the tree over the node roots."""
     height: int
 
     @property
@@ -99,7 +99,7 @@ class AtTrace:
 
 
 Pick: TypeAlias = AtSubtree | AtTrace
-"""After which a part of the trace is agreed."""
+"""A pick in the trace; the part of the trace before it is agreed."""
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ class AtNode:
 
     @cached_property
     def outline(self) -> bytes:
-        """What later moves show of the node instead of its descriptor."""
+        """The summary of the node that later moves show instead of its descriptor."""
         numbers = ((self.number, 4), (self.node.terms, 8), (self.node.init, 4), (self.instructions, 1))
         return keccak256(self.descriptor) + b"".join(value.to_bytes(size, "big") for value, size in numbers)
 

@@ -1,4 +1,4 @@
-"""The last move of a dispute: one primitive, a chunk of fma, one slot or one leaf, decided on what is agreed."""
+"""The last move of a dispute: the chain executes one primitive, a chunk of fma, one slot or one leaf."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -14,17 +14,18 @@ from pol.commitments.merkle import climb, depth
 from pol.commitments.program_hash import SLOT_TAG
 from pol.commitments.tensor import ListTag
 from pol.dispute.agreed_facts import AtElement, AtNode, AtSlot, AtState, AtTerm, Pick, node_of, picked_roots, step_of
-from pol.dispute.moves import Ended, IllegalMove, ProveSlot, ProveStep, ProveSum, Upheld
+from pol.dispute.moves import DisputeEnded, IllegalMove, ProveSlot, ProveStep, ProveSum, UpheldClaim
 from pol.dispute.openings import Opening, require_branch, require_node_opening, require_opening, word_in_leaf
-from pol.dispute.position import CHUNK_TERMS, LEAF_WORDS, Level, Position
-from pol.dispute.program_header import Header
+from pol.dispute.position import CHUNK_TERMS, Level, Position
+from pol.dispute.program_header import ProgramHeader
 from pol.graph.node import InputKind, Node, Operand, Source
 from pol.graph.step_program import Slot
+from pol.graph.tensor_type import LEAF_WORDS
 
 
 @dataclass(frozen=True)
-class Instance:
-    """One instruction, or a chunk of fma (``op`` None): on which words, what was claimed, what is right."""
+class ExecutedOperation:
+    """One instruction, or a chunk of fma (``op`` None), with its operands, the claimed and the right result."""
 
     op: Op | None
     operands: tuple[int, ...]
@@ -33,8 +34,8 @@ class Instance:
 
 
 @dataclass(frozen=True)
-class Disputed:
-    """What a proof of a step executes: instruction, or terms, of one element of one node."""
+class DisputedTerms:
+    """The instruction, or the terms, of one element of one node that a proof of a step executes."""
 
     facts: AtNode
     element: int
@@ -50,35 +51,44 @@ class Disputed:
         return self.end - self.begin > 1
 
 
-def disputed(position: Position, index: int) -> Disputed:
-    """What the pick of part ``index`` leaves over to be executed.
+def disputed(position: Position, index: int) -> DisputedTerms:
+    """The terms that remain to be executed after the pick of part ``index``.
 
     Raises:
         IllegalMove: more than one proof executes: answer, unfold or open the body first.
     """
+    return require_executable(_left_over(position, index), step_of(position.facts).step)
+
+
+def _left_over(position: Position, index: int) -> DisputedTerms:
     facts = node_of(position.facts)
     node = facts.node
     if position.level is Level.BODY:
         assert isinstance(position.facts, AtTerm)
         place, values = position.facts, tuple(int.from_bytes(item, "big") for item in position.items)
-        return Disputed(facts, place.before.element, place.term, place.term + 1, place.agreed, index, values)
-    if facts.instructions > 1:
-        raise IllegalMove("the body has more than one instruction: unfold it, or open the body")
+        return DisputedTerms(facts, place.before.element, place.term, place.term + 1, place.agreed, index, values)
     if position.level is Level.LEAF:
-        found = Disputed(facts, LEAF_WORDS * position.lo + index, 0, node.terms, node.init, 0, ())
-    else:
-        assert isinstance(position.facts, AtElement)
-        ends = position.boundaries
-        agreed = int.from_bytes([position.agreed, *position.items][index], "big")
-        found = Disputed(facts, position.facts.element, ends[index], ends[index + 1], agreed, 0, ())
-    if found.is_chunk and (
-        found.end - found.begin > CHUNK_TERMS or chunk_addresses(found, step_of(facts).step) is None
-    ):
+        return DisputedTerms(facts, LEAF_WORDS * position.lo + index, 0, node.terms, node.init, 0, ())
+    assert isinstance(position.facts, AtElement)
+    ends = position.boundaries
+    agreed = int.from_bytes([position.agreed, *position.items][index], "big")
+    return DisputedTerms(facts, position.facts.element, ends[index], ends[index + 1], agreed, 0, ())
+
+
+def require_executable(found: DisputedTerms, step: int) -> DisputedTerms:
+    """The same terms, if one proof executes them.
+
+    Raises:
+        IllegalMove: it doesn't: answer, unfold or open the body first.
+    """
+    if not found.values and found.facts.instructions > 1:
+        raise IllegalMove("the body has more than one instruction: unfold it, or open the body")
+    if found.is_chunk and (found.end - found.begin > CHUNK_TERMS or chunk_addresses(found, step) is None):
         raise IllegalMove("these terms cannot be executed at once: narrow them down to one")
     return found
 
 
-def chunk_addresses(d: Disputed, step: int) -> tuple[tuple[Operand, int], tuple[Operand, int]] | None:
+def chunk_addresses(d: DisputedTerms, step: int) -> tuple[tuple[Operand, int], tuple[Operand, int]] | None:
     """The two operands of a chain of fma and where their runs begin; None if the terms are no such chain."""
     node = d.facts.node
     body = node.body
@@ -108,7 +118,7 @@ def coordinates(node: Node, step: int, element: int, term: int) -> tuple[int, ..
 
 
 def address(operand: Operand, coords: tuple[int, ...], gathered: int | None) -> int | None:
-    """Which word an operand reads, or None where it yields its fill."""
+    """The word that an operand reads, or None where it yields its fill."""
     a = operand.address.at(coords)
     if operand.gather is not None:
         if gathered is None:
@@ -122,11 +132,11 @@ def address(operand: Operand, coords: tuple[int, ...], gathered: int | None) -> 
     return a if 0 <= a < operand.type.numel else None
 
 
-Reader: TypeAlias = Callable[[Operand, range], bytes]
+LeafReader: TypeAlias = Callable[[Operand, range], bytes]
 """Yields the bytes of one leaf of an operand's tensor, or of two adjacent ones; called in the order of the openings."""
 
 
-def operand_words(d: Disputed, step: int, read_leaves: Reader) -> tuple[int, ...]:
+def operand_words(d: DisputedTerms, step: int, read_leaves: LeafReader) -> tuple[int, ...]:
     """The words that the disputed instruction takes, in the order of its registers.
 
     Args:
@@ -166,7 +176,7 @@ def operand_words(d: Disputed, step: int, read_leaves: Reader) -> tuple[int, ...
     return tuple(words[number] for number in numbers)
 
 
-def chunk_words(d: Disputed, step: int, read_leaves: Reader) -> tuple[list[int], list[int]]:
+def chunk_words(d: DisputedTerms, step: int, read_leaves: LeafReader) -> tuple[list[int], list[int]]:
     """The words of both operands of a chunk, term by term."""
     runs = chunk_addresses(d, step)
     assert runs is not None, "checked when the position was narrowed down"
@@ -183,21 +193,27 @@ def chunk_words(d: Disputed, step: int, read_leaves: Reader) -> tuple[list[int],
     return found[0], found[1]
 
 
-def instance(position: Position, index: int, claimed: bytes, read_leaves: Reader) -> Instance:
-    """Execute what is left to be disputed, on leaves that are supplied."""
-    d, step = disputed(position, index), step_of(position.facts).step
-    said = int.from_bytes(claimed, "big")
+def execute_last_operation(
+    position: Position, index: int, claimed: bytes, read_leaves: LeafReader
+) -> ExecutedOperation:
+    """Execute the last disputed operation, on leaves that are supplied."""
+    step = step_of(position.facts).step
+    return execute_disputed(disputed(position, index), step, int.from_bytes(claimed, "big"), read_leaves)
+
+
+def execute_disputed(d: DisputedTerms, step: int, claimed: int, read_leaves: LeafReader) -> ExecutedOperation:
+    """Execute the disputed instruction, or chunk of fma, of a step."""
     if d.is_chunk:
         computed = np.array([d.agreed], np.uint32)
         for a, b in zip(*chunk_words(d, step, read_leaves), strict=True):
             computed = execute(Op.FFMA, np.array([a], np.uint32), np.array([b], np.uint32), computed)
-        return Instance(None, (), said, int(computed[0]))
+        return ExecutedOperation(None, (), claimed, int(computed[0]))
     operands = operand_words(d, step, read_leaves)
     op = d.facts.node.body.instructions[d.instruction].op
-    return Instance(op, operands, said, int(execute(op, *(np.array([w], np.uint32) for w in operands))[0]))
+    return ExecutedOperation(op, operands, claimed, int(execute(op, *(np.array([w], np.uint32) for w in operands))[0]))
 
 
-def prove_step(position: Position, index: int, claimed: bytes, move: ProveStep) -> Ended:
+def prove_step(position: Position, index: int, claimed: bytes, move: ProveStep) -> DisputeEnded:
     """Resolve the operands from the openings and execute; the mover wins iff something else comes out.
 
     Raises:
@@ -212,21 +228,21 @@ def prove_step(position: Position, index: int, claimed: bytes, move: ProveStep) 
     )
 
 
-def executed(position: Position, index: int, claimed: bytes, move: ProveStep) -> Instance:
-    """What a proof executes, on the words that it shows.
+def executed(position: Position, index: int, claimed: bytes, move: ProveStep) -> ExecutedOperation:
+    """The operation that a proof executes, on the words that it shows.
 
     Raises:
         IllegalMove: more is disputed than a proof executes, or openings are missing or left over.
         WrongInclusionProof: an opening does not lead to what is agreed.
     """
     openings = iter(move.openings)
-    found = instance(position, index, claimed, _reader(position, openings))
+    found = execute_last_operation(position, index, claimed, _reader(position, openings))
     if next(openings, None) is not None:
         raise IllegalMove("more openings than are read")
     return found
 
 
-def _reader(position: Position, openings: Iterator[Opening]) -> Reader:
+def _reader(position: Position, openings: Iterator[Opening]) -> LeafReader:
     at_step, at_node = step_of(position.facts), node_of(position.facts)
     picks: tuple[Pick, ...] = picked_roots(at_node.before)
 
@@ -248,11 +264,11 @@ def _reader(position: Position, openings: Iterator[Opening]) -> Reader:
     return read_leaves
 
 
-def prove_slot(position: Position, index: int, claimed: bytes, move: ProveSlot) -> Ended:
+def prove_slot(position: Position, index: int, claimed: bytes, move: ProveSlot) -> DisputeEnded:
     """The mover wins if the node that produces the slot yielded another tensor."""
     facts, q = position.facts, position.lo + index
     assert isinstance(facts, AtState)
-    header = Header.decode(move.header, facts.before.before.program)
+    header = ProgramHeader.decode(move.header, facts.before.before.program)
     leaf = keccak256(SLOT_TAG + move.descriptor)
     require_branch(leaf, q, move.branch, header.slots, header.slots_tree, f"slot {q}")
     producer = Slot.decode(move.descriptor).producer
@@ -263,7 +279,7 @@ def prove_slot(position: Position, index: int, claimed: bytes, move: ProveSlot) 
     return _decided(position, claimed, move.produced, f"slot {q} does not hold what node {producer} produced")
 
 
-def prove_sum(position: Position, index: int, claimed: bytes, move: ProveSum) -> Ended:
+def prove_sum(position: Position, index: int, claimed: bytes, move: ProveSum) -> DisputeEnded:
     """The mover wins if the exact distance of the two leaves is another one."""
     facts = position.facts
     assert isinstance(facts, AtSlot)
@@ -279,7 +295,7 @@ def prove_sum(position: Position, index: int, claimed: bytes, move: ProveSum) ->
     return _decided(position, int.from_bytes(claimed, "big"), total, f"the distance of the two leaves is {total}")
 
 
-def _decided(position: Position, claimed: object, right: object, detail: str) -> Ended:
+def _decided(position: Position, claimed: object, right: object, detail: str) -> DisputeEnded:
     if claimed == right:
-        raise Upheld(f"{detail}: this is what the other side had said, so the proof refutes nothing")
-    return Ended(position.turn, detail)
+        raise UpheldClaim(f"{detail}: this is what the other side had said, so the proof refutes nothing")
+    return DisputeEnded(position.turn, detail)

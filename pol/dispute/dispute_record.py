@@ -1,4 +1,4 @@
-"""A dispute as a document: the claim, the program's header and every move, replayable off chain by anybody."""
+"""A dispute as a document: the claim, the program's header and every move; it can be replayed off chain."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from typing import Any
 
 from pol.dispute import disputed_claim as claim_module
 from pol.dispute import moves as moves_module
-from pol.dispute.disputed_claim import Claim, PublishedClaim
-from pol.dispute.moves import Ended, Move
+from pol.dispute.disputed_claim import DisputedClaim, PublishedClaim
+from pol.dispute.moves import DisputeEnded, Move
 from pol.dispute.position import HASH_BITS, Position
-from pol.dispute.published_start import begin
+from pol.dispute.published_start import start_published
 from pol.dispute.rules import apply, start
 from pol.errors import ProtocolError
 
 MOVE_TYPES: dict[str, type[Any]] = {kind.__name__: kind for kind in typing.get_args(moves_module.Move)}
-CLAIM_TYPES: dict[str, type[Any]] = {kind.__name__: kind for kind in typing.get_args(claim_module.Claim)}
+CLAIM_TYPES: dict[str, type[Any]] = {kind.__name__: kind for kind in typing.get_args(claim_module.DisputedClaim)}
 
 
 @dataclass(frozen=True)
-class Record:
-    """All that a dispute consisted of; a side that gave up or ran out of time made no move for that."""
+class DisputeRecord:
+    """A whole dispute. Giving up and running out of time are no moves."""
 
-    claim: Claim
+    claim: DisputedClaim
     header: bytes
     payload: bytes
     moves: tuple[Move, ...]
@@ -39,18 +39,18 @@ class Record:
             IllegalMove: it was none: this is no record of a dispute.
         """
         if isinstance(self.claim, PublishedClaim):
-            return begin(self.claim, self.header, self.payload, self.bits)
+            return start_published(self.claim, self.header, self.payload, self.bits)
         return start(self.claim.first(self.header, self.bits), self.claim.claimed, self.payload)
 
-    def walk(self) -> Iterator[tuple[Position, Move, Position | Ended]]:
+    def walk(self) -> Iterator[tuple[Position, Move, Position | DisputeEnded]]:
         """Every move with the position before it and what came after it.
 
         Raises:
             IllegalMove: a move breaks a rule: this is no record of a dispute.
         """
-        position: Position | Ended = self.start
+        position: Position | DisputeEnded = self.start
         for move in self.moves:
-            if isinstance(position, Ended):
+            if isinstance(position, DisputeEnded):
                 raise ProtocolError("a move after the end of the dispute; the record is damaged")
             after = apply(position, move)
             yield position, move, after
@@ -64,14 +64,14 @@ class Record:
         return {"claim": claim, **shown, "moves": moves}
 
     @classmethod
-    def from_dict(cls, document: Any) -> Record:
+    def from_dict(cls, document: Any) -> DisputeRecord:
         """Read `to_dict` back.
 
         Raises:
             ProtocolError: it is something else.
         """
         try:
-            claim: Claim = _read_kind(document["claim"], "claim", CLAIM_TYPES)
+            claim: DisputedClaim = _read_kind(document["claim"], "claim", CLAIM_TYPES)
             moves = tuple(_read_kind(move, "move", MOVE_TYPES) for move in document["moves"])
             header, payload, bits = (
                 _read(bytes, document["header"]),

@@ -1,4 +1,4 @@
-"""What a dispute is about, and where it begins (docs/spec/dispute.md#moves, `start`)."""
+"""The claims that can be disputed, and the first position of a dispute (docs/spec/dispute.md#moves, `start`)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from pol.dispute.agreed_facts import Replayed, Summed
 from pol.dispute.position import HASH_BITS, Level, Position, Side
-from pol.dispute.program_header import Header
+from pol.dispute.program_header import ProgramHeader
 
 
 @dataclass(frozen=True)
@@ -24,16 +24,16 @@ class ReplayClaim:
 
     @property
     def claimed(self) -> bytes:
-        """What the challenger's version must differ from."""
+        """The claimed value, from which the challenger's version must differ."""
         return self.end
 
     def first(self, header: bytes, bits: int = HASH_BITS) -> Position:
-        """Where the challenger opens: all steps; ``header`` is the program's.
+        """The position at which the challenger opens: all steps; ``header`` is the program's.
 
         Raises:
             ProtocolError: it is another program's header.
         """
-        facts, nodes = Replayed(self.id, self.program, self.constants), Header.decode(header, self.program).nodes
+        facts, nodes = Replayed(self.id, self.program, self.constants), ProgramHeader.decode(header, self.program).nodes
         return Position(
             Level.STEPS,
             Side.CHALLENGER,
@@ -48,9 +48,9 @@ class ReplayClaim:
 
 @dataclass(frozen=True)
 class PublishedClaim:
-    """A replay, and what happened in each of its steps: ``traces`` is the root of what was published of them.
+    """A replay with the published traces of its steps; ``traces`` is their root.
 
-    Where a dispute about it begins says `pol.dispute.published_start`.
+    `pol.dispute.published_start` says where a dispute about it begins.
     """
 
     id: bytes
@@ -76,19 +76,19 @@ class SumClaim:
 
     @property
     def claimed(self) -> bytes:
-        """What the challenger's version must differ from."""
+        """The claimed value, from which the challenger's version must differ."""
         return self.sum.to_bytes(32, "big")
 
     def first(self, header: bytes, bits: int = HASH_BITS) -> Position:
-        """Where the challenger opens: all slots; ``header`` is the program's.
+        """The position at which the challenger opens: all slots; ``header`` is the program's.
 
         Raises:
             ProtocolError: it is another program's header.
         """
         facts = Summed(self.id, self.program, self.x, self.y, self.component)
         return Position(
-            Level.SUM_SLOTS, Side.CHALLENGER, facts, hi=Header.decode(header, self.program).slots, bits=bits
+            Level.SUM_SLOTS, Side.CHALLENGER, facts, hi=ProgramHeader.decode(header, self.program).slots, bits=bits
         )
 
 
-Claim: TypeAlias = ReplayClaim | PublishedClaim | SumClaim
+DisputedClaim: TypeAlias = ReplayClaim | PublishedClaim | SumClaim

@@ -29,6 +29,7 @@ from pol.dispute.moves import (
 )
 from pol.dispute.openings import Opening
 from pol.dispute.position import Level, Position
+from pol.dispute.state_hash import packed_position
 from pol.graph.node import InputKind, Operand, Source
 
 FUNCTIONS: dict[type[object], str] = {
@@ -54,7 +55,7 @@ def encode(number: int, position: Position, move: Move) -> bytes:
     """The calldata of a move in dispute ``number``."""
     index = 0 if isinstance(move, OpenState) else move.index
     witness = b"" if isinstance(move, OpenState) else position.witness(index)
-    start = selector(FUNCTIONS[type(move)]) + number.to_bytes(4, "big") + position.packed
+    start = selector(FUNCTIONS[type(move)]) + number.to_bytes(4, "big") + packed_position(position)
     return start + bytes([index]) + witness + _rest(position, move)
 
 

@@ -12,7 +12,7 @@ class IllegalMove(ProtocolError):
     """The move breaks a rule of docs/spec/dispute.md; the contract reverts on it."""
 
 
-class Upheld(IllegalMove):
+class UpheldClaim(IllegalMove):
     """The proof yields just what the other side had said: it refutes nothing, and the contract reverts on it."""
 
 
@@ -104,7 +104,7 @@ Proof = (ProveStep, ProveSlot, ProveSum)
 
 
 @dataclass(frozen=True)
-class Ended:
+class DisputeEnded:
     """The dispute is decided."""
 
     winner: Side

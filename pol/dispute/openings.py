@@ -2,11 +2,10 @@
 
 from dataclasses import dataclass
 
-from pol.commitments.keccak import keccak256
-from pol.commitments.merkle import climb, climb_two, depth, length_of_two
+from pol.commitments.array import LEAF_SIZE
+from pol.commitments.merkle import climb, climb_two, depth, leaf_hash, length_of_two
 from pol.commitments.tensor import ListTag, list_root_over_tree, root_over_tree
 from pol.dispute.agreed_facts import Pick
-from pol.dispute.position import LEAF_BYTES
 from pol.errors import ProtocolError
 from pol.graph.tensor_type import TensorType
 
@@ -24,13 +23,8 @@ class Opening:
     leaf: bytes
     """256 bytes a leaf."""
     leaf_branch: tuple[bytes, ...]
-    """In the tensor's tree; of two leaves what `branch_of_two` yields."""
+    """The branch in the tensor's tree; of two leaves the result of `branch_of_two`."""
     list_branch: tuple[bytes, ...]
-
-
-def leaf_hash(leaf: bytes) -> bytes:
-    """Hash of 256 bytes of data."""
-    return keccak256(b"\x00" + leaf)
 
 
 def word_in_leaf(leaf: bytes, index: int) -> int:
@@ -91,9 +85,9 @@ def agreed_root(picks: tuple[Pick, ...], node: int, number: int) -> Pick:
 
 
 def _tensor_root(opening: Opening, tensor: TensorType, leaves: range, what: str) -> bytes:
-    if len(opening.leaf) != LEAF_BYTES * len(leaves):
-        raise WrongInclusionProof(f"{what} shows {len(opening.leaf)} bytes, expected {LEAF_BYTES * len(leaves)}")
-    hashes = [leaf_hash(opening.leaf[at : at + LEAF_BYTES]) for at in range(0, len(opening.leaf), LEAF_BYTES)]
+    if len(opening.leaf) != LEAF_SIZE * len(leaves):
+        raise WrongInclusionProof(f"{what} shows {len(opening.leaf)} bytes, expected {LEAF_SIZE * len(leaves)}")
+    hashes = [leaf_hash(opening.leaf[at : at + LEAF_SIZE]) for at in range(0, len(opening.leaf), LEAF_SIZE)]
     height, siblings = depth(tensor.leaves), list(opening.leaf_branch)
     if len(siblings) != (height if len(leaves) == 1 else length_of_two(leaves.start, height)):
         raise WrongInclusionProof(f"the branch of {what} has the wrong length")

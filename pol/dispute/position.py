@@ -1,4 +1,4 @@
-"""Where a dispute stands: what is agreed, what lies open, who is on turn (docs/spec/dispute.md#position)."""
+"""The position of a dispute: agreed facts, open parts, the side on turn (docs/spec/dispute.md#position)."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from enum import IntEnum
 from functools import cached_property
 from itertools import pairwise
 
+from pol.commitments.array import LEAF_SIZE
 from pol.commitments.keccak import keccak256
-from pol.commitments.merkle import branch, depth, pad_root, tree
+from pol.commitments.merkle import branch, depth, leaf_hash, pad_root, tree
 from pol.dispute.agreed_facts import Facts
+from pol.graph.tensor_type import LEAF_WORDS
 
 HASH_BITS = 4
 """Levels of a tree that one move opens: 16 children. A deployment may take 5."""
 VALUE_BITS = 6
 """The same for accumulators: 64 parts."""
-LEAF_WORDS = 64
-LEAF_BYTES = 4 * LEAF_WORDS
 CHUNK_TERMS = 64
 """Most terms that a proof executes at once."""
 
@@ -35,7 +35,7 @@ class Side(IntEnum):
 
 
 class Level(IntEnum):
-    """What lies open."""
+    """The level of a dispute: the kind of the open parts."""
 
     STEPS = 1
     NODES = 2
@@ -53,8 +53,8 @@ SUMS = (Level.SUM_SLOTS, Level.SUM_LEAVES)
 WORDS = (Level.LEAF, Level.TERMS, Level.BODY)
 
 
-class Kind(IntEnum):
-    """What a challenge is about (docs/spec/verdict.md#claim)."""
+class ClaimKind(IntEnum):
+    """The subject of a challenge (docs/spec/verdict.md#claim)."""
 
     REPLAY = 1
     DISTANCE = 2
@@ -63,7 +63,7 @@ class Kind(IntEnum):
 
 
 def share(height: int, bits: int) -> int:
-    """How much of a height one move opens: as few moves as ``bits`` allows, cut evenly."""
+    """The part of a height that one move opens: the fewest moves that ``bits`` allows, of even size."""
     return -(-height // -(-height // bits)) if height else 0
 
 
@@ -104,7 +104,7 @@ class Position:
 
     @property
     def boundaries(self) -> list[int]:
-        """Where a range is cut."""
+        """The boundaries of the parts of a range."""
         return parts(self.lo, self.hi, VALUE_BITS if self.level is Level.TERMS else self.bits)
 
     @property
@@ -121,7 +121,7 @@ class Position:
     def expected_bytes(self) -> int:
         """Length of what is opened here."""
         if self.level is Level.LEAF:
-            return LEAF_BYTES
+            return LEAF_SIZE
         if self.level is Level.BODY:
             return 4 * self.count
         if self.level not in TREES:
@@ -140,14 +140,14 @@ class Position:
             ends = [self.agreed, *self.items]
             return [keccak256(a + b) for a, b in pairwise(ends)]
         if self.level is Level.TERMS:
-            return [keccak256(b"\0" + piece) for piece in self.pieces]
+            return [leaf_hash(piece) for piece in self.pieces]
         return self.pieces if self.level is Level.LEAF else self.items
 
     @cached_property
     def pieces(self) -> list[bytes]:
         """LEAF and TERMS are shown in pieces of eight words; in TERMS with the one before them."""
         if self.level is Level.LEAF:
-            return [self.opened[i : i + 32] for i in range(0, LEAF_BYTES, 32)]
+            return [self.opened[i : i + 32] for i in range(0, LEAF_SIZE, 32)]
         ends = self.agreed + self.opened
         return [ends[i : i + 36].ljust(36, b"\0") for i in range(0, len(self.opened), 32)]
 
@@ -157,7 +157,7 @@ class Position:
         return keccak256(self.opened) if self.level is Level.BODY else tree(self.row)
 
     def witness(self, index: int) -> bytes:
-        """What a move shows of the opening to pick a part."""
+        """The bytes that show a picked part to stand in the opening."""
         if self.level is Level.BODY:
             return self.opened
         if self.level in (Level.LEAF, Level.TERMS):
@@ -166,14 +166,3 @@ class Position:
         if self.level is Level.STEPS:
             return [self.agreed, *self.items][index] + self.items[index] + siblings
         return self.items[index] + siblings
-
-    @property
-    def packed(self) -> bytes:
-        """What every move repeats of the position."""
-        numbers = self.count.to_bytes(4, "big") + self.lo.to_bytes(8, "big") + self.hi.to_bytes(8, "big")
-        return self.facts.frame + numbers
-
-    def head(self, on_turn: bytes) -> bytes:
-        """What the chain stores; ``on_turn`` is the 20-byte address of the side on turn."""
-        scalars = bytes((self.level, self.height)) + self.packed[32:]
-        return keccak256(self.facts.frame + self.opening + on_turn + scalars)

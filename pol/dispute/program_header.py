@@ -9,7 +9,7 @@ VERSION = (1).to_bytes(4, "big")
 
 
 @dataclass(frozen=True)
-class Header:
+class ProgramHeader:
     """Counts and trees of a step program."""
 
     nodes: int
@@ -20,7 +20,7 @@ class Header:
     constants_tree: bytes
 
     @classmethod
-    def decode(cls, data: bytes, program: bytes) -> "Header":
+    def decode(cls, data: bytes, program: bytes) -> "ProgramHeader":
         """Read a header that must hash to ``program``.
 
         Raises:

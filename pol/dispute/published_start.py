@@ -1,4 +1,4 @@
-"""Where a dispute about published traces begins (docs/spec/dispute.md#published-traces): checks what is shown."""
+"""The first position of a dispute about published traces (docs/spec/dispute.md#published-traces)."""
 
 from __future__ import annotations
 
@@ -13,17 +13,18 @@ from pol.dispute.agreed_facts import AtNode, AtState, AtStep, AtTrace, Replayed
 from pol.dispute.disputed_claim import PublishedClaim
 from pol.dispute.moves import IllegalMove
 from pol.dispute.openings import WrongInclusionProof, require_branch
+from pol.dispute.packed_bytes import PackedReader
 from pol.dispute.position import HASH_BITS, Level, Position, Side
-from pol.dispute.program_header import Header
-from pol.dispute.rules import lay
+from pol.dispute.program_header import ProgramHeader
+from pol.dispute.rules import lay_open
 from pol.errors import ProtocolError
 
 TRACES_TAG, STEP_TAG = b"\x0a", b"\x0b"
 MAX_STEPS = 2**32 - 1
 
 
-class Part(IntEnum):
-    """What is shown of a claim."""
+class ShownPart(IntEnum):
+    """The part of a claim that is shown."""
 
     NODE = 1
     LEAF = 2
@@ -39,7 +40,7 @@ class PublishedStep:
 
     @property
     def hash(self) -> bytes:
-        """What stands in the tree of the published traces."""
+        """The leaf in the tree of the published traces."""
         return keccak256(STEP_TAG + self.pre + self.trace)
 
 
@@ -48,29 +49,7 @@ def traces_root(steps: int, above: bytes) -> bytes:
     return keccak256(TRACES_TAG + steps.to_bytes(4, "big") + above)
 
 
-class _Reader:
-    """Packed bytes, from front to back."""
-
-    def __init__(self, data: bytes) -> None:
-        self._rest = data
-
-    def take(self, size: int) -> bytes:
-        if size > len(self._rest):
-            raise IllegalMove(f"what is shown ends {size - len(self._rest)} bytes too early")
-        found, self._rest = self._rest[:size], self._rest[size:]
-        return found
-
-    def number(self, size: int) -> int:
-        return int.from_bytes(self.take(size), "big")
-
-    def hashes(self, count: int) -> tuple[bytes, ...]:
-        return tuple(self.take(32) for _ in range(count))
-
-    def rest(self) -> bytes:
-        return self.take(len(self._rest))
-
-
-def begin(claim: PublishedClaim, header: bytes, payload: bytes, bits: int = HASH_BITS) -> Position:
+def start_published(claim: PublishedClaim, header: bytes, payload: bytes, bits: int = HASH_BITS) -> Position:
     """The position after the challenger's opening.
 
     Args:
@@ -84,10 +63,10 @@ def begin(claim: PublishedClaim, header: bytes, payload: bytes, bits: int = HASH
         WrongInclusionProof: what is shown does not stand in what was published.
         ProtocolError: the header is another program's, or the segment is none.
     """
-    counts = Header.decode(header, claim.program)
+    counts = ProgramHeader.decode(header, claim.program)
     if not 0 < claim.steps <= MAX_STEPS or claim.first_step + claim.steps >= 1 << 64:
         raise ProtocolError(f"{claim.steps} steps from step {claim.first_step} on cannot be published")
-    reader = _Reader(payload)
+    reader = PackedReader(payload)
     what, index = reader.number(1), reader.number(4)
     shown = _step(claim, reader, index)
     facts = AtStep(
@@ -96,25 +75,25 @@ def begin(claim: PublishedClaim, header: bytes, payload: bytes, bits: int = HASH
         pre=shown.pre if index else claim.start,
         step=claim.first_step + index,
     )
-    if what == Part.STATE:
+    if what == ShownPart.STATE:
         claimed = _step(claim, reader, index + 1).pre if index + 1 < claim.steps else claim.end
         return _state(AtState(facts, shown.trace), counts.slots, claimed, reader.rest(), bits)
-    if what not in (Part.NODE, Part.LEAF):
+    if what not in (ShownPart.NODE, ShownPart.LEAF):
         raise IllegalMove(f"part {what} of a claim cannot be shown")
-    return _node(AtTrace(facts, shown.trace, depth(counts.nodes)), counts, what == Part.LEAF, reader, bits)
+    return _node(AtTrace(facts, shown.trace, depth(counts.nodes)), counts, what == ShownPart.LEAF, reader, bits)
 
 
-def _step(claim: PublishedClaim, reader: _Reader, index: int) -> PublishedStep:
+def _step(claim: PublishedClaim, reader: PackedReader, index: int) -> PublishedStep:
     step, siblings = PublishedStep(*reader.hashes(2)), reader.hashes(depth(claim.steps))
     if index >= claim.steps or traces_root(claim.steps, climb(step.hash, index, siblings)) != claim.traces:
         raise WrongInclusionProof(f"step {index} of the segment was not published like that")
     return step
 
 
-def _node(trace: AtTrace, counts: Header, is_leaf: bool, reader: _Reader, bits: int) -> Position:
+def _node(trace: AtTrace, counts: ProgramHeader, is_leaf: bool, reader: PackedReader, bits: int) -> Position:
     number, height, (root,) = reader.number(4), depth(counts.nodes), reader.hashes(1)
     require_branch(root, number, reader.hashes(height), counts.nodes, trace.root, f"node {number}")
-    siblings, descriptor = reader.hashes(height), reader.take(reader.number(2))
+    siblings, descriptor = reader.hashes(height), reader.sized()
     leaf = keccak256(NODE_TAG + descriptor)
     require_branch(leaf, number, siblings, counts.nodes, counts.nodes_tree, f"node {number}")
     facts = AtNode(trace, descriptor, number)
@@ -122,18 +101,18 @@ def _node(trace: AtTrace, counts: Header, is_leaf: bool, reader: _Reader, bits: 
     level = Level.LEAF if is_leaf or type_.leaves == 1 else Level.LEAVES
     p = Position(level, Side.CHALLENGER, facts, height=depth(type_.leaves), count=type_.numel, bits=bits)
     if not is_leaf:
-        return lay(p, reader.rest(), root)
+        return lay_open(p, reader.rest(), root)
     at, (claimed,) = reader.number(8), reader.hashes(1)
     siblings = reader.hashes(depth(type_.leaves))
     if at >= type_.leaves or root_over_tree(type_, climb(claimed, at, siblings)) != root:
         raise WrongInclusionProof(f"leaf {at} of node {number} was not published like that")
     # Of an output with a single leaf the rules compare the tensor's root.
-    return lay(replace(p, lo=at, height=0), reader.rest(), root if type_.leaves == 1 else claimed)
+    return lay_open(replace(p, lo=at, height=0), reader.rest(), root if type_.leaves == 1 else claimed)
 
 
 def _state(facts: AtState, slots: int, claimed: bytes, payload: bytes, bits: int) -> Position:
     p = Position(Level.STATE, Side.CHALLENGER, facts, height=depth(slots), count=slots, bits=bits)
-    p = lay(p, payload, b"")
+    p = lay_open(p, payload, b"")
     if list_root_over_tree(ListTag.STATE, slots, tree(p.row)) == claimed:
         raise IllegalMove("the children hash to the state that was claimed; there is nothing to dispute about it")
     return p

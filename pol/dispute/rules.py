@@ -1,7 +1,10 @@
 """The rule for each move: ``apply(position, move)`` is the whole referee, except for its clocks.
 
 A move first narrows the position down to the part that it picks, then lays the mover's own version open. The contract
-`DisputeGame` is the same function; tests hold the two against each other, head by head.
+`DisputeGame` is the same function; tests compare the two, state hash by state hash. Clocks run on chain only
+(contracts/dispute/Clock.sol), where `timeout` ends a dispute whose side on turn has no time left.
+
+Every rule states its rationale: the lie, or the waste, that it rules out.
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ from dataclasses import replace
 
 from pol.claims.distance import saturating_sum
 from pol.commitments.keccak import keccak256
-from pol.commitments.merkle import depth, tree
+from pol.commitments.merkle import depth, leaf_hash, tree
 from pol.commitments.program_hash import NODE_TAG, SLOT_TAG
 from pol.commitments.tensor import ListTag, list_root_over_tree, root_over_tree
 from pol.dispute.agreed_facts import (
@@ -31,7 +34,7 @@ from pol.dispute.moves import (
     Answer,
     Describe,
     DescribeSlot,
-    Ended,
+    DisputeEnded,
     IllegalMove,
     Move,
     OpenBody,
@@ -40,20 +43,24 @@ from pol.dispute.moves import (
     ProveStep,
     ProveSum,
     Unfold,
-    Upheld,
+    UpheldClaim,
 )
-from pol.dispute.openings import leaf_hash, require_branch, word_in_leaf
-from pol.dispute.position import LEAF_WORDS, SUMS, TREES, Level, Position
-from pol.dispute.program_header import Header
+from pol.dispute.openings import require_branch, word_in_leaf
+from pol.dispute.position import SUMS, TREES, Level, Position
+from pol.dispute.program_header import ProgramHeader
 from pol.graph.step_program import Slot
+from pol.graph.tensor_type import LEAF_WORDS
 
 
 def start(position: Position, claimed: bytes, payload: bytes) -> Position:
-    """The challenger opens its own version of a claim."""
-    return lay(position, payload, claimed)
+    """The challenger opens its own version of a claim.
+
+    Rationale: nobody can stop a claim by saying that it is false; one says where, and puts something else in its place.
+    """
+    return lay_open(position, payload, claimed)
 
 
-def apply(position: Position, move: Move) -> Position | Ended:
+def apply(position: Position, move: Move) -> Position | DisputeEnded:
     """The position after ``move`` of the side on turn, or the end of the game.
 
     Raises:
@@ -61,31 +68,41 @@ def apply(position: Position, move: Move) -> Position | Ended:
         WrongInclusionProof: something shown is not what was committed to; the contract would revert.
     """
     match move:
+        # Rationale: sixteen parts at a time a disagreement about 2^32 values takes eight moves.
         case Answer(index, payload):
-            return lay(answered(position, index), payload, picked(position, index))
+            return lay_open(answered(position, index), payload, picked(position, index))
+        # Rationale: the program was committed to before the dispute, so neither side chooses what a node computes.
         case Describe(index, header, branch, descriptor, payload):
             _require_program(position, header)
             after = described(position, index, descriptor)
-            program, what = Header.decode(header, step_of(position.facts).before.program), f"node {position.lo + index}"
+            program, what = (
+                ProgramHeader.decode(header, step_of(position.facts).before.program),
+                f"node {position.lo + index}",
+            )
             leaf = keccak256(NODE_TAG + descriptor)
             require_branch(leaf, position.lo + index, branch, program.nodes, program.nodes_tree, what)
-            return lay(after, payload, picked(position, index))
+            return lay_open(after, payload, picked(position, index))
         case OpenState(header, payload):
             _require_program(position, header)
             return _open_state(position, header, payload)
+        # Rationale: a fold may have millions of terms; the chain executes 64 of them at most.
         case Unfold(index, payload):
-            return lay(unfolded(position, index), payload, picked(position, index))
+            return lay_open(unfolded(position, index), payload, picked(position, index))
+        # Rationale: the chain executes one instruction, so the results of all instructions of a body are told apart.
         case OpenBody(index, payload):
-            return lay(opened_body(position, index), payload, picked(position, index))
+            return lay_open(opened_body(position, index), payload, picked(position, index))
         case DescribeSlot():
             return _describe_slot(position, move)
+        # Rationale: one scalar operation on agreed operands has one result, and the chain computes it itself.
         case ProveStep(index=index):
             require_level(position, Level.LEAF, Level.TERMS, Level.BODY)
             return prove_step(position, index, picked(position, index), move)
+        # Rationale: the trace is agreed, so the node that produces a slot has already said what stands in it.
         case ProveSlot(index=index):
             require_level(position, Level.STATE)
             require_children(position, leaves=True)
             return prove_slot(position, index, picked(position, index), move)
+        # Rationale: both states are agreed, and the chain adds up 64 squared differences in one transaction.
         case ProveSum(index=index):
             require_level(position, Level.SUM_LEAVES)
             return prove_sum(position, index, picked(position, index), move)
@@ -95,7 +112,9 @@ def apply(position: Position, move: Move) -> Position | Ended:
 
 
 def picked(position: Position, index: int) -> bytes:
-    """What the other side says about part ``index``: a root, a sum, or a word.
+    """The other side's claim about part ``index``: a root, a sum, or a word.
+
+    Rationale: padding belongs to nobody, so a disagreement about it must not exist.
 
     Raises:
         IllegalMove: there is no such part.
@@ -110,8 +129,11 @@ def picked(position: Position, index: int) -> bytes:
 
 
 def answered(position: Position, index: int) -> Position:
-    """Where an answer that picks part ``index`` opens."""
-    p = replace(position, turn=position.turn, opened=b"")
+    """The position at which an answer that picks part ``index`` opens.
+
+    Rationale: the pick is the first difference, so everything before it is agreed, and is hashed into the frame.
+    """
+    p = replace(position, opened=b"")
     picked(position, index)
     if position.level in TREES:
         require_children(position, leaves=position.level is Level.LEAVES and position.opened_height == position.height)
@@ -134,7 +156,10 @@ def answered(position: Position, index: int) -> Position:
 
 
 def described(position: Position, index: int, descriptor: bytes) -> Position:
-    """Where a move opens that describes the picked node."""
+    """The position at which a description of the picked node opens.
+
+    Rationale: the descriptor enters the frame, so no later move can show another one.
+    """
     require_level(position, Level.NODES)
     require_children(position, leaves=True)
     picked(position, index)
@@ -147,7 +172,10 @@ def described(position: Position, index: int, descriptor: bytes) -> Position:
 
 
 def unfolded(position: Position, index: int) -> Position:
-    """Where a move opens that unfolds an element: its fold, or the body of a map."""
+    """The position at which an unfolded element opens: its fold, or the body of a map.
+
+    Rationale: the fold begins with the node's own initial accumulator, which nobody can choose.
+    """
     require_level(position, Level.LEAF)
     picked(position, index)
     assert isinstance(position.facts, AtNode)
@@ -160,7 +188,10 @@ def unfolded(position: Position, index: int) -> Position:
 
 
 def opened_body(position: Position, index: int) -> Position:
-    """Where a move opens that shows the body of one term."""
+    """The position at which the body of one term opens.
+
+    Rationale: only of one term are the accumulator before it and that after it both on the table.
+    """
     require_level(position, Level.TERMS)
     picked(position, index)
     ends = position.boundaries
@@ -186,13 +217,19 @@ def _pick_nodes(position: Position) -> AtSubtree:
 
 
 def require_level(position: Position, *levels: Level) -> None:
-    """Refuse a move that does not belong to where the dispute stands."""
+    """Refuse a move that does not belong to where the dispute stands.
+
+    Rationale: a move of another level would read the open bytes as something that nobody has said.
+    """
     if position.level not in levels:
         raise IllegalMove(f"this move belongs to {levels[0].name}, the dispute is at {position.level.name}")
 
 
 def require_children(position: Position, leaves: bool) -> None:
-    """Refuse a move that does not fit the height of what lies open."""
+    """Refuse a move that does not fit the height of what lies open.
+
+    Rationale: a leaf of a tree has no children, and an inner node is no tensor.
+    """
     if (position.opened_height == position.height) != leaves:
         raise IllegalMove(
             "subtrees lie open: answer" if leaves else "leaves of the tree lie open: answer does not lead on"
@@ -200,15 +237,21 @@ def require_children(position: Position, leaves: bool) -> None:
 
 
 def _require_program(position: Position, header: bytes) -> None:
+    """Refuse the header of another program.
+
+    Rationale: counts and trees of the header decide which branches are accepted.
+    """
     require_level(position, Level.NODES)
-    Header.decode(header, step_of(position.facts).before.program)
+    ProgramHeader.decode(header, step_of(position.facts).before.program)
 
 
 # --- opening ----------------------------------------------------------------------------------------------------------
 
 
-def lay(position: Position, payload: bytes, claimed: bytes) -> Position:
+def lay_open(position: Position, payload: bytes, claimed: bytes) -> Position:
     """The mover's own version lies open at ``position``, the other side is on turn.
+
+    Rationale: who opens the same value agrees with it, and a dispute about nothing would never end.
 
     Raises:
         IllegalMove: the payload has the wrong length, or leads to just what the other side had said.
@@ -221,12 +264,16 @@ def lay(position: Position, payload: bytes, claimed: bytes) -> Position:
 
 
 def _require_length(position: Position, payload: bytes) -> None:
+    """Refuse an opening of another length than the position asks for.
+
+    Rationale: a part left out could not be picked, and the lie in it would stand.
+    """
     if len(payload) != position.expected_bytes:
         raise IllegalMove(f"the opening has {len(payload)} bytes, expected {position.expected_bytes}")
 
 
 def _leads_to(p: Position) -> bytes | None:
-    """What an opening says about the whole of which it shows the parts; None where nothing is comparable."""
+    """The value of the whole that follows from the opened parts; None where nothing is comparable."""
     match p.level:
         case Level.SUM_SLOTS | Level.SUM_LEAVES:
             return saturating_sum([int.from_bytes(s, "big") for s in p.items]).to_bytes(32, "big")
@@ -236,6 +283,7 @@ def _leads_to(p: Position) -> bytes | None:
             return None if isinstance(p.facts, AtStep) else p.opening
         case Level.LEAF:
             words = min(LEAF_WORDS, p.count - LEAF_WORDS * p.lo)
+            # Rationale: bytes past the end would make two leaves of one tensor.
             if any(p.opened[4 * words :]):
                 raise IllegalMove("the leaf has bytes other than zero past the end of its tensor")
             return _output(p, leaf_hash(p.opened)) if p.count <= LEAF_WORDS else leaf_hash(p.opened)
@@ -253,9 +301,13 @@ def _output(p: Position, tree_root: bytes) -> bytes:
 
 
 def _open_state(position: Position, header: bytes, payload: bytes) -> Position:
+    """Agree with the whole trace, and open the state that one had claimed to follow from it.
+
+    Rationale: a side may execute honestly and still claim another end; the slots show where the two part.
+    """
     if not isinstance(position.facts, AtStep):
         raise IllegalMove("a state can be opened only where the whole trace lies open")
-    slots = Header.decode(header, position.facts.before.program).slots
+    slots = ProgramHeader.decode(header, position.facts.before.program).slots
     facts, turn = AtState(position.facts, position.opening), position.turn.other
     p = replace(position, level=Level.STATE, facts=facts, opened=payload, count=slots, height=depth(slots), turn=turn)
     _require_length(p, payload)
@@ -264,14 +316,18 @@ def _open_state(position: Position, header: bytes, payload: bytes) -> Position:
     return p
 
 
-def _describe_slot(position: Position, move: DescribeSlot) -> Position | Ended:
+def _describe_slot(position: Position, move: DescribeSlot) -> Position | DisputeEnded:
+    """Show the descriptor of one slot, and open the sums of its leaves if it belongs to the component.
+
+    Rationale: slots of another component count as zero, so a sum that is claimed for one is refuted at once.
+    """
     require_level(position, Level.SUM_SLOTS)
     claimed = picked(position, move.index)
     ends = position.boundaries
     if ends[move.index + 1] - ends[move.index] > 1:
         raise IllegalMove("more than one slot is disputed: answer")
     assert isinstance(position.facts, Summed)
-    header, q = Header.decode(move.header, position.facts.program), ends[move.index]
+    header, q = ProgramHeader.decode(move.header, position.facts.program), ends[move.index]
     leaf = keccak256(SLOT_TAG + move.descriptor)
     require_branch(leaf, q, move.branch, header.slots, header.slots_tree, f"slot {q}")
     slot = Slot.decode(move.descriptor)
@@ -279,8 +335,8 @@ def _describe_slot(position: Position, move: DescribeSlot) -> Position | Ended:
         if move.payload:
             raise IllegalMove("the slot belongs to another component: nothing is opened")
         if not any(claimed):
-            raise Upheld(f"slot {q} belongs to another component: its distance is 0, as the other side had said")
-        return Ended(position.turn, f"slot {q} belongs to another component, so its distance is 0")
+            raise UpheldClaim(f"slot {q} belongs to another component: its distance is 0, as the other side had said")
+        return DisputeEnded(position.turn, f"slot {q} belongs to another component, so its distance is 0")
     facts = AtSlot(position.facts, q, move.descriptor)
     p = replace(position, level=Level.SUM_LEAVES, facts=facts, opened=b"", lo=0, hi=slot.type.leaves)
-    return lay(p, move.payload, claimed)
+    return lay_open(p, move.payload, claimed)

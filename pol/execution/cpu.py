@@ -11,6 +11,7 @@ import numpy as np
 
 from pol.arithmetic.primitives import Words
 from pol.arithmetic.scalar_program import ScalarProgram
+from pol.commitments.keccak import keccak256
 from pol.errors import OperationalError, ProtocolError
 from pol.execution import _kernels
 from pol.execution.array_pool import Recycler
@@ -21,7 +22,7 @@ from pol.graph.node import MAX_STEP, Node
 from pol.graph.step_program import StepProgram
 
 SELF_TEST_DIGEST = bytes.fromhex("f9eb37793e79f95d587102a8d192934ac2c6aa849fd7d821d0c0cad6fc4b3bd9")
-"""keccak-256 of what every primitive and a matrix product make of fixed words (kernels/self_test.cpp)."""
+"""keccak-256 of what every primitive and a matrix product make of fixed words (kernels/runtime/self_test.cpp)."""
 
 
 class CpuExecutor:
@@ -142,7 +143,7 @@ def program_values(program: ScalarProgram, inputs: Sequence[Words]) -> Words:
 @functools.cache
 def check_machine(isa: str) -> None:
     """OperationalError if the kernels compute other bits here than the specification asks for (looks once per set)."""
-    digest = _kernels.self_test()
+    digest = keccak256(_kernels.self_test_words())
     if digest != SELF_TEST_DIGEST:
         raise OperationalError(
             f"the kernels for {isa} give {digest.hex()} in their self-test, not {SELF_TEST_DIGEST.hex()}: this build "

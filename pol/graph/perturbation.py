@@ -12,8 +12,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from pol.arithmetic import philox
-from pol.arithmetic.primitives import Op
-from pol.arithmetic.scalar_program import Builder
+from pol.arithmetic.registers import Float, Word, fma, program_of, to_float
 from pol.graph.node import Affine, Input, InputKind, Node, Operand, Source
 from pol.graph.step_program import StepProgram
 from pol.graph.tensor_type import DType, TensorType
@@ -69,19 +68,20 @@ def _redirected(operand: Operand, before: int, copies: Mapping[int, int]) -> Ope
 
 def _words(type_: TensorType, slot: int, key: tuple[int, int]) -> Node:
     """A drawn word for each element, in one row."""
-    builder = Builder(2)
-    step, element = builder.input(0), builder.input(1)
-    words = (builder.const(word) for word in (slot, *key))
-    body = builder.build(builder.call(philox.philox(), element, step, *words))
+
+    def word(step: Word, element: Word) -> Word:
+        return philox.philox(element, step, *(step.pattern(bits) for bits in (slot, *key)))
+
     inputs = (Input(InputKind.COORDINATE, 0), Input(InputKind.COORDINATE, 1))
-    return Node(TensorType(DType.I32, (type_.numel,)), (), inputs, body)
+    return Node(TensorType(DType.I32, (type_.numel,)), (), inputs, program_of(word, Word, Word))
 
 
 def _moved(type_: TensorType, slot: int, words: int) -> Node:
     """x + x * u * 2^-BITS with one rounding, u in [-1, 1] from the word."""
-    builder = Builder(2)
-    share = builder.emit(Op.FMUL, builder.emit(Op.I2F, builder.input(1)), builder.f32(2.0 ** -(_WORD_BITS + BITS)))
-    body = builder.build(builder.emit(Op.FFMA, builder.input(0), share, builder.input(0)))
+
+    def moved(x: Float, word: Word) -> Float:
+        return fma(x, to_float(word) * 2.0 ** -(_WORD_BITS + BITS), x)
+
     # A dimension of size 1 has one coordinate, 0; its stride says nothing, and zero is the canonical nothing.
     strides = (0 if size == 1 else stride for size, stride in zip(type_.shape, type_.strides, strict=True))
     address = Affine(0, (0, *strides))
@@ -89,4 +89,5 @@ def _moved(type_: TensorType, slot: int, words: int) -> Node:
         Operand(Source.STATE, slot, type_, address),
         Operand(Source.NODE, words, TensorType(DType.I32, (type_.numel,)), address),
     )
-    return Node(type_, operands, (Input(InputKind.OPERAND, 0), Input(InputKind.OPERAND, 1)), body)
+    inputs = (Input(InputKind.OPERAND, 0), Input(InputKind.OPERAND, 1))
+    return Node(type_, operands, inputs, program_of(moved, Float, Word))

@@ -11,9 +11,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from operator import add
 
 from pol.arithmetic.primitives import Op
-from pol.arithmetic.scalar_program import Builder, ScalarProgram
+from pol.arithmetic.registers import Float, program_of
 from pol.graph.node import Affine, Bound, Input, InputKind, Node, Operand, Source
 from pol.graph.step_program import StepProgram
 from pol.graph.tensor_type import MAX_ELEMENTS, MAX_RANK, DType, TensorType
@@ -142,9 +143,7 @@ def _partial_sums(node: Node, split: _Split) -> Node:
     return Node(TensorType(DType.F32, extents), operands, inputs, node.body, fold, node.init)
 
 
-def _sum_of_two() -> ScalarProgram:
-    builder = Builder(2)
-    return builder.build(builder.emit(Op.FADD, 0, 1))
+_SUM = program_of(add, Float, Float)
 
 
 def _joined_in_sequence(nodes: list[Node], lanes: int) -> None:
@@ -154,7 +153,7 @@ def _joined_in_sequence(nodes: list[Node], lanes: int) -> None:
     lane, *inner = source.strides
     operand = Operand(Source.NODE, len(nodes) - 1, source, Affine(0, (0, *inner, lane)))
     inputs = (Input(InputKind.ACCUMULATOR), Input(InputKind.OPERAND, 0))
-    nodes.append(Node(TensorType(DType.F32, shape), (operand,), inputs, _sum_of_two(), (lanes,)))
+    nodes.append(Node(TensorType(DType.F32, shape), (operand,), inputs, _SUM, (lanes,)))
 
 
 def _joined_by_halves(nodes: list[Node], lanes: int) -> None:
@@ -170,5 +169,5 @@ def _joined_by_halves(nodes: list[Node], lanes: int) -> None:
         half = Affine(width * source.strides[0], strides)
         upper = replace(lower, address=half, bounds=(bound,) if lanes % 2 else ())
         inputs = (Input(InputKind.OPERAND, 0), Input(InputKind.OPERAND, 1))
-        nodes.append(Node(TensorType(DType.F32, shape), (lower, upper), inputs, _sum_of_two()))
+        nodes.append(Node(TensorType(DType.F32, shape), (lower, upper), inputs, _SUM))
         lanes = width

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import astuple, dataclass, replace
 from fractions import Fraction
 
-from pol.claims.segment_claim import Claim
+from pol.claims.segment_claim import SegmentClaim
 from pol.errors import ProtocolError
 from pol.incentives.abi import abi_hash
 
@@ -74,14 +74,14 @@ class Assignment:
         """What that claim gives as its replay."""
         return abi_hash("error", self.seed, self.task_id, self.seating, self.secret)
 
-    def sealed(self, salt: bytes, claim: Claim) -> bytes:
+    def sealed(self, salt: bytes, claim: SegmentClaim) -> bytes:
         """What hides the claim that takes its place."""
         segment, start, end, replay, distances, references = astuple(claim)
         return abi_hash(
             "sealed", self.task_id, self.seating, salt, segment, start, end, replay, *distances, *references
         )
 
-    def plant(self, truth: Claim) -> Claim:
+    def plant(self, truth: SegmentClaim) -> SegmentClaim:
         """What is posted in the place of the true claim: it differs in nothing else than its replay."""
         return replace(truth, replay=self.error_root)
 

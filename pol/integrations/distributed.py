@@ -26,7 +26,7 @@ from torch.optim import Optimizer
 
 from pol.commitments.array import Array, ArrayType, array_root
 from pol.commitments.array_parts import ArrayPart, describe_part, root_of_parts
-from pol.commitments.complete_state import CompleteState, Entry, complete_root, document_root
+from pol.commitments.complete_state import CompleteState, StateEntry, complete_root, document_root
 from pol.commitments.keccak import keccak256
 from pol.errors import OperationalError, ProtocolError, UnsupportedError
 from pol.integrations.distributed_state import DistributedState, gather
@@ -49,7 +49,7 @@ class _ProcessPart:
 
     documents: bytes
     parts: Mapping[str, tuple[ArrayType, Rows, ArrayPart]]
-    wholes: tuple[Entry, ...]
+    wholes: tuple[StateEntry, ...]
 
 
 class DistributedRecorder(Recorder):
@@ -195,10 +195,13 @@ class DistributedRecorder(Recorder):
             )
         return shared
 
-    def _entries(self, shared: list[_ProcessPart], state: CompleteState) -> list[Entry]:
-        entries = [*shared[0].wholes, *(Entry(name, None, document_root(d)) for name, d in state.documents.items())]
+    def _entries(self, shared: list[_ProcessPart], state: CompleteState) -> list[StateEntry]:
+        entries = [
+            *shared[0].wholes,
+            *(StateEntry(name, None, document_root(d)) for name, d in state.documents.items()),
+        ]
         for name, (type_, _, _) in shared[0].parts.items():
-            entries.append(Entry(name, type_, root_of_parts(type_, [other.parts[name][2] for other in shared])))
+            entries.append(StateEntry(name, type_, root_of_parts(type_, [other.parts[name][2] for other in shared])))
         return sorted(entries, key=lambda entry: entry.name.encode())
 
     def _describe(self, state: CompleteState) -> _ProcessPart:
@@ -206,10 +209,12 @@ class DistributedRecorder(Recorder):
         for name, (type_, rows) in self._rows.items():
             part = describe_part(rows.first_byte(type_), state.arrays[name].data, state.threads)
             parts[name] = (type_, rows, part)
-        wholes: tuple[Entry, ...] = ()
+        wholes: tuple[StateEntry, ...] = ()
         if self._rank == 0:
             wholes = tuple(
-                Entry(name, array.type, array_root(array)) for name, array in state.arrays.items() if name not in parts
+                StateEntry(name, array.type, array_root(array))
+                for name, array in state.arrays.items()
+                if name not in parts
             )
         documents = b"".join(keccak256(name.encode()) + keccak256(d) for name, d in sorted(state.documents.items()))
         return _ProcessPart(keccak256(documents), parts, wholes)

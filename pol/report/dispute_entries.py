@@ -7,12 +7,13 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from pol.dispute.agreed_facts import AtElement, AtNode, AtStep, AtTerm, Facts, Replayed
-from pol.dispute.dispute_record import Record
-from pol.dispute.moves import Describe, Ended, Move, OpenState, ProveStep
-from pol.dispute.position import LEAF_WORDS, Level, Position
+from pol.dispute.dispute_record import DisputeRecord
+from pol.dispute.moves import Describe, DisputeEnded, Move, OpenState, ProveStep
+from pol.dispute.position import Level, Position
 from pol.dispute.rules import picked
 from pol.errors import ProtocolError
 from pol.graph.node_names import Names
+from pol.graph.tensor_type import LEAF_WORDS
 from pol.report.last_operation import OneStep, one_step
 from pol.report.move_descriptions import Row, opening_row, part, resignation_row, row, who
 
@@ -65,7 +66,9 @@ class Entry:
         return asdict(self.row) | {name: value for name, value in document.items() if name != "row"}
 
 
-def entries(record: Record, names: Names, gas_of: Callable[[int], int | None] = lambda number: None) -> Iterator[Entry]:
+def entries(
+    record: DisputeRecord, names: Names, gas_of: Callable[[int], int | None] = lambda number: None
+) -> Iterator[Entry]:
     """All moves of a dispute, every rule checked on the way; ``gas_of`` a move, counted from 1, if it is known.
 
     Raises:
@@ -81,23 +84,23 @@ def entries(record: Record, names: Names, gas_of: Callable[[int], int | None] = 
             place_of(position, move, names),
             shown_at(position),
             None if isinstance(move, OpenState) else move.index,
-            () if isinstance(after, Ended) else shown_at(after),
-            None if isinstance(after, Ended) else after.opening.hex(),
+            () if isinstance(after, DisputeEnded) else shown_at(after),
+            None if isinstance(after, DisputeEnded) else after.opening.hex(),
             one_step(position, move, names) if isinstance(move, ProveStep) else None,
-            who(after.winner) if isinstance(after, Ended) else None,
-            after.detail if isinstance(after, Ended) else None,
+            who(after.winner) if isinstance(after, DisputeEnded) else None,
+            after.detail if isinstance(after, DisputeEnded) else None,
         )
 
 
-def given_up(record: Record, names: Names, how: str, gas: int | None = None) -> Entry:
+def given_up(record: DisputeRecord, names: Names, how: str, gas: int | None = None) -> Entry:
     """The end of a dispute in which the side on turn made no more move.
 
     Raises:
         ProtocolError: a proof has ended it.
     """
     ends = [after for _, _, after in record.walk()]
-    last: Position | Ended = ends[-1] if ends else record.start
-    if isinstance(last, Ended):
+    last: Position | DisputeEnded = ends[-1] if ends else record.start
+    if isinstance(last, DisputeEnded):
         raise ProtocolError("a proof has ended the dispute; nobody has given up")
     outcome = f"the {who(last.turn)} made no more move ({how})"
     found = (place_of(last, None, names), shown_at(last), None, (), None, None)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 from pol.chain.desks.task_registry import Status
+from pol.claims.acceptance_rule import EXACT
 from pol.dispute.position import Side
 from pol.graph.step_program import Component
 from pol.report.dispute_entries import Entry, entries
@@ -13,9 +14,8 @@ from pol.report.dispute_picture import COLOURS, picture
 from pol.report.html_elements import Markup, document, element, join, table
 from pol.report.last_operation import shown
 from pol.roles.monitor.market_view import DisputeView, MarketView, Reason, TaskView
-from pol.verification.profile.profile_claim import EXACT
+from pol.verification.examination.verification_report import shares
 from pol.verification.verdict.verdict import Outcome
-from pol.verification.verdict.verification_report import shares
 
 ETHER = 10**18
 BAR_LIMIT = 1.5

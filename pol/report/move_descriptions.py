@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pol.dispute.move_encoding import encode
-from pol.dispute.moves import Ended, Move, OpenState
-from pol.dispute.position import LEAF_WORDS, TREES, Level, Position, Side
+from pol.dispute.moves import DisputeEnded, Move, OpenState
+from pol.dispute.position import TREES, Level, Position, Side
+from pol.graph.tensor_type import LEAF_WORDS
 
 RANGES = {
     Level.STEPS: "step",
@@ -19,6 +20,9 @@ RANGES = {
 }
 """What the ranges of a level count."""
 
+
+RESIGNATION_BYTES = 93
+"""Selector, number, packed position, index byte and opening."""
 
 HEADING = f"{'side':<10} {'move':<12} {'picks':<18} {'what is left of it':<25}"
 
@@ -38,9 +42,9 @@ class Row:
     """Of calldata."""
 
 
-def row(position: Position, move: Move, after: Position | Ended) -> Row:
+def row(position: Position, move: Move, after: Position | DisputeEnded) -> Row:
     """A move in words."""
-    remains = "nothing: decided" if isinstance(after, Ended) else open_at(after)
+    remains = "nothing: decided" if isinstance(after, DisputeEnded) else open_at(after)
     kind = type(move).__name__
     size = len(encode(0, position, move))
     return Row(who(position.turn), position.level.name, kind, picked_by(position, move), remains, size)
@@ -53,7 +57,7 @@ def opening_row(position: Position) -> Row:
 
 def resignation_row(position: Position) -> Row:
     """The end of a side that has no move left, in words."""
-    return Row(who(position.turn), position.level.name, "Resign", "", "nothing: given up", len(position.packed) + 41)
+    return Row(who(position.turn), position.level.name, "Resign", "", "nothing: given up", RESIGNATION_BYTES)
 
 
 def who(side: Side) -> str:

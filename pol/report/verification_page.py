@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from pol.claims.acceptance_rule import relative_limit
 from pol.graph.step_program import Component
 from pol.report import charts
 from pol.report.html_elements import Markup, document, element, join, table
-from pol.verification.verdict.examination import Draw
-from pol.verification.verdict.screening import SUSPICIOUS
-from pol.verification.verdict.verdict import Outcome, limit
-from pol.verification.verdict.verification_report import Verification, because, shares
+from pol.verification.examination.proof_examination import SegmentDraw
+from pol.verification.examination.screening import SUSPICIOUS
+from pol.verification.examination.verification_report import VerificationReport, because, shares
+from pol.verification.verdict.verdict import Outcome
 
 OUTCOMES = {Outcome.ACCEPTED: "#009e73", Outcome.REJECTED: "#d55e00", Outcome.INCONCLUSIVE: "#868e96"}
 STYLE = """
@@ -27,7 +28,7 @@ p.note { color: #495057; font-size: 13px; }
 MOST_ROWS = 500
 
 
-def page(found: Verification) -> str:
+def page(found: VerificationReport) -> str:
     """The page as HTML."""
     sections = (_verdict, _subject, _draw, _distances, _losses, _segments, _screen, _machines)
     title = f"pol verify: {found.verdict.outcome.name.lower()}"
@@ -35,7 +36,7 @@ def page(found: Verification) -> str:
     return document(title, STYLE, element("h1", "Verification of a learning proof"), *parts)
 
 
-def _verdict(found: Verification) -> Markup:
+def _verdict(found: VerificationReport) -> Markup:
     verdict = found.verdict
     reasons = ", ".join(reason.value for reason in verdict.reasons)
     banner = element(
@@ -50,7 +51,7 @@ def _verdict(found: Verification) -> Markup:
     return join((banner, element("h2", "What to do next"), element("ul", *items)))
 
 
-def _subject(found: Verification) -> Markup:
+def _subject(found: VerificationReport) -> Markup:
     rows: dict[str, str | Markup] = {"store": found.store, "learning proof": found.proof or "from the learning record"}
     if found.subject is not None:
         task, proof = found.subject.task, found.subject.proof
@@ -61,12 +62,14 @@ def _subject(found: Verification) -> Markup:
         mode = "exact: equal roots or nothing" if found.is_exact else f"thresholds of profile {found.profile}"
         rows |= {"compared by": mode}
         if not found.is_exact:
-            shown = (f"{c.name.lower()} {limit(t):.3g}" for c, t in zip(Component, found.thresholds, strict=True))
+            shown = (
+                f"{c.name.lower()} {relative_limit(t):.3g}" for c, t in zip(Component, found.thresholds, strict=True)
+            )
             rows |= {"limits": "of the distance travelled: " + ", ".join(shown)}
     return join((element("h2", "What was verified"), _pairs(rows)))
 
 
-def _draw(found: Verification) -> Markup:
+def _draw(found: VerificationReport) -> Markup:
     draw = found.draw
     if draw is None:
         return Markup()
@@ -85,7 +88,7 @@ def _draw(found: Verification) -> Markup:
     return join((element("h2", "What was drawn, and why"), picture, *sentences, *more))
 
 
-def _distances(found: Verification) -> Markup:
+def _distances(found: VerificationReport) -> Markup:
     verdicts = [result.verdict for result in found.verdict.examined if result.verdict.claim is not None]
     if not verdicts:
         return Markup()
@@ -100,7 +103,7 @@ def _distances(found: Verification) -> Markup:
     return join((element("h2", "Distances"), element("p", what + unit + note, class_="note"), chart))
 
 
-def _losses(found: Verification) -> Markup:
+def _losses(found: VerificationReport) -> Markup:
     if found.subject is None:
         return Markup()
     interval = found.subject.task.document.interval
@@ -115,7 +118,7 @@ def _losses(found: Verification) -> Markup:
     return join((element("h2", "Loss"), note, charts.lines(runs, "observed values by step", "step")))
 
 
-def _segments(found: Verification) -> Markup:
+def _segments(found: VerificationReport) -> Markup:
     examined = found.verdict.examined
     if not examined or found.subject is None or found.draw is None:
         return Markup()
@@ -143,7 +146,7 @@ def _segments(found: Verification) -> Markup:
     return join((element("h2", "Segments"), table(head, rows), more, details if told else Markup()))
 
 
-def _screen(found: Verification) -> Markup:
+def _screen(found: VerificationReport) -> Markup:
     if not found.suspicions:
         return Markup()
     points = [(s.segment, s.moved) for s in sorted(found.suspicions, key=lambda s: s.segment)]
@@ -156,7 +159,7 @@ def _screen(found: Verification) -> Markup:
     return join((element("h2", "Screen"), element("p", note, class_="note"), chart, table(head, rows)))
 
 
-def _machines(found: Verification) -> Markup:
+def _machines(found: VerificationReport) -> Markup:
     rows = dict(found.machine) | {"engine": found.engine, "seconds": f"{found.seconds:.1f}"}
     parts = [element("h2", "Environment"), element("p", "Of this verifier:", class_="note"), _pairs(rows)]
     if found.subject is not None and found.subject.proof.environment:
@@ -165,7 +168,7 @@ def _machines(found: Verification) -> Markup:
     return join(parts)
 
 
-def _chosen(draw: Draw, segment: int) -> str:
+def _chosen(draw: SegmentDraw, segment: int) -> str:
     if segment in draw.drawn:
         return "all" if draw.seed is None else "drawn"
     return "suspicious"

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from operator import add, sub
 
-from pol.arithmetic.primitives import Op
 from pol.arithmetic.scalar_program import ScalarProgram
 from pol.errors import ProtocolError, UnsupportedError
 from pol.graph.node import Affine, Bound, Input, InputKind, Operand, Source
@@ -107,10 +107,9 @@ class _Writer:
             case Kind.CONSTANT:
                 return self._constant(type_, node)
             case Kind.ADD | Kind.SUB:
-                op = Op.ADD if node.kind is Kind.ADD else Op.SUB
-                return self._map(
-                    type_, self._both(node), integer_words.combined(op, exact - scales[0], exact - scales[1], shift)
-                )
+                operation = add if node.kind is Kind.ADD else sub
+                left, right = (exact - scale for scale in scales)
+                return self._map(type_, self._both(node), integer_words.combined(operation, left, right, shift))
             case Kind.MUL:
                 return self._map(type_, self._both(node), integer_words.product(shift))
             case Kind.GATE:

@@ -25,11 +25,10 @@ PROGRAM_ROWS = 4_096
 UNLIMITED = 10**12
 
 
-@pytest.fixture(scope="module", params=[("default", "prague"), ("osaka", "osaka")], ids=lambda build: build[1])
-def court(request: pytest.FixtureRequest) -> Iterator[Contract]:
-    profile, hardfork = request.param
-    with anvil_node("--gas-limit", str(UNLIMITED), "--no-request-size-limit", hardfork=hardfork) as url:
-        yield deploy(url, HARNESS, "ArithmeticHarness", profile)
+@pytest.fixture(scope="module")
+def court() -> Iterator[Contract]:
+    with anvil_node("--gas-limit", str(UNLIMITED), "--no-request-size-limit") as url:
+        yield deploy(url, HARNESS, "ArithmeticHarness")
 
 
 def joined(columns: tuple[Words, ...]) -> bytes:

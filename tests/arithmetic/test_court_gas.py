@@ -18,33 +18,20 @@ TYPICAL_CASES = 2_000
 WORST_CASES = 50_000
 
 CEILINGS = {
-    "prague": {
-        Op.FADD: (470, 1_200),
-        Op.FSUB: (490, 1_220),
-        Op.FMUL: (285, 1_200),
-        Op.FDIV: (270, 1_210),
-        Op.FFMA: (600, 1_400),
-        Op.FSQRT: (235, 800),
-        Op.FRINT: (195, 200),
-        Op.F2I: (205, 205),
-        Op.I2F: (460, 460),
-    },
-    "osaka": {
-        Op.FADD: (350, 1_030),
-        Op.FSUB: (370, 1_050),
-        Op.FMUL: (285, 1_030),
-        Op.FDIV: (270, 1_040),
-        Op.FFMA: (470, 1_200),
-        Op.FSQRT: (235, 630),
-        Op.FRINT: (195, 200),
-        Op.F2I: (205, 205),
-        Op.I2F: (290, 290),
-    },
+    Op.FADD: (470, 1_200),
+    Op.FSUB: (490, 1_220),
+    Op.FMUL: (285, 1_200),
+    Op.FDIV: (270, 1_210),
+    Op.FFMA: (600, 1_400),
+    Op.FSQRT: (235, 800),
+    Op.FRINT: (195, 200),
+    Op.F2I: (205, 205),
+    Op.I2F: (460, 460),
 }
 """Median over normal deviates and maximum over adversarial words, of the functions of Float32 with their call."""
 
-GOALS = {"add_gas": 380, "mul_gas": 265, "div_gas": 255, "sqrt_gas": 220, "fma_gas": 480, "chunk_fma_gas": 180}
-"""What is claimed of the build for chains that count leading zeros."""
+CLAIMED = {"add_gas": 445, "mul_gas": 265, "div_gas": 255, "sqrt_gas": 220, "fma_gas": 570, "chunk_fma_gas": 825}
+"""Means over normal deviates that docs/contracts.md states, with little room."""
 
 DISPATCH_CEILING = 430
 """`ScalarMachine.execute` on an integer primitive: finding it costs more than running it."""
@@ -61,12 +48,10 @@ CONVERSION_CEILINGS = {
 """`ScalarMachine.execute` on adversarial words, at most."""
 
 
-@pytest.fixture(scope="module", params=[("default", "prague"), ("osaka", "osaka")], ids=lambda build: build[1])
-def build(request: pytest.FixtureRequest) -> Iterator[tuple[Contract, str]]:
-    """The harness on a node, and the hard fork that it is built for."""
-    profile, hardfork = request.param
-    with anvil_node("--gas-limit", str(UNLIMITED), "--no-request-size-limit", hardfork=hardfork) as url:
-        yield deploy(url, "tests/forge/arithmetic/ArithmeticHarness.sol", "ArithmeticHarness", profile), hardfork
+@pytest.fixture(scope="module")
+def court() -> Iterator[Contract]:
+    with anvil_node("--gas-limit", str(UNLIMITED), "--no-request-size-limit") as url:
+        yield deploy(url, "tests/forge/arithmetic/ArithmeticHarness.sol", "ArithmeticHarness")
 
 
 def gas(court: Contract, function: str, op: Op, operands: tuple[Words, ...]) -> Words:
@@ -85,32 +70,29 @@ def typical_operands(op: Op) -> tuple[Words, ...]:
     return a.view(np.uint32), b.view(np.uint32), c.view(np.uint32)
 
 
-@pytest.mark.parametrize("op", CEILINGS["prague"], ids=lambda op: op.name)
-def test_float_primitives_stay_below_their_ceilings(build: tuple[Contract, str], op: Op) -> None:
-    court, hardfork = build
+@pytest.mark.parametrize("op", CEILINGS, ids=lambda op: op.name)
+def test_float_primitives_stay_below_their_ceilings(court: Contract, op: Op) -> None:
     typical = int(np.median(gas(court, "floatGasBatch", op, typical_operands(op))))
     worst = int(gas(court, "floatGasBatch", op, cases(op, WORST_CASES, SEED)).max())
-    print(hardfork, op.name, typical, worst)
-    assert typical <= CEILINGS[hardfork][op][0]
-    assert worst <= CEILINGS[hardfork][op][1]
+    print(op.name, typical, worst)
+    assert typical <= CEILINGS[op][0]
+    assert worst <= CEILINGS[op][1]
 
 
 @pytest.mark.parametrize("op", CONVERSION_CEILINGS, ids=lambda op: op.name)
-def test_conversions_stay_below_their_ceilings(build: tuple[Contract, str], op: Op) -> None:
-    court, _ = build
+def test_conversions_stay_below_their_ceilings(court: Contract, op: Op) -> None:
     worst = int(gas(court, "gasBatch", op, cases(op, TYPICAL_CASES, SEED)).max())
     print(op.name, worst)
     assert worst <= CONVERSION_CEILINGS[op]
 
 
 @pytest.mark.parametrize("op", [op for op in Op if op >= Op.ADD], ids=lambda op: op.name)
-def test_integer_primitives_cost_little_more_than_their_dispatch(build: tuple[Contract, str], op: Op) -> None:
-    court, _ = build
+def test_integer_primitives_cost_little_more_than_their_dispatch(court: Contract, op: Op) -> None:
     worst = int(gas(court, "gasBatch", op, cases(op, TYPICAL_CASES, SEED)).max())
     print(op.name, worst)
     assert worst <= DISPATCH_CEILING
 
 
-def test_the_goals_are_reached() -> None:
+def test_operations_cost_what_is_claimed() -> None:
     gas = arithmetic_gas()
-    assert {name: gas[name] for name, goal in GOALS.items() if gas[name] > goal} == {}
+    assert {name: gas[name] for name, most in CLAIMED.items() if gas[name] > most} == {}

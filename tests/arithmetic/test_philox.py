@@ -9,7 +9,7 @@ from lab.arithmetic.adversarial_words import SPECIALS
 from pol.arithmetic.interpreter import run
 from pol.arithmetic.philox import GENERATORS, block, normal, philox, uniform
 from pol.arithmetic.primitives import Words
-from pol.arithmetic.scalar_program import Builder
+from pol.arithmetic.registers import Word, program_of
 
 # Random123, kat_vectors: "philox4x32 10", counter (4), key (2), answer (4).
 KNOWN_ANSWERS = """
@@ -38,9 +38,7 @@ def test_known_answers(row: str) -> None:
     numbers = [int(word, 16) for word in row.split()]
     assert plain(numbers[:4], numbers[4:6]) == numbers[6:]
     for place in range(4):
-        b = Builder(6)
-        inputs = [b.input(i) for i in range(6)]
-        program = b.build(block(b, inputs[:4], inputs[4:])[place])
+        program = program_of(lambda *words, place=place: block(words[:4], words[4:])[place], *[Word] * 6)
         assert int(run(program, words(*numbers[:6]))[0]) == numbers[6 + place]
 
 

@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from pol.claims.acceptance_rule import is_accepted, relative_limit
 from pol.demo import digits
 from pol.demo.cheating_training import every
 from pol.errors import ProtocolError
@@ -13,7 +14,7 @@ from pol.execution.native.torch_executor import NativeExecutor
 from pol.graph.capture import capture
 from pol.training.task.task_training import StepExecutor
 from pol.verification.profile.profile_claim import FLOOR
-from pol.verification.verdict.verdict import Outcome, Reason, is_accepted, limit
+from pol.verification.verdict.verdict import Outcome, Reason
 from trained import honest, loaded, profiled, relative, solve, solve_with, verdict
 
 SEGMENTS = range(12)
@@ -57,8 +58,8 @@ def test_skipping_a_tenth_of_the_steps_is_rejected_everywhere() -> None:
         assert result.outcome is Outcome.REJECTED
         assert result.reasons == (Reason.DISTANCE_ABOVE_THRESHOLD,)
         parameter, _, optimizer = relative(training, segment)
-        assert parameter > 500 * limit(profiled().thresholds[0])
-        assert optimizer > 500 * limit(profiled().thresholds[2])
+        assert parameter > 500 * relative_limit(profiled().thresholds[0])
+        assert optimizer > 500 * relative_limit(profiled().thresholds[2])
 
 
 @pytest.mark.parametrize("step", [75, 87, 99])

@@ -16,8 +16,8 @@ from pol.graph.capture import capture
 from pol.graph.step_program import Component
 from pol.training.storage.store import Store
 from pol.training.task.published_task import load, publish
+from pol.verification.examination.screening import ranked, suspicions
 from pol.verification.replay.replay import replay_end
-from pol.verification.verdict.screening import ranked, suspicions
 from pol.verification.verdict.verdict import Outcome
 
 EXPECTED = {

@@ -8,7 +8,7 @@ from lab.attacks.attack_target import numbers
 from lab.attacks.state_tampering import ATTACKS
 from pol.claims.distance import component_distances
 from pol.graph.step_program import Component
-from pol.verification.runs.state_metrics import measure
+from pol.verification.runs.state_metrics import component_metrics
 
 ONE = Expected(1.0, 1)
 EXPECTED = {
@@ -47,7 +47,7 @@ def test_a_cosine_would_not_see_a_longer_update() -> None:
     segment = found.cheated[0]
     start, end = found.forgery.states[segment : segment + 2]
     replayed = target().segment_end(start, segment)
-    seen = measure(target().task.program, start, replayed, end, Component.PARAMETER)
+    seen = component_metrics(target().task.program, start, replayed, end, Component.PARAMETER)
     assert seen is not None
     assert abs(seen.cosine) < 1e-6
     assert seen.relative_l2 > 0.99

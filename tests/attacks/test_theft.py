@@ -7,7 +7,7 @@ from attacked import SEGMENTS, Expected, check, findings, target
 from lab.attacks.attack_target import numbers
 from lab.attacks.stolen_work import ATTACKS, SAME_TASK
 from lab.attacks.verification_outcome import mount
-from pol.verification.verdict.screening import ranked, suspicions
+from pol.verification.examination.screening import ranked, suspicions
 from pol.verification.verdict.verdict import Outcome
 
 EXPECTED = {

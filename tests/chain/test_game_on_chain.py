@@ -22,7 +22,7 @@ from pol.dispute.moves import Answer, Describe, DescribeSlot, OpenState, ProveSl
 from pol.dispute.play.distance_evidence import SumEvidence
 from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.dispute.play.honest_players import Player, ReplayPlayer, SumPlayer
-from pol.dispute.position import Kind, Level, Position, Side
+from pol.dispute.position import ClaimKind, Level, Position, Side
 from pol.errors import ProtocolError
 from pol.graph.step_program import Component
 from pol.roles.party.dispute_session import Duel, MoveMade
@@ -213,12 +213,12 @@ def test_honest_training_with_a_counter_is_accepted(toy: ToyMarket) -> None:
 
 
 @pytest.mark.parametrize("component", list(Component))
-@pytest.mark.parametrize("kind", [Kind.DISTANCE, Kind.REFERENCE])
-def test_an_honest_distance_stands(toy: ToyMarket, kind: Kind, component: Component) -> None:
+@pytest.mark.parametrize("kind", [ClaimKind.DISTANCE, ClaimKind.REFERENCE])
+def test_an_honest_distance_stands(toy: ToyMarket, kind: ClaimKind, component: Component) -> None:
     """Whatever slot the challenger sees an excess in: of this component, or of another one."""
     honest, segment = toy.honest, toy.claim.segment
     start, end = honest.state(segment * toy_market.INTERVAL), honest.state((segment + 1) * toy_market.INTERVAL)
-    sums = SumEvidence(honest.program, component, end, end if kind is Kind.DISTANCE else start)
+    sums = SumEvidence(honest.program, component, end, end if kind is ClaimKind.DISTANCE else start)
     slot = next(i for i, s in enumerate(honest.program.slots) if s.component == component)
     challenger = SumPlayer(LyingSums(sums, slot, 0, 7))
     if sums.total() == UNEQUAL:

@@ -47,10 +47,10 @@ def test_a_salt_has_32_bytes() -> None:
 def test_a_deployment_is_made_once_and_holds(connection: Connection) -> None:
     plan, wallet = plan_of(connection)
     missing = plan.missing()
-    assert len(missing) == len(plan.creations) + len(plan.wirings) == 32
+    assert len(missing) == len(plan.creations) + len(plan.wirings) == 31
     done: list[str] = []
     plan.carry_out(wallet, missing, done.append)
-    assert (len(done), done[-1]) == (32, "StakeVault.wire")
+    assert (len(done), done[-1]) == (31, "StakeVault.wire")
     found = list(assertions(plan, 0))
     assert [a for a in found if not a.holds] == []
     assert len(found) > 100
@@ -88,10 +88,10 @@ def test_what_stopped_is_gone_on_with(connection: Connection, stop: int) -> None
         plan.carry_out(wallet, plan.missing(), done)
     other, wallet = plan_of(connection)
     missing = other.missing()
-    assert len(missing) == 32 - stop
+    assert len(missing) == 31 - stop
     other.carry_out(wallet, missing, lambda name: None)
     assert all(a.holds for a in assertions(other, 0))
-    assert len(wallet.receipts) == 32 - stop
+    assert len(wallet.receipts) == 31 - stop
 
 
 def test_addresses_are_the_same_on_every_chain_and_others_for_others(connection: Connection) -> None:
@@ -118,7 +118,7 @@ def test_what_others_have_created_is_no_obstacle_and_they_wire_nothing(connectio
         with pytest.raises(Reverted, match="NotAllowed"):
             thief.send_data(step.address, plan.data(step), "wire")
     missing = plan.missing()
-    assert (len(missing.creations), len(missing.wirings)) == (0, 12)
+    assert (len(missing.creations), len(missing.wirings)) == (0, 11)
     plan.carry_out(wallet, missing, lambda name: None)
     assert all(a.holds for a in assertions(plan, 0))
 
@@ -127,20 +127,17 @@ def test_a_deployer_who_wires_something_else_is_seen(connection: Connection) -> 
     plan, wallet = plan_of(connection)
     missing = plan.missing()
     plan.carry_out(wallet, replace(missing, wirings=()), lambda name: None)
-    desks = plan.contracts.desks
     last = plan.wirings[-1]
     bent = replace(last, arguments=([*last.arguments[0], plan.contracts.forwarder],))
     with pytest.raises(Reverted, match="NotADesk"):
         wallet.send_data(bent.address, plan.data(bent), "wire")
     bent = replace(last, arguments=([*last.arguments[0], plan.contracts.beacon],))
     wallet.send_data(bent.address, plan.data(bent), "wire")
-    judge = replace(plan.wirings[-3], arguments=([desks.vault],))
-    wallet.send_data(judge.address, plan.data(judge), "wire")
     registry = replace(plan.wirings[0], arguments=((*reversed(plan.wirings[0].arguments[0]),),))
     wallet.send_data(registry.address, plan.data(registry), "wire")
     plan.carry_out(wallet, plan.missing(), lambda name: None)
     wrong = {a.what.split(".")[0].split(" ")[0] for a in assertions(plan, 0) if not a.holds}
-    assert wrong == {"StakeVault", "Sortition", "TaskRegistry"}
+    assert wrong == {"StakeVault", "TaskRegistry"}
 
 
 def test_a_constructor_says_what_it_refuses_before_anything_is_sent(connection: Connection) -> None:
@@ -154,15 +151,6 @@ def test_somebody_elses_plan_isnt_carried_out(connection: Connection) -> None:
     plan, _ = plan_of(connection)
     with pytest.raises(OperationalError, match="is of the deployer"):
         plan.carry_out(Wallet.create(connection, KEYS[1]), plan.missing(), lambda name: None)
-
-
-def test_the_build_that_counts_zeros_needs_its_opcode(connection: Connection) -> None:
-    osaka, _ = plan_of(connection, counts_zeros=True)
-    assert "OneStepOsaka" in [step.contract for step in osaka.missing().creations]
-    with anvil_node(hardfork="prague") as url:
-        prague, _ = plan_of(Connection.to(url), counts_zeros=True)
-        with pytest.raises(OperationalError, match="counts_zeros = false"):
-            prague.missing()
 
 
 def test_a_chain_without_the_factory() -> None:

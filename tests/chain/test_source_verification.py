@@ -30,7 +30,7 @@ ROOT = Path(__file__).parents[2]
 def plan() -> Plan:
     connection = Connection.embedded()
     wallet = Wallet.create(connection, b"\1" * 32)
-    settings = Settings(wallet.address, counts_zeros=True, market=MARKET_RULES)
+    settings = Settings(wallet.address, market=MARKET_RULES)
     return Plan(connection, settings, wallet.address, bytes(32))
 
 

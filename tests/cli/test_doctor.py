@@ -4,7 +4,6 @@ The programs run as processes forked from one that has imported torch already, a
 """
 
 import json
-import multiprocessing
 import os
 import runpy
 import subprocess
@@ -14,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from fresh import PROCESSES
 from pol.errors import OperationalError, ProtocolError
 from pol.training.recorder.rehearsal import Rehearsal
 from pol.verification.runs.resume_check import (
@@ -21,16 +21,14 @@ from pol.verification.runs.resume_check import (
     NOT_DETERMINISTIC,
     NOT_EXACT,
     OTHER_ROOTS,
-    Ended,
-    Examination,
-    examine,
+    ProgramExit,
+    ResumeReport,
+    check_resumption,
 )
 
 TRAINER = Path(__file__).parent / "trainer.py"
 BY_HAND = TRAINER.with_name("trainer_by_hand.py")
 POL = Path(sys.executable).parent / "pol"
-PROCESSES = multiprocessing.get_context("forkserver")
-PROCESSES.set_forkserver_preload(["torch._dynamo", "torch.utils.data", "pol.training.recorder.recorder"])
 
 
 def program(arguments: list[str], variables: Mapping[str, str]) -> None:
@@ -39,18 +37,18 @@ def program(arguments: list[str], variables: Mapping[str, str]) -> None:
     runpy.run_path(arguments[0], run_name="__main__")
 
 
-def examined(folder: Path, *arguments: str, steps: int = 12) -> Examination:
-    def run(variables: Mapping[str, str]) -> Ended:
+def examined(folder: Path, *arguments: str, steps: int = 12) -> ResumeReport:
+    def run(variables: Mapping[str, str]) -> ProgramExit:
         process = PROCESSES.Process(target=program, args=(list(arguments), dict(variables)))
         process.start()
         process.join(100)
         assert process.exitcode is not None
-        return Ended(process.exitcode, "")
+        return ProgramExit(process.exitcode, "")
 
-    return examine(run, folder, steps)
+    return check_resumption(run, folder, steps)
 
 
-def said(found: Examination) -> str:
+def said(found: ResumeReport) -> str:
     return " | ".join(f"{item.cause} -> {item.remedy}" for item in found.advice)
 
 

@@ -21,13 +21,13 @@ from pol.training.storage.store import Store
 from pol.training.task.published_task import load, publish
 from pol.verification.profile import profile_signature
 from pol.verification.profile.profile import Profile
-from pol.verification.profile.profiling import profile, rerun_programs, rerun_programs_root
+from pol.verification.profile.profiling import measure_profile, rerun_programs, rerun_programs_root
 from trained import loaded, published
 
 
 @cache
 def honest() -> Profile:
-    return profile(loaded(), CpuExecutor, 1, 2)
+    return measure_profile(loaded(), CpuExecutor, 1, 2)
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from pol.training.storage.store import Store
 from pol.training.task import learning_proof
 from pol.training.task.learning_proof import compute_log_root
 from pol.training.task.task_document import LoadedTask
-from pol.verification.profile.profiling import profile
+from pol.verification.profile.profiling import measure_profile
 
 SKIPPED = 7 * verified.INTERVAL + 1
 SEED = "5e" * 32
@@ -32,7 +32,7 @@ class Case:
         self.store, self.task = verified.published(folder)
         self.honest = verified.solve(self.store, self.task)
         self.skipping = verified.solve(self.store, self.task, frozenset({SKIPPED}))
-        self.profile = self.store.put(profile(self.task, CpuExecutor, 3, 4).encode())
+        self.profile = self.store.put(measure_profile(self.task, CpuExecutor, 3, 4).encode())
 
     def run(self, proof: str | Path, *arguments: object) -> Said:
         return pol("verify", self.folder, proof, "--profile", self.profile, *map(str, arguments))

@@ -10,7 +10,7 @@ from pol.commitments.array import Array, ArrayType, ElementType, array_root
 from pol.commitments.complete_state import (
     CompleteState,
     DocumentType,
-    Entry,
+    StateEntry,
     complete_root,
     compute_entries,
     prove_chunk,
@@ -89,11 +89,11 @@ def test_any_two_numbers_name_a_leaf() -> None:
 @pytest.mark.parametrize("name", ["", "a\nb", "\ud800", "x" * 1025])
 def test_names_that_are_refused(name: str) -> None:
     with pytest.raises(ProtocolError):
-        Entry(name, None, bytes(32))
+        StateEntry(name, None, bytes(32))
 
 
 def test_entries_out_of_order_or_twice() -> None:
-    one, two = Entry("a", None, bytes(32)), Entry("b", None, bytes(32))
+    one, two = StateEntry("a", None, bytes(32)), StateEntry("b", None, bytes(32))
     for entries in ([two, one], [one, one], []):
         with pytest.raises(ProtocolError):
             complete_root(entries)

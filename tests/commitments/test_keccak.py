@@ -7,16 +7,16 @@ import pytest
 import sha3
 from eth_hash.auto import keccak as eth_keccak
 
+from pol.commitments import _hashing
 from pol.commitments.keccak import keccak256
-from pol.execution import _kernels
 
 
-@pytest.fixture(params=_kernels.isas())
+@pytest.fixture(params=_hashing.isas())
 def isa(request: pytest.FixtureRequest) -> Iterator[str]:
-    before = _kernels.isa()
-    _kernels.set_isa(request.param)
+    before = _hashing.isa()
+    _hashing.set_isa(request.param)
     yield request.param
-    _kernels.set_isa(before)
+    _hashing.set_isa(before)
 
 
 @pytest.mark.parametrize(
@@ -44,6 +44,6 @@ def test_is_not_the_standardised_sha3() -> None:
 
 
 def test_views_of_memory_are_accepted_and_text_is_not() -> None:
-    assert _kernels.keccak256(memoryview(b"xabcx")[1:4]) == keccak256(b"abc")
+    assert _hashing.keccak256(memoryview(b"xabcx")[1:4]) == keccak256(b"abc")
     with pytest.raises(TypeError):
-        _kernels.keccak256("abc")  # type: ignore[arg-type]  # text has no bytes of its own
+        _hashing.keccak256("abc")  # type: ignore[arg-type]  # text has no bytes of its own

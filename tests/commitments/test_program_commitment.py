@@ -57,10 +57,10 @@ def test_branches_lead_to_the_header() -> None:
     for i, node in enumerate(steps.nodes):
         branch = node_branch(steps, i)
         assert branch == commitment.node_branch(i)
-        assert merkle.is_valid_merkle_branch(keccak(b"\x04" + node.encode()), branch, i, nodes_tree)
+        assert merkle.climb(keccak(b"\x04" + node.encode()), i, branch) == nodes_tree
     for q, slot in enumerate(steps.slots):
         branch = slot_branch(steps, q)
-        assert merkle.is_valid_merkle_branch(keccak(b"\x05" + slot.encode()), branch, q, slots_tree)
+        assert merkle.climb(keccak(b"\x05" + slot.encode()), q, branch) == slots_tree
     with pytest.raises(ProtocolError):
         commitment.node_branch(4)
     with pytest.raises(ProtocolError):

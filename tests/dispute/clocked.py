@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from court import CLOCK, ENOUGH_GAS, Court, court, params_of
+from lab.disputes.dispute_match import Match, play
 from pol.commitments.keccak import keccak256
-from pol.dispute.disputed_claim import Claim
+from pol.dispute.disputed_claim import DisputedClaim
 from pol.dispute.move_encoding import encode
 from pol.dispute.play.honest_players import Player
-from pol.dispute.play.match import Match, play
 from pol.dispute.position import Position, Side
 
 OUT_OF_TIME, NOT_EXPIRED = keccak256(b"OutOfTime(uint256)")[:4], keccak256(b"NotExpired(uint256)")[:4]
@@ -42,7 +42,9 @@ class Timed:
 class ClockedCourt(Court):
     """Plays to a decision on chain, by a proof or by the clock of the side that has no move."""
 
-    def play_timed(self, claim: Claim, header: bytes, players: dict[Side, Player], paces: dict[Side, Pace]) -> Timed:
+    def play_timed(
+        self, claim: DisputedClaim, header: bytes, players: dict[Side, Player], paces: dict[Side, Pace]
+    ) -> Timed:
         """A whole dispute. Every deadline is tried from both sides: no move after it, no timeout before it."""
         self.disputes += 1
         params = params_of(claim, self.asserter, self.challenger)

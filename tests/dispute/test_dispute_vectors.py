@@ -15,16 +15,17 @@ from adversaries import TamperedState
 from test_game import replay_claim, trace
 
 import toy
+from lab.disputes.dispute_match import Match, play
 from pol.commitments.program_hash import ProgramCommitment
 from pol.demo.lying_players import Lie, LyingSums, LyingTrace
-from pol.dispute.dispute_record import Record
+from pol.dispute.dispute_record import DisputeRecord
 from pol.dispute.disputed_claim import SumClaim
 from pol.dispute.move_encoding import encode
 from pol.dispute.play.distance_evidence import SumEvidence
 from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.dispute.play.honest_players import ReplayPlayer, SumPlayer
-from pol.dispute.play.match import Match, play
 from pol.dispute.position import Position, Side
+from pol.dispute.state_hash import state_hash
 from pol.graph.step_program import Component
 
 FILE = Path(__file__).resolve().parents[2] / "fixtures" / "vectors" / "disputes.json"
@@ -85,7 +86,7 @@ def vector(name: str, match: Match) -> dict[str, Any]:
         "addresses": {side.name.lower(): address.hex() for side, address in ADDRESSES.items()},
         **record.to_dict(),
         "calldata": [encode(NUMBER, position, move).hex() for position, move, _ in walked],
-        "heads": [position.head(ADDRESSES[position.turn]).hex() for position in heads],
+        "heads": [state_hash(position, ADDRESSES[position.turn]).hex() for position in heads],
         "refuted": match.refuted,
         "winner": match.winner.name.lower(),
         "detail": match.detail,
@@ -106,7 +107,7 @@ def test_the_file_holds_every_kind_of_proof() -> None:
     assert {kind for kind, refuted in last if refuted} == {"ProveStep", "ProveSlot", "ProveSum", "DescribeSlot"}
     assert any(not refuted for _, refuted in last)
     for entry in stated:
-        record = Record.from_dict({key: entry[key] for key in ("claim", "header", "payload", "bits", "moves")})
+        record = DisputeRecord.from_dict({key: entry[key] for key in ("claim", "header", "payload", "bits", "moves")})
         assert len(list(record.walk())) == len(entry["calldata"])
 
 

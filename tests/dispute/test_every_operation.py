@@ -17,12 +17,12 @@ import pytest
 import torch
 
 from court import Court, Played, convict, court, dearest_lie, filled_lie, one_step_of
+from lab.operations import functions_in
 from pol.arithmetic.functions import CATALOGUE
 from pol.dispute.moves import Describe
 from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.graph.capture import to_words
 from pol.graph.lowering import RULES, lower
-from pol.graph.measurements import functions_in
 from samples import CASES, Case, full_name, graph_of
 
 MEASURED = Path(__file__).parents[2] / "docs" / "operations.json"

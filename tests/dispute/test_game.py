@@ -8,17 +8,17 @@ import pytest
 from adversaries import KINDS, tampered
 
 import toy
+from lab.disputes.dispute_match import Match, play
 from pol.arithmetic.primitives import Words
 from pol.commitments.program_hash import ProgramCommitment
 from pol.commitments.tensor import constants_root
 from pol.demo.lying_players import LyingSums, RandomPlayer
-from pol.dispute.dispute_record import Record
+from pol.dispute.dispute_record import DisputeRecord
 from pol.dispute.disputed_claim import ReplayClaim, SumClaim
 from pol.dispute.moves import IllegalMove
 from pol.dispute.play.distance_evidence import SumEvidence
 from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.dispute.play.honest_players import Player, ReplayPlayer, SumPlayer
-from pol.dispute.play.match import Match, play
 from pol.dispute.position import Side
 from pol.dispute.rules import apply
 from pol.errors import ProtocolError
@@ -111,7 +111,7 @@ def test_a_dispute_is_a_document() -> None:
     liar = tampered(honest, "scalar", random) or tampered(honest, "state", random)
     assert liar is not None
     match = dispute(honest, liar, Side.ASSERTER, 4)
-    record = Record.from_dict(match.record.to_dict())
+    record = DisputeRecord.from_dict(match.record.to_dict())
     assert record == match.record
     assert [position.level for position, _, _ in record.walk()][-1] is match.last.level
 

@@ -7,12 +7,12 @@ from pol.commitments.keccak import keccak256
 from pol.commitments.merkle import PAD, branch, tree
 from pol.commitments.program_hash import PROGRAM_TAG, program_header
 from pol.dispute.openings import WrongInclusionProof, require_branch
-from pol.dispute.program_header import Header
+from pol.dispute.program_header import ProgramHeader
 from pol.errors import ProtocolError
 
 
-def decode(header: bytes) -> Header:
-    return Header.decode(header, keccak256(PROGRAM_TAG + header))
+def decode(header: bytes) -> ProgramHeader:
+    return ProgramHeader.decode(header, keccak256(PROGRAM_TAG + header))
 
 
 def test_headers() -> None:
@@ -23,7 +23,7 @@ def test_headers() -> None:
     with pytest.raises(ProtocolError, match="without"):
         decode(header[:4] + bytes(4) + header[8:])
     with pytest.raises(ProtocolError, match="task's program"):
-        Header.decode(header, bytes(32))
+        ProgramHeader.decode(header, bytes(32))
 
 
 def test_padding_does_not_stand_anywhere() -> None:

@@ -15,19 +15,19 @@ from web3.exceptions import ContractLogicError
 
 import toy
 from court import ZERO, Court, court
+from lab.disputes.dispute_match import Match, play
 from pol.commitments.merkle import PAD, tree
 from pol.commitments.program_hash import ProgramCommitment
 from pol.commitments.tensor import constants_root
 from pol.demo.lying_players import LyingTrace, RandomPlayer
-from pol.dispute.dispute_record import Record
+from pol.dispute.dispute_record import DisputeRecord
 from pol.dispute.disputed_claim import PublishedClaim
 from pol.dispute.moves import IllegalMove
 from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.dispute.play.honest_players import NothingToDispute, Player, ReplayPlayer
-from pol.dispute.play.match import Match, play
-from pol.dispute.play.trace_publication import Publication, publish, show
+from pol.dispute.play.trace_publication import Publication, publish, show_first_lie
 from pol.dispute.position import Level, Side
-from pol.dispute.published_start import Part, PublishedStep, begin
+from pol.dispute.published_start import PublishedStep, ShownPart, start_published
 from pol.errors import ProtocolError
 from pol.execution.cpu import CpuExecutor
 
@@ -68,7 +68,7 @@ def hear(
     }
     if player is not None:
         players[side] = player
-    payload = show(challenging, published, claim, court.bits)
+    payload = show_first_lie(challenging, published, claim, court.bits)
     return court.hear(claim, header, players[Side.ASSERTER], players[Side.CHALLENGER], payload)
 
 
@@ -169,7 +169,7 @@ def test_the_first_state_before_is_not_read() -> None:
     publication = publish(honest)
     lying = changed(publication, 0, replace(publication.steps[0], pre=PAD))
     with pytest.raises(NothingToDispute):
-        show(honest, lying, claim_of(honest, lying, honest.state_root(honest.first_step + 3)))
+        show_first_lie(honest, lying, claim_of(honest, lying, honest.state_root(honest.first_step + 3)))
     liar = LyingTrace(honest, next(every_lie(honest)))
     end = liar.state_root(liar.first_step + 3)
     published = publish(liar)
@@ -177,7 +177,7 @@ def test_the_first_state_before_is_not_read() -> None:
     claim = claim_of(liar, published, end)
     header = ProgramCommitment.of(honest.program).header
     players = (ReplayPlayer(liar), challenger_of(honest, published))
-    assert play(claim, header, *players, payload=show(honest, published, claim)).winner is Side.CHALLENGER
+    assert play(claim, header, *players, payload=show_first_lie(honest, published, claim)).winner is Side.CHALLENGER
 
 
 def test_what_was_not_published_cannot_be_shown() -> None:
@@ -186,7 +186,7 @@ def test_what_was_not_published_cannot_be_shown() -> None:
     end = liar.state_root(liar.first_step + 3)
     withheld = replace(publish(liar), row=lambda s: [PAD] * 3)
     with pytest.raises(ProtocolError, match="its end only"):
-        show(honest, withheld, claim_of(liar, withheld, end))
+        show_first_lie(honest, withheld, claim_of(liar, withheld, end))
 
 
 def test_a_dispute_about_published_traces_is_a_document() -> None:
@@ -196,26 +196,26 @@ def test_a_dispute_about_published_traces_is_a_document() -> None:
     publication, end = publish(liar), liar.state_root(5)
     claim, header = claim_of(liar, publication, end), ProgramCommitment.of(honest.program).header
     players = (ReplayPlayer(liar), challenger_of(honest, publication))
-    match = play(claim, header, *players, payload=show(honest, publication, claim))
-    assert Record.from_dict(match.record.to_dict()) == match.record
+    match = play(claim, header, *players, payload=show_first_lie(honest, publication, claim))
+    assert DisputeRecord.from_dict(match.record.to_dict()) == match.record
 
 
-@pytest.mark.parametrize("what", list(Part))
-def test_nothing_else_can_be_shown(bench: Court, what: Part) -> None:
+@pytest.mark.parametrize("what", list(ShownPart))
+def test_nothing_else_can_be_shown(bench: Court, what: ShownPart) -> None:
     """What is damaged anywhere is refused by the rules and on the EVM."""
     honest = toy_trace(3)
     random = Random(what)
     # A node with several leaves, or a state that doesn't follow.
     while True:
-        liar = tampered(honest, "state" if what is Part.STATE else "scalar", random)
+        liar = tampered(honest, "state" if what is ShownPart.STATE else "scalar", random)
         if liar is None:
             continue
-        publication, end = publish(liar, what is Part.LEAF), liar.state_root(6)
+        publication, end = publish(liar, what is ShownPart.LEAF), liar.state_root(6)
         claim, header = claim_of(liar, publication, end), ProgramCommitment.of(honest.program).header
-        payload = show(honest, publication, claim, bench.bits)
-        if payload[0] == what and (what is not Part.STATE or payload[4] < 2):
+        payload = show_first_lie(honest, publication, claim, bench.bits)
+        if payload[0] == what and (what is not ShownPart.STATE or payload[4] < 2):
             break
-    own = len(begin(claim, header, payload, bench.bits).opened)
+    own = len(start_published(claim, header, payload, bench.bits).opened)
     for at in range(0, len(payload) - own, 11):
         damaged = bytearray(payload)
         damaged[at] ^= 1 << random.randrange(8)
@@ -228,7 +228,7 @@ def test_nothing_else_can_be_shown(bench: Court, what: Part) -> None:
 
 def refused(court: Court, claim: PublishedClaim, header: bytes, payload: bytes) -> None:
     with pytest.raises(ProtocolError):
-        begin(claim, header, payload, court.bits)
+        start_published(claim, header, payload, court.bits)
     with pytest.raises(ContractLogicError):
         court.begin(claim, header, payload)
 
@@ -243,9 +243,9 @@ def test_what_is_shown_cannot_be_opened(bench: Court) -> None:
             liar = tampered(honest, kind, random)
         publication, end = publish(liar, with_leaves), liar.state_root(6)
         claim, header = claim_of(liar, publication, end), ProgramCommitment.of(honest.program).header
-        payload = show(honest, publication, claim, bench.bits)
-        position = begin(claim, header, payload, bench.bits)
+        payload = show_first_lie(honest, publication, claim, bench.bits)
+        position = start_published(claim, header, payload, bench.bits)
         said = ReplayPlayer(liar).open(position)
         with pytest.raises(IllegalMove):
-            begin(claim, header, payload[: len(payload) - len(said)] + said, bench.bits)
+            start_published(claim, header, payload[: len(payload) - len(said)] + said, bench.bits)
         refused(bench, claim, header, payload[: len(payload) - len(said)] + said)

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from lab.arithmetic.adversarial_words import SPECIALS, cases
+from lab.kernels.generate import COMMAND, DIRECTORY, generate, operations
 from pol.arithmetic.functions import CATALOGUE
 from pol.arithmetic.interpreter import run
 from pol.arithmetic.philox import GENERATORS
 from pol.arithmetic.primitives import ARITY, Op, Words
 from pol.arithmetic.scalar_program import Builder, ScalarProgram
 from pol.execution import _kernels
-from pol.execution.generate import DIRECTORY, generate, operations
 from pol.graph.node import Affine, Input, InputKind, Node, Operand, Source
 from pol.graph.tensor_type import DType, TensorType
 
@@ -48,7 +48,7 @@ def check(body: ScalarProgram, inputs: list[Words]) -> None:
 
 def test_generated_code_is_that_of_the_programs() -> None:
     for name, content in generate().items():
-        assert (DIRECTORY / name).read_text() == content, f"{name}: run python -m pol.execution.generate"
+        assert (DIRECTORY / name).read_text() == content, f"{name}: run {COMMAND}"
 
 
 COMPILED = {name: function() for name, function in {**CATALOGUE, **GENERATORS}.items()} | operations()

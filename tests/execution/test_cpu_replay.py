@@ -142,20 +142,30 @@ def test_many_callers_at_once() -> None:
 
 
 def test_threads_after_a_fork() -> None:
-    """A child has none of its parent's threads; it starts its own, and both end."""
+    """A child has none of its parent's threads; it starts its own, and both end. Either module has its own threads."""
     script = """
 import os, sys
 import numpy as np
-from pol.execution import _kernels
+from pol.commitments import _hashing
+from pol.execution.cpu import CpuExecutor
+from test_cpu_replay import NOTHING, draw_program, same
 words = np.arange(1 << 20, dtype=np.uint32)
-expected = _kernels.hash_leaves(words, 1)
-assert _kernels.hash_leaves(words, 3) == expected
+state = [words[:90_000].reshape(300, 300)] * 2
+program = draw_program(4, 300)
+leaves, (next_state, _) = _hashing.hash_leaves(words, 1), CpuExecutor(program, [NOTHING]).advance(state, 0)
+def check():
+    assert _hashing.hash_leaves(words, 3) == leaves
+    assert same(CpuExecutor(program, [NOTHING], 3).advance(state, 0)[0], next_state)
+check()
 child = os.fork()
-assert _kernels.hash_leaves(words, 3) == expected
+check()
 if child:
     sys.exit(os.waitpid(child, 0)[1])
 """
-    subprocess.run([sys.executable, "-W", "ignore", "-c", script], check=True, timeout=240)
+    environment = os.environ | {
+        "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), str(Path(toy.__file__).parent)])
+    }
+    subprocess.run([sys.executable, "-W", "ignore", "-c", script], env=environment, check=True, timeout=240)
 
 
 def test_a_process_that_ends_reports_no_leak() -> None:

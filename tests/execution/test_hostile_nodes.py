@@ -108,21 +108,27 @@ def test_multiples_of_bounds_beyond_64_bits() -> None:
     checked(Node(unit, (x, y), (X, Y, ACCUMULATOR), FFMA, (2,)))
 
 
+@pytest.fixture(scope="module")
+def sanitized(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    if tool("g++") is None:
+        pytest.skip("g++ is needed")
+    return build("g++", tmp_path_factory.mktemp("sanitized"), *SANITIZERS)
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("isa", ["baseline", "v3"])
-def test_under_sanitizers(isa: str, hostile: Recording, tmp_path: Path) -> None:  # noqa: F811
+def test_under_sanitizers(isa: str, sanitized: Path, hostile: Recording, tmp_path: Path) -> None:  # noqa: F811
     """No access outside of an array, no overflow, no assertion of the library; and the reference's bits."""
-    if tool("g++") is None or isa not in _kernels.isas():
-        pytest.skip(f"g++ and a processor with {isa} are needed")
-    runner = build("g++", tmp_path, isa, *SANITIZERS)
+    if isa not in _kernels.isas():
+        pytest.skip(f"a processor with {isa} is needed")
     steps = [drawn(seed) for seed in range(MANY)]
     recording = Recording([], steps)
     for threads in (1, 3):
         hostile.write(tmp_path / "recorded")
-        assert run([runner], tmp_path / "recorded", isa, threads) == hostile.expected()
+        assert run([sanitized], tmp_path / "recorded", isa, threads) == hostile.expected()
         recording.write(tmp_path / "drawn")
-        lines = run([runner], tmp_path / "drawn", isa, threads)[1:]
+        lines = run([sanitized], tmp_path / "drawn", isa, threads)[1:]
         if threads == 1:
             wanted = [digest(expected(one)) for one in steps]
         for seed, (line, one) in enumerate(zip(lines, wanted, strict=True)):

@@ -124,16 +124,17 @@ def test_every_instruction_set_here_has_the_same_lines(hostile: Recording) -> No
     assert all(found == lines[0] for found in lines)
 
 
+@pytest.fixture(scope="module", params=["g++", "clang++"])
+def runner(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    if tool(request.param) is None:
+        pytest.skip(f"{request.param} is not installed: .ci/setup --slow")
+    return build(request.param, tmp_path_factory.mktemp("built"))
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("isa", ["baseline", "v3", "v4"])
-@pytest.mark.parametrize("compiler", ["g++", "clang++"])
-def test_build_for_this_processor(
-    compiler: str, isa: str, recordings: list[tuple[Path, list[str]]], tmp_path: Path
-) -> None:
-    if tool(compiler) is None:
-        pytest.skip(f"{compiler} is not installed: .ci/setup --slow")
-    runner = build(compiler, tmp_path, isa)
+def test_build_for_this_processor(isa: str, runner: Path, recordings: list[tuple[Path, list[str]]]) -> None:
     if isa not in _kernels.isas():
         pytest.skip(f"built, but this processor cannot run {isa}")
     for path, expected in recordings[:2]:
@@ -147,6 +148,6 @@ def test_build_for_64_bit_arm(recordings: list[tuple[Path, list[str]]], tmp_path
     compiler, emulator = tool("aarch64-linux-gnu-g++"), tool("qemu-aarch64-static")
     if compiler is None or emulator is None:
         pytest.skip("g++-aarch64-linux-gnu and qemu-user-static are not installed: .ci/setup --slow")
-    runner = build(compiler, tmp_path, "baseline", "-static")
+    runner = build(compiler, tmp_path, "-static", isas=["baseline"])
     for path, expected in (recordings[0], recordings[2]):
         assert run([emulator, runner], path, "baseline") == expected

@@ -1,8 +1,10 @@
 """Every operation that has a lowering gives torch's numbers, and every one is tested here."""
 
 import hashlib
+import itertools
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +12,7 @@ import numpy.typing as npt
 import pytest
 import torch
 
+from lab.operations import Measurements, document
 from pol.errors import PolError, ProtocolError, UnsupportedError
 from pol.execution.cpu import CpuExecutor
 from pol.execution.native.torch_executor import ALLOWED, NativeExecutor
@@ -24,9 +27,8 @@ from pol.graph.aten_graph import (
 )
 from pol.graph.capture import to_words
 from pol.graph.lowering import RULES, lower
-from pol.graph.measurements import Measurements
+from pol.graph.lowering.rules import FAMILIES
 from pol.graph.node import Source
-from pol.graph.operations import DEFINITIONS, document
 from pol.graph.step_program import StepProgram
 from samples import CASES, INTS, MORE, SPECIAL, WIDE, YES, A, B, Case, full_name, graph_of
 from special_points import DEFINED
@@ -143,10 +145,11 @@ def test_the_lowering_is_that_of_its_version() -> None:
 def test_every_operation_is_in_the_document() -> None:
     docs = Path(__file__).parents[2] / "docs"
     measured = Measurements.read(docs)
-    message = "run: python -m pol.graph.operations > docs/operations.md"
+    message = "run: PYTHONPATH=tests python -m lab.operations > docs/operations.md"
     assert (docs / "operations.md").read_text() == document(measured), message
     assert set(measured.court) == set(RULES), "run: POL_WRITE_COURT=1 pytest tests/dispute/test_every_operation.py"
-    assert {full_name(name) for name in DEFINITIONS} == set(RULES)
+    families = {family.__name__ for family in FAMILIES}
+    assert {rule.lower.__module__ for rule in RULES.values()} == families, "pol/graph/lowering/rules/__init__.py"
 
 
 @pytest.mark.parametrize(
@@ -193,14 +196,22 @@ ODD_ARGUMENTS: list[tuple[Argument, ...]] = [
 
 @pytest.mark.parametrize("operation", sorted(RULES))
 def test_strange_arguments_are_refused_or_lowered_to_a_valid_program(operation: str) -> None:
-    for arguments in ODD_ARGUMENTS:
-        graph, _ = graph_of("exp.default", (A,))
+    for arguments, tensor in itertools.product(ODD_ARGUMENTS, (A, INTS)):
+        graph, _ = graph_of("neg.default", (tensor,))
         node = AtenNode(operation, arguments, (), graph.nodes[0].outputs, "it", "here")
         try:
             program, _ = lower(AtenGraph(graph.inputs, (node,), graph.next_state, graph.observed))
         except PolError:
             continue
         program.validate()
+
+
+def test_a_graph_that_reads_a_word_as_of_another_type_is_refused() -> None:
+    """No operation of torch compares to a float: the formula gives an integer."""
+    graph, _ = graph_of("eq.Scalar", (A, 0.0))
+    node = replace(graph.nodes[0], outputs=(AtenType("float32", (3, 4)),))
+    with pytest.raises(ProtocolError, match="a formula for F32 gives a Word"):
+        lower(AtenGraph(graph.inputs, (node,), graph.next_state, graph.observed))
 
 
 def test_a_graph_that_lies_about_a_shape_is_refused() -> None:

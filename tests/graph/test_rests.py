@@ -13,7 +13,8 @@ import pytest
 import torch
 
 from pol.arithmetic.interpreter import run
-from pol.arithmetic.scalar_program import Builder, ScalarProgram
+from pol.arithmetic.registers import Float, program_of
+from pol.arithmetic.scalar_program import ScalarProgram
 from pol.graph.lowering.rests import exact_rest, floor_quotient, floor_rest, rounds_for
 
 Floats = npt.NDArray[np.float32]
@@ -46,9 +47,8 @@ def fmod(a: Floats, b: Floats) -> Floats:
         return np.fmod(a, b)
 
 
-def program(formula: Callable[..., int], *rounds: int) -> ScalarProgram:
-    builder = Builder(2)
-    return builder.build(formula(builder, 0, 1, *rounds))
+def program(formula: Callable[..., Float], *rounds: int) -> ScalarProgram:
+    return program_of(lambda a, b: formula(a, b, *rounds), Float, Float)
 
 
 def assert_equal(program: ScalarProgram, a: Floats, b: Floats, expected: Floats) -> None:

@@ -18,7 +18,7 @@ from pol.errors import UnsupportedError
 from pol.execution.self_check.node_check import fold_lengths
 from pol.graph.capture import Capture, Loop, capture
 from pol.graph.capture.tracing.tensor_assignments import Assignments
-from pol.graph.lowering import RULES, program
+from pol.graph.lowering import RULES, lower
 from pol.graph.lowering.call import Call
 from pol.graph.lowering.values import Value, flip
 from samples import graph_of
@@ -49,14 +49,16 @@ def captured(change: Callable[[Any, Tensor], Tensor], check: bool = True, loop: 
 @pytest.fixture
 def rules(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, Any], None]:
     """Puts other rules in place of the table's."""
-    changed: dict[str, Any] = dict(RULES)
-    monkeypatch.setattr(program, "RULES", changed)
-    return changed.__setitem__
+
+    def put(operation: str, lower: Any) -> None:
+        monkeypatch.setitem(RULES, operation, replace(RULES[operation], lower=lower))
+
+    return put
 
 
 def quotient(call: Call) -> Value | tuple[Value, ...]:
     """Floor division as it was: no rounding down at all."""
-    return RULES["aten.div.Tensor"](call)
+    return RULES["aten.div.Tensor"].lower(call)
 
 
 def test_a_quotient_that_is_rounded_otherwise_is_refused(rules: Callable[[str, Any], None]) -> None:
@@ -68,10 +70,12 @@ def test_a_quotient_that_is_rounded_otherwise_is_refused(rules: Callable[[str, A
 def test_ties_that_are_taken_in_another_order_are_refused(rules: Callable[[str, Any], None]) -> None:
     """The operands that are hard on definitions hold the ties: the data don't."""
 
+    sort = RULES["aten.sort.default"].lower
+
     def other_places(call: Call) -> Value | tuple[Value, ...]:
-        values, _ = RULES["aten.sort.default"](call)  # type: ignore[misc]  # two results
+        values, _ = sort(call)  # type: ignore[misc]  # two results
         ascending = replace(call.node, arguments=(*call.node.arguments[:2], False))
-        _, places = RULES["aten.sort.default"](replace(call, node=ascending))  # type: ignore[misc]  # two results
+        _, places = sort(replace(call, node=ascending))  # type: ignore[misc]  # two results
         return values, flip(places, [-1])
 
     rules("aten.sort.default", other_places)
@@ -164,7 +168,7 @@ def test_programs_that_once_were_silent_differences(step: Drawn) -> None:
 
 def test_the_judge_of_drawn_programs_sees_a_wrong_rule(rules: Callable[[str, Any], None]) -> None:
     """A test that can fail: without the self-check a wrong rule is a silent difference."""
-    rules("aten.silu.default", RULES["aten.relu.default"])
+    rules("aten.silu.default", RULES["aten.relu.default"].lower)
     step = Drawn(("linear", "silu"), 0, 0, 0, is_tied=False, seed=0)
     assert is_another_training(step, step.captured(check=False))
     with pytest.raises(UnsupportedError, match="silu"):
@@ -184,6 +188,6 @@ def test_a_long_sum_counts_all_of_its_terms() -> None:
     assert terms["forward.native_layer_norm_1"] == 64
     assert set(terms) <= operations | {""}
     graph, _ = graph_of("sum.default", (torch.zeros(100_000),))
-    long, parts = program.lower(graph)
+    long, parts = lower(graph)
     counted = fold_lengths(long, [node.name for node in parts.nodes], {node.name for node in graph.nodes})
     assert 100_000 <= max(counted.values()) < 101_000

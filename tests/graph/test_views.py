@@ -11,13 +11,13 @@ from pol.graph.lowering.values import (
     StepNumber,
     Value,
     View,
+    at_index,
     cut,
     expand,
     float_word,
     integer_word,
     permute,
     reshape,
-    select,
     squeeze,
     unsqueeze,
     whole_view,
@@ -52,7 +52,7 @@ def mutated(generator: random.Random, value: Value, array: np.ndarray) -> tuple[
     if kind == "select" and rank > 1:
         axis = generator.randrange(rank)
         index = generator.randrange(array.shape[axis])
-        return select(value, axis, index), array.take(index, axis)
+        return at_index(value, axis, index), array.take(index, axis)
     if kind == "cut" and rank:
         axis = generator.randrange(rank)
         start = generator.randrange(array.shape[axis])
@@ -108,7 +108,7 @@ def test_repeated_words_and_the_step_only_change_shape() -> None:
         seen = reshape(value, (-1,))
         assert seen is not None
         assert seen.shape == (2,)
-        assert select(value, 0, 1).shape == (1,)
+        assert at_index(value, 0, 1).shape == (1,)
         assert unsqueeze(value, -1).shape == (2, 1, 1)
 
 
@@ -119,7 +119,7 @@ def test_impossible_views_are_refused() -> None:
         lambda: permute(value, [0, 2]),
         lambda: expand(value, [3, 3]),
         lambda: expand(value, [3]),
-        lambda: select(value, 1, 3),
+        lambda: at_index(value, 1, 3),
         lambda: cut(value, 0, 1, 1),
         lambda: cut(value, 0, 0, 3),
         lambda: cut(value, 0, 0, 2, 0),

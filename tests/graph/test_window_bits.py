@@ -8,16 +8,16 @@ from test_lowering_operations import CASES, graph_of
 from pol.execution.cpu import CpuExecutor
 from pol.execution.reference import ReferenceExecutor
 from pol.graph.capture import to_words
-from pol.graph.lowering import lower
-from pol.graph.lowering.adaptive import ADAPTIVE
-from pol.graph.lowering.borders import BORDERS
-from pol.graph.lowering.pooling import POOLING
-from pol.graph.lowering.resampling import RESAMPLING
+from pol.graph.lowering import RULES, lower
+from pol.graph.lowering.rules import adaptive_pooling, borders, pooling, resampling
 
 HOSTILE = [0, 0x80000000, 1, 0x807FFFFF, 0x7F800000, 0xFF800000, 0x7FC00000, 0x7F7FFFFF, 0x3F800000, 0xBF800001]
 
 
-@pytest.mark.parametrize("name", sorted({**POOLING, **ADAPTIVE, **RESAMPLING, **BORDERS}))
+FAMILIES = {module.__name__ for module in (pooling, adaptive_pooling, resampling, borders)}
+
+
+@pytest.mark.parametrize("name", sorted(name for name, rule in RULES.items() if rule.lower.__module__ in FAMILIES))
 def test_bits_of_the_kernels_are_those_of_the_reference(name: str) -> None:
     generator = np.random.default_rng(3)
     for case in CASES[name.removeprefix("aten.")]:

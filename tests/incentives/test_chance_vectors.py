@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pol.claims.segment_claim import Claim
+from pol.claims.segment_claim import SegmentClaim
 from pol.incentives.forced_errors import LARGEST_RATE, LEAST_RATE, Assignment, commitment
 from pol.incentives.jackpot import Jackpot, watch_commitment
 from pol.incentives.sortition import Draw, Duty, Weights, watch_limit
@@ -104,7 +104,7 @@ def forced_error_vectors() -> dict[str, Any]:
     cases = []
     for number in range(15):
         assignment = Assignment(word(f"seed {number}"), word(f"task {number}"), number + 1, word(f"secret {number}"))
-        claim = Claim(
+        claim = SegmentClaim(
             number,
             word(f"start {number}"),
             word(f"end {number}"),

@@ -5,12 +5,12 @@ from fractions import Fraction
 
 import pytest
 
-from pol.claims.segment_claim import Claim
+from pol.claims.segment_claim import SegmentClaim
 from pol.errors import ProtocolError
 from pol.incentives.forced_errors import LARGEST_RATE, LEAST_RATE, ONE, Assignment, check_rate, rate_of
 
 WORD = b"w" * 32
-CLAIM = Claim(3, b"s" * 32, b"e" * 32, b"r" * 32, (1, 2, 3), (4, 5, 6))
+CLAIM = SegmentClaim(3, b"s" * 32, b"e" * 32, b"r" * 32, (1, 2, 3), (4, 5, 6))
 
 
 def assignment(number: int) -> Assignment:

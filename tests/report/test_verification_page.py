@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from pol.claims.segment_claim import Claim
+from pol.claims.segment_claim import SegmentClaim
 from pol.report import charts
 from pol.report.html_elements import Markup, element, table
 from pol.report.verification_page import page
-from pol.verification.replay.engines.engine import Examined
-from pol.verification.verdict.examination import Draw, conclude
-from pol.verification.verdict.screening import Suspicion
+from pol.verification.engines.engine import ExaminedSegment
+from pol.verification.examination.proof_examination import SegmentDraw, conclude
+from pol.verification.examination.screening import Suspicion
+from pol.verification.examination.verification_report import VerificationReport
 from pol.verification.verdict.verdict import Outcome, Reason, Verdict, decide
-from pol.verification.verdict.verification_report import Verification
 
 HOSTILE = (
     "</code></title></style><script src=//evil.example/x.js>alert(1)</script><img src=x onerror='a()'>\"'&\x1b[2J\u202e"
@@ -50,22 +50,22 @@ class Page(HTMLParser):
 
 def verdict(segment: int, distance: int) -> Verdict:
     roots = (b"\1" * 32, b"\2" * 32, b"\3" * 32)
-    return decide(Claim(segment, *roots, (distance, 0, 0), (1 << 80, 0, 1)), LIMITS)
+    return decide(SegmentClaim(segment, *roots, (distance, 0, 0), (1 << 80, 0, 1)), LIMITS)
 
 
-def found(text: str = "model") -> Verification:
+def found(text: str = "model") -> VerificationReport:
     """A verification in which every text is a stranger's."""
     document = SimpleNamespace(steps=12, segments=6, interval=2, model=text, optimizer=text)
     proof = SimpleNamespace(log_root=bytes(32), environment={text: text})
     subject: Any = SimpleNamespace(task=SimpleNamespace(digest="ab" * 32, document=document), proof=proof)
     lost = Verdict(5, Outcome.INCONCLUSIVE, (Reason.NOT_AVAILABLE,), text)
     examined = [
-        Examined(verdict(1, 0), {text: (0.75, 0.5)}),
-        Examined(verdict(3, 1 << 79), {text: (math.nan, 0.25)}),
-        Examined(verdict(4, 1 << 200)),
-        Examined(lost),
+        ExaminedSegment(verdict(1, 0), {text: (0.75, 0.5)}),
+        ExaminedSegment(verdict(3, 1 << 79), {text: (math.nan, 0.25)}),
+        ExaminedSegment(verdict(4, 1 << 200)),
+        ExaminedSegment(lost),
     ]
-    return Verification(
+    return VerificationReport(
         store=text,
         proof=text,
         profile=text,
@@ -73,7 +73,7 @@ def found(text: str = "model") -> Verification:
         verdict=conclude(examined),
         thresholds=LIMITS,
         subject=subject,
-        draw=Draw(6, bytes(32), (3, 1, 4), 1, (5,)),
+        draw=SegmentDraw(6, bytes(32), (3, 1, 4), 1, (5,)),
         suspicions=(Suspicion(3, 9.0, 8.0), Suspicion(5, math.nan, math.inf), Suspicion(0, 1.0, 1.5)),
     )
 

@@ -28,35 +28,41 @@ from pol.roles.verifier.verifier import Verifier
 from pol.roles.whistleblower.whistleblower import Whistleblower
 from pol.training.task.task_document import LoadedTask
 from pol.verification.profile.profile import Profile
-from pol.verification.profile.profile_challenge import Charge, ChargeKind
+from pol.verification.profile.profile_challenge import ProfileCharge, ProfileChargeKind
 from pol.verification.profile.profile_claim import ProfileClaim
 
 RERUNS = OFFER.rerun_count
 CHARGES = [
-    Charge(ChargeKind.PORTION, 1),
-    Charge(ChargeKind.RERUN, 3),
-    Charge(ChargeKind.DISTANCE, 2, Component.PARAMETER),
-    Charge(ChargeKind.REFERENCE, 1, Component.OPTIMIZER),
+    ProfileCharge(ProfileChargeKind.PORTION, 1),
+    ProfileCharge(ProfileChargeKind.RERUN, 3),
+    ProfileCharge(ProfileChargeKind.DISTANCE, 2, Component.PARAMETER),
+    ProfileCharge(ProfileChargeKind.REFERENCE, 1, Component.OPTIMIZER),
 ]
 
 
 class LyingMeasurement(Measurement):
     """Executions that are wrong in one place: one scalar of an execution, or one leaf of a sum."""
 
-    def __init__(self, task: LoadedTask, reruns: int, charge: Charge) -> None:
+    def __init__(self, task: LoadedTask, reruns: int, charge: ProfileCharge) -> None:
         super().__init__(task, reruns)
         self.charge = charge
         self._lying: dict[int, LyingTrace] = {}
 
     def portion(self, segment: int) -> SegmentTrace:
         honest = super().portion(segment)
-        return self._lied(honest) if (ChargeKind.PORTION, segment) == (self.charge.kind, self.charge.index) else honest
+        return (
+            self._lied(honest)
+            if (ProfileChargeKind.PORTION, segment) == (self.charge.kind, self.charge.index)
+            else honest
+        )
 
     def rerun(self, index: int) -> SegmentTrace:
         honest = super().rerun(index)
-        return self._lied(honest) if (ChargeKind.RERUN, index) == (self.charge.kind, self.charge.index) else honest
+        return (
+            self._lied(honest) if (ProfileChargeKind.RERUN, index) == (self.charge.kind, self.charge.index) else honest
+        )
 
-    def sums(self, charge: Charge) -> SumEvidence:
+    def sums(self, charge: ProfileCharge) -> SumEvidence:
         honest = super().sums(charge)
         if charge != self.charge:
             return honest
@@ -74,7 +80,7 @@ class LyingMeasurement(Measurement):
 class Liar(Verifier):
     """Posts a profile in which one thing is false, and defends it."""
 
-    charge: Charge
+    charge: ProfileCharge
     _executions: LyingMeasurement | None = None
 
     def measure(self, task_id: bytes) -> Profile:
@@ -89,18 +95,18 @@ class Liar(Verifier):
     def falsified(self, task_id: bytes, claim: ProfileClaim) -> ProfileClaim:
         kind, index, measured = self.charge.kind, self.charge.index, self.measurement(task_id)
         portions, reruns = list(claim.portions), list(claim.reruns)
-        if kind is ChargeKind.UNDERSTATED:
+        if kind is ProfileChargeKind.UNDERSTATED:
             least = [claim.ratios(component) for component in Component]
             first, second, third = (ratios.index(min(r for r in ratios if r is not None)) for ratios in least)
             return replace(claim, witnesses=(first, second, third))
-        if kind is ChargeKind.PORTION:
+        if kind is ProfileChargeKind.PORTION:
             portions[index] = replace(portions[index], end=end_of(measured.portion(index)))
-        elif kind is ChargeKind.RERUN:
+        elif kind is ProfileChargeKind.RERUN:
             reruns[index] = replace(reruns[index], end=end_of(measured.rerun(index)))
         else:
             assert self.charge.component is not None
             total, place = measured.sums(self.charge).total(), self.charge.component - 1
-            if kind is ChargeKind.DISTANCE:
+            if kind is ProfileChargeKind.DISTANCE:
                 a, b, c = (total if i == place else d for i, d in enumerate(reruns[index].distances))
                 reruns[index] = replace(reruns[index], distances=(a, b, c))
             else:
@@ -112,7 +118,7 @@ class Liar(Verifier):
 class Seer(Whistleblower):
     """Sees something wrong that isn't."""
 
-    charge: Charge
+    charge: ProfileCharge
 
     def measurement(self, task_id: bytes) -> Measurement:
         if task_id not in self._measurements:
@@ -144,7 +150,7 @@ def sitting(town: Town, name: str) -> tuple[Liar, bytes]:
     return liar, task_id
 
 
-def lying(town: Town, charge: Charge) -> tuple[Liar, bytes]:
+def lying(town: Town, charge: ProfileCharge) -> tuple[Liar, bytes]:
     """A false profile of a new task."""
     liar, task_id = sitting(town, "liar")
     liar.charge = charge
@@ -162,7 +168,7 @@ def play(sides: tuple[Duel, Duel]) -> int:
 
 
 @pytest.mark.parametrize("charge", CHARGES, ids=lambda charge: charge.kind.name.lower())
-def test_whatever_is_false_is_convicted_in_a_dispute(town: Town, charge: Charge) -> None:
+def test_whatever_is_false_is_convicted_in_a_dispute(town: Town, charge: ProfileCharge) -> None:
     whistleblower = town.join(Whistleblower, "w")
     liar, task_id = lying(town, charge)
     market, terms = liar.market, liar.market.registry.terms(task_id)
@@ -189,10 +195,10 @@ def test_whatever_is_false_is_convicted_in_a_dispute(town: Town, charge: Charge)
 def test_a_false_profile_falls_and_the_task_goes_its_way(town: Town) -> None:
     """Understated thresholds need no dispute; the next profile stands against two who are wrong; everybody is paid."""
     verifier, solver, whistleblower = town.join(Verifier, "v"), town.join(Solver, "t"), town.join(Whistleblower, "w")
-    liar, task_id = lying(town, Charge(ChargeKind.UNDERSTATED, 0, Component.PARAMETER))
+    liar, task_id = lying(town, ProfileCharge(ProfileChargeKind.UNDERSTATED, 0, Component.PARAMETER))
     market, terms = liar.market, liar.market.registry.terms(task_id)
     found = whistleblower.check_profile(task_id)
-    assert {charge.kind for charge in found} == {ChargeKind.UNDERSTATED}
+    assert {charge.kind for charge in found} == {ProfileChargeKind.UNDERSTATED}
     with pytest.raises(ProtocolError, match="is no dispute"):
         whistleblower.challenge_profile(task_id, found[0])
     whistleblower.convict_profile(task_id, found[0])
@@ -232,7 +238,7 @@ def test_what_is_on_chain_convicts_without_the_document(town: Town) -> None:
     profiles = liar.market.profiles
     # A lie about the greatest distance: about any other one, the witness would be understated as well.
     witness = Verifier.measure(liar, task_id).claim.witnesses[0]
-    liar.charge = Charge(ChargeKind.DISTANCE, witness, Component.PARAMETER)
+    liar.charge = ProfileCharge(ProfileChargeKind.DISTANCE, witness, Component.PARAMETER)
     false = liar.measure(task_id).claim
     assert false.witnesses[0] == witness
     profiles.post(liar.wallet, task_id, false, b"\x05" * 32)

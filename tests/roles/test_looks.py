@@ -13,6 +13,7 @@ from arranged import unchanged
 from pol.chain.desks.challenges import ChargeKind
 from pol.chain.desks.task_registry import Status, TaskOutcome
 from pol.chain.node.connection import Connection
+from pol.claims.segment_claim import Rerun, SecondLook
 from pol.demo.lying_players import LyingSums, LyingTrace, draw_lie
 from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.dispute.play.honest_players import Player, ReplayPlayer, SumPlayer
@@ -22,9 +23,7 @@ from pol.roles.solver.solver import Solver
 from pol.roles.verifier.verifier import Verifier
 from pol.roles.whistleblower.whistleblower import Finding, Whistleblower
 from pol.training.task.task_recorder import TaskRecorder
-from pol.verification.profile.profile_claim import Rerun
 from pol.verification.replay.replay import replay_end
-from pol.verification.verdict.second_look import SecondLook
 from pol.verification.verdict.verdict import Outcome, Verdict
 
 DRIFT = 1 + 2.0**-16

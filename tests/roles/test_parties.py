@@ -13,7 +13,7 @@ from pol.chain.account.wallet import Reverted
 from pol.chain.desks.challenges import ChargeKind
 from pol.chain.desks.task_registry import Status, TaskOutcome
 from pol.chain.node.connection import Connection
-from pol.claims.segment_claim import Claim
+from pol.claims.segment_claim import SegmentClaim
 from pol.demo.lying_players import LyingSums
 from pol.dispute.play.honest_players import SumPlayer
 from pol.dispute.position import Side
@@ -63,7 +63,7 @@ def lied(verdict: Verdict, field: str) -> Verdict:
     return replace(verdict, claim=replace(verdict.claim, **{field: (first, second, third + 1)}))
 
 
-def only_claim(role: Whistleblower, task_id: bytes) -> Claim:
+def only_claim(role: Whistleblower, task_id: bytes) -> SegmentClaim:
     """The claim of the current verdict of a task with one draw."""
     (claim,) = role.market.verdicts.claims(task_id, role.market.registry.task(task_id).seating)
     return claim

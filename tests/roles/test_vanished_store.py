@@ -41,8 +41,7 @@ from pol.roles.verifier.verifier import Verifier
 from pol.roles.verifier.verifier_decisions import next_of_verifier
 from pol.roles.whistleblower.whistleblower import Finding, Whistleblower
 from pol.training.storage.kept_store import KeptStore
-from pol.verification.profile.profile_challenge import Charge
-from pol.verification.profile.profile_challenge import ChargeKind as ProfileChargeKind
+from pol.verification.profile.profile_challenge import ProfileCharge, ProfileChargeKind
 
 
 @pytest.fixture(scope="module")
@@ -127,7 +126,7 @@ def test_profiler_and_challenger_measure_again(town: Town, tmp_path: Path) -> No
     assert watcher.check_profile(task_id) == []
     again = town.join(Verifier, "v", evidence=tmp_path / "v")
     assert again.measure(task_id).claim == claim
-    charge = Charge(ProfileChargeKind.REFERENCE, 0, Component.PARAMETER)
+    charge = ProfileCharge(ProfileChargeKind.REFERENCE, 0, Component.PARAMETER)
     assert again.measurement(task_id).program(charge) == watcher.measurement(task_id).program(charge)
     conclude(again, task_id)
     assert again.market.registry.task(task_id).status is Status.BIDDING

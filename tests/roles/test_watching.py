@@ -27,7 +27,7 @@ from pol.roles.whistleblower.profile_challenger import FLAKY
 from pol.roles.whistleblower.watch_decisions import next_of_whistleblower
 from pol.roles.whistleblower.whistleblower import Whistleblower
 from pol.training.task.task_document import LoadedTask
-from pol.verification.profile.profile_challenge import Charge
+from pol.verification.profile.profile_challenge import ProfileCharge
 from toy_market import ETHER
 
 TURNS = 120
@@ -97,7 +97,7 @@ def verbs(told: Sequence[Taken]) -> list[str]:
 
 
 @pytest.mark.parametrize("charge", [CHARGES[0], CHARGES[2]], ids=lambda charge: charge.kind.name)
-def test_a_false_profile_costs_its_profiler_its_stake(town: Town, charge: Charge) -> None:
+def test_a_false_profile_costs_its_profiler_its_stake(town: Town, charge: ProfileCharge) -> None:
     watcher, liar = watching(town), town.join(Liar, "v")
     liar.charge = charge
     task_id, _ = submitted(town)

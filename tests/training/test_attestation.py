@@ -17,7 +17,7 @@ from securesystemslib.exceptions import VerificationError
 from securesystemslib.signer import CryptoSigner, SSlibKey
 
 from pol.commitments.array import ArrayType, ElementType
-from pol.commitments.complete_state import Entry, complete_root
+from pol.commitments.complete_state import StateEntry, complete_root
 from pol.errors import OperationalError, ProtocolError
 from pol.training.record import attestation, dsse_envelope
 from pol.training.record.recorded_chunks import prove_recorded
@@ -149,7 +149,7 @@ def test_a_sealed_record_is_attested_and_shown_by_who_can_open_it(tmp_path: Path
 def test_files_of_several_processes_are_subjects() -> None:
     pieces = [[Rows("a")], [Rows("b", 0, 3)], []]
     types = {"a": ArrayType(ElementType.F32, ()), "b": ArrayType(ElementType.F32, (3,))}
-    entries = tuple(Entry(name, type_, bytes(32)) for name, type_ in types.items())
+    entries = tuple(StateEntry(name, type_, bytes(32)) for name, type_ in types.items())
     root = complete_root(entries)
     saved = StoredCheckpoint(0, entries, {}, sharded_files.describe(root, pieces))
     assert list(stored_checkpoint.sizes(saved)) == [sharded_files.file_name(root, held) for held in pieces if held]

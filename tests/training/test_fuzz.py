@@ -24,7 +24,7 @@ from test_updates import lying_frame
 
 from pol.commitments import canonical_json
 from pol.commitments.array import ArrayType, ElementType
-from pol.commitments.complete_state import CompleteState, Entry, complete_root, document_root
+from pol.commitments.complete_state import CompleteState, StateEntry, complete_root, document_root
 from pol.commitments.keccak import keccak256
 from pol.errors import OperationalError, ProtocolError
 from pol.training import Checkpoints
@@ -261,7 +261,7 @@ def restated(document: Any) -> Any:
     try:
         entries = [array_entry(item) for item in document["arrays"]]
         entries += [
-            Entry(name, None, document_root(canonical_json.encode(value)))
+            StateEntry(name, None, document_root(canonical_json.encode(value)))
             for name, value in document["documents"].items()
         ]
         entries.sort(key=lambda entry: entry.name.encode())

@@ -19,7 +19,7 @@ from pol.training.lineage.lineage import verify
 from pol.training.record import learning_record
 from pol.training.record.learning_record import LearningRecord
 from pol.training.storage.store import Store
-from pol.verification.runs.record_check import Outcome, check_record
+from pol.verification.runs.record_check import CheckOutcome, check_record
 
 
 class Model(nn.Module):
@@ -89,7 +89,7 @@ def test_three_levels(chain: tuple[Path, list[LearningRecord]]) -> None:
     assert verify(own, second) == (middle, bottom)
     starts = [finding for finding in check_record(own) if finding.check == "start"]
     assert [(f.about.split(",")[0], f.outcome) for f in starts] == [
-        (kind, Outcome.GOOD) for kind in ("record", "record", "initialisation")
+        (kind, CheckOutcome.GOOD) for kind in ("record", "record", "initialisation")
     ]
     files = list((chain[0] / "third").rglob("*.safetensors"))
     assert len(files) == len(chain[1][2].checkpoints)
@@ -264,7 +264,7 @@ def test_other_weights_than_drawn_are_noticed(tmp_path: Path) -> None:
     train(tmp_path, Model(), Changed(), steps=0)
     with pytest.raises(ProtocolError, match=r"head\.bias isn't what is drawn"):
         verify(Store(f"file://{tmp_path}"))
-    (bad,) = [finding for finding in check_record(Store(f"file://{tmp_path}")) if finding.outcome is Outcome.BAD]
+    (bad,) = [finding for finding in check_record(Store(f"file://{tmp_path}")) if finding.outcome is CheckOutcome.BAD]
     assert (bad.check, bad.about) == ("start", "initialisation")
 
 

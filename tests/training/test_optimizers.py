@@ -7,6 +7,7 @@ import pytest
 from torch.optim import AdamW
 from torch.optim.lr_scheduler import CosineAnnealingLR
 
+from pol.claims.acceptance_rule import relative_distance
 from pol.claims.distance import tensor_distance
 from pol.demo import digits
 from pol.demo.cheating_training import SkippingExecutor
@@ -20,9 +21,10 @@ from pol.training.task.task_document import LoadedTask
 from pol.training.task.task_recorder import TaskRecorder
 from pol.training.task.task_training import StepExecutor, environment, train
 from pol.verification.profile.profile import Profile
-from pol.verification.profile.profiling import profile
+from pol.verification.profile.profiling import measure_profile
 from pol.verification.replay.replay import replay_end
-from pol.verification.verdict.verdict import Verdict, relative_distance, verify_segment
+from pol.verification.verdict.segment_verification import verify_segment
+from pol.verification.verdict.verdict import Verdict
 
 STEPS, INTERVAL = 20, 5
 
@@ -43,7 +45,7 @@ def published() -> tuple[Store, LoadedTask]:
 
 @cache
 def thresholds() -> Profile:
-    return profile(published()[1], CpuExecutor, 2, 2)
+    return measure_profile(published()[1], CpuExecutor, 2, 2)
 
 
 def verdicts(solver: StepExecutor) -> list[Verdict]:

@@ -20,8 +20,9 @@ from pol.training.task import learning_proof
 from pol.training.task.learning_proof import load_checkpoint
 from pol.training.task.published_task import load, publish
 from pol.training.task.task_randomness import TaskRandomness
-from pol.verification.profile.profiling import profile
-from pol.verification.verdict.verdict import Outcome, verify_segment
+from pol.verification.profile.profiling import measure_profile
+from pol.verification.verdict.segment_verification import verify_segment
+from pol.verification.verdict.verdict import Outcome
 from trained import Training, loaded, profiled, published, verdict
 
 
@@ -161,7 +162,7 @@ def test_adam_with_dropout_and_running_statistics(tmp_path: Path) -> None:
     recorder.close()
     digest, proof = recorder.learning_proof()
     executor = CpuExecutor(task.program, task.constants)
-    thresholds = profile(task, CpuExecutor, 2, 2).thresholds
+    thresholds = measure_profile(task, CpuExecutor, 2, 2).thresholds
     for segment in range(2):
         found = verify_segment(store, task, proof, executor, segment, thresholds)
         assert found.outcome is Outcome.ACCEPTED, found.detail

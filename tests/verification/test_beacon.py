@@ -15,7 +15,7 @@ from py_ecc.optimized_bls12_381 import field_modulus
 from drand_rounds import ROUNDS, VECTORS
 from pol.errors import ProtocolError
 from pol.verification.beacon import bls_arkworks, bls_reference, drand
-from pol.verification.beacon.drand import DEFAULT, LAST_ROUND, NETWORKS, QUICKNET, Network, Round, verify
+from pol.verification.beacon.drand import DEFAULT, LAST_ROUND, NETWORKS, QUICKNET, DrandNetwork, Round, verify_round
 
 BOTH = pytest.mark.parametrize("verifier", [bls_arkworks.verify_signature, bls_reference.verify_signature])
 ALL = [(NETWORKS[name], published) for name, rounds in ROUNDS.items() for published in rounds]
@@ -23,7 +23,7 @@ CURVE = {"quicknet": G1Point, "default": G2Point}
 COMPRESSED, INFINITY, LARGER_Y = 0x80, 0x40, 0x20
 
 
-def randomness(network: Network, number: int) -> str:
+def randomness(network: DrandNetwork, number: int) -> str:
     return str(VECTORS["networks"][network.name]["rounds"][str(number)]["randomness"])
 
 
@@ -40,20 +40,20 @@ def test_networks_are_what_their_hashes_say() -> None:
 def test_published_rounds_verify() -> None:
     assert len(ALL) == 15
     for network, published in ALL:
-        assert verify(network, published).hex() == randomness(network, published.number)
+        assert verify_round(network, published).hex() == randomness(network, published.number)
 
 
 @pytest.mark.parametrize("name", ["quicknet", "default"])
 def test_the_reference_agrees_on_a_published_round(name: str) -> None:
     published = ROUNDS[name][1]
-    seed = verify(NETWORKS[name], published, bls_reference.verify_signature)
+    seed = verify_round(NETWORKS[name], published, bls_reference.verify_signature)
     assert seed.hex() == randomness(NETWORKS[name], published.number)
 
 
 @pytest.mark.slow
 def test_the_reference_agrees_on_all_published_rounds() -> None:
     for network, published in ALL:
-        seed = verify(network, published, bls_reference.verify_signature)
+        seed = verify_round(network, published, bls_reference.verify_signature)
         assert seed.hex() == randomness(network, published.number)
 
 
@@ -71,26 +71,26 @@ def test_hashes_to_the_curves_are_those_of_rfc_9380() -> None:
 
 
 @BOTH
-def test_a_round_has_no_other_number(verifier: drand.Verifier) -> None:
+def test_a_round_has_no_other_number(verifier: drand.SignatureVerifier) -> None:
     published = ROUNDS["quicknet"][2]
     with pytest.raises(ProtocolError, match="round 4 of quicknet: the signature is not the network's"):
-        verify(QUICKNET, replace(published, number=4), verifier)
+        verify_round(QUICKNET, replace(published, number=4), verifier)
 
 
 def test_no_neighbour_and_no_other_round_verifies() -> None:
     for network, published in ALL:
         for number in {published.number - 1, published.number + 1, published.number ^ 1 << 40} - {0}:
             with pytest.raises(ProtocolError):
-                verify(network, replace(published, number=number))
+                verify_round(network, replace(published, number=number))
 
 
 @BOTH
-def test_the_negated_signature_is_another(verifier: drand.Verifier) -> None:
+def test_the_negated_signature_is_another(verifier: drand.SignatureVerifier) -> None:
     """The one that differs in a bit and is a point of the right group all the same."""
     published = ROUNDS["quicknet"][0]
     negated = bytes([published.signature[0] ^ LARGER_Y]) + published.signature[1:]
     with pytest.raises(ProtocolError, match="not the network's"):
-        verify(QUICKNET, replace(published, signature=negated), verifier)
+        verify_round(QUICKNET, replace(published, signature=negated), verifier)
 
 
 def test_no_bit_can_be_flipped() -> None:
@@ -99,7 +99,9 @@ def test_no_bit_can_be_flipped() -> None:
         for bit in range(8 * len(published.signature)):
             flipped = int.from_bytes(published.signature, "big") ^ 1 << bit
             with pytest.raises(ProtocolError):
-                verify(NETWORKS[name], replace(published, signature=flipped.to_bytes(len(published.signature), "big")))
+                verify_round(
+                    NETWORKS[name], replace(published, signature=flipped.to_bytes(len(published.signature), "big"))
+                )
 
 
 def test_the_reference_refuses_flipped_bits_too() -> None:
@@ -110,7 +112,7 @@ def test_the_reference_refuses_flipped_bits_too() -> None:
             flipped = int.from_bytes(published.signature, "big") ^ 1 << bit
             signature = flipped.to_bytes(len(published.signature), "big")
             with pytest.raises(ProtocolError, match=r"no point|subgroup"):
-                verify(NETWORKS[name], replace(published, signature=signature), bls_reference.verify_signature)
+                verify_round(NETWORKS[name], replace(published, signature=signature), bls_reference.verify_signature)
 
 
 def on_g1(x: int) -> bool:
@@ -152,14 +154,14 @@ def flags(x: int, bits: int) -> bytes:
 
 @BOTH
 @pytest.mark.parametrize("wrong", bad_points())
-def test_what_is_no_point_of_g1_is_refused(wrong: str, verifier: drand.Verifier) -> None:
+def test_what_is_no_point_of_g1_is_refused(wrong: str, verifier: drand.SignatureVerifier) -> None:
     with pytest.raises(ProtocolError, match=r"no point of G1|at infinity|subgroup"):
-        verify(QUICKNET, Round(1, bad_points()[wrong]), verifier)
+        verify_round(QUICKNET, Round(1, bad_points()[wrong]), verifier)
 
 
 @BOTH
 @pytest.mark.parametrize("wrong", ["infinity", "zeros", "not said to be compressed", "out of the curve or subgroup"])
-def test_what_is_no_point_of_g2_is_refused(wrong: str, verifier: drand.Verifier) -> None:
+def test_what_is_no_point_of_g2_is_refused(wrong: str, verifier: drand.SignatureVerifier) -> None:
     published = ROUNDS["default"][0]
     signature = {
         "infinity": bytes([COMPRESSED | INFINITY]) + bytes(95),
@@ -168,12 +170,12 @@ def test_what_is_no_point_of_g2_is_refused(wrong: str, verifier: drand.Verifier)
         "out of the curve or subgroup": bytes([COMPRESSED]) + bytes(94) + b"\x05",
     }[wrong]
     with pytest.raises(ProtocolError, match=r"no point of G2|at infinity|subgroup"):
-        verify(DEFAULT, replace(published, signature=signature), verifier)
+        verify_round(DEFAULT, replace(published, signature=signature), verifier)
 
 
 @BOTH
 @pytest.mark.parametrize("public_key", [b"", bytes(95), bytes([COMPRESSED | INFINITY]) + bytes(95)])
-def test_a_key_that_is_no_point_signs_nothing(public_key: bytes, verifier: drand.Verifier) -> None:
+def test_a_key_that_is_no_point_signs_nothing(public_key: bytes, verifier: drand.SignatureVerifier) -> None:
     """The key at infinity would make every pairing one."""
     signature = ROUNDS["quicknet"][0].signature
     with pytest.raises(ProtocolError, match="public key"):
@@ -185,7 +187,7 @@ def test_a_key_that_is_no_point_signs_nothing(public_key: bytes, verifier: drand
 def test_rounds_that_no_network_has(name: str, change: dict[str, object]) -> None:
     published = replace(ROUNDS[name][0], **change)  # type: ignore[arg-type]  # each is a field's type
     with pytest.raises(ProtocolError, match=r"there is no round|bytes"):
-        verify(NETWORKS[name], published)
+        verify_round(NETWORKS[name], published)
 
 
 def test_the_chained_network_signs_the_round_before() -> None:
@@ -193,17 +195,17 @@ def test_the_chained_network_signs_the_round_before() -> None:
     assert second.previous == first.signature
     for previous in (b"", first.previous, ROUNDS["default"][2].previous):
         with pytest.raises(ProtocolError):
-            verify(DEFAULT, replace(second, previous=previous))
+            verify_round(DEFAULT, replace(second, previous=previous))
     with pytest.raises(ProtocolError, match="signs 0 bytes"):
-        verify(QUICKNET, replace(ROUNDS["quicknet"][0], previous=bytes(48)))
+        verify_round(QUICKNET, replace(ROUNDS["quicknet"][0], previous=bytes(48)))
 
 
 def test_a_round_of_one_network_is_none_of_another() -> None:
     with pytest.raises(ProtocolError, match="has 48 bytes, not 96"):
-        verify(QUICKNET, ROUNDS["default"][0])
+        verify_round(QUICKNET, ROUNDS["default"][0])
     other = replace(QUICKNET, name="other", public_key=bytes(G2Point().to_compressed_bytes()))
     with pytest.raises(ProtocolError, match="of other: the signature is not"):
-        verify(other, ROUNDS["quicknet"][0])
+        verify_round(other, ROUNDS["quicknet"][0])
 
 
 def test_rounds_are_due_when_the_network_says() -> None:
@@ -217,7 +219,7 @@ def test_rounds_are_due_when_the_network_says() -> None:
 
 
 @given(st.integers(0, 2**40), st.integers(0, 2**20), st.sampled_from([QUICKNET, DEFAULT]))
-def test_a_claim_is_bound_to_the_first_round_past_its_delay(time: int, delay: int, network: Network) -> None:
+def test_a_claim_is_bound_to_the_first_round_past_its_delay(time: int, delay: int, network: DrandNetwork) -> None:
     number = network.round_after(time, delay)
     assert network.time_of(number) > time + delay
     assert number == 1 or network.time_of(number - 1) <= time + delay

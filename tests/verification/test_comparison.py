@@ -10,7 +10,7 @@ from pol.commitments.array import Array, ArrayType, ElementType
 from pol.errors import ProtocolError
 from pol.training.state.tensors import DTYPES, of_tensor
 from pol.verification.runs import tensor_difference
-from pol.verification.runs.tensor_difference import measure, values_of
+from pol.verification.runs.tensor_difference import measure_difference, values_of
 
 INF, NAN = math.inf, math.nan
 
@@ -26,7 +26,7 @@ def test_norms_are_those_of_numpy(block: int, monkeypatch: pytest.MonkeyPatch) -
     a = draw.standard_normal((13, 11)).astype(np.float32)
     b = np.where(draw.random(a.shape) < 0.3, a + draw.standard_normal(a.shape).astype(np.float32), a)
     gap = a.astype(np.float64) - b.astype(np.float64)
-    found = measure(of_tensor(torch.from_numpy(a), "a"), of_tensor(torch.from_numpy(b), "b"))
+    found = measure_difference(of_tensor(torch.from_numpy(a), "a"), of_tensor(torch.from_numpy(b), "b"))
     assert found.differing == np.count_nonzero(a != b)
     assert found.l2 == pytest.approx(np.linalg.norm(gap), rel=1e-14)
     assert found.linf == np.abs(gap).max()
@@ -47,15 +47,15 @@ def test_norms_are_those_of_numpy(block: int, monkeypatch: pytest.MonkeyPatch) -
     ],
 )
 def test_what_is_not_a_plain_number(a: list[float], b: list[float], differing: int, l2: float, relative: float) -> None:
-    found = measure(array(a), array(b))
+    found = measure_difference(array(a), array(b))
     assert (found.differing, found.l2, found.relative) == (differing, l2, relative)
     assert (found.position is None) == (differing == 0)
 
 
 def test_great_and_small_numbers_neither_overflow_nor_vanish() -> None:
-    found = measure(array([3e300, 4e300], torch.float64), array([0.0, 0.0], torch.float64))
+    found = measure_difference(array([3e300, 4e300], torch.float64), array([0.0, 0.0], torch.float64))
     assert (found.l2, found.relative) == (pytest.approx(5e300), pytest.approx(1.0))
-    found = measure(array([3e-310, 4e-310], torch.float64), array([0.0, 0.0], torch.float64))
+    found = measure_difference(array([3e-310, 4e-310], torch.float64), array([0.0, 0.0], torch.float64))
     assert found.l2 == pytest.approx(5e-310)
 
 
@@ -71,7 +71,7 @@ def test_great_and_small_numbers_neither_overflow_nor_vanish() -> None:
     ],
 )
 def test_integers_are_compared_exactly(a: complex, b: complex, dtype: torch.dtype, linf: float) -> None:
-    found = measure(array([a], dtype), array([b], dtype))
+    found = measure_difference(array([a], dtype), array([b], dtype))
     assert (found.linf, found.differing, found.values) == (linf, 1, (a, b))
 
 
@@ -85,7 +85,7 @@ def test_all_values_of_short_formats_are_those_of_torch(element: ElementType) ->
 
 def test_a_tensor_and_its_rounded_copy_are_compared_as_numbers() -> None:
     wide = torch.tensor([1.0, 1.001, NAN])
-    found = measure(of_tensor(wide, "a"), of_tensor(wide.to(torch.bfloat16), "b"))
+    found = measure_difference(of_tensor(wide, "a"), of_tensor(wide.to(torch.bfloat16), "b"))
     assert (found.differing, found.position) == (1, (1,))
     assert found.linf == pytest.approx(0.001, rel=1e-3)
 
@@ -94,9 +94,9 @@ def test_data_at_an_odd_address() -> None:
     buffer = np.zeros(17, np.uint8)
     buffer[1:] = np.frombuffer(np.array([1, 2, 3, 4], np.float32).tobytes(), np.uint8)
     odd = Array(ArrayType(ElementType.F32, (4,)), buffer[1:])
-    assert measure(odd, array([1.0, 2.0, 3.0, 5.0])).linf == 1.0
+    assert measure_difference(odd, array([1.0, 2.0, 3.0, 5.0])).linf == 1.0
 
 
 def test_shapes_that_differ_have_no_distance() -> None:
     with pytest.raises(ProtocolError, match="no distance between the shapes"):
-        measure(array([1.0]), array([[1.0]]))
+        measure_difference(array([1.0]), array([[1.0]]))

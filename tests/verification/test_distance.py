@@ -16,7 +16,6 @@ from pol.claims.distance import (
     leaf_distances,
     saturating_sum,
     tensor_distance,
-    word_distance,
 )
 from pol.errors import ProtocolError
 from pol.graph.tensor_type import DType
@@ -63,6 +62,10 @@ def definition(x: int, y: int) -> int:
     if x == y and x & 0x7FFFFFFF <= 0x7F800000:
         return 0
     return INFINITE if a is None or b is None else (a - b) ** 2
+
+
+def word_distance(dtype: DType, x: int, y: int) -> int:
+    return tensor_distance(dtype, np.array([x], np.uint32), np.array([y], np.uint32))
 
 
 @given(F32_WORD, F32_WORD)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pol.claims.distance import leaf_distances, saturating_sum, tensor_distance, word_distance
+from pol.claims.distance import leaf_distances, saturating_sum, tensor_distance
 from pol.graph.tensor_type import DType
 
 FILE = Path(__file__).resolve().parents[2] / "fixtures" / "vectors" / "distances.json"
@@ -204,8 +204,9 @@ def test_file_is_what_the_specification_says(recorded: Any) -> None:
 def test_words(recorded: Any) -> None:
     for item in recorded["words"]:
         dtype, expected = DType(item["dtype"]), int(item["distance"])
-        assert word_distance(dtype, item["x"], item["y"], item["scale"]) == expected, item
-        assert word_distance(dtype, item["y"], item["x"], item["scale"]) == expected, item
+        x, y = (np.array([item[name]], np.uint32) for name in ("x", "y"))
+        assert leaf_distances(dtype, x, y, item["scale"]) == [expected], item
+        assert leaf_distances(dtype, y, x, item["scale"]) == [expected], item
 
 
 def test_leaves(recorded: Any) -> None:

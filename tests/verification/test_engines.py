@@ -19,12 +19,12 @@ from pol.training.storage.store import Store
 from pol.training.task import learning_proof
 from pol.training.task.learning_proof import LearningProof
 from pol.training.task.task_document import LoadedTask
-from pol.verification.replay.engines.cores import CoresEngine
-from pol.verification.replay.engines.engine import ATTEMPTS, Engine, Examined, Job
-from pol.verification.replay.engines.local import LocalEngine
-from pol.verification.replay.engines.ray_cluster import RayEngine
+from pol.verification.engines.cores import CoresEngine
+from pol.verification.engines.engine import ATTEMPTS, Engine, ExaminedSegment, ReplayJob
+from pol.verification.engines.local import LocalEngine
+from pol.verification.engines.ray_cluster import RayEngine
+from pol.verification.examination.verification_report import segment_document
 from pol.verification.verdict.verdict import Outcome, Reason
-from pol.verification.verdict.verification_report import segment_document
 
 LIMITS = (1 << 40, 1 << 40, 1 << 40)
 SKIPPED = 7 * verified.INTERVAL + 1
@@ -43,16 +43,18 @@ def solved(store: Store) -> tuple[LoadedTask, LearningProof]:
 
 
 @pytest.fixture
-def jobs(store: Store, solved: tuple[LoadedTask, LearningProof]) -> list[Job]:
+def jobs(store: Store, solved: tuple[LoadedTask, LearningProof]) -> list[ReplayJob]:
     task, proof = solved
-    return [Job(store.url, task.digest, proof.checkpoints[s], proof.checkpoints[s + 1], LIMITS) for s in (2, 7, 11)]
+    return [
+        ReplayJob(store.url, task.digest, proof.checkpoints[s], proof.checkpoints[s + 1], LIMITS) for s in (2, 7, 11)
+    ]
 
 
-def told(results: Iterator[Examined]) -> dict[int, bytes]:
+def told(results: Iterator[ExaminedSegment]) -> dict[int, bytes]:
     return {r.verdict.segment: canonical_json.encode(segment_document(r)) for r in results}
 
 
-def test_all_cores_give_the_bytes_of_one_process(jobs: list[Job]) -> None:
+def test_all_cores_give_the_bytes_of_one_process(jobs: list[ReplayJob]) -> None:
     here = list(LocalEngine().run(jobs))
     assert [r.verdict.outcome for r in here] == [Outcome.ACCEPTED, Outcome.REJECTED, Outcome.ACCEPTED]
     assert [len(r.observed["loss"]) for r in here] == [verified.INTERVAL] * 3
@@ -106,21 +108,21 @@ def _process_at(port: int, server: int) -> int:
 
 
 @contextlib.contextmanager
-def holding(job: Job, times: int = 1) -> Iterator[Holding]:
+def holding(job: ReplayJob, times: int = 1) -> Iterator[Holding]:
     with Holding(Path(job.store.removeprefix("file://")), job.end.object, times) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield server
         server.shutdown()
 
 
-def run_beside(engine: Engine, jobs: list[Job]) -> tuple[threading.Thread, list[Examined]]:
-    results: list[Examined] = []
+def run_beside(engine: Engine, jobs: list[ReplayJob]) -> tuple[threading.Thread, list[ExaminedSegment]]:
+    results: list[ExaminedSegment] = []
     thread = threading.Thread(target=lambda: results.extend(engine.run(jobs)), daemon=True)
     thread.start()
     return thread, results
 
 
-def test_a_process_that_is_killed_is_begun_again(jobs: list[Job]) -> None:
+def test_a_process_that_is_killed_is_begun_again(jobs: list[ReplayJob]) -> None:
     expected = told(LocalEngine().run(jobs))
     with holding(jobs[1]) as server:
         thread, results = run_beside(CoresEngine(cores=2), [replace(job, store=server.url) for job in jobs])
@@ -130,7 +132,7 @@ def test_a_process_that_is_killed_is_begun_again(jobs: list[Job]) -> None:
 
 
 @pytest.mark.slow
-def test_a_process_that_always_ends_rejects_nobody(jobs: list[Job]) -> None:
+def test_a_process_that_always_ends_rejects_nobody(jobs: list[ReplayJob]) -> None:
     with holding(jobs[0], ATTEMPTS) as server:
         thread, results = run_beside(CoresEngine(), [replace(jobs[0], store=server.url)])
         for _ in range(ATTEMPTS):
@@ -141,20 +143,22 @@ def test_a_process_that_always_ends_rejects_nobody(jobs: list[Job]) -> None:
     assert found.verdict.segment == jobs[0].start.index
 
 
-def test_a_task_that_can_t_be_read_rejects_nobody(jobs: list[Job]) -> None:
-    job = Job(jobs[0].store, "ab" * 32, jobs[0].start, jobs[0].end, LIMITS)
+def test_a_task_that_can_t_be_read_rejects_nobody(jobs: list[ReplayJob]) -> None:
+    job = ReplayJob(jobs[0].store, "ab" * 32, jobs[0].start, jobs[0].end, LIMITS)
     (found,) = LocalEngine().run([job])
     assert found.verdict.reasons == (Reason.NOT_AVAILABLE,)
 
 
 @pytest.mark.parametrize("engine", [CoresEngine, RayEngine])
-def test_a_store_in_this_process_is_refused_by_others(engine: type[CoresEngine | RayEngine], jobs: list[Job]) -> None:
+def test_a_store_in_this_process_is_refused_by_others(
+    engine: type[CoresEngine | RayEngine], jobs: list[ReplayJob]
+) -> None:
     with pytest.raises(OperationalError, match="local engine"):
-        list(engine().run([Job("memory://here", jobs[0].task, jobs[0].start, jobs[0].end, LIMITS)]))
+        list(engine().run([ReplayJob("memory://here", jobs[0].task, jobs[0].start, jobs[0].end, LIMITS)]))
 
 
 def test_a_ray_cluster_gives_the_same_bytes_even_if_a_worker_is_killed(
-    jobs: list[Job], monkeypatch: pytest.MonkeyPatch
+    jobs: list[ReplayJob], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 1})  # two workers, whatever the machine has
     expected = told(LocalEngine().run(jobs))

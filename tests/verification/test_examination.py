@@ -11,15 +11,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import verified
+from pol.claims.acceptance_rule import EXACT
 from pol.errors import EvidenceError, Fault, OperationalError, ProtocolError, UnsupportedError
 from pol.training.storage.store import CorruptObjectError, Store
 from pol.training.task import learning_proof
 from pol.training.task.learning_proof import LearningProof, compute_log_root
 from pol.training.task.task_document import LoadedTask
-from pol.verification.replay.engines.engine import Examined
-from pol.verification.replay.engines.local import LocalEngine
-from pol.verification.verdict.examination import Draw, conclude, examine, failed, open_subject, subject_of
-from pol.verification.verdict.verdict import EXACT, Outcome, Reason, Verdict
+from pol.verification.engines.engine import ExaminedSegment
+from pol.verification.engines.local import LocalEngine
+from pol.verification.examination.proof_examination import (
+    SegmentDraw,
+    conclude,
+    examine_proof,
+    open_subject,
+    subject_of,
+    verdict_on_failure,
+)
+from pol.verification.verdict.verdict import Outcome, Reason, Verdict
 
 ACCEPTED, REJECTED, INCONCLUSIVE = Outcome
 SOME = tuple(range(0, 20, 4))
@@ -32,8 +40,8 @@ def exact(tmp_path_factory: pytest.TempPathFactory) -> tuple[Store, LoadedTask, 
     return store, task, verified.solve_with(store, task, verified.Canonical(task))
 
 
-def verdict(segment: int, outcome: Outcome, *reasons: Reason | Fault) -> Examined:
-    return Examined(Verdict(segment, outcome, reasons, ""))
+def verdict(segment: int, outcome: Outcome, *reasons: Reason | Fault) -> ExaminedSegment:
+    return ExaminedSegment(Verdict(segment, outcome, reasons, ""))
 
 
 def test_one_rejection_is_enough_and_what_was_not_seen_is_not_accepted() -> None:
@@ -48,14 +56,14 @@ def test_one_rejection_is_enough_and_what_was_not_seen_is_not_accepted() -> None
 
 def test_only_evidence_rejects() -> None:
     for error in (OperationalError("x"), UnsupportedError("x"), CorruptObjectError("x"), MemoryError("x")):
-        assert failed(error).outcome is INCONCLUSIVE
-    assert failed(ProtocolError("x")).reasons == (Reason.BAD_EVIDENCE,)
+        assert verdict_on_failure(error).outcome is INCONCLUSIVE
+    assert verdict_on_failure(ProtocolError("x")).reasons == (Reason.BAD_EVIDENCE,)
     with pytest.raises(ZeroDivisionError):
-        failed(ZeroDivisionError())
+        verdict_on_failure(ZeroDivisionError())
 
 
 def test_what_is_drawn_and_what_is_suspected_are_replayed_once() -> None:
-    draw = Draw(20, bytes(32), (9, 3), 1, (4,))
+    draw = SegmentDraw(20, bytes(32), (9, 3), 1, (4,))
     assert (draw.replayed, draw.probability) == ([3, 4, 9], Fraction(1, 10))
 
 
@@ -63,12 +71,14 @@ def test_segments_that_the_task_doesn_t_have(exact: tuple[Store, LoadedTask, str
     subject = open_subject(exact[0], exact[2])
     for bad in ([], [20], [-1]):
         with pytest.raises(ProtocolError, match="from 0"):
-            examine(subject, bad, EXACT, LocalEngine(1))
+            examine_proof(subject, bad, EXACT, LocalEngine(1))
 
 
 def test_progress_is_told(exact: tuple[Store, LoadedTask, str]) -> None:
     seen: list[tuple[int, int]] = []
-    found = examine(open_subject(exact[0], exact[2]), [5, 2], EXACT, LocalEngine(1), lambda *told: seen.append(told))
+    found = examine_proof(
+        open_subject(exact[0], exact[2]), [5, 2], EXACT, LocalEngine(1), lambda *told: seen.append(told)
+    )
     assert [r.verdict.segment for r in found.examined] == [2, 5]
     assert seen == [(0, 2), (1, 2), (2, 2)]
 
@@ -79,7 +89,7 @@ def test_an_engine_that_loses_a_segment_is_caught(exact: tuple[Store, LoadedTask
             return super().run(jobs[1:])
 
     with pytest.raises(OperationalError, match="lost"):
-        examine(open_subject(exact[0], exact[2]), [1, 2], EXACT, Losing(1))
+        examine_proof(open_subject(exact[0], exact[2]), [1, 2], EXACT, Losing(1))
 
 
 def hostile(document: dict[str, Any], data: st.DataObject) -> None:
@@ -124,9 +134,9 @@ def test_no_hostile_document_is_accepted_unless_it_says_the_same(
     except EvidenceError as error:
         refusal = error
     if refusal is not None:
-        assert failed(refusal).outcome is REJECTED
+        assert verdict_on_failure(refusal).outcome is REJECTED
         return
-    found = examine(subject, SOME, EXACT, LocalEngine(1))
+    found = examine_proof(subject, SOME, EXACT, LocalEngine(1))
     looked_at = [i for segment in SOME for i in (segment, segment + 1)]
     same = all(proof.checkpoints[i] == honest.checkpoints[i] for i in looked_at)
     assert found.outcome is (ACCEPTED if same else REJECTED)

@@ -14,13 +14,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pol.arithmetic.primitives import Words
+from pol.claims.acceptance_rule import EXACT
 from pol.errors import EvidenceError, Fault
 from pol.graph.tensor_type import DType, TensorType
 from pol.training.storage.store import CorruptObjectError, Store
 from pol.training.task import published_task, task_tensors
 from pol.training.task.learning_proof import LearningProof, compute_log_root, require_committed, require_proof_of
 from pol.verification.replay.replay import replay_end
-from pol.verification.verdict.verdict import EXACT, Outcome, Reason, Verdict, judge, verify_segment
+from pol.verification.verdict.segment_verification import verify_segment
+from pol.verification.verdict.verdict import Outcome, Reason, Verdict, outcome_of_failure
 from trained import Training, checkpoints, executor, honest, loaded, profiled, proof_over, published, verdict
 
 SEGMENT = 5
@@ -37,7 +39,7 @@ def fault_of(call: Callable[[], object]) -> Fault:
 
 def test_each_fault_is_a_reason_of_a_rejection() -> None:
     for fault in Fault:
-        assert judge(EvidenceError(fault, "")) == (Outcome.REJECTED, fault)
+        assert outcome_of_failure(EvidenceError(fault, "")) == (Outcome.REJECTED, fault)
     assert not {fault.value for fault in Fault} & {reason.value for reason in Reason}
     error: EvidenceError = pickle.loads(pickle.dumps(EvidenceError(Fault.WRONG_DATA, "said")))
     assert (error.fault, str(error)) == (Fault.WRONG_DATA, "said")

@@ -15,7 +15,7 @@ from pol.claims.distance import component_distances
 from pol.errors import ProtocolError
 from pol.graph.step_program import Component, Slot, StepProgram
 from pol.graph.tensor_type import DType, TensorType
-from pol.verification.runs.state_metrics import UNIT, cosine_distance, gaps, measure
+from pol.verification.runs.state_metrics import UNIT, component_metrics, cosine_distance, gaps
 
 NUMBERS = st.floats(-(2.0**24), 2.0**24, width=32) | st.sampled_from([0.0, 1.0, math.inf, math.nan])
 INTEGERS = st.integers(0, 3)
@@ -94,22 +94,24 @@ def test_metrics_of_a_triangle() -> None:
     """Updates (3, 4) and (3, 0) from (1, 1)."""
     small = StepProgram((Slot(Component.PARAMETER, TensorType(DType.F32, (2,)), 0),), (), toy.build().nodes)
     start, x, y = ([np.array(v, np.float32).view(np.uint32)] for v in ((1, 1), (4, 5), (4, 1)))
-    found = measure(small, start, x, y, Component.PARAMETER)
+    found = component_metrics(small, start, x, y, Component.PARAMETER)
     assert found is not None
     assert (found.elements, found.l1, found.l2, found.linf) == (2, 4.0, 4.0, 4.0)
     assert (found.relative_l1, found.relative_l2, found.relative_linf) == (4 / 7, 0.8, 1.0)
     assert found.cosine == pytest.approx(1 - 0.6, abs=1e-15)
-    assert measure(small, start, x, y, Component.BUFFER) is None
+    assert component_metrics(small, start, x, y, Component.BUFFER) is None
     assert UNIT * 2**40 == 1
-    undefined = measure(small, start, x, [np.array([math.nan, 1], np.float32).view(np.uint32)], Component.PARAMETER)
+    undefined = component_metrics(
+        small, start, x, [np.array([math.nan, 1], np.float32).view(np.uint32)], Component.PARAMETER
+    )
     assert undefined is not None
     assert all(math.isnan(v) for v in (undefined.l1, undefined.l2, undefined.relative_linf, undefined.cosine))
-    still = measure(small, start, start, y, Component.PARAMETER)
+    still = component_metrics(small, start, start, y, Component.PARAMETER)
     assert still is not None
     assert math.isnan(still.relative_l2)
     assert math.isnan(still.cosine)
     with pytest.raises(ProtocolError):
-        measure(small, start, x, [*y, *y], Component.PARAMETER)
+        component_metrics(small, start, x, [*y, *y], Component.PARAMETER)
 
 
 def cosine_of(u: list[int], v: list[int]) -> float:

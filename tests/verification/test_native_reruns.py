@@ -7,6 +7,7 @@ from functools import cache
 import pytest
 import torch
 
+from pol.claims.acceptance_rule import EXACT
 from pol.claims.distance import INFINITE, component_distances
 from pol.errors import OperationalError
 from pol.execution.cpu import CpuExecutor
@@ -15,12 +16,12 @@ from pol.graph.step_program import Component
 from pol.training.task.task_training import to_tensor, to_words
 from pol.verification.profile import native_reruns
 from pol.verification.profile.native_reruns import NativeRerun, NativeReruns, rerun_natively
-from pol.verification.profile.native_setting import Setting, settings_here
-from pol.verification.profile.profile_claim import EXACT, ProfileClaim
+from pol.verification.profile.native_setting import NativeSetting, settings_here
+from pol.verification.profile.profile_claim import ProfileClaim
 from pol.verification.replay.replay import replay_end
 from trained import loaded, profiled
 
-PLAIN, DOUBLE, NOWHERE = Setting(), Setting(precision="float64"), Setting(device="meta:7")
+PLAIN, DOUBLE, NOWHERE = NativeSetting(), NativeSetting(precision="float64"), NativeSetting(device="meta:7")
 
 
 @cache
@@ -79,7 +80,7 @@ def test_without_a_folder_nothing_is_known(monkeypatch: pytest.MonkeyPatch) -> N
         rerun_natively(loaded(), CpuExecutor, profiled(), [PLAIN])
 
 
-def far(ratio: int | None, setting: Setting = PLAIN, claim: ProfileClaim | None = None) -> NativeReruns:
+def far(ratio: int | None, setting: NativeSetting = PLAIN, claim: ProfileClaim | None = None) -> NativeReruns:
     """A document in which the parameters of one rerun have a ratio."""
     profile = profiled() if claim is None else replace(profiled(), claim=claim)
     distance = INFINITE if ratio is None else 1
@@ -127,9 +128,9 @@ def test_settings_of_this_machine() -> None:
 @pytest.mark.slow
 def test_every_setting_of_this_machine_stays_below_the_thresholds() -> None:
     """torch.compile and instruction sets too; what this machine lacks is named, and nothing else."""
-    settings = [*settings_here(compiled=True), Setting(capability="avx2"), Setting(capability="avx512")]
+    settings = [*settings_here(compiled=True), NativeSetting(capability="avx2"), NativeSetting(capability="avx512")]
     result = rerun_natively(loaded(), CpuExecutor, profiled(), settings)
-    assert {s for s, _ in result.failed} <= {Setting(capability="avx2"), Setting(capability="avx512")}
+    assert {s for s, _ in result.failed} <= {NativeSetting(capability="avx2"), NativeSetting(capability="avx512")}
     assert result.warnings == []
     assert {rerun.setting for rerun in result.reruns} >= set(settings_here(compiled=True))
     capabilities = {rerun.environment["capability"] for rerun in result.reruns}

@@ -15,7 +15,9 @@ from torch import nn
 from torch.nn import functional
 
 from pol.arithmetic.primitives import Words
+from pol.claims.acceptance_rule import EXACT
 from pol.claims.distance import component_distances
+from pol.claims.segment_claim import Rerun
 from pol.commitments.checkpoint_log import CheckpointLog
 from pol.commitments.keccak import keccak256
 from pol.commitments.program_hash import program_hash
@@ -31,22 +33,22 @@ from pol.training.storage.store import Store
 from pol.training.task.published_task import load as load_task
 from pol.training.task.published_task import publish
 from pol.training.task.task_document import LoadedTask
-from pol.verification.profile.profile import Profile, load
-from pol.verification.profile.profile_claim import EXACT, FLOOR, Rerun, claim
-from pol.verification.profile.profiling import profile, rerun_programs, rerun_programs_root, slots_apart
+from pol.verification.profile.profile import Profile, load_profile
+from pol.verification.profile.profile_claim import FLOOR, claim
+from pol.verification.profile.profiling import measure_profile, rerun_programs, rerun_programs_root, slots_apart
 from pol.verification.replay.replay import replay_end
-from pol.verification.runs.state_metrics import measure
+from pol.verification.runs.state_metrics import component_metrics
 from trained import loaded, profiled, published
 
 
 @cache
 def short() -> Profile:
-    return profile(loaded(), CpuExecutor, segments=1, reruns=2)
+    return measure_profile(loaded(), CpuExecutor, segments=1, reruns=2)
 
 
 def test_every_number_is_what_the_specification_says() -> None:
     """Replayed and measured once more, one definition after the other."""
-    task, found = loaded(), profile(loaded(), CpuExecutor, segments=2, reruns=2)
+    task, found = loaded(), measure_profile(loaded(), CpuExecutor, segments=2, reruns=2)
     interval, types = task.document.interval, task.slot_types
     state, index = task.initial_state, 0
     for k, portion in enumerate(found.claim.portions):
@@ -62,7 +64,7 @@ def test_every_number_is_what_the_specification_says() -> None:
             assert rerun.distances == component_distances(task.program, end, last)
             for component in Component:
                 metrics = found.metrics(component, index)
-                assert metrics == measure(task.program, state, end, last, component)
+                assert metrics == component_metrics(task.program, state, end, last, component)
             index += 1
         state = end
     assert index == len(found.claim.reruns)
@@ -76,12 +78,12 @@ def test_the_same_terms_give_the_same_bytes_on_any_executor() -> None:
         return CpuExecutor(program, constants, threads=2)
 
     task = replace(loaded(), document=replace(loaded().document, interval=2))
-    first = profile(task, CpuExecutor, 2, 2)
-    assert profile(task, threaded, 2, 2).encode() == first.encode()
-    assert profile(task, ReferenceExecutor, 2, 2).encode() == first.encode()
+    first = measure_profile(task, CpuExecutor, 2, 2)
+    assert measure_profile(task, threaded, 2, 2).encode() == first.encode()
+    assert measure_profile(task, ReferenceExecutor, 2, 2).encode() == first.encode()
     assert first.digest == keccak256(first.encode())
     assert Profile.decode(first.encode()) == first
-    more = profile(task, CpuExecutor, 2, 3)
+    more = measure_profile(task, CpuExecutor, 2, 3)
     assert more.digest != first.digest
     assert [more.claim.reruns[i] for i in (0, 1, 3, 4)] == list(first.claim.reruns)
 
@@ -99,9 +101,9 @@ def normalised(bias: bool) -> LoadedTask:
 def test_buffers_and_scaled_averages_part_too() -> None:
     task = normalised(bias=False)
     assert any(slot.scale for slot in task.program.slots)
-    found = profile(task, CpuExecutor, 2, 3)
+    found = measure_profile(task, CpuExecutor, 2, 3)
     assert min(found.spreads) > 0
-    assert profile(task, ReferenceExecutor, 2, 3).encode() == found.encode()
+    assert measure_profile(task, ReferenceExecutor, 2, 3).encode() == found.encode()
     assert slots_apart(task, CpuExecutor, found.claim, Component.BUFFER)[0][0] in {"1.running_mean", "1.running_var"}
     for component in Component:
         metrics = [found.metrics(component, index) for index in range(6)]
@@ -111,7 +113,7 @@ def test_buffers_and_scaled_averages_part_too() -> None:
 def test_a_bias_before_a_normalisation_is_found_out() -> None:
     """Its gradient is zero but for rounding, and Adam divides that by its own size: honest runs part at once."""
     task = normalised(bias=True)
-    found = profile(task, CpuExecutor, 1, 1)
+    found = measure_profile(task, CpuExecutor, 1, 1)
     with pytest.raises(UnsupportedError, match="as far as the training travels"):
         found.encode()
     (name, share), *_ = slots_apart(task, CpuExecutor, found.claim, Component.PARAMETER)
@@ -151,7 +153,7 @@ def test_exact_mode_measures_nothing() -> None:
     def never(program: StepProgram, constants: Sequence[Words]) -> CpuExecutor:
         raise AssertionError("nothing is executed")
 
-    found = profile(loaded(), never, 0, 0, margin=0)
+    found = measure_profile(loaded(), never, 0, 0, margin=0)
     assert found.thresholds == found.spreads == EXACT
     assert found.claim.root == bytes(32)
     assert found.coverage == 1
@@ -160,7 +162,7 @@ def test_exact_mode_measures_nothing() -> None:
 
 def test_progress_counts_every_execution_of_a_segment() -> None:
     seen: list[tuple[int, int]] = []
-    profile(loaded(), CpuExecutor, 2, 2, on_progress=lambda done, whole: seen.append((done, whole)))
+    measure_profile(loaded(), CpuExecutor, 2, 2, on_progress=lambda done, whole: seen.append((done, whole)))
     assert seen == [(i, 6) for i in range(1, 7)]
 
 
@@ -169,7 +171,7 @@ def test_progress_counts_every_execution_of_a_segment() -> None:
 )
 def test_what_cannot_be_profiled(segments: int, reruns: int, margin: int) -> None:
     with pytest.raises(ProtocolError):
-        profile(loaded(), CpuExecutor, segments, reruns, margin)
+        measure_profile(loaded(), CpuExecutor, segments, reruns, margin)
 
 
 def test_reruns_that_part_as_far_as_the_training_goes_leave_no_document() -> None:
@@ -223,9 +225,9 @@ def test_a_document_that_is_no_profile_is_refused(change: Callable[[dict[str, An
 def test_a_profile_of_another_task_is_refused() -> None:
     store, _ = published()
     digest = store.put(profiled().encode())
-    assert load(store, digest, loaded()) == profiled()
+    assert load_profile(store, digest, loaded()) == profiled()
     with pytest.raises(ProtocolError, match="not of task"):
-        load(store, digest, loaded(order_seed=2))
+        load_profile(store, digest, loaded(order_seed=2))
 
 
 def test_ends_of_reruns_differ() -> None:

@@ -9,9 +9,10 @@ from pol.commitments.tensor import state_root
 from pol.errors import ProtocolError
 from pol.execution.reference import ReferenceExecutor, next_state
 from pol.graph.step_program import Component
-from pol.verification.replay.replay import replay, replay_end, replay_roots
-from pol.verification.runs.state_metrics import measure as metrics
-from pol.verification.verdict.verdict import Outcome, Reason, decide, measure
+from pol.verification.replay.replay import replay, replay_end
+from pol.verification.runs.state_metrics import component_metrics as metrics
+from pol.verification.verdict.segment_verification import measure_segment
+from pol.verification.verdict.verdict import Outcome, Reason, decide
 
 PROGRAM = toy.build()
 EXECUTOR = ReferenceExecutor(PROGRAM, toy.constants())
@@ -24,7 +25,8 @@ def test_replay_is_one_step_after_another() -> None:
     for step in range(7, 11):
         state = next_state(PROGRAM, EXECUTOR.run(state, step))
         expected.append(state_root(TYPES, state))
-    assert list(replay_roots(PROGRAM, EXECUTOR, toy.initial_state(), 7, 4)) == expected
+    states = replay(PROGRAM, EXECUTOR, toy.initial_state(), 7, 4)
+    assert [state_root(TYPES, replayed) for replayed in states] == expected
     assert state_root(TYPES, replay_end(PROGRAM, EXECUTOR, toy.initial_state(), 7, 4)) == expected[-1]
     assert replay_end(PROGRAM, EXECUTOR, toy.initial_state(), 7, 0)[0] is not None
 
@@ -46,7 +48,7 @@ def test_a_claim_holds_what_was_measured() -> None:
     replayed = replay_end(PROGRAM, EXECUTOR, start, 10, 5)
     end = [words.copy() for words in replayed]
     end[0].view(np.float32).flat[17] += np.float32(0.25)
-    claim = measure(PROGRAM, EXECUTOR, start, end, segment=2, interval=5)
+    claim = measure_segment(PROGRAM, EXECUTOR, start, end, segment=2, interval=5)
     assert claim.segment == 2
     assert (claim.start, claim.end, claim.replay) == tuple(state_root(TYPES, s) for s in (start, end, replayed))
     before, after = (s[0].view(np.float32).flat[17] for s in (replayed, end))
@@ -61,13 +63,13 @@ def test_a_counter_has_to_be_right() -> None:
     end = [words.copy() for words in replay_end(PROGRAM, EXECUTOR, start, 10, 5)]
     end[0].flat[17] ^= 1
     limits = (1 << 24, 1 << 24, 1 << 24)
-    honest = decide(measure(PROGRAM, EXECUTOR, start, end, segment=2, interval=5), limits)
+    honest = decide(measure_segment(PROGRAM, EXECUTOR, start, end, segment=2, interval=5), limits)
     assert honest.claim is not None
     assert honest.claim.distances[0] > 0
     assert (honest.outcome, honest.reasons) == (Outcome.ACCEPTED, (Reason.WITHIN_THRESHOLD,))
     for wrong in (start[2], end[2] + np.uint32(1), end[2] ^ np.uint32(1 << 31)):
         forged = [end[0], end[1], wrong]
-        verdict = decide(measure(PROGRAM, EXECUTOR, start, forged, segment=2, interval=5), limits)
+        verdict = decide(measure_segment(PROGRAM, EXECUTOR, start, forged, segment=2, interval=5), limits)
         assert (verdict.outcome, verdict.reasons) == (Outcome.REJECTED, (Reason.INTEGERS_DIFFER,))
 
 

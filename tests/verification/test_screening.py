@@ -8,8 +8,8 @@ import pytest
 import toy
 from pol.arithmetic.primitives import Words
 from pol.errors import ProtocolError
-from pol.verification.verdict.outliers import oddness
-from pol.verification.verdict.screening import SUSPICIOUS, ranked, screen, suspicions
+from pol.verification.examination.outliers import oddness
+from pol.verification.examination.screening import SUSPICIOUS, ranked, screen, suspicions
 from trained import checkpoints, honest, loaded, proof_over, solve
 
 PROGRAM = toy.build()

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 import trained
 from pol.arithmetic.primitives import Words
+from pol.claims.acceptance_rule import EXACT
 from pol.claims.distance import INFINITE, SATURATION, UNEQUAL, component_distances
-from pol.claims.segment_claim import Claim, Three
+from pol.claims.segment_claim import Rerun, SecondLook, SegmentClaim, Three
 from pol.commitments.program_hash import program_hash
 from pol.commitments.tensor import state_root
 from pol.errors import ProtocolError
@@ -19,26 +20,26 @@ from pol.execution.reference import ReferenceExecutor
 from pol.graph.perturbation import perturb
 from pol.graph.reordering import reorder
 from pol.graph.step_program import Component
-from pol.verification.profile.profile_claim import FLOOR, Rerun
+from pol.verification.engines.local import LocalEngine
+from pol.verification.examination.proof_examination import ExaminedProof, examine_proof
+from pol.verification.examination.verdict_advice import looked_at_often
+from pol.verification.examination.verification_report import segment_document
+from pol.verification.profile.profile_claim import FLOOR
 from pol.verification.profile.profiling import rerun_programs
-from pol.verification.replay.engines.local import LocalEngine
 from pol.verification.replay.replay import replay_end
-from pol.verification.verdict.examination import Subject, examine
 from pol.verification.verdict.second_look import (
-    LookChallenge,
-    SecondLook,
+    SecondLookChallenge,
     SecondLooker,
     allowances,
-    compare,
-    decide_again,
-    is_due,
-    look,
+    compare_second_looks,
+    decide_with_second_look,
     look_programs,
-    shares,
+    measure_second_look,
+    needs_second_look,
+    second_look_shares,
 )
-from pol.verification.verdict.verdict import EXACT, Outcome, Reason, decide, measure
-from pol.verification.verdict.verdict_advice import looked_at_often
-from pol.verification.verdict.verification_report import segment_document
+from pol.verification.verdict.segment_verification import measure_segment
+from pol.verification.verdict.verdict import Outcome, Reason, decide
 
 ROOTS = (b"\1" * 32, b"\2" * 32, b"\3" * 32)
 STRICT: Three = (FLOOR, FLOOR, FLOOR)
@@ -48,8 +49,8 @@ SEGMENT = 3
 ACCEPTED, REJECTED = Outcome.ACCEPTED, Outcome.REJECTED
 
 
-def claim(distances: Three, references: Three = (WAY, WAY, WAY)) -> Claim:
-    return Claim(SEGMENT, *ROOTS, distances, references)
+def claim(distances: Three, references: Three = (WAY, WAY, WAY)) -> SegmentClaim:
+    return SegmentClaim(SEGMENT, *ROOTS, distances, references)
 
 
 def looked(*distances: int) -> SecondLook:
@@ -66,7 +67,7 @@ def looked(*distances: int) -> SecondLook:
 @example(CAP, [CAP], 65535)
 def test_the_rule(distance: int, reruns: list[int], margin: int) -> None:
     """The furthest rerun, and never more than 2^-6 of the way."""
-    found = decide_again(claim((distance, 0, 0)), STRICT, looked(*reruns), len(reruns), margin)
+    found = decide_with_second_look(claim((distance, 0, 0)), STRICT, looked(*reruns), len(reruns), margin)
     within = distance <= min(margin**2 * max(reruns), CAP)
     assert found.outcome is (ACCEPTED if within else REJECTED)
     assert found.reasons == ((Reason.WITHIN_SECOND_LOOK if within else Reason.DISTANCE_ABOVE_THRESHOLD),)
@@ -75,18 +76,18 @@ def test_the_rule(distance: int, reruns: list[int], margin: int) -> None:
 
 def test_components_that_the_thresholds_accept_stay_accepted() -> None:
     far = claim((2**80, WAY >> 40, 0))
-    assert decide_again(far, STRICT, looked(2**78), 1).outcome is ACCEPTED
+    assert decide_with_second_look(far, STRICT, looked(2**78), 1).outcome is ACCEPTED
     both = claim((2**80, 2**80, 0))
-    assert decide_again(both, STRICT, looked(2**78), 1).outcome is REJECTED
+    assert decide_with_second_look(both, STRICT, looked(2**78), 1).outcome is REJECTED
     rerun = Rerun(b"\4" * 32, (2**78, 2**78, 0))
-    assert decide_again(both, STRICT, SecondLook(SEGMENT, (rerun,)), 1).outcome is ACCEPTED
+    assert decide_with_second_look(both, STRICT, SecondLook(SEGMENT, (rerun,)), 1).outcome is ACCEPTED
 
 
 @pytest.mark.parametrize("distance", [UNEQUAL, UNEQUAL + 1, SATURATION - 1, SATURATION, INFINITE])
 def test_a_rerun_without_a_distance_excuses_nothing(distance: int) -> None:
     """Not even what the others would."""
     assert allowances(claim((2**80, 0, 0)), looked(2**90, distance)) == (0, 0, 0)
-    assert decide_again(claim((2**80, 0, 0)), STRICT, looked(2**90, distance), 2).outcome is REJECTED
+    assert decide_with_second_look(claim((2**80, 0, 0)), STRICT, looked(2**90, distance), 2).outcome is REJECTED
 
 
 def test_integers_that_moved_are_no_way() -> None:
@@ -113,11 +114,11 @@ def test_integers_that_moved_are_no_way() -> None:
         (replace(claim((2**80, 0, 0)), end=bytes(32)), STRICT, False),
     ],
 )
-def test_when_a_claim_has_a_second_look(made: Claim, thresholds: Three, due: bool) -> None:
-    assert is_due(made, thresholds) == due
+def test_when_a_claim_has_a_second_look(made: SegmentClaim, thresholds: Three, due: bool) -> None:
+    assert needs_second_look(made, thresholds) == due
     if not due:
         with pytest.raises(ProtocolError, match="no second look"):
-            decide_again(made, thresholds, looked(2**90), 1)
+            decide_with_second_look(made, thresholds, looked(2**90), 1)
     else:
         assert decide(made, thresholds).outcome is REJECTED
 
@@ -135,7 +136,7 @@ def test_what_is_no_look_of_the_claim_is_refused() -> None:
     )
     for found, count, margin, what in refused:
         with pytest.raises(ProtocolError, match=what):
-            decide_again(made, STRICT, found, count, margin)
+            decide_with_second_look(made, STRICT, found, count, margin)
     with pytest.raises(ProtocolError, match="1 to 64 reruns"):
         look_programs(trained.loaded().program, 65)
 
@@ -161,7 +162,7 @@ def rerun(index: int) -> list[Words]:
 def test_every_number_is_what_the_specification_says() -> None:
     task = trained.loaded()
     start, end = canonical()
-    found = look(task, CpuExecutor, start, end, SEGMENT, look_programs(task.program, 2))
+    found = measure_second_look(task, CpuExecutor, start, end, SEGMENT, look_programs(task.program, 2))
     for index, measured in enumerate(found.reruns):
         assert measured.end == state_root(task.slot_types, rerun(index))
         assert measured.distances == component_distances(task.program, end, rerun(index))
@@ -170,14 +171,14 @@ def test_every_number_is_what_the_specification_says() -> None:
     short = replace(task, document=replace(task.document, interval=2))
     few = look_programs(task.program, 1)
     args = (start, replay_end(task.program, trained.executor(), start, 2 * SEGMENT, 2), SEGMENT, few)
-    assert look(short, CpuExecutor, *args) == look(short, ReferenceExecutor, *args)
+    assert measure_second_look(short, CpuExecutor, *args) == measure_second_look(short, ReferenceExecutor, *args)
 
 
-def judged(end: list[Words], count: int = 4) -> tuple[Claim, SecondLooker]:
+def judged(end: list[Words], count: int = 4) -> tuple[SegmentClaim, SecondLooker]:
     """A segment that ends there, and who judges it, with thresholds that reject nearly everything."""
     task = trained.loaded()
     interval = task.document.interval
-    made = measure(task.program, trained.executor(), canonical()[0], end, SEGMENT, interval)
+    made = measure_segment(task.program, trained.executor(), canonical()[0], end, SEGMENT, interval)
     return made, SecondLooker(task, CpuExecutor, STRICT, count)
 
 
@@ -189,8 +190,8 @@ def test_a_branch_that_a_rerun_takes_is_accepted() -> None:
     found = looker(first, canonical()[0])
     assert (found.outcome, found.reasons) == (ACCEPTED, (Reason.WITHIN_SECOND_LOOK,))
     assert found.look is not None
-    assert 0 < max(shares(made, found.look, 1)) <= 1
-    assert max(shares(made, found.look)) == pytest.approx(max(shares(made, found.look, 1)) / 2)
+    assert 0 < max(second_look_shares(made, found.look, 1)) <= 1
+    assert max(second_look_shares(made, found.look)) == pytest.approx(max(second_look_shares(made, found.look, 1)) / 2)
     # Thresholds alone decide where there are no looks, and what they accept isn't looked at again.
     assert replace(looker, count=0)(first, canonical()[0]) is first
     loose: Three = (2**60, 2**60, 2**60)
@@ -207,11 +208,11 @@ def test_a_percent_of_the_rate_is_still_rejected() -> None:
         for a, b, is_parameter in zip(start, end, parts, strict=True)
     ]
     made, looker = judged(scaled)
-    assert is_due(made, STRICT)
+    assert needs_second_look(made, STRICT)
     found = looker(decide(made, STRICT), start)
     assert (found.outcome, found.reasons) == (REJECTED, (Reason.DISTANCE_ABOVE_THRESHOLD,))
     assert found.look is not None
-    assert max(shares(made, found.look)) > 10
+    assert max(second_look_shares(made, found.look)) > 10
     assert "by a second look" in found.detail
 
 
@@ -225,12 +226,12 @@ def test_gross_work_costs_no_second_look() -> None:
 def test_a_proof_is_verified_with_a_second_look() -> None:
     """By an engine, to the document; torch's own rounding is beyond such thresholds everywhere."""
     training = trained.honest()
-    subject = Subject(training.store, training.task, training.proof)
+    subject = ExaminedProof(training.store, training.task, training.proof)
     strictest: Three = (1, 1, 1)
-    alone = examine(subject, [1], strictest, LocalEngine(1), looks=0)
+    alone = examine_proof(subject, [1], strictest, LocalEngine(1), looks=0)
     assert (alone.outcome, alone.reasons) == (REJECTED, (Reason.DISTANCE_ABOVE_THRESHOLD,))
     assert segment_document(alone.examined[0])["second_look"] is None
-    found = examine(subject, [1], strictest, LocalEngine(1))
+    found = examine_proof(subject, [1], strictest, LocalEngine(1))
     assert (found.outcome, found.reasons) == (ACCEPTED, (Reason.WITHIN_SECOND_LOOK,))
     told = segment_document(found.examined[0])["second_look"]
     assert len(told) == 16
@@ -241,8 +242,8 @@ def test_a_proof_is_verified_with_a_second_look() -> None:
 def test_many_second_looks_are_remarked_upon(needed: int, of: int, told: int) -> None:
     """It says what may be the matter, and decides nothing."""
     plain = decide(claim((0, 0, 0)), STRICT)
-    again = decide_again(claim((2**80, 0, 0)), STRICT, looked(2**80), 1)
-    refused = decide_again(claim((2**80, 0, 0)), STRICT, looked(1), 1)
+    again = decide_with_second_look(claim((2**80, 0, 0)), STRICT, looked(2**80), 1)
+    refused = decide_with_second_look(claim((2**80, 0, 0)), STRICT, looked(1), 1)
     found = looked_at_often([again] * needed + [plain] * (of - needed))
     assert len(found) == told
     assert all(f"{needed} of {of} segments" in sentence for sentence in found)
@@ -262,16 +263,18 @@ def test_the_terms_commit_to_the_programs_of_looks_after_those_of_the_profile() 
 
 def test_every_lie_is_found_and_nothing_else() -> None:
     own = looked(1, 2, 3)
-    assert compare(own, own) == []
+    assert compare_second_looks(own, own) == []
     first, second, third = own.reruns
     other = replace(second, end=b"\5" * 32, distances=(9, 9, 9))
-    assert compare(own, replace(own, reruns=(first, other, third))) == [(LookChallenge.RERUN, 1, None)]
-    false = replace(third, distances=(3, 1, 7))
-    assert compare(own, replace(own, reruns=(first, second, false))) == [
-        (LookChallenge.DISTANCE, 2, Component.BUFFER),
-        (LookChallenge.DISTANCE, 2, Component.OPTIMIZER),
+    assert compare_second_looks(own, replace(own, reruns=(first, other, third))) == [
+        (SecondLookChallenge.RERUN, 1, None)
     ]
-    assert (LookChallenge.RERUN, LookChallenge.DISTANCE) == (5, 6)
+    false = replace(third, distances=(3, 1, 7))
+    assert compare_second_looks(own, replace(own, reruns=(first, second, false))) == [
+        (SecondLookChallenge.DISTANCE, 2, Component.BUFFER),
+        (SecondLookChallenge.DISTANCE, 2, Component.OPTIMIZER),
+    ]
+    assert (SecondLookChallenge.RERUN, SecondLookChallenge.DISTANCE) == (5, 6)
     for bad in (looked(1, 2), replace(own, segment=4)):
         with pytest.raises(ProtocolError, match="one segment"):
-            compare(own, bad)
+            compare_second_looks(own, bad)

@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from pol.claims.segment_claim import Claim
+from pol.claims.segment_claim import Rerun, SecondLook, SegmentClaim
 from pol.errors import ProtocolError
-from pol.verification.profile.profile_claim import Rerun
-from pol.verification.verdict.second_look import SecondLook, decide_again, is_due
+from pol.verification.verdict.second_look import decide_with_second_look, needs_second_look
 from pol.verification.verdict.verdict import Outcome
 
 FILE = Path(__file__).resolve().parents[2] / "fixtures" / "vectors" / "second_look.json"
@@ -138,15 +137,15 @@ def test_decisions(recorded: list[Row]) -> None:
     for row in recorded:
         (a, b, c), (x, y, z), (p, q, r) = (map(int, row[name]) for name in ("distances", "references", "thresholds"))
         start, end = (bytes.fromhex(row[name][2:]) for name in ("start", "end"))
-        claim, thresholds = Claim(7, start, end, REPLAY, (a, b, c), (x, y, z)), (p, q, r)
+        claim, thresholds = SegmentClaim(7, start, end, REPLAY, (a, b, c), (x, y, z)), (p, q, r)
         reruns = tuple(Rerun(RERUN, (int(u), int(v), int(w))) for u, v, w in row["reruns"])
-        assert is_due(claim, thresholds) == row["due"], row["name"]
+        assert needs_second_look(claim, thresholds) == row["due"], row["name"]
         arguments = (claim, thresholds, SecondLook(7, reruns), len(reruns), row["margin"])
         if row["due"]:
-            assert (decide_again(*arguments).outcome is Outcome.ACCEPTED) == row["excused"], row["name"]
+            assert (decide_with_second_look(*arguments).outcome is Outcome.ACCEPTED) == row["excused"], row["name"]
         else:
             with pytest.raises(ProtocolError, match="no second look"):
-                decide_again(*arguments)
+                decide_with_second_look(*arguments)
 
 
 if __name__ == "__main__":

@@ -6,28 +6,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pol.claims.acceptance_rule import EXACT, is_accepted, relative_distance
 from pol.claims.distance import INFINITE, SATURATION, UNEQUAL
-from pol.claims.segment_claim import Claim
+from pol.claims.segment_claim import SegmentClaim
 from pol.errors import OperationalError, ProtocolError
 from pol.training.storage.store import CorruptObjectError
-from pol.verification.verdict.verdict import (
-    EXACT,
-    Outcome,
-    Reason,
-    Verdict,
-    decide,
-    gather,
-    is_accepted,
-    relative_distance,
-)
+from pol.verification.verdict.segment_verification import load_evidence
+from pol.verification.verdict.verdict import Outcome, Reason, Verdict, decide
 
 ROOTS = (b"\1" * 32, b"\2" * 32, b"\3" * 32)
 DISTANCE = st.one_of(st.integers(0, 2**20), st.integers(0, UNEQUAL - 1))
 THRESHOLD = st.one_of(st.integers(0, 2**24), st.integers(0, 2**64 - 1))
 
 
-def claim(distances: tuple[int, int, int], references: tuple[int, int, int]) -> Claim:
-    return Claim(4, *ROOTS, distances, references)
+def claim(distances: tuple[int, int, int], references: tuple[int, int, int]) -> SegmentClaim:
+    return SegmentClaim(4, *ROOTS, distances, references)
 
 
 @given(DISTANCE, DISTANCE, THRESHOLD)
@@ -100,7 +93,7 @@ def test_reasons_are_told_apart() -> None:
 @pytest.mark.parametrize("thresholds", [EXACT, (2**64 - 1,) * 3])
 def test_a_zero_root_is_no_state(thresholds: tuple[int, int, int]) -> None:
     for roots in ((bytes(32), *ROOTS[1:]), (ROOTS[0], bytes(32), bytes(32))):
-        verdict = decide(Claim(4, *roots, (0, 0, 0), (1, 1, 1)), thresholds)
+        verdict = decide(SegmentClaim(4, *roots, (0, 0, 0), (1, 1, 1)), thresholds)
         assert (verdict.outcome, verdict.reasons) == (Outcome.REJECTED, (Reason.ZERO_ROOT,))
 
 
@@ -109,7 +102,7 @@ def test_in_exact_mode_other_roots_reject_whatever_the_sums_are(
     distances: tuple[int, int, int], references: tuple[int, int, int]
 ) -> None:
     start, end, other = ROOTS
-    unequal = decide(Claim(4, start, end, other, distances, references), EXACT)
+    unequal = decide(SegmentClaim(4, start, end, other, distances, references), EXACT)
     assert (unequal.outcome, unequal.reasons) == (Outcome.REJECTED, (Reason.ROOTS_DIFFER,))
 
 
@@ -123,7 +116,7 @@ def test_in_exact_mode_equal_roots_have_no_distance_and_a_finite_way(
     distances: tuple[int, int, int], references: tuple[int, int, int]
 ) -> None:
     start, end, _ = ROOTS
-    verdict = decide(Claim(4, start, end, end, distances, references), EXACT)
+    verdict = decide(SegmentClaim(4, start, end, end, distances, references), EXACT)
     accepted = distances == (0, 0, 0) and max(references) < SATURATION
     assert (verdict.outcome is Outcome.ACCEPTED) == accepted
     assert (verdict.reasons == (Reason.EQUAL_ROOTS,)) == accepted
@@ -142,7 +135,7 @@ def test_bad_evidence_rejects_and_a_failed_look_does_not(error: Exception, outco
     def fail() -> tuple[list[object], list[object]]:
         raise error
 
-    verdict = gather(3, fail)  # type: ignore[arg-type]  # it never returns
+    verdict = load_evidence(3, fail)  # type: ignore[arg-type]  # it never returns
     assert isinstance(verdict, Verdict)
     assert (verdict.outcome, verdict.reasons, verdict.claim) == (outcome, (reason,), None)
     assert str(error) in verdict.detail
@@ -153,7 +146,7 @@ def test_a_bug_of_ours_is_not_turned_into_a_verdict() -> None:
         raise TypeError("bug")
 
     with pytest.raises(TypeError):
-        gather(3, fail)  # type: ignore[arg-type]  # it never returns
+        load_evidence(3, fail)  # type: ignore[arg-type]  # it never returns
 
 
 def test_enums_start_at_one() -> None:

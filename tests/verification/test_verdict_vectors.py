@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 from test_distance_vectors import CORNERS, F32, I32, INFINITE, distance, total
 
-from pol.claims.segment_claim import Claim, Three
-from pol.verification.verdict.verdict import EXACT, Outcome, decide
+from pol.claims.acceptance_rule import EXACT
+from pol.claims.segment_claim import SegmentClaim, Three
+from pol.verification.verdict.verdict import Outcome, decide
 
 FILE = Path(__file__).resolve().parents[2] / "fixtures" / "vectors" / "verdicts.json"
 UNEQUAL = 2**160
@@ -135,7 +136,7 @@ def test_decisions(recorded: Any, mode: str, thresholds: Three) -> None:
     for row in recorded["rows"]:
         roots = (bytes.fromhex(row[name][2:]) for name in ("start", "end", "replay"))
         (a, b, c), (x, y, z) = (map(int, row[name]) for name in ("distances", "references"))
-        verdict = decide(Claim(0, *roots, (a, b, c), (x, y, z)), thresholds)
+        verdict = decide(SegmentClaim(0, *roots, (a, b, c), (x, y, z)), thresholds)
         accepted = verdict.outcome is Outcome.ACCEPTED
         assert accepted == row[mode], row["name"]
         assert accepted or [why.value for why in verdict.reasons] == row[f"{mode}Reasons"], row["name"]

@@ -16,12 +16,12 @@ from pol.chain.desks.challenges import Challenges
 from pol.chain.desks.market import Market
 from pol.chain.desks.profiles import Profiles
 from pol.chain.desks.task_registry import TaskOutcome
+from pol.claims.acceptance_rule import EXACT
 from pol.claims.segment_claim import Three
 from pol.errors import ProtocolError
 from pol.incentives import payouts
 from pol.incentives.payouts import Deal, Payout
-from pol.verification.profile.profile_claim import EXACT
-from pol.verification.verdict.second_look import decide_again
+from pol.verification.verdict.second_look import decide_with_second_look
 from pol.verification.verdict.verdict import Outcome, Verdict, decide
 
 
@@ -130,7 +130,7 @@ class Auditor:
             if verdict.outcome is Outcome.REJECTED and index in looks:
                 # A claim that was put right may have left a look behind that isn't of it.
                 with suppress(ProtocolError):
-                    verdict = decide_again(claim, thresholds, looks[index], terms.looks, terms.look_margin)
+                    verdict = decide_with_second_look(claim, thresholds, looks[index], terms.looks, terms.look_margin)
             found.append(verdict)
         return found
 

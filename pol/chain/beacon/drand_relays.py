@@ -12,7 +12,7 @@ import requests
 from pol.commitments import canonical_json
 from pol.errors import OperationalError, PolError, ProtocolError
 from pol.training.storage.http_files import HttpFiles, HttpPatience, TooLongError
-from pol.verification.beacon.drand import QUICKNET, Network, Round, verify
+from pol.verification.beacon.drand import QUICKNET, DrandNetwork, Round, verify_round
 
 TIMEOUT = 10.0
 LIMIT = 4096
@@ -31,7 +31,7 @@ class Relays:
         timeout: seconds that each relay has for its whole answer, from the connection to the last byte.
     """
 
-    def __init__(self, hosts: Sequence[str], network: Network = QUICKNET, timeout: float = TIMEOUT) -> None:
+    def __init__(self, hosts: Sequence[str], network: DrandNetwork = QUICKNET, timeout: float = TIMEOUT) -> None:
         if not hosts:
             raise ProtocolError("no relay of drand is named: give the URL of one at least")
         self.hosts = [host.rstrip("/") for host in hosts]
@@ -74,7 +74,7 @@ class Relays:
         published, randomness = _parse(text)
         if published.number != number:
             raise ProtocolError(f"answers with round {published.number}")
-        if verify(self.network, published) != randomness:
+        if verify_round(self.network, published) != randomness:
             raise ProtocolError("answers with another randomness than its signature's")
         return published
 

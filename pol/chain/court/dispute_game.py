@@ -17,12 +17,13 @@ from pol.chain.court.published_moves import read_move
 from pol.chain.node.connection import Connection, operational
 from pol.commitments.keccak import keccak256
 from pol.commitments.program_hash import ProgramCommitment
-from pol.dispute.dispute_record import Record
-from pol.dispute.disputed_claim import Claim, PublishedClaim, ReplayClaim, SumClaim
+from pol.dispute.dispute_record import DisputeRecord
+from pol.dispute.disputed_claim import DisputedClaim, PublishedClaim, ReplayClaim, SumClaim
 from pol.dispute.move_encoding import FUNCTIONS, encode, selector
-from pol.dispute.moves import Ended, Move, Proof
-from pol.dispute.position import Kind, Position, Side
+from pol.dispute.moves import DisputeEnded, Move, Proof
+from pol.dispute.position import ClaimKind, Position, Side
 from pol.dispute.rules import apply
+from pol.dispute.state_hash import packed_position, state_hash
 from pol.errors import OperationalError, ProtocolError
 from pol.graph.step_program import StepProgram
 
@@ -32,13 +33,13 @@ MOVE_TYPE = {"Move": [{"name": "head", "type": "bytes32"}, {"name": "content", "
 
 @dataclass(frozen=True)
 class StartParams:
-    """What a dispute is about (contracts/interfaces/IDisputeGame.sol)."""
+    """What a dispute is about (contracts/dispute/IDisputeGame.sol)."""
 
     asserter: ChecksumAddress
     challenger: ChecksumAddress
     program: bytes
     constants: bytes
-    kind: Kind
+    kind: ClaimKind
     component: int
     first_step: int
     steps: int
@@ -49,12 +50,12 @@ class StartParams:
     sum: int
     clock: int
 
-    def claim(self, identity: bytes) -> Claim:
+    def claim(self, identity: bytes) -> DisputedClaim:
         """What is disputed; ``identity`` is the dispute's id."""
         replayed = (identity, self.program, self.constants, self.first_step, self.steps, self.start, self.end)
-        if self.kind is Kind.REPLAY:
+        if self.kind is ClaimKind.REPLAY:
             return ReplayClaim(*replayed)
-        if self.kind is Kind.PUBLISHED:
+        if self.kind is ClaimKind.PUBLISHED:
             return PublishedClaim(*replayed, self.x)
         return SumClaim(identity, self.program, self.component, self.x, self.y, self.sum)
 
@@ -69,7 +70,7 @@ class Standing:
 
     params: StartParams
     position: Position
-    record: Record
+    record: DisputeRecord
 
     @property
     def on_turn(self) -> ChecksumAddress:
@@ -117,7 +118,7 @@ class DisputeGame(Binding):
         fields: dict[str, Any] = dict(self.started(dispute)["params"])
         names = {"firstStep": "first_step"}
         values = {names.get(name, name): value for name, value in fields.items()}
-        values["kind"] = Kind(values["kind"])
+        values["kind"] = ClaimKind(values["kind"])
         return StartParams(**values)
 
     def winner(self, dispute: int) -> Side:
@@ -133,11 +134,11 @@ class DisputeGame(Binding):
         """
         record, position = self.reconstruct(dispute, program)
         standing = Standing(self.params(dispute), position, record)
-        if bytes(self.read("head", dispute)) != position.head(packed(standing.on_turn)):
+        if bytes(self.read("head", dispute)) != state_hash(position, packed(standing.on_turn)):
             raise OperationalError(f"dispute {dispute}: the events don't lead to the chain's position; read them again")
         return standing
 
-    def record(self, dispute: int, program: StepProgram) -> Record:
+    def record(self, dispute: int, program: StepProgram) -> DisputeRecord:
         """The dispute from its events; a proof that ended it is not among the moves, the chain has executed it.
 
         Raises:
@@ -145,23 +146,23 @@ class DisputeGame(Binding):
         """
         return self.reconstruct(dispute, program)[0]
 
-    def reconstruct(self, dispute: int, program: StepProgram) -> tuple[Record, Position]:
+    def reconstruct(self, dispute: int, program: StepProgram) -> tuple[DisputeRecord, Position]:
         """The dispute from its events, and where it stands after its last move. Raises as `record`."""
         started, params = self.started(dispute), self.params(dispute)
         claim, header, payload = params.claim(bytes(started["id"])), bytes(started["header"]), bytes(started["payload"])
         commitment, moves = ProgramCommitment.of(program), list[Move]()
         try:
-            position = Record(claim, header, payload, (), self.bits).start
+            position = DisputeRecord(claim, header, payload, (), self.bits).start
             for event in self.events("Moved", number=dispute):
                 move = read_move(event["move"], position, program, commitment)
                 after = apply(position, move)
-                if isinstance(after, Ended):
+                if isinstance(after, DisputeEnded):
                     break
                 moves.append(move)
                 position = after
         except ProtocolError as error:
             raise OperationalError(f"dispute {dispute}: its events break a rule ({error}); read them again") from error
-        return Record(claim, header, payload, tuple(moves), self.bits), position
+        return DisputeRecord(claim, header, payload, tuple(moves), self.bits), position
 
     def send(self, wallet: Wallet, dispute: int, position: Position, move: Move) -> TxReceipt | None:
         """Make a move. A move that was made before (its receipt got lost) isn't made again: None.
@@ -205,7 +206,7 @@ class DisputeGame(Binding):
             "chainId": self.connection.chain_id,
             "verifyingContract": self.address,
         }
-        message = {"head": position.head(packed(wallet.address)), "content": keccak256(content)}
+        message = {"head": state_hash(position, packed(wallet.address)), "content": keccak256(content)}
         return wallet.sign_typed(domain, MOVE_TYPE, message)
 
     def relay(self, wallet: Wallet, content: bytes, signature: bytes) -> TxReceipt:
@@ -244,15 +245,15 @@ class DisputeGame(Binding):
             after = apply(position, move)
         except ProtocolError:
             return False
-        if isinstance(after, Ended):
+        if isinstance(after, DisputeEnded):
             return self.winner(dispute) is after.winner
         on_turn = self.params(dispute).player(after.turn)
-        return bytes(self.read("head", dispute)) == after.head(packed(on_turn))
+        return bytes(self.read("head", dispute)) == state_hash(after, packed(on_turn))
 
 
 def resignation(dispute: int, position: Position) -> bytes:
     """The calldata by which the side on turn gives up."""
-    return selector("resign") + dispute.to_bytes(4, "big") + position.packed + b"\0" + position.opening
+    return selector("resign") + dispute.to_bytes(4, "big") + packed_position(position) + b"\0" + position.opening
 
 
 def _name(move: Move) -> str:

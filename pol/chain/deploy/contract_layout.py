@@ -50,7 +50,7 @@ def lay_out(create: Create, settings: Settings, deployer: ChecksumAddress) -> Co
     vault = create("StakeVault", settings.token or NATIVE, m.exit_delay, forwarder, deployer)
     sortition = create("Sortition", vault, m.unit, m.watchers)
     jackpot = create("Jackpot", vault, sortition, m.shares, m.rate, m.commit_window, m.catch_window)
-    one_step = create("OneStepOsaka" if settings.counts_zeros else "OneStep")
+    one_step = create("OneStep")
     starts = create("Starts")
     court = (one_step, starts, game.bits, game.replay_grace, game.move_grace)
     profiles = create("Profiles", vault)
@@ -110,6 +110,5 @@ def wiring(desks: Desks) -> Iterator[Wiring]:
     known = tuple(getattr(desks, name) for name in KNOWN)
     for name, contract in _WIRED.items():
         yield Wiring(contract, getattr(desks, name), ((*known, desks.game, desks.profile_game),))
-    yield Wiring("Sortition", desks.sortition, ([],))
     yield Wiring("Jackpot", desks.jackpot, (desks.verdicts, [desks.registry]))
     yield Wiring("StakeVault", desks.vault, (list(known),))

@@ -96,7 +96,7 @@ def _wired(connection: Connection, contracts: Contracts, block: int) -> Iterator
     """Who was named to whom: the getters of desks, and the events of those that keep sets."""
     for step in wiring(contracts.desks):
         contract = Binding(connection, step.contract, step.address)
-        if step.contract in ("StakeVault", "Sortition", "Jackpot"):
+        if step.contract in ("StakeVault", "Jackpot"):
             contract.log.start_at(block)
             named = [tuple(event.values())[: len(step.arguments)] for event in contract.events("Wired")]
             yield Assertion(f"{step.contract} was wired once, to", [step.arguments], named)

@@ -26,18 +26,11 @@ def _number(value: Any) -> int:
     return value
 
 
-def _truth(value: Any) -> bool:
-    if type(value) is not bool:
-        raise ValueError(f"{value!r} is neither true nor false")
-    return value
-
-
 _OTHERS: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
     "money.treasury": ("treasury", _address),
     "money.token": ("token", _address),
     "draws.beacon": ("beacon", BeaconKind),
     "draws.drand_delay": ("drand_delay", _number),
-    "court.counts_zeros": ("counts_zeros", _truth),
 }
 """Section and key of everything but the rules of the game and of the market, its field in Settings, and what it is."""
 
@@ -55,7 +48,7 @@ def read_parameters(text: str, default: Settings) -> Settings:
 
 
 def settings_of(document: Mapping[str, Any], default: Settings) -> Settings:
-    """Settings of a document with the sections game, market, draws, money and court. Raises as read_parameters."""
+    """Settings of a document with the sections game, market, draws and money. Raises as read_parameters."""
     changes: dict[str, dict[str, Any]] = {"game": {}, "market": {}, "": {}}
     known = {
         f"{name}.{f.name}" for name, rules in (("game", GameRules), ("market", MarketRules)) for f in fields(rules)

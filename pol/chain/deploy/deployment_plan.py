@@ -10,7 +10,6 @@ from typing import Any
 
 from eth_typing import ChecksumAddress
 from hexbytes import HexBytes
-from web3.exceptions import Web3Exception
 from web3.types import TxParams
 
 from pol.chain.account.wallet import Reverted, Wallet, reverting
@@ -26,9 +25,6 @@ BYTE_GAS, WORD_GAS, DEPOSIT_GAS = (4, 16), 2, 200
 """Of a zero and of another byte of calldata (EIP-2028), of a word of creation code (EIP-3860), of a byte of code."""
 CONSTRUCTOR_GAS, WIRE_GAS = 80_000, 40_000
 """More than what a constructor executes, and than what a wiring does beside writing addresses."""
-
-CLZ_CODE = "0x60011e5f5260205ff3"
-"""Returns how many zeros lead the number 1."""
 
 
 @dataclass(frozen=True)
@@ -78,11 +74,10 @@ class Plan:
         """What the chain has not.
 
         Raises:
-            OperationalError: the node fails; or the chain can't take the deployment: the message says why.
+            OperationalError: the node fails, or the chain lacks the factory.
         """
         with operational("look for the contracts"):
             require_factory(self.connection.web3, self.connection.name)
-            self._require_opcodes()
             creations = tuple(step for step in self.creations if not self._is_there(step))
         wirings = tuple(step for step in self.wirings if not self._is_wired(step))
         gas = sum(step.gas for step in creations) + sum(_wiring_gas(self.data(step), step) for step in wirings)
@@ -137,19 +132,6 @@ class Plan:
         """Calldata of a wiring."""
         contract = self.connection.web3.eth.contract(abi=artifact(step.contract)["abi"])
         return bytes(HexBytes(contract.encode_abi("wire", step.arguments)))
-
-    def _require_opcodes(self) -> None:
-        if not self.settings.counts_zeros:
-            return
-        try:
-            answer = self.connection.web3.eth.call({"data": HexBytes(CLZ_CODE)})
-        except (Web3Exception, ValueError):  # nodes call an unknown opcode by many names
-            answer = HexBytes(b"")
-        if int.from_bytes(answer, "big") != 255:
-            raise OperationalError(
-                f"{self.connection.name} hasn't the opcode CLZ of Osaka: set counts_zeros = false in the section "
-                "[court] of the parameters"
-            )
 
 
 def _calldata_gas(data: bytes) -> int:

@@ -18,8 +18,8 @@ from pol.chain.contract.announcements import Announcements
 from pol.chain.desks.task_registry import Status, TaskRegistry
 from pol.chain.desks.verdicts import Placed
 from pol.chain.node.connection import Connection
+from pol.claims.segment_claim import SecondLook
 from pol.errors import OperationalError
-from pol.verification.verdict.second_look import SecondLook
 
 
 class ChargeKind(IntEnum):

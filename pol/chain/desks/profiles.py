@@ -16,12 +16,12 @@ from pol.chain.account.wallet import Wallet
 from pol.chain.contract.announcements import Announcements
 from pol.chain.desks.challenges import Ending
 from pol.chain.node.connection import Connection
-from pol.claims.segment_claim import Three
+from pol.claims.segment_claim import Rerun, Three
 from pol.commitments.checkpoint_log import CheckpointLog
 from pol.errors import OperationalError, ProtocolError
 from pol.graph.step_program import Component
-from pol.verification.profile.profile_challenge import Charge, ChargeKind
-from pol.verification.profile.profile_claim import Portion, ProfileClaim, Rerun
+from pol.verification.profile.profile_challenge import ProfileCharge, ProfileChargeKind
+from pol.verification.profile.profile_claim import Portion, ProfileClaim
 
 WITNESS = "(uint32,(bytes32,uint256[3]),bytes32[])"
 Proved = tuple[bytes, list[bytes]]
@@ -135,7 +135,7 @@ class Profiles(Announcements):
         wallet: Wallet,
         task_id: bytes,
         portions: Sequence[Portion],
-        charge: Charge,
+        charge: ProfileCharge,
         header: bytes,
         payload: bytes,
         rerun: Witness | None = None,
@@ -152,13 +152,13 @@ class Profiles(Announcements):
             Reverted: the contract refuses the challenge.
         """
         opening, told = (header, payload, 8 * self.bond_of(task_id)), [astuple(portion) for portion in portions]
-        if charge.kind is ChargeKind.PORTION:
+        if charge.kind is ProfileChargeKind.PORTION:
             call = self.function("challengePortion", task_id, told, charge.index, opening)
-        elif charge.kind is ChargeKind.RERUN and rerun and program:
+        elif charge.kind is ProfileChargeKind.RERUN and rerun and program:
             call = self.function("challengeRerun", task_id, told, _tuple(rerun), program, opening)
-        elif charge.kind is ChargeKind.DISTANCE and rerun:
+        elif charge.kind is ProfileChargeKind.DISTANCE and rerun:
             call = self.function("challengeDistance", task_id, told, _tuple(rerun), charge.component, opening)
-        elif charge.kind is ChargeKind.REFERENCE:
+        elif charge.kind is ProfileChargeKind.REFERENCE:
             call = self.function("challengeReference", task_id, told, charge.index, charge.component, opening)
         else:
             raise ProtocolError(f"{charge.kind.name} is no dispute, or its proofs are missing")
@@ -180,7 +180,7 @@ class Profiles(Announcements):
         told = [astuple(portion) for portion in portions]
         return wallet.send(self.function("convict", task_id, told, _tuple(rerun), int(component)))
 
-    def charge(self, number: int) -> Charge:
+    def charge(self, number: int) -> ProfileCharge:
         """What a dispute is about.
 
         Raises:
@@ -190,7 +190,9 @@ class Profiles(Announcements):
         if not events:
             raise OperationalError(f"the node knows no dispute {number} about a profile; is it in sync?")
         event, component = events[0], int(events[0]["component"])
-        return Charge(ChargeKind(event["charge"]), int(event["index"]), Component(component) if component else None)
+        return ProfileCharge(
+            ProfileChargeKind(event["charge"]), int(event["index"]), Component(component) if component else None
+        )
 
     def bond_of(self, task_id: bytes) -> int:
         """What the next challenger of the posted profile puts up, in wei (`payouts.bond_after`)."""
@@ -237,9 +239,9 @@ def conviction_evidence(rerun: Witness, component: Component) -> bytes:
     return keccak(encode([WITNESS, "uint8"], [_tuple(rerun), int(component)]))
 
 
-def charge_evidence(charge: Charge, payload: bytes) -> bytes:
+def charge_evidence(charge: ProfileCharge, payload: bytes) -> bytes:
     """What is announced before a challenge whose opening has this ``payload`` (`announcements.announcement`)."""
-    component = 0 if charge.kind in {ChargeKind.PORTION, ChargeKind.RERUN} else int(charge.component or 0)
+    component = 0 if charge.kind in {ProfileChargeKind.PORTION, ProfileChargeKind.RERUN} else int(charge.component or 0)
     told = (int(charge.kind), charge.index, component, keccak(payload))
     return keccak(encode(["uint8", "uint32", "uint8", "bytes32"], told))
 

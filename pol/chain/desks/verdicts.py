@@ -14,11 +14,9 @@ from web3.types import TxReceipt
 from pol.chain.account.wallet import Wallet
 from pol.chain.contract.announcements import Announcements
 from pol.chain.node.connection import Connection
-from pol.claims.segment_claim import Claim
+from pol.claims.segment_claim import Rerun, SecondLook, SegmentClaim
 from pol.errors import OperationalError
 from pol.incentives.abi import abi_hash
-from pol.verification.profile.profile_claim import Rerun
-from pol.verification.verdict.second_look import SecondLook
 
 CLAIM = "(uint32,bytes32,bytes32,bytes32,uint256[3],uint256[3])"
 PLACED = f"({CLAIM},bytes32,bytes32[])"
@@ -50,12 +48,12 @@ class PostedVerdict:
 class Placed:
     """A claim among the entries of its verdict."""
 
-    claim: Claim
+    claim: SegmentClaim
     look: bytes
     entries: tuple[bytes, ...]
 
 
-def claim_hash(claim: Claim) -> bytes:
+def claim_hash(claim: SegmentClaim) -> bytes:
     """Hash of a claim."""
     return keccak(encode([CLAIM], [astuple(claim)]))
 
@@ -67,7 +65,7 @@ def look_hash(look: SecondLook | None) -> bytes:
     return keccak(encode(["(bytes32,uint256[3])[]"], [[(rerun.end, rerun.distances) for rerun in look.reruns]]))
 
 
-def entry(claim: Claim, look: bytes) -> bytes:
+def entry(claim: SegmentClaim, look: bytes) -> bytes:
     """What stands for a claim among the entries of its verdict (docs/spec/market.md, "Identifiers")."""
     return keccak(claim_hash(claim) + look)
 
@@ -90,7 +88,7 @@ class Verdicts(Announcements):
         self,
         wallet: Wallet,
         task_id: bytes,
-        claims: Sequence[Claim],
+        claims: Sequence[SegmentClaim],
         proofs: Sequence[tuple[Sequence[bytes], Sequence[bytes]]],
         looks: Sequence[SecondLook],
         sealed_claim: bytes,
@@ -119,7 +117,7 @@ class Verdicts(Announcements):
 
     def disclose(self, wallet: Wallet, task_id: bytes, secret: bytes) -> TxReceipt:
         """Show that the verdict had to be true."""
-        nothing = Claim(0, bytes(32), bytes(32), bytes(32), (0, 0, 0), (0, 0, 0))
+        nothing = SegmentClaim(0, bytes(32), bytes(32), bytes(32), (0, 0, 0), (0, 0, 0))
         return wallet.send(self.function("disclose", task_id, (secret, bytes(32), astuple(nothing), NO_LOOK, [])))
 
     def disclose_planted(self, wallet: Wallet, task_id: bytes, secret: bytes, salt: bytes, truth: Placed) -> TxReceipt:
@@ -135,11 +133,11 @@ class Verdicts(Announcements):
         """Show a verifier's secret before it may be disclosed, announced in an earlier block (`leak_evidence`)."""
         return wallet.send(self.function("reportLeak", task_id, secret))
 
-    def claims(self, task_id: bytes, seating: int) -> list[Claim]:
+    def claims(self, task_id: bytes, seating: int) -> list[SegmentClaim]:
         """The claims of a verdict as they stand: a disclosed one takes the place of what was posted."""
         return [claims[-1] for claims in self._posted(task_id, seating)]
 
-    def claims_as_posted(self, task_id: bytes, seating: int) -> list[Claim]:
+    def claims_as_posted(self, task_id: bytes, seating: int) -> list[SegmentClaim]:
         """The claims of a verdict before its disclosure."""
         return [claims[0] for claims in self._posted(task_id, seating)]
 
@@ -168,9 +166,9 @@ class Verdicts(Announcements):
         entries = tuple(entry(claim, look) for claim, look in zip(claims, hashes, strict=True))
         return Placed(claims[index], hashes[index], entries)
 
-    def _posted(self, task_id: bytes, seating: int) -> list[list[Claim]]:
+    def _posted(self, task_id: bytes, seating: int) -> list[list[SegmentClaim]]:
         """For each index all claims that were posted there, oldest first."""
-        found: dict[int, list[Claim]] = {}
+        found: dict[int, list[SegmentClaim]] = {}
         for event in self.events("ClaimPosted", taskId=task_id, seating=seating):
             found.setdefault(int(event["index"]), []).append(_claim(event["claim"]))
         return [found[index] for index in sorted(found)]
@@ -192,9 +190,9 @@ def _values(fields: Any) -> list[Any]:
     return list(fields.values()) if hasattr(fields, "values") else list(fields)
 
 
-def _claim(fields: Any) -> Claim:
+def _claim(fields: Any) -> SegmentClaim:
     segment, start, end, replay, distances, references = _values(fields)
-    return Claim(int(segment), bytes(start), bytes(end), bytes(replay), tuple(distances), tuple(references))
+    return SegmentClaim(int(segment), bytes(start), bytes(end), bytes(replay), tuple(distances), tuple(references))
 
 
 def _rerun(fields: Any) -> Rerun:

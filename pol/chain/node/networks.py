@@ -17,8 +17,6 @@ class Network:
     title: str
     chain_id: int
     beacon: BeaconKind = BeaconKind.DRAND
-    counts_zeros: bool = False
-    """Whether its virtual machine has the opcode CLZ (EIP-7939, Osaka)."""
     rpc: str | None = None
     """Where a node is, if nobody names one: a node of this machine."""
     explorer: str | None = None
@@ -32,8 +30,8 @@ NETWORKS = MappingProxyType(
             Network("anvil", "anvil and hardhat", 31337, BeaconKind.BLOCK, rpc="http://127.0.0.1:8545"),
             Network("ganache", "hardhat and ganache", 1337, BeaconKind.BLOCK, rpc="http://127.0.0.1:8545"),
             Network("embedded", "the embedded chain", 131277322940537, BeaconKind.BLOCK),
-            Network("sepolia", "Sepolia", 11155111, counts_zeros=True, explorer="https://eth-sepolia.blockscout.com"),
-            Network("hoodi", "Hoodi", 560048, counts_zeros=True, explorer="https://eth-hoodi.blockscout.com"),
+            Network("sepolia", "Sepolia", 11155111, explorer="https://eth-sepolia.blockscout.com"),
+            Network("hoodi", "Hoodi", 560048, explorer="https://eth-hoodi.blockscout.com"),
             Network("base-sepolia", "Base Sepolia", 84532, explorer="https://base-sepolia.blockscout.com"),
         )
     }

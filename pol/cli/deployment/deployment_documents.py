@@ -44,7 +44,7 @@ def default_of(network: Network | None, treasury: ChecksumAddress) -> Settings:
     """What holds where the parameters say nothing."""
     if network is None:
         return Settings(treasury, beacon=BeaconKind.DRAND)
-    return Settings(treasury, beacon=network.beacon, counts_zeros=network.counts_zeros)
+    return Settings(treasury, beacon=network.beacon)
 
 
 def keep(target: Target, plan: Plan, missing: Missing, since: int | None = None) -> int:

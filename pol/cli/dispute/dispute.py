@@ -69,7 +69,7 @@ def tell(entry: Entry, console: Console) -> None:
 
 
 def tell_place(place: Place, console: Console) -> None:
-    """Where in the computation it is, as far as that is agreed."""
+    """The agreed place in the computation."""
     numbers = (("step", place.step), ("element", place.element), ("term", place.term))
     line = ", ".join(f"{name} {value}" for name, value in numbers if value is not None)
     if line:
@@ -79,7 +79,7 @@ def tell_place(place: Place, console: Console) -> None:
 
 
 def tell_parts(parts: tuple[Shown, ...], picked: int | None, console: Console) -> None:
-    """What lies open, a line a part."""
+    """The open parts, one a line."""
     width = max(len(found.part) for found in parts)
     for index, found in enumerate(parts):
         mark, style = ("->", "bold") if index == picked else ("  ", "dim")
@@ -87,7 +87,7 @@ def tell_parts(parts: tuple[Shown, ...], picked: int | None, console: Console) -
 
 
 def tell_end(entry: Entry, console: Console) -> None:
-    """What was executed, and who won."""
+    """The executed operation, and the winner."""
     if entry.one_step is not None:
         tell_scalar(entry.one_step, console)
     console.print(f"[bold]The {entry.winner} wins: {escape(entry.outcome or '')}.[/bold]")

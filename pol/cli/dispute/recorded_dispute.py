@@ -1,4 +1,4 @@
-"""What `pol demo --out DIR` kept of a dispute, read back and held against the task and the learning proof beside it."""
+"""The dispute that `pol demo --out DIR` recorded, checked against the task and the learning proof beside it."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from pol.commitments.canonical_json import parse
-from pol.dispute.dispute_record import Record
+from pol.dispute.dispute_record import DisputeRecord
 from pol.dispute.disputed_claim import ReplayClaim
 from pol.dispute.position import Position, Side
+from pol.dispute.state_hash import state_hash
 from pol.errors import OperationalError, ProtocolError
 from pol.graph.node_names import Names
 from pol.report.dispute_entries import Entry, entries, given_up
@@ -22,13 +23,13 @@ from pol.training.task.task_document import LoadedTask
 
 @dataclass(frozen=True)
 class Recorded:
-    """A dispute and what is known about how it went on chain."""
+    """A dispute, and how it went on chain."""
 
-    record: Record
+    record: DisputeRecord
     names: Names
     ended_by: str
     gas: tuple[int, ...]
-    """Of every transaction; none if it isn't known."""
+    """The gas of every transaction; empty if it isn't known."""
 
     def entries(self) -> list[Entry]:
         """All transactions of the dispute, every rule checked on the way.
@@ -56,7 +57,7 @@ def read(folder: Path, false_dispute: bool) -> Recorded:
         ProtocolError: claim, task and proof don't belong together.
     """
     document = read_json(folder / ("false_dispute.json" if false_dispute else "dispute.json"))
-    record, kept = Record.from_dict(document), read_json(folder / "task.json")
+    record, kept = DisputeRecord.from_dict(document), read_json(folder / "task.json")
     store = Store(f"file://{(folder / 'store').resolve()}")
     try:
         task = load(store, kept["document"])
@@ -73,7 +74,7 @@ def read(folder: Path, false_dispute: bool) -> Recorded:
     return Recorded(record, task.names, ended_by, gas)
 
 
-def require_heads(record: Record, heads: list[bytes], players: list[bytes]) -> None:
+def require_heads(record: DisputeRecord, heads: list[bytes], players: list[bytes]) -> None:
     """Check that the moves lead to what the chain held; the last of the heads it still holds.
 
     Raises:
@@ -81,11 +82,11 @@ def require_heads(record: Record, heads: list[bytes], players: list[bytes]) -> N
     """
     positions = [record.start, *(after for _, _, after in record.walk() if isinstance(after, Position))]
     sides = {Side.ASSERTER: 0, Side.CHALLENGER: 1}
-    if len(players) != len(sides) or [p.head(players[sides[p.turn]]) for p in positions] != heads:
+    if len(players) != len(sides) or [state_hash(p, players[sides[p.turn]]) for p in positions] != heads:
         raise ProtocolError("the recorded moves don't lead to what the chain held before each of them; it was changed")
 
 
-def require_about(record: Record, task: LoadedTask, proof: LearningProof) -> None:
+def require_about(record: DisputeRecord, task: LoadedTask, proof: LearningProof) -> None:
     """Check that a dispute is about a segment of this task that begins where the learning proof says.
 
     Raises:

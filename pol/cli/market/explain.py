@@ -1,8 +1,9 @@
-"""``pol explain``: what a task or a dispute waits for, and what a process did about it and left alone."""
+"""``pol explain``: what a task or a dispute waits for, what a process decided about it, and what a move says."""
 
 from __future__ import annotations
 
 import json
+import re
 import secrets
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,13 @@ import click
 from rich.console import Console
 from rich.markup import escape
 
+from pol.chain.court.sent_move import SentMove, sent_move
 from pol.chain.times import duration, utc
 from pol.cli.market.party_options import Place, place_options
+from pol.dispute.move_decoding import PackedMove, decode
 from pol.dispute.position import Side
 from pol.errors import ProtocolError
+from pol.report.packed_move_lines import lines
 from pol.roles.monitor.market_view import about
 from pol.roles.party.decisions import Deed
 from pol.roles.party.public_calls import upkeep
@@ -22,11 +26,11 @@ from pol.roles.process.decision_log import Diary
 from pol.roles.whistleblower.own_disputes import disputed
 from pol.roles.whistleblower.whistleblower import Whistleblower
 
-TASK_DIGITS = 8
+TASK_DIGITS, HASH_DIGITS = 8, 64
 
 
 @click.command()
-@click.argument("what", metavar="TASK|DISPUTE")
+@click.argument("what", metavar="TASK|DISPUTE|TRANSACTION")
 @place_options
 @click.option("--profile", "about_profile", is_flag=True, help="The number is that of a dispute about a profile.")
 @click.option("--data", type=click.Path(path_type=Path), metavar="DIR", help="The folder of a process.")
@@ -41,14 +45,21 @@ def explain(
     data: Path | None,
     as_json: bool,
 ) -> None:
-    """Say where a task or a dispute stands, whose turn it is and until when.
+    """Say where a task or a dispute stands, whose turn it is and until when; or read a move of a dispute.
 
-    A task is named by eight digits of its id or more, or with 0x before them; a dispute by its number.
-    With --data also everything that a process decided about it, and why.
+    A task is named by eight digits of its id or more, or with 0x before them; a dispute by its number. With --data
+    also everything that a process decided about it, and why.
+
+    A move is named by the hash of its transaction, or given as its calldata (0x...): all its fields are shown in the
+    terms of docs/spec/dispute.md.
     """
     place = Place.of(deployment, rpc, quorum, store)
     # A party that exists for this only: it reads, and could pay for nothing.
     reader = Whistleblower(place.connection, place.deployment, secrets.token_bytes(32), place.store_url)
+    packed = _packed_move(reader, what)
+    if packed is not None:
+        _show_move(packed, as_json)
+        return
     is_number = what.isdecimal() and len(what) < TASK_DIGITS
     shown = _dispute(reader, int(what), about_profile) if is_number else _task(reader, _found(reader, what))
     if data is not None:
@@ -69,10 +80,46 @@ def explain(
             console.print(escape(f"{'':25}{decision['detail']}"), style="dim")
 
 
+def _packed_move(reader: Whistleblower, what: str) -> SentMove | PackedMove | None:
+    """The move of a transaction, or in calldata; None if neither is named."""
+    digits, market = what.lower().removeprefix("0x"), reader.market
+    if len(digits) < HASH_DIGITS or not re.fullmatch("[0-9a-f]*", digits):
+        return None
+    if len(digits) > HASH_DIGITS:
+        if len(digits) % 2:
+            raise ProtocolError(f"calldata has two digits a byte; {len(digits)} were given")
+        return decode(bytes.fromhex(digits), bits=market.game.bits)
+    named = bytes.fromhex(digits)
+    if named in _tasks(reader):
+        return None
+    return sent_move(reader.connection, (market.game, market.profile_game), named)
+
+
+def _show_move(found: SentMove | PackedMove, as_json: bool) -> None:
+    move, sent = (found.move, found) if isinstance(found, SentMove) else (found, None)
+    if as_json:
+        document = move.to_dict()
+        if sent is not None:
+            document |= {"game": sent.game, "sender": sent.sender, "block": sent.block, "reverted": sent.reverted}
+        print(json.dumps(document, indent=2))
+        return
+    for line in lines(move):
+        print(line)
+    if sent is not None:
+        block = "in no block yet" if sent.block is None else f"in block {sent.block}"
+        print(f"sent by {sent.sender} to {sent.game}, {block}")
+    if sent is not None and sent.reverted:
+        print("The contract refused it: the dispute stands where it stood before.")
+
+
+def _tasks(reader: Whistleblower) -> list[bytes]:
+    """The ids of all tasks."""
+    return [bytes(event["taskId"]) for event in reader.market.registry.events("TaskSubmitted")]
+
+
 def _found(reader: Whistleblower, start: str) -> bytes:
     """The id of the only task that begins so."""
-    start = start.lower().removeprefix("0x")
-    tasks = [bytes(event["taskId"]) for event in reader.market.registry.events("TaskSubmitted")]
+    start, tasks = start.lower().removeprefix("0x"), _tasks(reader)
     found = [task_id for task_id in tasks if task_id.hex().startswith(start)]
     if len(found) != 1:
         raise ProtocolError(

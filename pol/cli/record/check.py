@@ -13,7 +13,7 @@ from pol.cli.record.commit import entries_of
 from pol.errors import OperationalError, ProtocolError
 from pol.training.record.recorded_run import is_run, open_store, split_step
 from pol.training.storage.commitment import DOCUMENT_LIMIT, Commitment, compare
-from pol.verification.runs.record_check import Finding, Outcome, check_record
+from pol.verification.runs.record_check import CheckFinding, CheckOutcome, check_record
 
 
 @click.command()
@@ -79,9 +79,9 @@ def _against(path: str, file: Path, as_json: bool) -> int:
     return DIFFERS
 
 
-def _record(findings: list[Finding], as_json: bool) -> int:
+def _record(findings: list[CheckFinding], as_json: bool) -> int:
     outcomes = {finding.outcome for finding in findings}
-    code = DIFFERS if Outcome.BAD in outcomes else UNSEEN if Outcome.UNSEEN in outcomes else FINE
+    code = DIFFERS if CheckOutcome.BAD in outcomes else UNSEEN if CheckOutcome.UNSEEN in outcomes else FINE
     if as_json:
         rows = [{"check": f.check, "about": f.about, "outcome": f.outcome.value, "detail": f.detail} for f in findings]
         print(json.dumps({"fine": code == FINE, "findings": rows}, indent=2))

@@ -9,7 +9,7 @@ import click
 from rich.table import Table
 
 from pol.cli.file_output import FINE, SHOWN_ROWS, console, looking, shown_bytes
-from pol.commitments.complete_state import Entry
+from pol.commitments.complete_state import StateEntry
 from pol.errors import OperationalError
 from pol.training.record.recorded_run import is_run, open_run, split_step
 from pol.training.storage.commitment import Commitment
@@ -50,7 +50,7 @@ def commit(path: str, out: Path | None, show_all: bool, as_json: bool) -> int:
     return FINE
 
 
-def entries_of(path: str) -> tuple[tuple[Entry, ...], tuple[str, ...]]:
+def entries_of(path: str) -> tuple[tuple[StateEntry, ...], tuple[str, ...]]:
     """The entries of what stands at a path, hashed now, and the files beside it that aren't part of it.
 
     Raises:
@@ -68,7 +68,7 @@ def entries_of(path: str) -> tuple[tuple[Entry, ...], tuple[str, ...]]:
     return saved.entries, ()
 
 
-def _table(entries: tuple[Entry, ...]) -> Table:
+def _table(entries: tuple[StateEntry, ...]) -> Table:
     table = Table("name", "type", "shape", "size", "root")
     table.columns[0].overflow = "fold"
     table.columns[4].no_wrap = True
@@ -81,5 +81,5 @@ def _table(entries: tuple[Entry, ...]) -> Table:
     return table
 
 
-def _short(entry: Entry) -> str:
+def _short(entry: StateEntry) -> str:
     return f"{entry.content.hex()[:16]}..."

@@ -16,7 +16,7 @@ from pol.training.record.recorded_run import split_step
 
 if TYPE_CHECKING:
     from pol.verification.runs.run_comparison import Change, StateComparison
-    from pol.verification.runs.tensor_comparison import Side, TensorComparison
+    from pol.verification.runs.tensor_comparison import NamedTensors, TensorComparison
 
 CHANGES_SHOWN = 40
 
@@ -76,7 +76,7 @@ def diff(a: str, b: str | None, show_all: bool, picture: Path | None, as_json: b
     return FINE if equal else DIFFERS
 
 
-def _open(a: str, b: str) -> tuple[Side, Side]:
+def _open(a: str, b: str) -> tuple[NamedTensors, NamedTensors]:
     """Two records without a step are compared at the newest step that both have."""
     from pol.training.record.recorded_run import is_run, open_run
     from pol.verification.runs.run_comparison import common_steps
@@ -99,7 +99,9 @@ def _parting(since: Mapping[str, int]) -> str:
     return f"they differ first at the checkpoint of step {first}: {', '.join(parts)}"
 
 
-def _draw(file: Path, one: Side, other: Side, rows: Sequence[TensorComparison], steps: Sequence[int]) -> None:
+def _draw(
+    file: Path, one: NamedTensors, other: NamedTensors, rows: Sequence[TensorComparison], steps: Sequence[int]
+) -> None:
     from pol.report.heat_map import Column, write_heat_map
     from pol.verification.runs.tensor_comparison import compare_tensors, recorded_side
 
@@ -141,8 +143,8 @@ def _changes(changes: Sequence[Change], since: Mapping[str, int]) -> Table:
 
 
 def _document(
-    one: Side,
-    other: Side,
+    one: NamedTensors,
+    other: NamedTensors,
     rows: Sequence[TensorComparison],
     states: StateComparison | None,
     since: Mapping[str, int],

@@ -19,7 +19,7 @@ from pol.cli.file_output import DIFFERS, FINE, console, looking
 from pol.errors import OperationalError
 
 if TYPE_CHECKING:
-    from pol.verification.runs.resume_check import Ended, Examination
+    from pol.verification.runs.resume_check import ProgramExit, ResumeReport
 
 PATHS_SHOWN = 8
 OUTPUT_SHOWN = 2000
@@ -38,15 +38,17 @@ def doctor(command: tuple[str, ...], steps: int, timeout: int, keep: Path | None
     The program has to use pol.training.Recorder or one of the integrations. It records into a folder of its own here,
     and every step, whatever the program says; what else it writes, it writes.
     """
-    from pol.verification.runs.resume_check import EXACT, examine
+    from pol.verification.runs.resume_check import EXACT, check_resumption
 
     terminal = console()
 
-    def run(variables: Mapping[str, str]) -> Ended:
+    def run(variables: Mapping[str, str]) -> ProgramExit:
         return _run(command, variables, timeout)
 
     with _folder(keep) as folder:
-        found = examine(run, folder, steps, lambda line: None if as_json else terminal.print(line, soft_wrap=True))
+        found = check_resumption(
+            run, folder, steps, lambda line: None if as_json else terminal.print(line, soft_wrap=True)
+        )
     if as_json:
         print(json.dumps(_document(found), indent=2))
     else:
@@ -55,8 +57,8 @@ def doctor(command: tuple[str, ...], steps: int, timeout: int, keep: Path | None
     return FINE if found.verdict == EXACT else DIFFERS
 
 
-def _run(command: Sequence[str], variables: Mapping[str, str], timeout: int) -> Ended:
-    from pol.verification.runs.resume_check import Ended
+def _run(command: Sequence[str], variables: Mapping[str, str], timeout: int) -> ProgramExit:
+    from pol.verification.runs.resume_check import ProgramExit
 
     with tempfile.TemporaryFile() as output:
         try:
@@ -80,7 +82,7 @@ def _run(command: Sequence[str], variables: Mapping[str, str], timeout: int) -> 
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
         output.seek(max(0, output.tell() - OUTPUT_SHOWN))
-        return Ended(code, output.read().decode(errors="replace").strip())
+        return ProgramExit(code, output.read().decode(errors="replace").strip())
 
 
 @contextmanager
@@ -94,7 +96,7 @@ def _folder(keep: Path | None) -> Iterator[Path]:
     yield keep
 
 
-def _told(found: Examination, keep: Path | None) -> Iterator[str]:
+def _told(found: ResumeReport, keep: Path | None) -> Iterator[str]:
     verdicts = {
         "exact": f"EXACT: resumed after step {found.resumed_from}, it went on as the uninterrupted run, in every step "
         f"and every component, to step {found.steps}.",
@@ -127,7 +129,7 @@ def _told(found: Examination, keep: Path | None) -> Iterator[str]:
         yield f"compare the runs: pol diff {keep}/whole/store@{found.step} {keep}/{other}/store@{found.step}"
 
 
-def _document(found: Examination) -> dict[str, Any]:
+def _document(found: ResumeReport) -> dict[str, Any]:
     difference = found.difference
     return {
         "verdict": found.verdict,

@@ -17,7 +17,7 @@ from rich.tree import Tree as RichTree
 
 from pol.cli.file_output import FINE, SHOWN_ROWS, console, looking, shown_bytes
 from pol.commitments import canonical_json
-from pol.commitments.complete_state import Entry
+from pol.commitments.complete_state import StateEntry
 from pol.errors import OperationalError, ProtocolError
 from pol.training.record.learning_record import LearningRecord
 from pol.training.record.recorded_run import RecordedRun, is_run, open_run, open_store, split_step
@@ -148,7 +148,7 @@ def _saved(saved: Any) -> dict[str, Any]:
     }
 
 
-def _components(entries: tuple[Entry, ...], documents: Mapping[str, bytes]) -> dict[str, dict[str, int]]:
+def _components(entries: tuple[StateEntry, ...], documents: Mapping[str, bytes]) -> dict[str, dict[str, int]]:
     found: dict[str, dict[str, int]] = defaultdict(lambda: {"tensors": 0, "bytes": 0, "document": 0})
     for entry in entries:
         component = found[entry.name.partition("/")[0]]

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from pol.verification.beacon.drand import LAST_ROUND, NETWORKS, Network, Round, verify
+from pol.verification.beacon.drand import LAST_ROUND, NETWORKS, DrandNetwork, Round, verify_round
 
 
 class _Time(click.ParamType[int]):
@@ -96,8 +96,8 @@ def beacon(
         print(f"{name.replace('_', ' '):<12} {_time(value) if name == 'due' else value}")
 
 
-def _seed(network: Network, published: Round) -> dict[str, str]:
-    return {"signature": published.signature.hex(), "seed": verify(network, published).hex()}
+def _seed(network: DrandNetwork, published: Round) -> dict[str, str]:
+    return {"signature": published.signature.hex(), "seed": verify_round(network, published).hex()}
 
 
 def _time(seconds: int) -> str:

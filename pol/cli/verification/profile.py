@@ -1,4 +1,4 @@
-"""``pol profile``: how far honest executions of a task part, and the thresholds that follow."""
+"""``pol profile``: measure how much honest runs of a task diverge, and the thresholds that follow."""
 
 from __future__ import annotations
 
@@ -30,12 +30,10 @@ from pol.training.task.task_document import LoadedTask
 from pol.verification.profile import profile_signature
 from pol.verification.profile.native_reruns import NativeReruns, rerun_natively
 from pol.verification.profile.native_setting import settings_here
-from pol.verification.profile.profile import Profile
-from pol.verification.profile.profile import load as load_profile
-from pol.verification.profile.profile_challenge import Charge, compare
+from pol.verification.profile.profile import Profile, load_profile
+from pol.verification.profile.profile_challenge import ProfileCharge, find_false_parts
 from pol.verification.profile.profile_claim import MARGIN
-from pol.verification.profile.profiling import PROFILED, RERUNS, rerun_programs_root, slots_apart
-from pol.verification.profile.profiling import profile as measure_profile
+from pol.verification.profile.profiling import PROFILED, RERUNS, measure_profile, rerun_programs_root, slots_apart
 
 _HASH = re.compile(r"[0-9a-f]{64}", re.IGNORECASE)
 _FILE_LIMIT = 1 << 16
@@ -70,7 +68,7 @@ def profile(
     threads: int,
     as_json: bool,
 ) -> int:
-    """Measure how far honest executions of TASK (its digest, or a file with it) in STORE part; store the profile there.
+    """Measure how much honest runs of TASK (its digest, or a file with it) in STORE diverge; store the profile there.
 
     The same task and options give the same bytes on any machine. Native reruns don't: they are stored apart.
     """
@@ -92,7 +90,7 @@ def profile(
 
     with _progress(as_json) as advance:
         found = measure_profile(loaded, executor, count, reruns, margin, advance)
-    charges = compare(found.claim, posted.claim) if posted is not None else []
+    charges = find_false_parts(found.claim, posted.claim) if posted is not None else []
     _require_thresholds(loaded, executor, found)
     document: dict[str, Any] = {"digest": opened.put(found.encode()), "thresholds": [str(t) for t in found.thresholds]}
     # What a submitter puts into the terms, so that everybody reruns the same programs.
@@ -178,7 +176,7 @@ def _show(terminal: Console, found: Profile, native: NativeReruns | None, docume
             terminal.print(f"{name:<9} {document[name]}", soft_wrap=True)
 
 
-def _show_charges(terminal: Console, charges: list[Charge], equal: bool) -> None:
+def _show_charges(terminal: Console, charges: list[ProfileCharge], equal: bool) -> None:
     for charge in charges:
         component = f", {charge.component.name.lower()}" if charge.component is not None else ""
         terminal.print(f"false: {charge.kind.name} {charge.index}{component}")
@@ -188,6 +186,6 @@ def _show_charges(terminal: Console, charges: list[Charge], equal: bool) -> None
         terminal.print("nothing that can be challenged is false, but the documents differ")
 
 
-def _charge_json(charge: Charge) -> dict[str, Any]:
+def _charge_json(charge: ProfileCharge) -> dict[str, Any]:
     component = charge.component.name.lower() if charge.component is not None else None
     return {"kind": charge.kind.name, "index": charge.index, "component": component}

@@ -8,11 +8,11 @@ from fractions import Fraction
 
 from rich.table import Table
 
+from pol.claims.acceptance_rule import relative_limit
 from pol.graph.step_program import Component
 from pol.verification.profile.native_reruns import NativeReruns
 from pol.verification.profile.profile import Profile
 from pol.verification.profile.tolerance_bounds import maximum_share, rank_for, samples_for
-from pol.verification.verdict.verdict import limit
 
 CONFIDENCE = Fraction(95, 100)
 SHARES = (Fraction(95, 100), Fraction(99, 100))
@@ -42,7 +42,7 @@ def thresholds(profile: Profile, native: NativeReruns | None) -> Table:
     for component in measured(profile):
         reruns = values_of(profile, component, "relative_l2")
         others = native_ratios(native, component) if native is not None else []
-        limits = limit(profile.thresholds[component - 1])
+        limits = relative_limit(profile.thresholds[component - 1])
         table.add_row(component.name.lower(), picture(reruns, others, limits), f"{max(reruns):.2e}", f"{limits:.2e}")
     return table
 
@@ -56,13 +56,15 @@ def settings(native: NativeReruns) -> Table:
         cells = []
         for component in components:
             found, threshold = native.worst(setting, component), profile.thresholds[component - 1]
-            cells.append("none" if found is None else f"{limit(found):.2e}, {math.sqrt(found / threshold):.2g}")
+            cells.append(
+                "none" if found is None else f"{relative_limit(found):.2e}, {math.sqrt(found / threshold):.2g}"
+            )
         table.add_row(setting.name, *cells)
     return table
 
 
 def promises(profile: Profile) -> str:
-    """What so few reruns can promise, and how many it would take."""
+    """The coverage of so few reruns, and the number of reruns that common shares need."""
     count, segments = profile.claim.rerun_count, len(profile.claim.portions)
     share = maximum_share(count, CONFIDENCE)
     needed = " and ".join(f"{samples_for(p, CONFIDENCE)} for {float(p):.0%}" for p in SHARES)
@@ -89,7 +91,7 @@ def values_of(profile: Profile, component: Component, metric: str) -> list[float
 def native_ratios(native: NativeReruns, component: Component) -> list[float]:
     """Relative distances of all native reruns that have one; the yardstick is none."""
     rows = (rerun for rerun in native.reruns if not rerun.setting.is_yardstick)
-    return [limit(found) for rerun in rows if (found := rerun.ratios[component - 1]) is not None]
+    return [relative_limit(found) for rerun in rows if (found := rerun.ratios[component - 1]) is not None]
 
 
 def picture(reruns: Sequence[float], native: Iterable[float], threshold: float) -> str:
@@ -106,7 +108,7 @@ def picture(reruns: Sequence[float], native: Iterable[float], threshold: float) 
 
 
 def place(value: float) -> int:
-    """Where a relative distance stands; what is smaller or greater than the axis stands at its ends."""
+    """The column of a relative distance; values beyond the axis stand at its ends."""
     if value <= 0:
         return 0
     return min(WIDTH - 1, max(0, round((math.log10(value) / DECADES + 1) * (WIDTH - 1))))

@@ -43,7 +43,7 @@ class _Share(click.ParamType[Fraction]):
 
 @dataclass(frozen=True)
 class Sample:
-    """How many draws find a share of cheated segments, and what the chain's limit finds."""
+    """The number of draws that finds a share of cheated segments, and what the chain's limit finds."""
 
     segments: int
     cheat_fraction: Fraction
@@ -55,7 +55,7 @@ class Sample:
     reexecution: Fraction
     """Share of the training that is replayed."""
     chain_draws: int
-    """What a task on chain can have drawn."""
+    """The most segments that a task on chain can have drawn."""
     chain_enough: bool
     chain_detection_probability: Fraction
     chain_detectable: int | None
@@ -67,7 +67,7 @@ class Sample:
 
 
 def plan(segments: int, cheat_fraction: Fraction, confidence: Fraction) -> Sample:
-    """What has to be drawn to find that share of cheated segments with that confidence, exactly.
+    """The exact number of draws that finds that share of cheated segments with that confidence.
 
     Raises:
         ProtocolError: impossible counts.

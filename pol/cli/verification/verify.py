@@ -1,4 +1,4 @@
-"""``pol verify STORE [PROOF]``: whether a training was done as its learning proof says, by replaying drawn segments."""
+"""``pol verify STORE [PROOF]``: verify a learning proof by replaying drawn segments."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from pol.training.record.recorded_run import is_run, open_run, open_store
 if TYPE_CHECKING:
     from pol.claims.segment_claim import Three
     from pol.training.record.recorded_run import RecordedRun
-    from pol.verification.replay.engines.engine import Engine
-    from pol.verification.verdict.examination import Draw, Subject
-    from pol.verification.verdict.verification_report import Verification
+    from pol.verification.engines.engine import Engine
+    from pol.verification.examination.proof_examination import ExaminedProof, SegmentDraw
+    from pol.verification.examination.verification_report import VerificationReport
 
 EXIT = {"accepted": 0, "rejected": 1, "inconclusive": 3}
 _HASH = re.compile(r"(?:0x)?([0-9a-f]{64})", re.IGNORECASE)
@@ -112,7 +112,7 @@ def verify(store: str, proof: str | None, report: Path | None, as_json: bool, **
 
     Exit codes: 0 accepted, 1 rejected, 2 wrong usage, 3 inconclusive.
     """
-    from pol.verification.verdict.verification_report import document
+    from pol.verification.examination.verification_report import document
 
     if (options["profile"] is None) != options["exact"]:
         raise click.UsageError("say what is compared: --profile DIGEST (pol profile makes one) or --exact, one of them")
@@ -130,25 +130,25 @@ def verify(store: str, proof: str | None, report: Path | None, as_json: bool, **
     return EXIT[found.verdict.outcome.name.lower()]
 
 
-def _verify(path: str, digest: str | None, quiet: bool, **options: Any) -> Verification:
+def _verify(path: str, digest: str | None, quiet: bool, **options: Any) -> VerificationReport:
     from pol.training.record import task_proof
-    from pol.verification.verdict import examination, screening
-    from pol.verification.verdict.verification_report import Verification
+    from pol.verification.examination import proof_examination, screening
+    from pol.verification.examination.verification_report import VerificationReport
 
     begun, narrator = time.monotonic(), ConsoleNarrator(Console(stderr=True, quiet=quiet))
     store = open_store(path)
-    found = Verification(store.url, digest or "", options["profile"], options["engine"], examination.UNSEEN)
+    found = VerificationReport(store.url, digest or "", options["profile"], options["engine"], proof_examination.UNSEEN)
     run = open_run(path) if digest is None else None
     root = None if options["log_root"] is None else bytes.fromhex(options["log_root"])
     try:
         if run is None:
-            subject = examination.open_subject(store, str(digest), root)
+            subject = proof_examination.open_subject(store, str(digest), root)
         else:
             _require_task(run)
             task, proof = task_proof.proof_of(run)
-            subject = examination.subject_of(store, task, proof, root)
+            subject = proof_examination.subject_of(store, task, proof, root)
     except (ProtocolError, OperationalError, UnsupportedError) as error:
-        return replace(found, verdict=examination.failed(error))
+        return replace(found, verdict=proof_examination.verdict_on_failure(error))
     found = replace(found, subject=subject, thresholds=_thresholds(subject, options["profile"]))
     if options["suspicious"]:
         with narrator.progress("looking at all checkpoints") as advance:
@@ -161,16 +161,16 @@ def _verify(path: str, digest: str | None, quiet: bool, **options: Any) -> Verif
             ends = {segment + 1 for segment in draw.replayed} | {0, draw.segments}
             task_proof.require_recorded(run, subject.task, subject.proof, sorted(ends))
     except (ProtocolError, OperationalError) as error:
-        return replace(found, verdict=examination.failed(error))
+        return replace(found, verdict=proof_examination.verdict_on_failure(error))
     with narrator.progress("replaying segments") as advance:
-        verdict = examination.examine(
+        verdict = proof_examination.examine_proof(
             subject, draw.replayed, found.thresholds, _engine(options), advance, options["looks"]
         )
     return replace(found, verdict=verdict, seconds=time.monotonic() - begun)
 
 
 def _require_task(run: RecordedRun) -> None:
-    """A record says nothing wrong by naming no task: who asks for its replay asks for something else than it is."""
+    """Refuse a record that names no task: it isn't false, but it can't be replayed."""
     from pol.training.record import task_proof
 
     if not task_proof.names_task(run):
@@ -181,53 +181,53 @@ def _require_task(run: RecordedRun) -> None:
         )
 
 
-def _thresholds(subject: Subject, digest: str | None) -> Three:
-    """What a profile allows. A bad profile is nothing that the solver has done: it keeps us from looking."""
+def _thresholds(subject: ExaminedProof, digest: str | None) -> Three:
+    """The thresholds of a profile. A bad profile is not the solver's fault: the verification is inconclusive."""
+    from pol.claims.acceptance_rule import EXACT
     from pol.verification.profile import profile
-    from pol.verification.verdict.verdict import EXACT
 
     if digest is None:
         return EXACT
     try:
-        return profile.load(subject.store, digest, subject.task).thresholds
+        return profile.load_profile(subject.store, digest, subject.task).thresholds
     except ProtocolError as error:
         raise OperationalError(f"the profile can't be used: {error}") from error
 
 
-def _draw(subject: Subject, options: dict[str, Any], suspects: list[int]) -> Draw:
+def _draw(subject: ExaminedProof, options: dict[str, Any], suspects: list[int]) -> SegmentDraw:
     from pol.claims import sampling
-    from pol.verification.verdict.examination import Draw
+    from pol.verification.examination.proof_examination import SegmentDraw
 
     segments = subject.task.document.segments
     cheated = sampling.cheated_segments(segments, options["cheat_fraction"])
     if options["everything"]:
-        return Draw(segments, None, tuple(range(segments)), cheated)
+        return SegmentDraw(segments, None, tuple(range(segments)), cheated)
     draws = options["draws"] or sampling.draws_for(segments, cheated, options["confidence"], segments)
     if draws > segments:
         raise click.UsageError(f"can't draw {draws} segments: the task has {segments}; --all replays them all")
     seed = os.urandom(32) if options["seed"] is None else bytes.fromhex(options["seed"])
     drawn = sampling.draw(seed, segments, draws, segments)
     suspected = [segment for segment in suspects if segment not in drawn][: options["suspicious"]]
-    return Draw(segments, seed, tuple(drawn), cheated, tuple(suspected))
+    return SegmentDraw(segments, seed, tuple(drawn), cheated, tuple(suspected))
 
 
 def _engine(options: dict[str, Any]) -> Engine:
     """The engine that was asked for; one of them needs an optional package."""
     name, threads = options["engine"], options["threads"]
     if name == "cores":
-        from pol.verification.replay.engines.cores import CoresEngine
+        from pol.verification.engines.cores import CoresEngine
 
         return CoresEngine(threads)
     if name == "ray":
-        from pol.verification.replay.engines.ray_cluster import RayEngine
+        from pol.verification.engines.ray_cluster import RayEngine
 
         return RayEngine(threads, options["address"])
-    from pol.verification.replay.engines.local import LocalEngine
+    from pol.verification.engines.local import LocalEngine
 
     return LocalEngine(threads)
 
 
-def _write(file: Path, found: Verification) -> None:
+def _write(file: Path, found: VerificationReport) -> None:
     from pol.report.verification_page import page
 
     try:
@@ -236,8 +236,8 @@ def _write(file: Path, found: Verification) -> None:
         raise OperationalError(f"can't write {file}: {error}") from error
 
 
-def _tell(found: Verification, report: Path | None) -> None:
-    from pol.verification.verdict.verification_report import because
+def _tell(found: VerificationReport, report: Path | None) -> None:
+    from pol.verification.examination.verification_report import because
 
     terminal, verdict = console(), found.verdict
     if verdict.examined:
@@ -253,8 +253,8 @@ def _tell(found: Verification, report: Path | None) -> None:
         terminal.print(f"report: {report}", soft_wrap=True)
 
 
-def _table(found: Verification) -> Table:
-    from pol.verification.verdict.verification_report import shares
+def _table(found: VerificationReport) -> Table:
+    from pol.verification.examination.verification_report import shares
 
     unit = "travelled" if found.is_exact else "limit"
     table = Table("segment", "steps", "outcome", *(f"{c.name.lower()} / {unit}" for c in Component), "reasons")

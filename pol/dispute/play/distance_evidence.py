@@ -1,4 +1,4 @@
-"""What a party knows about a distance between two states: its parts, slot by slot and leaf by leaf."""
+"""Evidence for a distance between two states: its parts, slot by slot and leaf by leaf."""
 
 from collections.abc import Sequence
 

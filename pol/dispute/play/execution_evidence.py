@@ -1,17 +1,18 @@
-"""What a party knows about its own execution: every level of the tree of commitments, computed when asked for.
+"""Evidence from a party's own execution: every level of the tree of commitments, computed on demand.
 
-States of the disputed segment are kept; the outputs of one step at a time, and hashes only of what a move needs.
+It keeps the states of the disputed segment and the outputs of one step, and hashes only what a move needs.
 """
 
 from collections.abc import Sequence
 from functools import lru_cache
 
 from pol.arithmetic.primitives import Words
+from pol.commitments.array import LEAF_SIZE
 from pol.commitments.merkle import Hashes, branch, branch_of_two, levels
 from pol.commitments.tensor import ListTag, list_root, tensor_leaves, tensor_roots
 from pol.dispute.agreed_facts import AtTrace, node_of, picked_roots, step_of
 from pol.dispute.openings import Opening, agreed_root
-from pol.dispute.position import LEAF_BYTES, Position
+from pol.dispute.position import Position
 from pol.execution.element import accumulators, body_values
 from pol.execution.executor import Executor
 from pol.execution.operand_sources import Sources
@@ -33,7 +34,7 @@ def subtree(leaves: Hashes, p: Position) -> bytes:
 def leaf_bytes(words: Words, index: int) -> bytes:
     """The 256 bytes of one leaf, zeros past the end of the tensor."""
     flat = words.reshape(-1)[index * 64 : index * 64 + 64]
-    return flat.astype("<u4").tobytes().ljust(LEAF_BYTES, b"\0")
+    return flat.astype("<u4").tobytes().ljust(LEAF_SIZE, b"\0")
 
 
 def open_leaves(tensors: Sequence[Words], roots: Sequence[bytes], index: int, leaves: range) -> Opening:
@@ -96,7 +97,7 @@ class SegmentTrace:
         return self.executor.run(self.state(step), step)
 
     def sources(self, step: int) -> Sources:
-        """What the nodes of ``step`` read."""
+        """The sources that the nodes of ``step`` read."""
         return Sources(self.state(step), self.constants, self.outputs(step))
 
     def accumulators(self, step: int, node: int, element: int) -> Words:

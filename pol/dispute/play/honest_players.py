@@ -1,4 +1,4 @@
-"""The honest players: which move to make at a position, given one's own execution. Both sides play alike.
+"""The honest players: the move at a position, given one's own execution. Both sides play alike.
 
 A player compares what lies open with its own execution, picks the first difference and opens its own version of it.
 """
@@ -14,7 +14,7 @@ from pol.claims.distance import saturating_sum
 from pol.commitments.merkle import branch
 from pol.commitments.program_hash import node_branch, program_header, slot_branch
 from pol.dispute.agreed_facts import AtElement, AtSlot, AtState, AtStep, AtTerm, Summed, node_of, step_of
-from pol.dispute.arbitration import disputed, instance
+from pol.dispute.arbitration import disputed, execute_last_operation
 from pol.dispute.moves import (
     Answer,
     Describe,
@@ -119,7 +119,7 @@ class ReplayPlayer:
             openings.append(self.trace.open_operand(p, operand, leaves, self._row(p)))
             return openings[-1].leaf
 
-        instance(p, index, picked(p, index), read_leaves)
+        execute_last_operation(p, index, picked(p, index), read_leaves)
         return ProveStep(index, tuple(openings))
 
     def _row(self, p: Position) -> Sequence[bytes] | None:
@@ -139,7 +139,7 @@ class ReplayPlayer:
 
 
 def opened_by(trace: SegmentTrace, p: Position) -> bytes:
-    """What a party with this execution opens at a position."""
+    """The bytes that a party with this execution opens at a position."""
     facts = p.facts
     match p.level:
         case Level.STEPS:

@@ -1,4 +1,4 @@
-"""What an asserter publishes of its execution beside the end, and what a challenger shows of it."""
+"""Published traces: an asserter publishes them beside the end, and a challenger shows the first lie in them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pol.dispute.disputed_claim import PublishedClaim
 from pol.dispute.play.execution_evidence import SegmentTrace, leaf_bytes
 from pol.dispute.play.honest_players import NothingToDispute, first_difference, opened_by
 from pol.dispute.position import HASH_BITS, Level, Position, Side
-from pol.dispute.published_start import Part, PublishedStep, traces_root
+from pol.dispute.published_start import PublishedStep, ShownPart, traces_root
 from pol.errors import ProtocolError
 from pol.graph.tensor_type import TensorType
 
@@ -31,7 +31,7 @@ class Publication:
 
     @cached_property
     def root(self) -> bytes:
-        """What the claim names."""
+        """The root that the claim names."""
         return traces_root(len(self.steps), tree([step.hash for step in self.steps]))
 
     def node_roots(self, s: int, nodes: int) -> Sequence[bytes]:
@@ -73,8 +73,10 @@ def publish(trace: SegmentTrace, with_leaves: bool = False) -> Publication:
     return Publication(tuple(steps), rows.__getitem__, leaves)
 
 
-def show(trace: SegmentTrace, publication: Publication, claim: PublishedClaim, bits: int = HASH_BITS) -> bytes:
-    """What a challenger with this execution sends to begin a dispute: the first lie, and its own version of it.
+def show_first_lie(
+    trace: SegmentTrace, publication: Publication, claim: PublishedClaim, bits: int = HASH_BITS
+) -> bytes:
+    """The payload with which a challenger begins a dispute: the first lie, and its own version of it.
 
     Args:
         trace: the challenger's execution of the same steps.
@@ -102,7 +104,7 @@ def show(trace: SegmentTrace, publication: Publication, claim: PublishedClaim, b
     slots = len(trace.program.slots)
     at = AtState(_at(first + s, publication, s), published[s].trace)
     p = Position(Level.STATE, Side.CHALLENGER, at, height=depth(slots), count=slots, bits=bits)
-    return _begun(Part.STATE, publication, s) + following + opened_by(trace, p)
+    return _begun(ShownPart.STATE, publication, s) + following + opened_by(trace, p)
 
 
 def _node(trace: SegmentTrace, publication: Publication, first: int, s: int, bits: int) -> bytes:
@@ -119,14 +121,14 @@ def _node(trace: SegmentTrace, publication: Publication, first: int, s: int, bit
         at = first_difference(trace.output_leaves(step, number), leaves, 32)
         assert at is not None, "leaf hashes of different roots differ"
         shown += at.to_bytes(8, "big") + leaves[32 * at : 32 * at + 32] + b"".join(branch(leaves, at))
-        return _begun(Part.LEAF, publication, s) + shown + leaf_bytes(trace.outputs(step)[number], at)
+        return _begun(ShownPart.LEAF, publication, s) + shown + leaf_bytes(trace.outputs(step)[number], at)
     at_node = AtNode(AtTrace(_at(step, publication, s), tree(row), depth(len(row))), descriptor, number)
     level = Level.LEAF if type_.leaves == 1 else Level.LEAVES
     p = Position(level, Side.CHALLENGER, at_node, height=depth(type_.leaves), count=type_.numel, bits=bits)
-    return _begun(Part.NODE, publication, s) + shown + opened_by(trace, p)
+    return _begun(ShownPart.NODE, publication, s) + shown + opened_by(trace, p)
 
 
-def _begun(what: Part, publication: Publication, s: int) -> bytes:
+def _begun(what: ShownPart, publication: Publication, s: int) -> bytes:
     return bytes([what]) + s.to_bytes(4, "big") + _step(publication, s)
 
 
@@ -136,5 +138,5 @@ def _step(publication: Publication, s: int) -> bytes:
 
 
 def _at(step: int, publication: Publication, s: int) -> AtStep:
-    """Facts about a step, as far as `opened_by` looks at them."""
+    """The facts about a step that `opened_by` reads."""
     return AtStep(Replayed(bytes(32), bytes(32), bytes(32)), bytes(32), publication.steps[s].pre, step)

@@ -1,105 +1,33 @@
 // Python bindings: pol.execution._kernels.
+//
+// Each folder uses only those before it: arithmetic/ has primitives, functions and scalar programs; plan/ makes
+// descriptors of nodes ready to run; nodes/ and contraction/ are the kernels, compiled once per instruction set;
+// runtime/ runs nodes and steps.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <cstdlib>
 #include <deque>
 #include <string>
 
-#include "floating_point_mode.h"
-#include "isa.h"
-#include "merkle.h"
-#include "parallel.h"
-#include "self_test.h"
-#include "step.h"
+#include "native/bindings.h"
+#include "nodes/kernels.h"
+#include "runtime/floating_point_mode.h"
+#include "runtime/self_test.h"
+#include "runtime/step.h"
 
 namespace nb = nanobind;
 
 namespace {
 
-// A C-contiguous view of any object with the buffer protocol.
-class Bytes {
-   public:
-    explicit Bytes(nb::handle object, bool writable = false) {
-        if (PyObject_GetBuffer(object.ptr(), &view_, PyBUF_C_CONTIGUOUS | (writable ? PyBUF_WRITABLE : 0)) != 0) throw nb::python_error();
-    }
-    ~Bytes() { PyBuffer_Release(&view_); }
-    Bytes(const Bytes&) = delete;
-    Bytes& operator=(const Bytes&) = delete;
-    const uint8_t* data() const { return static_cast<const uint8_t*>(view_.buf); }
-    size_t size() const { return static_cast<size_t>(view_.len); }
-    // The same memory as 32-bit words.
-    pol::Words words() const {
-        if (view_.itemsize != sizeof(uint32_t)) throw nb::value_error("arrays of 32-bit words are needed");
-        if (reinterpret_cast<uintptr_t>(view_.buf) % alignof(uint32_t) != 0) throw nb::value_error("an array is not aligned");
-        return {static_cast<uint32_t*>(view_.buf), static_cast<int64_t>(size() / sizeof(uint32_t))};
-    }
+using pol::Bytes;
+using pol::threads_or_all;
 
-   private:
-    Py_buffer view_;
-};
-
-nb::bytes to_bytes(const std::vector<uint8_t>& data) { return nb::bytes(data.data(), data.size()); }
-
-size_t hash_count(const Bytes& hashes) {
-    if (hashes.size() % pol::kHashSize != 0) throw nb::value_error("hashes are 32 bytes each");
-    return hashes.size() / pol::kHashSize;
-}
-
-size_t threads_or_all(size_t threads) { return threads == 0 ? pol::hardware_threads() : threads; }
-
-nb::bytes keccak256(nb::handle message) {
-    const Bytes bytes(message);
-    uint8_t hash[pol::kHashSize];
-    pol::isa().keccak256(bytes.data(), bytes.size(), hash);
-    return nb::bytes(hash, sizeof hash);
-}
-
-nb::bytes hash_leaves(nb::handle data, size_t threads) {
-    const Bytes bytes(data);
-    if (bytes.size() == 0) throw nb::value_error("data to be hashed has at least one byte");
-    std::vector<uint8_t> hashes;
-    {
-        nb::gil_scoped_release unlocked;
-        hashes = pol::hash_data_leaves(bytes.data(), bytes.size(), threads_or_all(threads));
-    }
-    return to_bytes(hashes);
-}
-
-nb::bytes data_tree(nb::handle data, size_t threads) {
-    const Bytes bytes(data);
-    if (bytes.size() == 0) throw nb::value_error("data to be hashed has at least one byte");
-    uint8_t root[pol::kHashSize];
-    {
-        nb::gil_scoped_release unlocked;
-        pol::data_tree(bytes.data(), bytes.size(), threads_or_all(threads), root);
-    }
-    return nb::bytes(root, sizeof root);
-}
-
-nb::bytes tree(nb::handle leaves) {
-    const Bytes bytes(leaves);
-    const size_t count = hash_count(bytes);
-    uint8_t root[pol::kHashSize];
-    {
-        nb::gil_scoped_release unlocked;
-        pol::tree(bytes.data(), count, root);
-    }
-    return nb::bytes(root, sizeof root);
-}
-
-nb::list levels(nb::handle leaves) {
-    const Bytes bytes(leaves);
-    const size_t count = hash_count(bytes);
-    std::vector<std::vector<uint8_t>> hashes;
-    {
-        nb::gil_scoped_release unlocked;
-        hashes = pol::tree_levels(bytes.data(), count);
-    }
-    nb::list out;
-    for (const auto& level : hashes) out.append(to_bytes(level));
-    return out;
+// The same memory as 32-bit words.
+pol::Words words_of(const Bytes& bytes) {
+    if (bytes.item_size() != sizeof(uint32_t)) throw nb::value_error("arrays of 32-bit words are needed");
+    if (reinterpret_cast<uintptr_t>(bytes.data()) % alignof(uint32_t) != 0) throw nb::value_error("an array is not aligned");
+    return {reinterpret_cast<uint32_t*>(bytes.data()), static_cast<int64_t>(bytes.size() / sizeof(uint32_t))};
 }
 
 // Arrays of words that stay in place while this lives.
@@ -108,7 +36,7 @@ class Arrays {
     explicit Arrays(nb::sequence objects, bool writable = false) {
         for (nb::handle object : objects) {
             bytes_.emplace_back(object, writable);
-            words_.push_back(bytes_.back().words());
+            words_.push_back(words_of(bytes_.back()));
         }
     }
     const std::vector<pol::Words>& words() const { return words_; }
@@ -151,7 +79,7 @@ class Node {
     }
     void run(uint32_t step, nb::handle out, nb::sequence operands, size_t threads) const {
         const Bytes out_bytes(out, true);
-        const pol::Words out_words = out_bytes.words();
+        const pol::Words out_words = words_of(out_bytes);
         const Arrays arrays(operands);
         const std::vector<pol::Words>& words = arrays.words();
         if (out_words.size != descriptor_.numel) throw nb::value_error("the output has another size than the node");
@@ -177,7 +105,7 @@ void program_values(nb::handle program, nb::handle inputs, nb::handle results, s
     const Bytes program_bytes(program), input_bytes(inputs), result_bytes(results, true);
     pol::Reader reader(program_bytes.data(), program_bytes.size());
     const pol::ScalarProgram body = pol::ScalarProgram::read(reader);
-    const pol::Words in = input_bytes.words(), out = result_bytes.words();
+    const pol::Words in = words_of(input_bytes), out = words_of(result_bytes);
     const auto rows = [&](size_t count) { return static_cast<int64_t>(count * lanes); };
     if (in.size != rows(body.inputs) || out.size != rows(body.instructions.size())) throw nb::value_error("an array has the wrong size");
     pol::check_disjoint({out}, {in});
@@ -186,31 +114,15 @@ void program_values(nb::handle program, nb::handle inputs, nb::handle results, s
     std::vector<uint32_t*> registers;
     for (int i = 0; i < body.inputs; ++i) registers.push_back(in.data + i * lanes);
     for (const uint32_t constant : body.constants) registers.push_back(constants.emplace_back(lanes, constant).data());
-    std::vector<pol::PlannedInstruction> instructions;
-    for (const pol::Instruction& step : body.instructions) {
-        const auto result = static_cast<uint16_t>(registers.size());
-        const int operands = pol::arity(step.op);
-        instructions.push_back({step.op, result, step.a, operands > 1 ? step.b : step.a, operands > 2 ? step.c : step.a, step.a, step.a});
-        registers.push_back(out.data + instructions.size() * lanes - lanes);
-    }
+    for (size_t i = 0; i < body.instructions.size(); ++i) registers.push_back(out.data + i * lanes);
+    const std::vector<pol::PlannedInstruction> instructions = pol::plan_program(body);
     const pol::FloatingPointMode mode;
-    pol::isa().program_values(instructions.data(), static_cast<int>(instructions.size()), registers.data(), lanes);
+    pol::kernels().program_values(instructions.data(), static_cast<int>(instructions.size()), registers.data(), lanes);
 }
 
-nb::bytes self_test() {
-    uint8_t digest[pol::kHashSize];
-    pol::self_test(digest);
-    return nb::bytes(digest, sizeof digest);
-}
-
-nb::list isas() {
-    nb::list out;
-    for (size_t i = 0; pol::available_isa(i) != nullptr; ++i) out.append(pol::available_isa(i)->name);
-    return out;
-}
-
-void set_isa(const std::string& name) {
-    if (!pol::set_isa(name.c_str())) throw nb::value_error(("this machine or build has no instruction set named " + name).c_str());
+nb::bytes self_test_words() {
+    const std::vector<uint32_t> words = pol::self_test_words();
+    return nb::bytes(words.data(), words.size() * sizeof(uint32_t));
 }
 
 }  // namespace
@@ -218,14 +130,7 @@ void set_isa(const std::string& name) {
 NB_MODULE(_kernels, m) {
     // A descriptor that breaks a rule of the specification; pol.execution turns it into a ProtocolError.
     nb::exception<pol::Malformed>(m, "MalformedError", PyExc_ValueError);
-    if (const char* wanted = std::getenv("POL_ISA"); wanted != nullptr && *wanted != '\0') {
-        if (!pol::set_isa(wanted)) throw nb::import_error("POL_ISA names an instruction set that this machine or build lacks");
-    }
-    m.def("keccak256", &keccak256, nb::arg("message"));
-    m.def("hash_leaves", &hash_leaves, nb::arg("data"), nb::arg("threads") = 0);
-    m.def("data_tree", &data_tree, nb::arg("data"), nb::arg("threads") = 0);
-    m.def("tree", &tree, nb::arg("leaves"));
-    m.def("levels", &levels, nb::arg("leaves"));
+    pol::bind_isa(m);
     nb::class_<Node>(m, "Node")
         .def(nb::init<nb::handle>(), nb::arg("descriptor"))
         .def_prop_ro("numel", &Node::numel)
@@ -240,8 +145,5 @@ NB_MODULE(_kernels, m) {
         .def("advance", &advance_step, nb::arg("step"), nb::arg("state"), nb::arg("constants"), nb::arg("results"), nb::arg("threads") = 1)
         .def("run", &run_step, nb::arg("step"), nb::arg("state"), nb::arg("constants"), nb::arg("outputs"), nb::arg("threads") = 1);
     m.def("program_values", &program_values, nb::arg("program"), nb::arg("inputs"), nb::arg("results"), nb::arg("lanes"));
-    m.def("self_test", &self_test);
-    m.def("isa", [] { return std::string(pol::isa().name); });
-    m.def("isas", &isas);
-    m.def("set_isa", &set_isa, nb::arg("name"));
+    m.def("self_test_words", &self_test_words);
 }

@@ -12,79 +12,24 @@ from pol.errors import OperationalError, ProtocolError
 from pol.execution.native import torch_random
 from pol.execution.native.torch_order import stable_topk
 from pol.graph.aten_graph import WORD_TYPES, Argument, AtenGraph, AtenInput, AtenNode, AtenType, Ref, TorchDType
-
-_ALLOWED_NAMES = (
-    "alias.default", "clone.default", "detach.default", "lift_fresh_copy.default", "transpose.int", "permute.default",
-    "expand.default", "unsqueeze.default", "squeeze.default", "squeeze.dim", "squeeze.dims", "view.default",
-    "_unsafe_view.default", "select.int", "slice.Tensor", "split_with_sizes.default", "full.default",
-    "full_like.default", "scalar_tensor.default", "arange.default", "arange.start", "arange.start_step",
-    "eq.Scalar", "eq.Tensor", "ne.Scalar", "ne.Tensor", "lt.Scalar", "lt.Tensor", "le.Scalar", "le.Tensor",
-    "gt.Scalar", "gt.Tensor", "ge.Scalar", "ge.Tensor", "add.Tensor", "add.Scalar", "sub.Tensor", "sub.Scalar",
-    "mul.Tensor", "mul.Scalar", "div.Tensor", "div.Scalar", "maximum.default", "minimum.default", "sqrt.default",
-    "abs.default", "neg.default", "exp.default", "log.default", "tanh.default", "sigmoid.default", "rsqrt.default",
-    "reciprocal.default", "relu.default", "expm1.default", "log1p.default", "erf.default",
-    "exp2.default", "log2.default", "sin.default", "cos.default",
-    "gelu.default", "gelu_backward.default", "sign.default", "sgn.default",
-    "scatter_add.default",
-    "threshold_backward.default", "tanh_backward.default",
-    "sigmoid_backward.default", "clamp.default", "clamp_min.default", "where.self", "where.ScalarOther",
-    "where.ScalarSelf", "pow.Tensor_Scalar", "_to_copy.default", "logical_and.default", "bitwise_and.Tensor",
-    "logical_or.default", "bitwise_or.Tensor", "logical_not.default", "bitwise_not.default", "sum.default",
-    "sum.dim_IntList", "mean.default", "mean.dim", "amax.default", "amin.default",
-    "prod.default", "prod.dim_int", "max.default", "min.default", "max.dim", "min.dim", "argmax.default",
-    "argmin.default", "any.default", "any.dim", "any.dims", "all.default", "all.dim", "var.correction",
-    "var_mean.correction", "std.correction", "linalg_vector_norm.default", "logsumexp.default", "cumsum.default",
-    "native_layer_norm.default", "native_layer_norm_backward.default", "_native_batch_norm_legit_functional.default",
-    "_native_batch_norm_legit.no_stats", "native_batch_norm_backward.default", "native_group_norm.default",
-    "native_group_norm_backward.default", "_log_softmax.default",
-    "_softmax.default", "_log_softmax_backward_data.default", "_softmax_backward_data.default", "mm.default",
-    "bmm.default", "addmm.default", "index_select.default", "embedding.default", "gather.default",
-    "convolution.default", "convolution_backward.default", "copy.default",
-    "max_pool2d_with_indices.default", "max_pool2d_with_indices_backward.default",
-    "max_pool3d_with_indices.default", "max_pool3d_with_indices_backward.default", "avg_pool2d.default",
-    "avg_pool2d_backward.default", "avg_pool3d.default", "avg_pool3d_backward.default",
-    "_adaptive_avg_pool2d.default", "_adaptive_avg_pool2d_backward.default", "_adaptive_avg_pool3d.default",
-    "_adaptive_avg_pool3d_backward.default", "upsample_nearest1d.default", "upsample_nearest2d.default",
-    "upsample_nearest3d.default", "upsample_nearest1d_backward.default", "upsample_nearest2d_backward.default",
-    "upsample_nearest3d_backward.default", "_upsample_nearest_exact1d.default", "_upsample_nearest_exact2d.default",
-    "_upsample_nearest_exact3d.default", "_upsample_nearest_exact1d_backward.default",
-    "_upsample_nearest_exact2d_backward.default", "_upsample_nearest_exact3d_backward.default",
-    "upsample_linear1d.default", "upsample_bilinear2d.default", "upsample_trilinear3d.default",
-    "upsample_linear1d_backward.default", "upsample_bilinear2d_backward.default",
-    "upsample_trilinear3d_backward.default", "reflection_pad1d.default",
-    "reflection_pad2d.default", "reflection_pad1d_backward.default", "reflection_pad2d_backward.default",
-    "pixel_shuffle.default", "pixel_unshuffle.default",
-    "embedding_dense_backward.default", "nll_loss_forward.default", "nll_loss_backward.default",
-    "split.Tensor", "unsafe_split.Tensor", "flip.default", "ones.default", "zeros.default", "cat.default",
-    "repeat.default", "roll.default", "constant_pad_nd.default", "slice_backward.default", "select_backward.default",
-    "slice_scatter.default", "select_scatter.default", "tril.default", "triu.default", "silu.default",
-    "silu_backward.default", "softshrink_backward.default", "hardshrink_backward.default",
-    "log10.default", "isnan.default", "isinf.default", "floor.default", "ceil.default", "trunc.default",
-    "round.default", "floor_divide.default", "remainder.Scalar", "remainder.Tensor", "fmod.Scalar",
-    "fmod.Tensor", "div.Tensor_mode",
-    "div.Scalar_mode", "clamp.Tensor", "clamp_min.Tensor", "clamp_max.default", "clamp_max.Tensor", "where.Scalar",
-    "pow.Tensor_Tensor", "pow.Scalar", "logical_xor.default", "bitwise_xor.Tensor", "bitwise_and.Scalar",
-    "bitwise_or.Scalar", "scatter.src", "scatter.value", "index_add.default", "index_copy.default", "index.Tensor",
-    "index_put.default", "sort.default", "sort.stable", "_safe_softmax.default",
-    "nll_loss2d_forward.default", "nll_loss2d_backward.default",
-)  # fmt: skip
+from pol.graph.lowering import RULES
 
 
 def _overload(name: str) -> Callable[..., Any]:
-    packet, overload = name.split(".")
+    packet, overload = name.removeprefix("aten.").split(".")
     operation: Callable[..., Any] = getattr(getattr(torch.ops.aten, packet), overload)
     return operation
 
 
 ALLOWED: Mapping[str, Callable[..., Any]] = {
-    **{f"aten.{name}": _overload(name) for name in _ALLOWED_NAMES},
+    **{name: _overload(name) for name in RULES if name.startswith("aten.")},
     # A graph says nothing of strides, and copies that only change them are left out of it: where a view isn't possible
     # reshape makes the copy.
     **dict.fromkeys(("aten.view.default", "aten._unsafe_view.default"), _overload("reshape.default")),
     "aten.topk.default": stable_topk,
     **torch_random.DRAWS,
 }
-"""The only operations that a graph can run: each is a pure function of tensors and numbers."""
+"""The only operations that a graph can run: those with a rule, each a pure function of tensors and numbers."""
 
 CREATED = frozenset(
     f"aten.{name}"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pol.errors import ProtocolError, UnsupportedError
 from pol.graph.aten_graph import WORD_TYPES, Argument, AtenNode, AtenType, Ref
 from pol.graph.lowering.emitter import Emitter
-from pol.graph.lowering.values import Value
+from pol.graph.lowering.values import Value, View
 from pol.graph.tensor_type import DType
 
 
@@ -45,12 +45,23 @@ class Call:
         """An argument that is a tensor or a number."""
         return self.values[value] if isinstance(value, Ref) else _number(value)
 
+    def operands(self) -> list[Value | float]:
+        """All arguments by position, tensors or numbers."""
+        return [self.as_operand(argument) for argument in self.node.arguments]
+
     def tensor(self, position: int) -> Value:
         """A tensor."""
         value = self.argument(position)
         if not isinstance(value, Ref):
             raise ProtocolError(f"argument {position} of {self.node.operation} is not a tensor: {value!r}")
         return self.values[value]
+
+    def floats(self, position: int) -> View:
+        """A float32 tensor as words in memory; UnsupportedError for another one."""
+        value = self.tensor(position)
+        if value.dtype is not DType.F32:
+            raise self.unsupported("only float32 is defined")
+        return self.emitter.view(value)
 
     def tensors(self, position: int) -> tuple[Value, ...]:
         """A list of tensors."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from pol.arithmetic.primitives import Op
+from pol.arithmetic.registers import Float, Register, Word
 from pol.arithmetic.scalar_program import Builder
 from pol.errors import ProtocolError
 from pol.graph.aten_graph import AtenNode
@@ -37,8 +37,9 @@ class Coordinate:
 
 
 Argument: TypeAlias = "View | Fill | StepNumber | Read | Coordinate"
-Formula: TypeAlias = Callable[[Builder, list[int]], int]
-FoldFormula: TypeAlias = Callable[[Builder, int, list[int]], int]
+Formula: TypeAlias = Callable[..., Register]
+"""From one register for each argument, a Float or a Word as its type says, to the result; of a fold the accumulator is
+the first register."""
 
 
 class Emitter:
@@ -58,7 +59,7 @@ class Emitter:
         self, shape: tuple[int, ...], dtype: DType, arguments: Sequence[Argument], formula: Formula, part: str = ""
     ) -> View:
         """A map; every view among the arguments has the node's shape."""
-        return self._emit(TensorType(dtype, shape), (), 0, arguments, lambda b, _, regs: formula(b, regs), part)
+        return self._emit(TensorType(dtype, shape), (), 0, arguments, formula, part)
 
     def fold(
         self,
@@ -66,7 +67,7 @@ class Emitter:
         terms: tuple[int, ...],
         init: int,
         arguments: Sequence[Argument],
-        formula: FoldFormula,
+        formula: Formula,
         part: str = "",
     ) -> View:
         """A fold; every view among the arguments has the node's shape followed by `terms`."""
@@ -76,7 +77,11 @@ class Emitter:
         """The value as the whole output of a node: itself if it already is one, else a node that moves words."""
         if isinstance(value, View) and value.source is Source.NODE and value.is_whole:
             return value
-        return self.map(value.shape, value.dtype, [value], lambda b, regs: b.emit(Op.MOV, *regs), part)
+        return self.map(value.shape, value.dtype, [value], same, part)
+
+    def view(self, value: Value) -> View:
+        """The value as words in memory: itself if it is a view."""
+        return value if isinstance(value, View) else self.stored(value)
 
     def reshaped(self, value: Value, shape: Sequence[int]) -> Value:
         """The value under another shape; words are moved only where strides cannot say it."""
@@ -93,7 +98,7 @@ class Emitter:
         terms: tuple[int, ...],
         init: int,
         arguments: Sequence[Argument],
-        formula: FoldFormula,
+        formula: Formula,
         part: str,
     ) -> View:
         shape = (*type_.shape, *terms)
@@ -113,10 +118,15 @@ class Emitter:
             registers.append(inputs.index(entry))
         builder = Builder(len(inputs))
         handles = [
-            builder.const(argument.word) if isinstance(argument, Fill) else builder.input(_known(register))
-            for argument, register in zip(arguments, registers, strict=True)
+            builder.const(argument.word) if isinstance(argument, Fill) else builder.input(_known(place))
+            for argument, place in zip(arguments, registers, strict=True)
         ]
-        body = builder.build(formula(builder, 0, handles))
+        given = [_kind(argument)(builder, handle) for argument, handle in zip(arguments, handles, strict=True)]
+        kind = Float if type_.dtype is DType.F32 else Word
+        result = formula(kind(builder, 0), *given) if terms else formula(*given)
+        if type(result) is not kind:
+            raise TypeError(f"a formula for {type_.dtype.name} gives a {type(result).__name__}")
+        body = builder.build(result.handle)
         node = _without_unused(Node(type_, tuple(operands), tuple(inputs), body, terms, init))
         if node in self._known:
             return whole_view(Source.NODE, self._known[node], type_)
@@ -149,6 +159,18 @@ class Emitter:
         if operand not in operands:
             operands.append(operand)
         return Input(InputKind.OPERAND, operands.index(operand))
+
+
+def same(word: Register) -> Register:
+    """The formula of a map that moves words."""
+    return word
+
+
+def _kind(argument: Argument) -> type[Register]:
+    if isinstance(argument, Coordinate):
+        return Word
+    view = argument.view if isinstance(argument, Read) else argument
+    return Float if view.dtype is DType.F32 else Word
 
 
 def _known(register: int | None) -> int:

@@ -14,11 +14,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from operator import add, and_, mul, or_
+from typing import Any
 
-from pol.arithmetic.primitives import Op
-from pol.arithmetic.scalar_program import Builder
-from pol.graph.lowering.emitter import Argument, Emitter, FoldFormula, Read
-from pol.graph.lowering.values import Value, View, axis_index, cut, permute, squeeze, unsqueeze
+from pol.arithmetic.registers import Register, Word, maximum, minimum, select
+from pol.graph.lowering.emitter import Argument, Emitter, Formula, Read
+from pol.graph.lowering.values import Value, View, axis_index, cut, permute, squeeze, unsqueeze, view_of
 from pol.graph.node import MAX_FOLD_RANK, Affine, Bound
 from pol.graph.tensor_type import MAX_RANK, DType, TensorType
 
@@ -32,33 +33,29 @@ _JOINED = 8
 class Monoid:
     """An associative operation up to rounding, and its neutral word."""
 
-    join: Callable[[Builder, int, int], int]
+    join: Callable[[Any, Any], Register]
     neutral: int
     dtype: DType
 
 
-def _primitive(op: Op) -> Callable[[Builder, int, int], int]:
-    return lambda b, left, right: b.emit(op, left, right)
+def _least(a: Word, b: Word) -> Word:
+    return select(b < a, b, a)
 
 
-def _least(b: Builder, left: int, right: int) -> int:
-    return b.emit(Op.SELECT, b.emit(Op.LTS, right, left), right, left)
+def _greatest(a: Word, b: Word) -> Word:
+    return select(a < b, b, a)
 
 
-def _greatest(b: Builder, left: int, right: int) -> int:
-    return b.emit(Op.SELECT, b.emit(Op.LTS, left, right), right, left)
-
-
-FLOAT_SUM = Monoid(_primitive(Op.FADD), 0, DType.F32)
-FLOAT_PRODUCT = Monoid(_primitive(Op.FMUL), 0x3F800000, DType.F32)
-MAXIMUM = Monoid(_primitive(Op.FMAX), 0xFF800000, DType.F32)
-MINIMUM = Monoid(_primitive(Op.FMIN), 0x7F800000, DType.F32)
-INTEGER_SUM = Monoid(_primitive(Op.ADD), 0, DType.I32)
-INTEGER_PRODUCT = Monoid(_primitive(Op.MUL), 1, DType.I32)
+FLOAT_SUM = Monoid(add, 0, DType.F32)
+FLOAT_PRODUCT = Monoid(mul, 0x3F800000, DType.F32)
+MAXIMUM = Monoid(maximum, 0xFF800000, DType.F32)
+MINIMUM = Monoid(minimum, 0x7F800000, DType.F32)
+INTEGER_SUM = Monoid(add, 0, DType.I32)
+INTEGER_PRODUCT = Monoid(mul, 1, DType.I32)
 INTEGER_MAXIMUM = Monoid(_greatest, 0x80000000, DType.I32)
 INTEGER_MINIMUM = Monoid(_least, 0x7FFFFFFF, DType.I32)
-ANY = Monoid(_primitive(Op.OR), 0, DType.I32)
-ALL = Monoid(_primitive(Op.AND), 1, DType.I32)
+ANY = Monoid(or_, 0, DType.I32)
+ALL = Monoid(and_, 1, DType.I32)
 
 
 @dataclass(frozen=True)
@@ -71,9 +68,7 @@ class _Run:
 
 def reduce(emitter: Emitter, value: Value, axes: Sequence[int], monoid: Monoid, part: str = "") -> View:
     """The value reduced along dimensions, which disappear."""
-    return fold_terms(
-        emitter, [value], axes, monoid, lambda b, acc, regs: monoid.join(b, acc, regs[0]), [monoid.neutral], part
-    )
+    return fold_terms(emitter, [value], axes, monoid, monoid.join, [monoid.neutral], part)
 
 
 def fold_terms(
@@ -81,7 +76,7 @@ def fold_terms(
     values: Sequence[Value],
     axes: Sequence[int],
     monoid: Monoid,
-    formula: FoldFormula,
+    formula: Formula,
     fills: Sequence[int],
     part: str = "",
 ) -> View:
@@ -94,8 +89,7 @@ def fold_terms(
     gone = sorted({axis_index(axis, rank) for axis in axes}) if rank else []
     kept = [axis for axis in range(rank) if axis not in gone]
     operands = list(values)
-    if not isinstance(operands[0], View):
-        operands[0] = emitter.stored(operands[0])
+    operands[0] = emitter.view(operands[0])
     runs = _runs(operands, gone)
     if len(runs) > MAX_FOLD_RANK:
         operands = [
@@ -150,7 +144,7 @@ def _lanes(
     kept: Sequence[int],
     runs: Sequence[_Run],
     monoid: Monoid,
-    formula: FoldFormula,
+    formula: Formula,
     fills: Sequence[int],
     part: str,
 ) -> View:
@@ -184,7 +178,7 @@ def _lanes(
             (pieces,),
             monoid.neutral,
             [moved],
-            lambda b, acc, regs: monoid.join(b, acc, regs[0]),
+            monoid.join,
             f"{prefix}pieces",
         )
     return _joined(emitter, joined, monoid, part, prefix)
@@ -206,18 +200,16 @@ def _joined(emitter: Emitter, value: Value, monoid: Monoid, part: str, prefix: s
         if width == 1:
             parts = [squeeze(lane, [0]) for lane in parts]
 
-        def halves(b: Builder, regs: list[int]) -> int:
-            while len(regs) > 1:
-                half = len(regs) // 2
-                regs = [monoid.join(b, left, right) for left, right in zip(regs[:half], regs[half:], strict=True)]
-            return regs[0]
+        def halves(*lanes: Register) -> Register:
+            while len(lanes) > 1:
+                half = len(lanes) // 2
+                lanes = tuple(monoid.join(*pair) for pair in zip(lanes[:half], lanes[half:], strict=True))
+            return lanes[0]
 
         value = emitter.map(
             parts[0].shape, monoid.dtype, parts, halves, part if width == 1 else f"{prefix}join_{width}"
         )
-    if not isinstance(value, View):
-        raise AssertionError("a node gives a view")
-    return value
+    return view_of(value)
 
 
 def restored(value: Value, axes: Sequence[int], rank: int) -> Value:

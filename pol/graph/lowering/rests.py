@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from math import frexp, isfinite
 
-from pol.arithmetic.primitives import MAGNITUDE, Op
-from pol.arithmetic.scalar_program import Builder
+from pol.arithmetic.primitives import MAGNITUDE
+from pol.arithmetic.registers import Float, Word, fma, is_number, nearest, select
 
 BITS = 22
 """Of a quotient that one round takes off: its estimate errs by less than a quarter."""
@@ -25,57 +25,57 @@ def rounds_for(divisor: float) -> int:
     return min(MOST_ROUNDS, max(1, -(-(129 - frexp(divisor)[1]) // BITS)))
 
 
-def exact_rest(b: Builder, dividend: int, divisor: int, rounds: int = MOST_ROUNDS) -> int:
-    """Register of fmod(a, b): a - trunc(a / b) * b, exactly, with the sign of a; NaN for b = 0 and infinite a.
+def exact_rest(a: Float, b: Float, rounds: int = MOST_ROUNDS) -> Float:
+    """fmod(a, b): a - trunc(a / b) * b, exactly, with the sign of a; NaN for b = 0 and infinite a.
 
     From the greatest multiple 2^(22 k) * b down, the nearest whole quotient q of at most 22 bits is taken off. The rest
     r - q * m is a multiple of the last place of m and below m, so it is a binary32 number and FFMA gives it exactly.
     A multiple that is infinite is above every r, and takes nothing off.
     """
-    size = b.emit(Op.FABS, divisor)
+    size = abs(b)
     multiples = [size]
-    factor = b.f32(2.0**BITS)
+    factor = b.real(2.0**BITS)
     for _ in range(rounds - 1):
-        multiples.append(b.emit(Op.FMUL, multiples[-1], factor))
-    rest = b.emit(Op.FABS, dividend)
+        multiples.append(multiples[-1] * factor)
+    rest = abs(a)
     for multiple in reversed(multiples):
-        quotient = b.emit(Op.FRINT, b.emit(Op.FDIV, rest, multiple))
-        less = b.emit(Op.FFMA, b.emit(Op.FNEG, quotient), multiple, rest)
-        rest = b.emit(Op.SELECT, b.emit(Op.FEQ, quotient, b.f32(0.0)), rest, less)
+        quotient = nearest(rest / multiple)
+        less = fma(-quotient, multiple, rest)
+        rest = select(quotient == 0.0, rest, less)
     # The nearest quotient may have been one too many.
-    rest = b.emit(Op.SELECT, b.emit(Op.FLT, rest, b.f32(0.0)), b.emit(Op.FADD, rest, size), rest)
-    missing = b.emit(Op.FEQ, rest, rest)
-    signed = b.emit(Op.OR, b.emit(Op.AND, rest, b.const(int(MAGNITUDE))), b.emit(Op.AND, dividend, b.const(_SIGN)))
-    return b.emit(Op.SELECT, missing, signed, rest)
+    rest = select(rest < 0.0, rest + size, rest)
+    is_there = is_number(rest)
+    signed = (rest.bits & int(MAGNITUDE)) | (a.bits & _SIGN)
+    return select(is_there, signed.number, rest)
 
 
-def _crosses(b: Builder, rest: int, divisor: int) -> int:
+def _crosses(rest: Float, b: Float) -> Word:
     """1 where the rest isn't zero and has another sign than the divisor."""
-    zero = b.f32(0.0)
-    signs = b.emit(Op.XOR, b.emit(Op.FLT, rest, zero), b.emit(Op.FLT, divisor, zero))
-    return b.emit(Op.SELECT, b.emit(Op.FEQ, rest, zero), b.const(0), signs)
+    signs = (rest < 0.0) ^ (b < 0.0)
+    return select(rest == 0.0, 0, signs)
 
 
-def floor_rest(b: Builder, dividend: int, divisor: int, rounds: int = MOST_ROUNDS) -> int:
-    """Register of a % b, with the sign of b: the exact rest, plus b where their signs differ (rounded once)."""
-    rest = exact_rest(b, dividend, divisor, rounds)
-    return b.emit(Op.SELECT, _crosses(b, rest, divisor), b.emit(Op.FADD, rest, divisor), rest)
+def floor_rest(a: Float, b: Float, rounds: int = MOST_ROUNDS) -> Float:
+    """a % b, with the sign of b: the exact rest, plus b where their signs differ (rounded once)."""
+    rest = exact_rest(a, b, rounds)
+    return select(_crosses(rest, b), rest + b, rest)
 
 
-def floor_quotient(b: Builder, dividend: int, divisor: int, rounds: int = MOST_ROUNDS) -> int:
-    """Register of a // b: the whole number nearest to (a - fmod(a, b)) / b, less one where the rest crosses zero.
+def floor_quotient(a: Float, b: Float, rounds: int = MOST_ROUNDS) -> Float:
+    """a // b: the whole number nearest to (a - fmod(a, b)) / b, less one where the rest crosses zero.
 
     Where b is zero it is a / b; where it is zero it has the sign of a / b.
     """
-    zero, one = b.f32(0.0), b.f32(1.0)
-    plain = b.emit(Op.FDIV, dividend, divisor)
-    rest = exact_rest(b, dividend, divisor, rounds)
-    quotient = b.emit(Op.FDIV, b.emit(Op.FSUB, dividend, rest), divisor)
-    quotient = b.emit(Op.SELECT, _crosses(b, rest, divisor), b.emit(Op.FSUB, quotient, one), quotient)
-    nearest = b.emit(Op.FRINT, quotient)
-    low = b.emit(Op.SELECT, b.emit(Op.FLT, quotient, nearest), b.emit(Op.FSUB, nearest, one), nearest)
-    above = b.emit(Op.FLT, b.f32(0.5), b.emit(Op.FSUB, quotient, low))
-    whole = b.emit(Op.SELECT, above, b.emit(Op.FADD, low, one), low)
-    of_zero = b.emit(Op.AND, plain, b.const(_SIGN))
-    whole = b.emit(Op.SELECT, b.emit(Op.FEQ, quotient, zero), of_zero, whole)
-    return b.emit(Op.SELECT, b.emit(Op.FEQ, divisor, zero), plain, whole)
+    zero, one = a.real(0.0), a.real(1.0)
+    plain = a / b
+    rest = exact_rest(a, b, rounds)
+    quotient = (a - rest) / b
+    quotient = select(_crosses(rest, b), quotient - one, quotient)
+    # Rounded down, then up again where more than a half is left.
+    whole = nearest(quotient)
+    low = select(quotient < whole, whole - one, whole)
+    is_above = (quotient - low) > 0.5
+    whole = select(is_above, low + one, low)
+    signed_zero = (plain.bits & _SIGN).number
+    whole = select(quotient == zero, signed_zero, whole)
+    return select(b == zero, plain, whole)

@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from pol.arithmetic.registers import WideIntegerError
 from pol.errors import ProtocolError
 from pol.graph.node import Source
 from pol.graph.tensor_type import DType, TensorType, row_major
@@ -66,16 +67,19 @@ def whole_view(source: Source, index: int, type_: TensorType) -> View:
     return View(source, index, type_, type_.shape, 0, row_major(type_.shape))
 
 
+def view_of(value: Value) -> View:
+    """A value that is a view because it came from one."""
+    if not isinstance(value, View):
+        raise AssertionError(f"{value} is no view")
+    return value
+
+
 def float_word(value: float) -> int:
     """The word of the binary32 number nearest to a binary64 one; NaN is canonical."""
     if math.isnan(value):
         return NAN
     with np.errstate(over="ignore"):
         return int(np.float32(value).view(np.uint32))
-
-
-class WideIntegerError(ProtocolError):
-    """A number of the step that no word of 32 bits holds."""
 
 
 def integer_word(value: int) -> int:
@@ -144,7 +148,7 @@ def squeeze(value: Value, axes: Sequence[int]) -> Value:
     return replace(value, shape=shape)
 
 
-def select(value: Value, axis: int, index: int) -> Value:
+def at_index(value: Value, axis: int, index: int) -> Value:
     """One position along a dimension, which disappears."""
     place = axis_index(axis, len(value.shape))
     size = value.shape[place]

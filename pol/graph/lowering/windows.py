@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from pol.arithmetic.primitives import Op
-from pol.arithmetic.scalar_program import Builder
+from pol.arithmetic.registers import Register, Word
 from pol.errors import ProtocolError
-from pol.graph.lowering.emitter import Coordinate, Emitter, Read
-from pol.graph.lowering.values import Value, View, cut, integer_word
+from pol.graph.lowering.emitter import Coordinate, Emitter, Read, same
+from pol.graph.lowering.values import Value, View, cut
 from pol.graph.node import Affine, Bound
 
 
@@ -90,18 +89,17 @@ class Grid:
         return [Bound(Affine(position.base, (0, *self._ordered(strides, folds))), limit)]
 
     def coordinates(self) -> list[Coordinate]:
-        """All of them as arguments of a formula, for `register`."""
+        """All of them as arguments of a formula, for `word`."""
         return [Coordinate(number) for number in range(len(self._sizes))]
 
-    def register(self, b: Builder, coordinates: Sequence[int], position: Position) -> int:
+    def word(self, beside: Register, coordinates: Sequence[Word], position: Position) -> Word:
         """A position as an i32, from the registers of `coordinates`; what a fold does not change comes first."""
         element = [number for number, (_, is_fold) in enumerate(self._sizes) if not is_fold]
         order = element + [number for number, (_, is_fold) in enumerate(self._sizes) if is_fold]
-        result = b.const(integer_word(position.base))
+        result = beside.word(position.base)
         for number, stride in sorted(position.strides, key=lambda pair: order.index(pair[0])):
             coordinate = coordinates[order.index(number)]
-            part = coordinate if stride == 1 else b.emit(Op.MUL, coordinate, b.const(integer_word(stride)))
-            result = b.emit(Op.ADD, result, part)
+            result += coordinate if stride == 1 else coordinate * stride
         return result
 
     def _ordered(self, strides: Sequence[int], folds: bool) -> tuple[int, ...]:
@@ -205,4 +203,4 @@ def uncovered(emitter: Emitter, value: Value, leading: Sequence[int], covers: Se
 def moved(emitter: Emitter, read: Read, part: str) -> View:
     """A map of the words of a read."""
     view = read.view
-    return emitter.map(view.shape, view.dtype, [read], lambda b, regs: b.emit(Op.MOV, *regs), part)
+    return emitter.map(view.shape, view.dtype, [read], same, part)

@@ -22,7 +22,7 @@ from pol.chain.desks.profiles import Profiles
 from pol.chain.desks.task_registry import Task, Terms
 from pol.chain.node.connection import Connection
 from pol.claims.segment_claim import Three
-from pol.dispute.dispute_record import Record
+from pol.dispute.dispute_record import DisputeRecord
 from pol.dispute.position import Position, Side
 from pol.errors import OperationalError, ProtocolError
 from pol.graph.node_names import Names, NodeName
@@ -83,7 +83,7 @@ class DisputeView:
     settled: bool
     until: int
     """When who is on turn has no time left; 0 if it is over."""
-    record: Record | None
+    record: DisputeRecord | None
     names: Names | None
     last: Position | None
     executed: Executed | None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pol.arithmetic.primitives import Words
+from pol.claims.segment_claim import Rerun
 from pol.dispute.disputed_claim import ReplayClaim, SumClaim
 from pol.dispute.play.distance_evidence import SumEvidence
 from pol.dispute.play.execution_evidence import SegmentTrace
@@ -14,8 +15,8 @@ from pol.execution.cpu import CpuExecutor
 from pol.graph.reordering import reorder
 from pol.graph.step_program import StepProgram
 from pol.training.task.task_document import LoadedTask
-from pol.verification.profile.profile_challenge import Charge, ChargeKind
-from pol.verification.profile.profile_claim import Portion, Rerun
+from pol.verification.profile.profile_challenge import ProfileCharge, ProfileChargeKind
+from pol.verification.profile.profile_claim import Portion
 
 
 class Measurement:
@@ -56,31 +57,31 @@ class Measurement:
         """The state after an execution."""
         return trace.state(trace.first_step + trace.steps)
 
-    def program(self, charge: Charge) -> StepProgram:
+    def program(self, charge: ProfileCharge) -> StepProgram:
         """The program that a dispute is about."""
         return reorder(self.task.program, charge.index % self.reruns) if _is_rerun(charge) else self.task.program
 
-    def player(self, charge: Charge) -> Player:
+    def player(self, charge: ProfileCharge) -> Player:
         """Who plays: compares what is opened with this party's own executions.
 
         Raises:
             ProtocolError: UNDERSTATED is no dispute.
         """
-        if charge.kind is ChargeKind.PORTION:
+        if charge.kind is ProfileChargeKind.PORTION:
             return ReplayPlayer(self.portion(charge.index))
-        if charge.kind is ChargeKind.RERUN:
+        if charge.kind is ProfileChargeKind.RERUN:
             return ReplayPlayer(self.rerun(charge.index))
         return SumPlayer(self.sums(charge))
 
-    def sums(self, charge: Charge) -> SumEvidence:
+    def sums(self, charge: ProfileCharge) -> SumEvidence:
         """The two states of a distance or a reference.
 
         Raises:
             ProtocolError: the charge is about no sum.
         """
-        if charge.component is None or charge.kind not in {ChargeKind.DISTANCE, ChargeKind.REFERENCE}:
+        if charge.component is None or charge.kind not in {ProfileChargeKind.DISTANCE, ProfileChargeKind.REFERENCE}:
             raise ProtocolError(f"{charge.kind.name} is no dispute about a sum")
-        if charge.kind is ChargeKind.DISTANCE:
+        if charge.kind is ProfileChargeKind.DISTANCE:
             x, y = self.portion(charge.index // self.reruns), self.end(self.rerun(charge.index))
         else:
             x, y = self.portion(charge.index), self.start(charge.index)
@@ -93,7 +94,12 @@ class Measurement:
 
 
 def disputed(
-    task: LoadedTask, portions: Sequence[Portion], reruns: int, charge: Charge, program: bytes, rerun: Rerun | None
+    task: LoadedTask,
+    portions: Sequence[Portion],
+    reruns: int,
+    charge: ProfileCharge,
+    program: bytes,
+    rerun: Rerun | None,
 ) -> ReplayClaim | SumClaim:
     """What a posted profile says where a charge is made; the contract starts the same dispute.
 
@@ -102,24 +108,26 @@ def disputed(
     Raises:
         ProtocolError: the charge is no dispute.
     """
-    if charge.kind is ChargeKind.UNDERSTATED:
+    if charge.kind is ProfileChargeKind.UNDERSTATED:
         raise ProtocolError(f"{charge.kind.name} is no dispute: show the rerun (`convict_profile`)")
     document, identity = task.document, bytes(32)  # the dispute's id isn't known yet, and no opening depends on it
-    segment = charge.index // reruns if charge.kind in {ChargeKind.RERUN, ChargeKind.DISTANCE} else charge.index
+    segment = (
+        charge.index // reruns if charge.kind in {ProfileChargeKind.RERUN, ProfileChargeKind.DISTANCE} else charge.index
+    )
     start = portions[segment - 1].end if segment else document.initial_state_root
     steps = (segment * document.interval, document.interval)
-    if charge.kind is ChargeKind.PORTION:
+    if charge.kind is ProfileChargeKind.PORTION:
         return ReplayClaim(identity, program, document.constants_root, *steps, start, portions[segment].end)
-    if charge.kind is ChargeKind.RERUN and rerun is not None:
+    if charge.kind is ProfileChargeKind.RERUN and rerun is not None:
         return ReplayClaim(identity, program, document.constants_root, *steps, start, rerun.end)
-    if charge.kind is ChargeKind.DISTANCE and rerun is not None and charge.component is not None:
+    if charge.kind is ProfileChargeKind.DISTANCE and rerun is not None and charge.component is not None:
         total = rerun.distances[charge.component - 1]
         return SumClaim(identity, program, charge.component, portions[segment].end, rerun.end, total)
-    if charge.kind is ChargeKind.REFERENCE and charge.component is not None:
+    if charge.kind is ProfileChargeKind.REFERENCE and charge.component is not None:
         total = portions[segment].references[charge.component - 1]
         return SumClaim(identity, program, charge.component, portions[segment].end, start, total)
     raise ProtocolError(f"{charge.kind.name} is no dispute, or its rerun is missing")
 
 
-def _is_rerun(charge: Charge) -> bool:
-    return charge.kind is ChargeKind.RERUN
+def _is_rerun(charge: ProfileCharge) -> bool:
+    return charge.kind is ProfileChargeKind.RERUN

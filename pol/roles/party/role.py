@@ -17,6 +17,7 @@ from pol.chain.deploy.deployment import Deployment
 from pol.chain.desks.proven_steps import Pin
 from pol.chain.desks.task_registry import Terms
 from pol.chain.node.connection import Connection
+from pol.claims.acceptance_rule import EXACT
 from pol.claims.distance import require_distances
 from pol.claims.segment_claim import Three
 from pol.errors import OperationalError, ProtocolError
@@ -29,7 +30,6 @@ from pol.training.task.learning_proof import LearningProof
 from pol.training.task.published_task import held_bytes
 from pol.training.task.published_task import load as load_task
 from pol.training.task.task_document import LoadedTask
-from pol.verification.profile.profile_claim import EXACT
 from pol.verification.profile.profiling import rerun_programs, rerun_programs_root
 from pol.zk.circuits import load as load_circuit
 

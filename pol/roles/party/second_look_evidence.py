@@ -10,7 +10,7 @@ from pol.chain.desks.challenges import ChargeKind, ClaimCharge
 from pol.chain.desks.profiles import Proved
 from pol.chain.desks.task_registry import Terms
 from pol.claims.distance import component_distances
-from pol.claims.segment_claim import Claim
+from pol.claims.segment_claim import Rerun, SecondLook, SegmentClaim
 from pol.commitments.checkpoint_log import CheckpointLog
 from pol.commitments.tensor import state_root
 from pol.dispute.disputed_claim import ReplayClaim, SumClaim
@@ -21,9 +21,8 @@ from pol.errors import ProtocolError
 from pol.execution.cpu import CpuExecutor
 from pol.graph.step_program import Component, StepProgram
 from pol.training.task.task_document import LoadedTask
-from pol.verification.profile.profile_claim import Rerun
 from pol.verification.profile.profiling import rerun_programs
-from pol.verification.verdict.second_look import SecondLook, look_program
+from pol.verification.verdict.second_look import look_program
 
 
 class Looks:
@@ -81,7 +80,7 @@ class Looks:
             reruns.append(Rerun(state_root(self.task.slot_types, end), distances))
         return SecondLook(replayed.first_step // self.task.document.interval, tuple(reruns))
 
-    def disputed(self, claim: Claim, posted: Rerun, charge: ClaimCharge) -> ReplayClaim | SumClaim:
+    def disputed(self, claim: SegmentClaim, posted: Rerun, charge: ClaimCharge) -> ReplayClaim | SumClaim:
         """What a posted second look says where a charge is made; the contract starts the same dispute."""
         document, identity = self.task.document, bytes(32)  # the dispute's id isn't known yet, and nothing needs it
         if charge.kind is ChargeKind.LOOK_RERUN:

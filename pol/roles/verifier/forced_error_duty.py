@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cached_property
 
 from pol.chain.desks.verdicts import Placed
-from pol.claims.segment_claim import Claim
+from pol.claims.segment_claim import SegmentClaim
 from pol.errors import OperationalError, ProtocolError
 from pol.incentives.forced_errors import Assignment
 from pol.roles.party.role import Role
@@ -98,7 +98,7 @@ class Erring(Role, ABC):
         # Nothing better will be found, whatever was sealed.
         self._prepared.add((task_id, duty.seating))
 
-    def _kept_truth(self, task_id: bytes, duty: Assignment, posted: Claim) -> Claim | None:
+    def _kept_truth(self, task_id: bytes, duty: Assignment, posted: SegmentClaim) -> SegmentClaim | None:
         root = self._sealed_roots.root(task_id, duty.seating)
         if root is None:
             return None
@@ -106,7 +106,7 @@ class Erring(Role, ABC):
         seal = self.market.verdicts.verdict(task_id).sealed_claim
         return truth if duty.sealed(self._salt(task_id), truth) == seal else None
 
-    def _replayed_truth(self, task_id: bytes, posted: Claim) -> Claim:
+    def _replayed_truth(self, task_id: bytes, posted: SegmentClaim) -> SegmentClaim:
         root = NO_REPLAY
         if any(posted.start) and any(posted.end):
             root = self.replayed(task_id, posted.segment)

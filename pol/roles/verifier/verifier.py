@@ -9,7 +9,7 @@ from pol.chain.account.wallet import Reverted
 from pol.chain.desks.challenges import ChargeKind, ClaimCharge
 from pol.chain.desks.seats import NO_COMMITMENT
 from pol.claims.distance import INFINITE
-from pol.claims.segment_claim import Claim
+from pol.claims.segment_claim import SegmentClaim
 from pol.commitments.checkpoint_log import CheckpointLog
 from pol.commitments.tensor import state_root
 from pol.dispute.play.distance_evidence import SumEvidence
@@ -30,9 +30,10 @@ from pol.roles.verifier.forced_error_duty import NO_REPLAY, Erring
 from pol.training.task.learning_proof import LearningProof, TaskCheckpoint, load_checkpoint
 from pol.training.task.task_document import LoadedTask
 from pol.verification.profile.profile import Profile
-from pol.verification.profile.profiling import profile
+from pol.verification.profile.profiling import measure_profile
 from pol.verification.verdict.second_look import SecondLooker
-from pol.verification.verdict.verdict import Outcome, Verdict, verify_segment
+from pol.verification.verdict.segment_verification import verify_segment
+from pol.verification.verdict.verdict import Outcome, Verdict
 
 
 class Verifier(Erring):
@@ -124,7 +125,9 @@ class Verifier(Erring):
     def _profile(self, task_id: bytes) -> Profile:
         if task_id not in self._profiles:
             task, terms = self.task(task_id), self.market.registry.terms(task_id)
-            self._profiles[task_id] = profile(task, CpuExecutor, terms.profiled, terms.rerun_count, terms.margin)
+            self._profiles[task_id] = measure_profile(
+                task, CpuExecutor, terms.profiled, terms.rerun_count, terms.margin
+            )
         return self._profiles[task_id]
 
     def forget(self, task_id: bytes) -> None:
@@ -175,7 +178,7 @@ class Verifier(Erring):
         again = SecondLooker(task, CpuExecutor, thresholds, terms.looks, terms.look_margin) if terms.looks else None
         return [
             verify_segment(
-                self.store, task, proof, self.executor(task, proof, segment), segment, thresholds, again=again
+                self.store, task, proof, self.executor(task, proof, segment), segment, thresholds, second_look=again
             )
             for segment in self.market.proofs.drawn_segments(task_id)
         ]
@@ -207,7 +210,7 @@ class Verifier(Erring):
         self.beacon.bring(self.wallet, self.market.verdicts.verdict(task_id).watch_round, self.rounds)
         self.market.verdicts.open_watch(self.wallet, task_id)
 
-    def _claim(self, task_id: bytes, verdict: Verdict, checkpoints: Sequence[TaskCheckpoint]) -> Claim:
+    def _claim(self, task_id: bytes, verdict: Verdict, checkpoints: Sequence[TaskCheckpoint]) -> SegmentClaim:
         if verdict.claim is not None:
             return verdict.claim
         start, end = (checkpoints[verdict.segment + i].state_root for i in range(2))
@@ -283,10 +286,10 @@ class Verifier(Erring):
         return self._traces[task_id, segment]
 
 
-def reject_zero_state(segment: int, start: bytes, end: bytes) -> Claim:
+def reject_zero_state(segment: int, start: bytes, end: bytes) -> SegmentClaim:
     """The claim about a segment that begins or ends in a zero root: that is no state, so nothing else can be said.
 
     The contract rejects the segment whatever the claim says, and lets nobody challenge it.
     """
     worst = (INFINITE, INFINITE, INFINITE)
-    return Claim(segment, start, end, replay=NO_REPLAY, distances=worst, references=worst)
+    return SegmentClaim(segment, start, end, replay=NO_REPLAY, distances=worst, references=worst)

@@ -20,10 +20,9 @@ from pol.roles.party.role import Role
 from pol.roles.whistleblower.paid_reports import convict
 from pol.training.task.task_document import LoadedTask
 from pol.verification.profile import profile
-from pol.verification.profile.profile_challenge import Charge, ChargeKind, compare
+from pol.verification.profile.profile_challenge import ProfileCharge, ProfileChargeKind, find_false_parts
 from pol.verification.profile.profile_claim import ProfileClaim
-from pol.verification.profile.profiling import profile as measure_profile
-from pol.verification.profile.profiling import rerun_programs
+from pol.verification.profile.profiling import measure_profile, rerun_programs
 
 REFERENCE_WORK = 10**8
 """Units of work of a segment that the reference executes within a minute or so."""
@@ -38,7 +37,7 @@ class ProfileChallenger(Role):
         return {}
 
     @cached_property
-    def _checked(self) -> dict[tuple[bytes, int], list[Charge]]:
+    def _checked(self) -> dict[tuple[bytes, int], list[ProfileCharge]]:
         return {}
 
     @cached_property
@@ -50,7 +49,7 @@ class ProfileChallenger(Role):
         is_small = task.document.work * task.document.interval <= REFERENCE_WORK
         return _reference if opinion and is_small else CpuExecutor
 
-    def check_profile(self, task_id: bytes) -> list[Charge]:
+    def check_profile(self, task_id: bytes) -> list[ProfileCharge]:
         """What is false in the posted profile, most basic first: measures all of it again.
 
         Raises:
@@ -58,7 +57,7 @@ class ProfileChallenger(Role):
         """
         return self._false(task_id, self.measured(task_id))
 
-    def checked_twice(self, task_id: bytes) -> list[Charge]:
+    def checked_twice(self, task_id: bytes) -> list[ProfileCharge]:
         """As `check_profile`; where something seems to be false all is measured again before anything is said.
 
         Raises:
@@ -73,18 +72,18 @@ class ProfileChallenger(Role):
         """Whether `checked_twice` has its answer."""
         return (task_id, self.market.profiles.standing(task_id).number) in self._checked
 
-    def _twice_checked(self, task_id: bytes) -> list[Charge]:
+    def _twice_checked(self, task_id: bytes) -> list[ProfileCharge]:
         first = self.check_profile(task_id)
         if first and self._false(task_id, self.measured(task_id, 1)) != first:
             self.forget(task_id)
             raise OperationalError(FLAKY)
         return first
 
-    def _false(self, task_id: bytes, own: ProfileClaim) -> list[Charge]:
+    def _false(self, task_id: bytes, own: ProfileClaim) -> list[ProfileCharge]:
         posted = self.market.profiles.posted(task_id)
         shown = self._shown(task_id, posted)
         if shown is not None:
-            return compare(own, shown)
+            return find_false_parts(own, shown)
         # The document isn't to be had: of its reruns the chain has shown the witnesses, and nobody can prove others.
         reruns = list(own.reruns)
         for witness in posted.witnesses:
@@ -94,11 +93,11 @@ class ProfileChallenger(Role):
         proved = {witness.index for witness in posted.witnesses}
         return [
             charge
-            for charge in compare(own, known)
-            if charge.kind in {ChargeKind.PORTION, ChargeKind.REFERENCE} or charge.index in proved
+            for charge in find_false_parts(own, known)
+            if charge.kind in {ProfileChargeKind.PORTION, ProfileChargeKind.REFERENCE} or charge.index in proved
         ]
 
-    def challenge_profile(self, task_id: bytes, charge: Charge) -> int:
+    def challenge_profile(self, task_id: bytes, charge: ProfileCharge) -> int:
         """Put up the bond and open this party's own version of a part of the profile; returns the dispute's number.
 
         Raises:
@@ -108,11 +107,11 @@ class ProfileChallenger(Role):
         self.policy.require_clock(terms)
         self.policy.require_game(self.market.profile_game, terms.clock)
         task, posted, witness = self.task(task_id), self.market.profiles.posted(task_id), None
-        if charge.kind in {ChargeKind.RERUN, ChargeKind.DISTANCE}:
+        if charge.kind in {ProfileChargeKind.RERUN, ProfileChargeKind.DISTANCE}:
             witness = self._witness(task_id, posted, charge.index)
         measured = self.measurement(task_id)
         program, proved = measured.program(charge), None
-        if charge.kind is ChargeKind.RERUN:
+        if charge.kind is ProfileChargeKind.RERUN:
             proved = self._proved(task_id, charge.index % terms.rerun_count)
         rerun = None if witness is None else witness.rerun
         claim = disputed(task, posted.portions, terms.rerun_count, charge, program_hash(program), rerun)
@@ -122,19 +121,19 @@ class ProfileChallenger(Role):
         self.require_kept()
         return self.market.profiles.challenge(self.wallet, task_id, *arguments)
 
-    def attack_profile(self, task_id: bytes, charge: Charge, dispute: int) -> Duel:
+    def attack_profile(self, task_id: bytes, charge: ProfileCharge, dispute: int) -> Duel:
         """The attack on a false part of a profile."""
         measured = self.measurement(task_id)
         program, player = measured.program(charge), measured.player(charge)
         return Duel(self.market.profile_game, self.wallet, program, dispute, player, self.market.profiles)
 
-    def convict_profile(self, task_id: bytes, charge: Charge) -> None:
+    def convict_profile(self, task_id: bytes, charge: ProfileCharge) -> None:
         """Show the rerun from which a higher threshold follows than the posted one: the profile is void at once.
 
         Raises:
             ProtocolError: the charge is another, or the contract doesn't see it.
         """
-        if charge.kind is not ChargeKind.UNDERSTATED or charge.component is None:
+        if charge.kind is not ProfileChargeKind.UNDERSTATED or charge.component is None:
             raise ProtocolError(f"{charge.kind.name} needs a dispute")
         posted = self.market.profiles.posted(task_id)
         witness = self._witness(task_id, posted, charge.index)
@@ -160,7 +159,7 @@ class ProfileChallenger(Role):
     def _shown(self, task_id: bytes, posted: PostedProfile) -> ProfileClaim | None:
         """The claim of the document behind the posted digest; None if it can't be had or isn't what was posted."""
         try:
-            claim = profile.load(self.store, posted.digest.hex(), self.task(task_id)).claim
+            claim = profile.load_profile(self.store, posted.digest.hex(), self.task(task_id)).claim
         except (OperationalError, ProtocolError):
             return None
         told = (claim.portions, claim.root, claim.witnesses)

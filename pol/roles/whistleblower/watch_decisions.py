@@ -16,7 +16,7 @@ from pol.roles.process.work_time import profile_steps, require_look, untimely, v
 from pol.roles.whistleblower.own_disputes import attacks
 from pol.roles.whistleblower.watch_rewards import caught
 from pol.roles.whistleblower.whistleblower import Whistleblower
-from pol.verification.profile.profile_challenge import ChargeKind
+from pol.verification.profile.profile_challenge import ProfileChargeKind
 
 
 def next_of_whistleblower(role: Whistleblower, task_id: bytes) -> Decision:
@@ -93,7 +93,7 @@ def _profile(role: Whistleblower, task_id: bytes, task: Task) -> Decision | None
         return Rest(task_id, "it has measured the same as the profile says", until)
     charge = charges[0]
     wrong = f"it has measured twice that the profile is false ({charge.kind.name.lower()} {charge.index})"
-    if charge.kind is ChargeKind.UNDERSTATED:
+    if charge.kind is ProfileChargeKind.UNDERSTATED:
         return Deed(
             task_id, "convict the profile", wrong, Mode.RESOLVE, partial(role.convict_profile, task_id, charge), until
         )

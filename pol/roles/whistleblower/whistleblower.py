@@ -10,7 +10,7 @@ from pol.chain.desks.challenges import NO_PROGRAM, ClaimCharge
 from pol.chain.desks.challenges import ChargeKind as ChallengeKind
 from pol.chain.desks.task_registry import Status
 from pol.chain.desks.verdicts import entry, evidence, look_hash
-from pol.claims.segment_claim import Claim, Three
+from pol.claims.segment_claim import SecondLook, SegmentClaim, Three
 from pol.commitments.program_hash import program_header
 from pol.dispute.disputed_claim import ReplayClaim, SumClaim
 from pol.dispute.play.distance_evidence import SumEvidence
@@ -25,9 +25,9 @@ from pol.roles.party.second_look_evidence import Looks
 from pol.roles.process.join_strategy import Strategy
 from pol.roles.whistleblower.profile_challenger import FLAKY, ProfileChallenger
 from pol.training.task.learning_proof import load_checkpoint
-from pol.verification.verdict.second_look import SecondLook, is_due
-from pol.verification.verdict.second_look import compare as compare_looks
-from pol.verification.verdict.verdict import verify_segment
+from pol.verification.verdict.second_look import compare_second_looks as compare_looks
+from pol.verification.verdict.second_look import needs_second_look
+from pol.verification.verdict.segment_verification import verify_segment
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Finding:
     """A claim that is wrong, and how to say so on chain."""
 
     index: int
-    claim: Claim
+    claim: SegmentClaim
     kind: ChallengeKind
     component: int
     rerun: int = 0
@@ -71,7 +71,7 @@ class Whistleblower(ProfileChallenger):
     """When it thinks that its work pays."""
 
     @cached_property
-    def _examined(self) -> dict[tuple[bytes, int, tuple[Claim, ...]], Checked]:
+    def _examined(self) -> dict[tuple[bytes, int, tuple[SegmentClaim, ...]], Checked]:
         return {}
 
     @cached_property
@@ -104,7 +104,7 @@ class Whistleblower(ProfileChallenger):
         return Checked(tuple(findings), tuple(unseen))
 
     def _compare(
-        self, task_id: bytes, index: int, claim: Claim, own: Claim, posted: SecondLook | None
+        self, task_id: bytes, index: int, claim: SegmentClaim, own: SegmentClaim, posted: SecondLook | None
     ) -> list[Finding]:
         if own.replay != claim.replay:
             return [Finding(index, claim, ChallengeKind.REPLAY, 0)]
@@ -120,9 +120,9 @@ class Whistleblower(ProfileChallenger):
         wrong = compare_looks(self.looks(task_id).look(self.trace(task_id, claim.segment)), posted)
         return found + [Finding(index, claim, ChallengeKind(kind), c or 0, rerun) for kind, rerun, c in wrong]
 
-    def _entry(self, task_id: bytes, own: Claim, thresholds: Three) -> bytes:
+    def _entry(self, task_id: bytes, own: SegmentClaim, thresholds: Three) -> bytes:
         """The whole truth about a segment: this party's claim, and its second look where one is due."""
-        due = self.market.registry.terms(task_id).looks and is_due(own, thresholds)
+        due = self.market.registry.terms(task_id).looks and needs_second_look(own, thresholds)
         look = self.looks(task_id).look(self.trace(task_id, own.segment)) if due else None
         return entry(own, look_hash(look))
 
@@ -148,7 +148,7 @@ class Whistleblower(ProfileChallenger):
         """Whether `examined_twice` has its answer."""
         return self._verdict_of(task_id) in self._examined
 
-    def _verdict_of(self, task_id: bytes) -> tuple[bytes, int, tuple[Claim, ...]]:
+    def _verdict_of(self, task_id: bytes) -> tuple[bytes, int, tuple[SegmentClaim, ...]]:
         seating = self.market.registry.task(task_id).seating
         return task_id, seating, tuple(self.market.verdicts.claims(task_id, seating))
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pol.arithmetic.primitives import Words
 from pol.commitments import canonical_json
 from pol.commitments.array import array_root
-from pol.commitments.complete_state import Entry
+from pol.commitments.complete_state import StateEntry
 from pol.commitments.keccak import keccak256
 from pol.errors import ProtocolError
 from pol.training.record import learning_record
@@ -124,7 +124,7 @@ def _document(store: Store, record: LearningRecord, index: int) -> StoredCheckpo
     return run.document(run.at(index))
 
 
-def _require_taken(weights: Mapping[str, Entry], end: StoredCheckpoint, taken: Mapping[str, str]) -> None:
+def _require_taken(weights: Mapping[str, StateEntry], end: StoredCheckpoint, taken: Mapping[str, str]) -> None:
     known = {entry.name: entry for entry in end.entries}
     if not taken:
         raise ProtocolError("a record that starts from another one takes at least one array from it")
@@ -138,7 +138,7 @@ def _require_taken(weights: Mapping[str, Entry], end: StoredCheckpoint, taken: M
             raise ProtocolError(f"{name} isn't {source} of the base: its root is {own.content.hex()}")
 
 
-def _require_words(weights: Mapping[str, Entry], tensors: Mapping[str, Words], what: str) -> tuple[str, ...]:
+def _require_words(weights: Mapping[str, StateEntry], tensors: Mapping[str, Words], what: str) -> tuple[str, ...]:
     """The names of the arrays that hold these words."""
     found = []
     for name, words in tensors.items():
@@ -162,5 +162,5 @@ def _name(entry: str) -> str:
     return entry.partition("/")[2].replace("%2F", "/").replace("%25", "%")
 
 
-def _shown(entry: Entry) -> str:
+def _shown(entry: StateEntry) -> str:
     return "a document" if entry.type is None else f"{entry.type.element.name} {entry.type.shape}"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pol.commitments import canonical_json
 from pol.commitments.array import ArrayType, ElementType
-from pol.commitments.complete_state import Entry, complete_root
+from pol.commitments.complete_state import StateEntry, complete_root
 from pol.errors import ProtocolError
 
 KIND = "pol/commitment"
@@ -22,7 +22,7 @@ class Commitment:
     Raises ProtocolError if they aren't in the order of their names.
     """
 
-    entries: tuple[Entry, ...]
+    entries: tuple[StateEntry, ...]
 
     def __post_init__(self) -> None:
         complete_root(self.entries)
@@ -73,7 +73,7 @@ class EntryMismatch:
     how: str
 
 
-def compare(committed: Sequence[Entry], found: Sequence[Entry]) -> list[EntryMismatch]:
+def compare(committed: Sequence[StateEntry], found: Sequence[StateEntry]) -> list[EntryMismatch]:
     """Every entry in which two states differ, in the order of names."""
     before, after = {e.name: e for e in committed}, {e.name: e for e in found}
     mismatches = []
@@ -89,7 +89,7 @@ def compare(committed: Sequence[Entry], found: Sequence[Entry]) -> list[EntryMis
     return mismatches
 
 
-def array_members(entries: Sequence[Entry]) -> list[dict[str, object]]:
+def array_members(entries: Sequence[StateEntry]) -> list[dict[str, object]]:
     """The arrays among some entries, as documents hold them."""
     return [
         {"name": e.name, "dtype": e.type.element.name, "shape": list(e.type.shape), "root": e.content.hex()}
@@ -98,13 +98,13 @@ def array_members(entries: Sequence[Entry]) -> list[dict[str, object]]:
     ]
 
 
-def array_entry(item: object) -> Entry:
+def array_entry(item: object) -> StateEntry:
     """An array of a document; ProtocolError if it isn't one."""
     fields = canonical_json.Fields(item, "an array", ["name", "dtype", "shape", "root"])
     type_ = ArrayType(ElementType.of_name(fields.text("dtype")), tuple(fields.integers("shape")))
-    return Entry(fields.text("name"), type_, fields.hash("root"))
+    return StateEntry(fields.text("name"), type_, fields.hash("root"))
 
 
-def _document(item: object) -> Entry:
+def _document(item: object) -> StateEntry:
     fields = canonical_json.Fields(item, "a document", ["name", "root"])
-    return Entry(fields.text("name"), None, fields.hash("root"))
+    return StateEntry(fields.text("name"), None, fields.hash("root"))

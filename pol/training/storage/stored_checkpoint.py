@@ -12,7 +12,7 @@ from typing import Any
 
 from pol.commitments import canonical_json
 from pol.commitments.array import Array, ArrayType, array_root
-from pol.commitments.complete_state import CompleteState, Entry, complete_root, document_root
+from pol.commitments.complete_state import CompleteState, StateEntry, complete_root, document_root
 from pol.errors import OperationalError, ProtocolError
 from pol.training.storage import safetensors_format, sharded_files, updates
 from pol.training.storage.commitment import array_entry, array_members
@@ -43,7 +43,7 @@ class StoredCheckpoint:
     """The document of a checkpoint: the state after ``step`` steps. ``data`` describes the storage of the tensors."""
 
     step: int
-    entries: tuple[Entry, ...]
+    entries: tuple[StateEntry, ...]
     documents: Mapping[str, bytes]
     data: Mapping[str, Any]
 
@@ -84,7 +84,7 @@ class StoredCheckpoint:
         entries = [array_entry(item) for item in fields.items("arrays")]
         if [entry.name for entry in entries] != sorted((e.name for e in entries), key=str.encode):
             raise ProtocolError("the arrays of the checkpoint aren't in the order of their names")
-        entries += [Entry(name, None, document_root(document)) for name, document in documents.items()]
+        entries += [StateEntry(name, None, document_root(document)) for name, document in documents.items()]
         entries.sort(key=lambda entry: entry.name.encode())
         saved = cls(fields.integer("step"), tuple(entries), documents, fields.object("data"))
         if saved.root != fields.hash("root"):

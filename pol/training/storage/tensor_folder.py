@@ -11,7 +11,7 @@ from pathlib import Path
 from pol.commitments import canonical_json
 from pol.commitments.array import Array, ArrayType
 from pol.commitments.array_parts import describe_part, root_of_parts
-from pol.commitments.complete_state import Entry
+from pol.commitments.complete_state import StateEntry
 from pol.errors import OperationalError, ProtocolError, UnsupportedError
 from pol.training.storage.safetensors_file import SafetensorsFile
 from pol.training.storage.safetensors_format import HEADER_LIMIT
@@ -51,13 +51,13 @@ class TensorFiles:
         """Say that a tensor isn't needed for now."""
         self._files[name].release(name)
 
-    def entries(self, threads: int = 0) -> tuple[Entry, ...]:
+    def entries(self, threads: int = 0) -> tuple[StateEntry, ...]:
         """The entries of the complete state that holds these tensors and nothing else.
 
         Raises:
             ProtocolError: a boolean that is neither 0 nor 1.
         """
-        return tuple(Entry(n, self.types[n], self._root(n, threads)) for n in sorted(self.types, key=str.encode))
+        return tuple(StateEntry(n, self.types[n], self._root(n, threads)) for n in sorted(self.types, key=str.encode))
 
     def _root(self, name: str, threads: int) -> bytes:
         """Hashed piece by piece: a tensor of any size takes the memory of one piece."""

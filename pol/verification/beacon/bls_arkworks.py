@@ -1,11 +1,11 @@
-"""BLS signatures on BLS12-381 by arkworks, for daily use; `beacon_reference` says the same in Python."""
+"""BLS signatures on BLS12-381 by arkworks, for daily use; `bls_reference` says the same in Python."""
 
 from __future__ import annotations
 
 from py_arkworks_bls12381 import GT, G1Point, G2Point
 
 from pol.errors import ProtocolError
-from pol.verification.beacon.drand import DST_G1, DST_G2, G1_BYTES
+from pol.verification.beacon.bls_ciphersuite import DST_G1, DST_G2, G1_BYTES
 
 
 def verify_signature(public_key: bytes, message: bytes, signature: bytes) -> None:

@@ -1,4 +1,4 @@
-"""BLS signatures on BLS12-381 by py-ecc: plain Python, and what `beacon_fast` is tested against."""
+"""BLS signatures on BLS12-381 by py-ecc: plain Python, and what `bls_arkworks` is tested against."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from py_ecc.optimized_bls12_381.optimized_curve import G1, G2, is_inf, neg
 from py_ecc.optimized_bls12_381.optimized_pairing import final_exponentiate, pairing
 
 from pol.errors import ProtocolError
-from pol.verification.beacon.drand import DST_G1, DST_G2, G1_BYTES, G2_BYTES
+from pol.verification.beacon.bls_ciphersuite import DST_G1, DST_G2, G1_BYTES, G2_BYTES
 
 
 def verify_signature(public_key: bytes, message: bytes, signature: bytes) -> None:
-    """As `beacon_fast.verify_signature`: the same arguments, the same errors, other words in them."""
+    """As `bls_arkworks.verify_signature`: the same arguments, the same errors, other words in them."""
     if len(signature) == G1_BYTES:
         left = pairing(G2, _g1(signature, "signature"), final_exponentiate=False)
         hashed1 = hash_to_G1(message, DST_G1, sha256)

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import sha256
 
 from pol.errors import OperationalError, ProtocolError
+from pol.verification.beacon.bls_ciphersuite import G1_BYTES, G2_BYTES, SignatureVerifier
 
-G1_BYTES, G2_BYTES = 48, 96
-DST_G1 = b"BLS_SIG_BLS12381G1_XMD:SHA-256_SSWU_RO_NUL_"
-DST_G2 = b"BLS_SIG_BLS12381G2_XMD:SHA-256_SSWU_RO_NUL_"
 LAST_ROUND = 2**64 - 1
-
-Verifier = Callable[[bytes, bytes, bytes], None]
-"""Checks public key, message and signature; raises ProtocolError if the one has not signed the other."""
 
 
 @dataclass(frozen=True)
-class Network:
+class DrandNetwork:
     """A drand network: fixed for ever by its chain hash."""
 
     name: str
@@ -61,7 +55,7 @@ class Network:
         return self.round_at(time + delay) + 1
 
 
-QUICKNET = Network(
+QUICKNET = DrandNetwork(
     name="quicknet",
     chain_hash=bytes.fromhex("52db9ba70e0cc0f6eaf7803dd07447a1f5477735fd3f661792ba94600c84e971"),
     public_key=bytes.fromhex(
@@ -74,7 +68,7 @@ QUICKNET = Network(
 )
 """Scheme bls-unchained-g1-rfc9380: what the contract verifies."""
 
-DEFAULT = Network(
+DEFAULT = DrandNetwork(
     name="default",
     chain_hash=bytes.fromhex("8990e7a9aaed2ffed73dbd7092123d6f289930540d7651336225dc172e51b2ce"),
     public_key=bytes.fromhex(
@@ -91,7 +85,7 @@ NETWORKS = {network.name: network for network in (QUICKNET, DEFAULT)}
 
 @dataclass(frozen=True)
 class Round:
-    """A published round; nothing is true about it before `verify`."""
+    """A published round, unchecked before `verify_round`."""
 
     number: int
     signature: bytes
@@ -105,8 +99,8 @@ class Round:
         return sha256(self.signature).digest()
 
 
-def message(network: Network, published: Round) -> bytes:
-    """What the network signs for a round, before it is hashed to the curve: 32 bytes.
+def signed_message(network: DrandNetwork, published: Round) -> bytes:
+    """The message that the network signs for a round, before it is hashed to the curve: 32 bytes.
 
     Raises:
         ProtocolError: the round has parts of another length than the network's.
@@ -125,24 +119,24 @@ def message(network: Network, published: Round) -> bytes:
     return sha256(published.previous + published.number.to_bytes(8, "big")).digest()
 
 
-def verify(network: Network, published: Round, verifier: Verifier | None = None) -> bytes:
+def verify_round(network: DrandNetwork, published: Round, verifier: SignatureVerifier | None = None) -> bytes:
     """The seed of a round, 32 bytes, if the network has signed it.
 
-    ``verifier`` is `beacon_fast.verify_signature` unless it is given; `beacon_reference` has the other.
+    ``verifier`` is `bls_arkworks.verify_signature` unless it is given; `bls_reference` has the other.
 
     Raises:
         ProtocolError: the network has not signed this round.
         OperationalError: the extra ``pol[beacon]`` isn't installed.
     """
-    signed = message(network, published)
+    signed = signed_message(network, published)
     try:
-        (verifier or _fast())(network.public_key, signed, published.signature)
+        (verifier or _arkworks_verifier())(network.public_key, signed, published.signature)
     except ProtocolError as error:
         raise ProtocolError(f"round {published.number} of {network.name}: {error}") from error
     return published.seed
 
 
-def _fast() -> Verifier:
+def _arkworks_verifier() -> SignatureVerifier:
     try:
         from pol.verification.beacon.bls_arkworks import verify_signature
     except ImportError as error:

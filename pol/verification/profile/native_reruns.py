@@ -1,7 +1,7 @@
-"""How far torch's own kernels part from canonical execution on this machine, against the thresholds of a profile.
+"""Native reruns: the distance of torch's own kernels from canonical execution, compared with a profile's thresholds.
 
-A profile covers other orders of summation. What else differs between machines (kernels, libraries, fused operations) is
-looked at here: nothing is claimed, no two machines give the same document, and none of it goes to a chain.
+A profile covers other orders of summation. Native reruns cover the other differences between machines: kernels,
+libraries, fused operations. They claim nothing: each machine gives another document, and none of it goes to a chain.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from pol.execution.executor import ExecutorFactory
 from pol.graph.step_program import Component
 from pol.training.task.task_document import LoadedTask
 from pol.verification.profile.native_job import CONSTANTS, GRAPH, JOB, end_name, pack, start_name, unpack
-from pol.verification.profile.native_setting import Setting
+from pol.verification.profile.native_setting import NativeSetting
 from pol.verification.profile.profile import Profile
 from pol.verification.profile.profile_claim import ratio
 from pol.verification.replay.replay import replay_end
@@ -40,7 +40,7 @@ WORKER = "pol.verification.profile.native_worker"
 class NativeRerun:
     """One portion in one setting: the distance from its canonical end, and the process that executed it."""
 
-    setting: Setting
+    setting: NativeSetting
     portion: int
     distances: Three
     ratios: tuple[int | None, int | None, int | None]
@@ -53,7 +53,7 @@ class NativeReruns:
 
     profile: Profile
     reruns: tuple[NativeRerun, ...]
-    failed: tuple[tuple[Setting, str], ...]
+    failed: tuple[tuple[NativeSetting, str], ...]
 
     @property
     def warnings(self) -> list[str]:
@@ -65,7 +65,7 @@ class NativeReruns:
             if (warning := self._warning(setting, component)) is not None
         ]
 
-    def worst(self, setting: Setting, component: Component) -> int | None:
+    def worst(self, setting: NativeSetting, component: Component) -> int | None:
         """The greatest ratio over all portions; None if one has none."""
         ratios = [rerun.ratios[component - 1] for rerun in self.reruns if rerun.setting == setting]
         known = [found for found in ratios if found is not None]
@@ -95,7 +95,7 @@ class NativeReruns:
             }
         )
 
-    def _warning(self, setting: Setting, component: Component) -> str | None:
+    def _warning(self, setting: NativeSetting, component: Component) -> str | None:
         found = self.worst(setting, component)
         threshold, spread = self.profile.thresholds[component - 1], self.profile.spreads[component - 1]
         if found is not None and found <= threshold:
@@ -115,7 +115,7 @@ def rerun_natively(
     task: LoadedTask,
     executor: ExecutorFactory,
     profile: Profile,
-    settings: Sequence[Setting],
+    settings: Sequence[NativeSetting],
     on_rerun: Callable[[NativeRerun], None] | None = None,
 ) -> NativeReruns:
     """Execute the profiled portions with torch, in one process for each environment that ``settings`` need.
@@ -126,7 +126,7 @@ def rerun_natively(
         OperationalError: the folder can't be written, or no process can be started.
     """
     reruns: list[NativeRerun] = []
-    failed: list[tuple[Setting, str]] = []
+    failed: list[tuple[NativeSetting, str]] = []
     try:
         with tempfile.TemporaryDirectory(prefix="pol-native-") as name:
             folder = Path(name)
@@ -155,8 +155,8 @@ def _write_task(folder: Path, task: LoadedTask, executor: ExecutorFactory, porti
 
 
 def _answers(
-    folder: Path, task: LoadedTask, profile: Profile, settings: Sequence[Setting]
-) -> Iterator[NativeRerun | tuple[Setting, str]]:
+    folder: Path, task: LoadedTask, profile: Profile, settings: Sequence[NativeSetting]
+) -> Iterator[NativeRerun | tuple[NativeSetting, str]]:
     interval = task.document.interval
     portions = [(portion * interval, interval) for portion in range(len(profile.claim.portions))]
     groups: dict[tuple[tuple[str, str], ...], list[int]] = {}
@@ -196,7 +196,7 @@ def _run(folder: Path, environment: dict[str, str]) -> Iterator[dict[str, Any]]:
             for text in process.stdout:
                 yield json.loads(text)
         except BaseException:
-            # Whoever stops listening, by an interrupt say, leaves no process behind.
+            # A caller that stops reading, by an interrupt for example, leaves no process behind.
             process.kill()
             raise
     if process.returncode:
@@ -205,7 +205,7 @@ def _run(folder: Path, environment: dict[str, str]) -> Iterator[dict[str, Any]]:
 
 
 def _measured(
-    folder: Path, task: LoadedTask, profile: Profile, setting: Setting, line: dict[str, Any], words: list[Words]
+    folder: Path, task: LoadedTask, profile: Profile, setting: NativeSetting, line: dict[str, Any], words: list[Words]
 ) -> NativeRerun:
     portion = line["portion"]
     end = unpack((folder / start_name(portion + 1)).read_bytes(), task.slot_types)

@@ -1,4 +1,4 @@
-"""One way in which torch may execute a training step, and what is worth trying on a machine."""
+"""Settings in which torch may execute a training step, and those worth trying on a machine."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
-class Setting:
-    """How torch executes. An empty string leaves it as it is by default.
+class NativeSetting:
+    """How torch executes a step. An empty string is torch's default.
 
     ``capability`` is ATEN_CPU_CAPABILITY (default, avx2, avx512) and ``mkl`` MKL_CBWR (COMPATIBLE: no vector code
     paths); both are read when a process starts. ``precision`` is float32, or float64 as a yardstick: the same step with
@@ -32,12 +32,12 @@ class Setting:
 
     @property
     def is_yardstick(self) -> bool:
-        """Whether this isn't a way in which anybody trains."""
+        """Whether this setting is for comparison only: no solver trains in it."""
         return self.precision != "float32"
 
     @property
     def name(self) -> str:
-        """What people call it."""
+        """A name for people."""
         parts = [f"{self.threads} thread{'s' * (self.threads > 1)}" if self.device == "cpu" else self.device]
         parts += ["no oneDNN"] * (not self.onednn)
         parts += [f"ATen {self.capability}"] * bool(self.capability) + [f"MKL {self.mkl.lower()}"] * bool(self.mkl)
@@ -46,13 +46,13 @@ class Setting:
         return ", ".join(parts)
 
 
-def settings_here(compiled: bool = False, devices: tuple[str, ...] = ()) -> list[Setting]:
-    """What this machine can try: thread counts, oneDNN and MKL off, the plainest kernels of ATen, float64, ``devices``.
+def settings_here(compiled: bool = False, devices: tuple[str, ...] = ()) -> list[NativeSetting]:
+    """The settings for this machine: threads, oneDNN and MKL off, the plainest kernels of ATen, float64, ``devices``.
 
     ``compiled`` adds torch.compile, if there is a C++ compiler: it takes a minute.
     """
     cores = os.cpu_count() or 1
-    plain = Setting()
+    plain = NativeSetting()
     found = [replace(plain, threads=count) for count in sorted({1, min(2, cores), cores})]
     found += [replace(plain, onednn=False), replace(plain, capability="default"), replace(plain, mkl="COMPATIBLE")]
     found += [replace(plain, compiled=True)] * (compiled and shutil.which("c++") is not None)

@@ -2,8 +2,8 @@
 
 ``python -m pol.verification.profile.native_worker FOLDER`` starts it.
 
-A process of its own, because some settings are read when it starts, and because torch may end it: an instruction that
-the processor lacks is fatal. The folder holds files of the parent process only; see `native_reruns`.
+It is a process of its own because some settings are read when it starts, and because torch may end it: an instruction
+that the processor lacks is fatal. The folder holds files of the parent process only; see `native_reruns`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pol.execution.native.torch_graph import to_module
 from pol.graph.aten_graph import AtenGraph, AtenInput
 from pol.training.task.task_training import environment, to_tensor, to_words
 from pol.verification.profile.native_job import CONSTANTS, GRAPH, JOB, end_name, pack, start_name, unpack
-from pol.verification.profile.native_setting import Setting
+from pol.verification.profile.native_setting import NativeSetting
 
 Step = Callable[[list[Tensor], list[Tensor], int], list[Tensor]]
 
@@ -33,7 +33,7 @@ def main(folder: Path) -> None:
     graph = AtenGraph.from_dict(json.loads((folder / GRAPH).read_text()))
     constants = _tensors(graph.constants, folder / CONSTANTS)
     for number, given in job["settings"]:
-        setting = Setting(**given)
+        setting = NativeSetting(**given)
         try:
             step = prepare(graph, setting)
             for portion, (first, steps) in enumerate(job["portions"]):
@@ -42,11 +42,11 @@ def main(folder: Path) -> None:
                     end = _portion(graph, step, setting, state, constants, first, steps)
                 (folder / end_name(number, portion)).write_bytes(end)
                 _say({"setting": number, "portion": portion, "environment": environment()})
-        except Exception as error:  # noqa: BLE001  # whatever torch can't do here is an answer
+        except Exception as error:  # noqa: BLE001  # a setting that torch refuses is a result
             _say({"setting": number, "failed": f"{type(error).__name__}: {next(iter(str(error).splitlines()), '')}"})
 
 
-def prepare(graph: AtenGraph, setting: Setting) -> Step:
+def prepare(graph: AtenGraph, setting: NativeSetting) -> Step:
     """One step in a setting, whose thread count becomes that of this process."""
     torch.set_num_threads(setting.threads)
     if not setting.compiled and not setting.is_yardstick:
@@ -68,7 +68,7 @@ def prepare(graph: AtenGraph, setting: Setting) -> Step:
 def _portion(
     graph: AtenGraph,
     step: Step,
-    setting: Setting,
+    setting: NativeSetting,
     state: list[Tensor],
     constants: list[Tensor],
     first: int,

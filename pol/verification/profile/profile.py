@@ -1,7 +1,7 @@
-"""The profile document: how far honest executions of one task part from each other (docs/spec/profile.md).
+"""The profile document: how much honest runs of one task diverge (docs/spec/profile.md).
 
 Canonical execution of the first segments is compared with reruns in which every reduction is done in another order. All
-of it is integer arithmetic over defined bits: the same task and terms give the same bytes on any machine.
+arithmetic is on integers over defined bits: the same task and terms give the same bytes on any machine.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from pol.claims.acceptance_rule import EXACT, travelled
 from pol.claims.distance import SATURATION
-from pol.claims.segment_claim import Three
+from pol.claims.segment_claim import Rerun, Three
 from pol.commitments import canonical_json
 from pol.commitments.canonical_json import Fields
 from pol.commitments.keccak import keccak256
@@ -19,10 +20,9 @@ from pol.errors import ProtocolError, UnsupportedError
 from pol.graph.step_program import Component
 from pol.training.storage.store import Store
 from pol.training.task.task_document import LoadedTask
-from pol.verification.profile.profile_claim import EXACT, Portion, ProfileClaim, Rerun, require_ratio
+from pol.verification.profile.profile_claim import Portion, ProfileClaim, require_ratio
 from pol.verification.profile.tolerance_bounds import fresh_share
-from pol.verification.runs.state_metrics import Gap, Metrics, derive
-from pol.verification.verdict.verdict import travelled
+from pol.verification.runs.state_metrics import ComponentGap, ComponentMetrics, derive
 
 KIND = "pol/profile"
 VERSION = 2
@@ -55,7 +55,7 @@ class RerunDetail:
 class Profile:
     """The profile document. ``programs`` are the hashes of the reordered programs, one for each rerun of a segment.
 
-    What it claims is checked by `profile_challenge.compare` with another one, not by decoding it.
+    Decoding doesn't check its claim; `profile_challenge.find_false_parts` does, against a profile of one's own.
 
     Raises:
         ProtocolError: its parts don't fit each other.
@@ -95,12 +95,12 @@ class Profile:
 
     @property
     def coverage(self) -> Fraction:
-        """The probability, at least, that reruns with a fresh seed stay within ``spreads``: R / (R + 1).
+        """A lower bound on the probability that reruns with a fresh seed stay within ``spreads``: R / (R + 1).
 
-        Free of assumptions about the distribution, and at once for all profiled segments: take for each seed the
-        greatest ratio over them; of R + 1 exchangeable numbers the fresh one is the only greatest with probability
-        1 / (R + 1) at most. It holds for segments that were profiled and reruns of the kind profiled; ``margin`` is for
-        everything else (later segments, other hardware). 1 in exact mode, which allows no distance.
+        It assumes nothing about the distribution and holds for all profiled segments at once. Take for each seed the
+        greatest ratio over them: of R + 1 exchangeable numbers the fresh one is the only greatest with probability
+        1 / (R + 1) at most. It covers profiled segments and reordered reruns; ``margin`` covers the rest (later
+        segments, other hardware). 1 in exact mode, which allows no distance.
         """
         return fresh_share(self.claim.rerun_count) if self.claim.rerun_count else Fraction(1)
 
@@ -109,8 +109,8 @@ class Profile:
         """The keccak-256 of the document."""
         return keccak256(self.encode())
 
-    def metrics(self, component: Component, index: int) -> Metrics | None:
-        """How far a rerun ended from the canonical end; None if the component has no numbers."""
+    def metrics(self, component: Component, index: int) -> ComponentMetrics | None:
+        """The distance of a rerun's end from the canonical end; None if the component has no numbers."""
         c = component - 1
         portion, rerun = self.portions[index // self.claim.rerun_count], self.reruns[index]
         distance, reference = self.claim.sums(component, index)
@@ -118,9 +118,9 @@ class Profile:
         if not elements:
             return None
         unfit = int(distance >= SATURATION or reference >= SATURATION)
-        update = Gap(elements, portion.l1[c], travelled(reference), portion.linf[c], unfit, 0)
-        gap = Gap(elements, rerun.l1[c], travelled(distance), rerun.linf[c], unfit, 0)
-        return derive(update, gap, Gap(elements, 0, rerun.travelled[c], 0, unfit, 0))
+        update = ComponentGap(elements, portion.l1[c], travelled(reference), portion.linf[c], unfit, 0)
+        gap = ComponentGap(elements, rerun.l1[c], travelled(distance), rerun.linf[c], unfit, 0)
+        return derive(update, gap, ComponentGap(elements, 0, rerun.travelled[c], 0, unfit, 0))
 
     def encode(self) -> bytes:
         """The canonical bytes of the document.
@@ -205,7 +205,7 @@ _PORTION = ("end", "references", "elements", "l1", "linf")
 _RERUN = ("end", "distances", "travelled", "l1", "linf")
 
 
-def load(store: Store, digest: str, task: LoadedTask) -> Profile:
+def load_profile(store: Store, digest: str, task: LoadedTask) -> Profile:
     """The profile with this digest.
 
     Raises:

@@ -1,4 +1,4 @@
-"""What is false in a posted profile, found by measuring it again (docs/spec/profile.md, "Challenges")."""
+"""False parts of a posted profile, found by measuring it again (docs/spec/profile.md, "Challenges")."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pol.graph.step_program import Component
 from pol.verification.profile.profile_claim import ProfileClaim, greatest
 
 
-class ChargeKind(IntEnum):
-    """What is wrong, in the order in which it is found; zero means nothing."""
+class ProfileChargeKind(IntEnum):
+    """The kind of a false part, most basic first; zero means nothing."""
 
     PORTION = 1
     RERUN = 2
@@ -21,20 +21,20 @@ class ChargeKind(IntEnum):
 
 
 @dataclass(frozen=True)
-class Charge:
-    """One false thing. ``index`` is that of a portion for PORTION and REFERENCE, else that of a rerun (k * R + j)."""
+class ProfileCharge:
+    """One false part. ``index`` is that of a portion for PORTION and REFERENCE, else that of a rerun (k * R + j)."""
 
-    kind: ChargeKind
+    kind: ProfileChargeKind
     index: int
     component: Component | None = None
 
 
-def compare(own: ProfileClaim, posted: ProfileClaim) -> list[Charge]:
-    """Everything false in ``posted`` that can be challenged now, most basic first; empty if the thresholds are right.
+def find_false_parts(own: ProfileClaim, posted: ProfileClaim) -> list[ProfileCharge]:
+    """All false parts of ``posted`` that can be challenged now, most basic first; none if the thresholds are right.
 
-    ``own`` is measured on the same terms. From the first false portion on, nothing that begins or is measured at its
-    end is listed: nobody has a state behind a root that was made up. UNDERSTATED needs no dispute and stands last;
-    another witness with the same threshold is no ground.
+    ``own`` is measured on the same terms. After a false portion nothing is listed that begins or is measured at its
+    end: the state behind a false root doesn't exist. UNDERSTATED needs no dispute and comes last; another witness with
+    the same threshold is no ground for a challenge.
 
     Raises:
         ProtocolError: the two are not on the same terms.
@@ -42,40 +42,40 @@ def compare(own: ProfileClaim, posted: ProfileClaim) -> list[Charge]:
     shapes = [(p.margin, len(p.portions), p.rerun_count) for p in (own, posted)]
     if shapes[0] != shapes[1]:
         raise ProtocolError(f"profiles of other terms (margin, portions, reruns of each): {shapes[0]} and {shapes[1]}")
-    kinds = ChargeKind
-    found: list[Charge] = []
+    kinds = ProfileChargeKind
+    found: list[ProfileCharge] = []
     for k, (mine, theirs) in enumerate(zip(own.portions, posted.portions, strict=True)):
         stands = mine.end == theirs.end
         if not stands:
-            found.append(Charge(kinds.PORTION, k))
+            found.append(ProfileCharge(kinds.PORTION, k))
         for index in range(k * own.rerun_count, (k + 1) * own.rerun_count):
             rerun, other = own.reruns[index], posted.reruns[index]
             if not any(other.end):
                 continue
             if rerun.end != other.end:
-                found.append(Charge(kinds.RERUN, index))
+                found.append(ProfileCharge(kinds.RERUN, index))
             elif stands:
                 wrong = _differing(rerun.distances, other.distances)
-                found += [Charge(kinds.DISTANCE, index, component) for component in wrong]
+                found += [ProfileCharge(kinds.DISTANCE, index, component) for component in wrong]
         if not stands:
             break
         wrong = _differing(mine.references, theirs.references)
-        found += [Charge(kinds.REFERENCE, k, component) for component in wrong]
+        found += [ProfileCharge(kinds.REFERENCE, k, component) for component in wrong]
     return sorted([*found, *_understated(posted)], key=lambda charge: (charge.kind, charge.index))
 
 
-def _understated(posted: ProfileClaim) -> list[Charge]:
+def _understated(posted: ProfileClaim) -> list[ProfileCharge]:
     """For each component, the rerun that demands the greatest threshold, if the posted one is below it."""
     if not posted.reruns:
         return []
     # A zero end is no state: no dispute could be about it.
     zeros = [index for index, rerun in enumerate(posted.reruns) if not any(rerun.end)]
-    found = [Charge(ChargeKind.UNDERSTATED, index, Component.PARAMETER) for index in zeros]
+    found = [ProfileCharge(ProfileChargeKind.UNDERSTATED, index, Component.PARAMETER) for index in zeros]
     for component, witness in zip(Component, posted.witnesses, strict=True):
         worst = greatest(posted.ratios(component))
         demanded, stated = posted.demanded(component, worst), posted.demanded(component, witness)
         if demanded is None or stated is None or demanded > stated:
-            found.append(Charge(ChargeKind.UNDERSTATED, worst, component))
+            found.append(ProfileCharge(ProfileChargeKind.UNDERSTATED, worst, component))
     return found
 
 

@@ -1,27 +1,24 @@
-"""What a profile claims on chain: portions, reruns, witnesses, and thresholds that follow (docs/spec/profile.md)."""
+"""A profile's claim on chain: portions, reruns, witnesses, and the thresholds that follow (docs/spec/profile.md)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pol.claims.acceptance_rule import EXACT, THRESHOLD_BITS, travelled
 from pol.claims.distance import SATURATION, UNEQUAL
-from pol.claims.segment_claim import Three
+from pol.claims.segment_claim import Rerun, Three
 from pol.commitments.checkpoint_log import CheckpointLog
-from pol.commitments.keccak import keccak256
 from pol.errors import ProtocolError, UnsupportedError
 from pol.graph.step_program import Component
-from pol.verification.verdict.verdict import THRESHOLD_BITS, travelled
 
-# Profiles cover early segments and reduction orders only. Measured on the digits example: late segments part four times
-# as far as early ones, torch on other instruction sets as far as reorderings, and the mildest cheats (float16 weights,
-# 1 % off the learning rate) a thousand times as far. 64 lies in the middle.
+# Profiles cover early segments and reduction orders only. Measured on the digits example: late segments diverge four
+# times as far as early ones, torch on other instruction sets as far as reorderings, and the mildest cheats (float16
+# weights, 1 % off the learning rate) a thousand times as far. 64 lies in the middle.
 MARGIN = 64
 MAX_MARGIN = (1 << 16) - 1
 FLOOR = 1 << (THRESHOLD_BITS - 40)
-"""2^-20 of the distance travelled, a few roundings of a binary32: nobody can be asked to do better than the format."""
-EXACT: Three = (0, 0, 0)
-"""The thresholds of exact mode; the roots decide, and have to be equal."""
+"""The least threshold: 2^-20 of the distance travelled, which is a few roundings of a binary32."""
 NO_RERUNS = bytes(32)
 
 
@@ -34,24 +31,11 @@ class Portion:
 
 
 @dataclass(frozen=True)
-class Rerun:
-    """The same segment in another order: the root of its end, and its distance; the contract's struct ``Rerun``."""
-
-    end: bytes
-    distances: Three
-
-    @property
-    def leaf(self) -> bytes:
-        """The entry of the rerun root."""
-        return keccak256(self.end + b"".join(distance.to_bytes(32, "big") for distance in self.distances))
-
-
-@dataclass(frozen=True)
 class ProfileClaim:
-    """What whoever posts a profile answers for. ``reruns`` are those of portion 0 first; all are empty in exact mode.
+    """All that the poster of a profile answers for. ``reruns`` begin with those of portion 0; exact mode has none.
 
-    ``witnesses`` are indices of reruns, one for each component. Nothing says that they are the right ones:
-    `pol.verification.profile.profile_challenge.compare` does.
+    ``witnesses`` are indices of reruns, one for each component. This class doesn't check that they are the right ones:
+    `pol.verification.profile.profile_challenge.find_false_parts` does.
 
     Raises:
         ProtocolError: not as many reruns for each portion, no such witness, or a margin that doesn't fit.
@@ -79,7 +63,7 @@ class ProfileClaim:
 
     @property
     def rerun_count(self) -> int:
-        """How often each portion was run again."""
+        """The number of reruns of each portion."""
         return len(self.reruns) // len(self.portions) if self.portions else 0
 
     @property
@@ -179,7 +163,7 @@ def require_threshold(distance: int, reference: int, margin: int) -> int:
     """The `threshold` that follows from a rerun.
 
     Raises:
-        UnsupportedError: it has no ratio, or parts as far as the training itself travels.
+        UnsupportedError: it has no ratio, or diverges as far as the training itself travels.
     """
     result = threshold(require_ratio(distance, reference), margin)
     if result is None:

@@ -1,6 +1,7 @@
-"""Who measured a profile: an in-toto statement about its document, in a DSSE envelope signed with Ed25519.
+"""Signed profiles: an in-toto statement about the document, in a DSSE envelope signed with Ed25519.
 
-The chain knows who posted a profile; this is for everybody else. Source: as `pol.training.record.attestation`.
+The chain records who posted a profile; the envelope tells who measured it without a chain. Sources: those of
+`pol.training.record.attestation`.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ def sign(profile: Profile, key: Ed25519PrivateKey) -> bytes:
 
 
 def statement(profile: Profile) -> Statement:
-    """What is signed: the document by the name that stores know and by its SHA-256, and its task."""
+    """The signed statement: the document by its name in a store and by its SHA-256, and its task."""
     document = profile.encode()
     return {
         "_type": STATEMENT_TYPE,

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from pol.arithmetic.primitives import Words
 from pol.claims.distance import slot_distances
-from pol.claims.segment_claim import Three
+from pol.claims.segment_claim import Rerun, Three
 from pol.commitments.checkpoint_log import CheckpointLog
 from pol.commitments.program_hash import program_hash
 from pol.commitments.tensor import state_root
@@ -17,15 +17,15 @@ from pol.graph.reordering import reorder
 from pol.graph.step_program import Component, StepProgram
 from pol.training.task.task_document import LoadedTask
 from pol.verification.profile.profile import PortionDetail, Profile, RerunDetail
-from pol.verification.profile.profile_claim import MARGIN, NO_RERUNS, Portion, ProfileClaim, Rerun, claim
+from pol.verification.profile.profile_claim import MARGIN, NO_RERUNS, Portion, ProfileClaim, claim
 from pol.verification.replay.replay import replay_end
-from pol.verification.runs.state_metrics import Gap, gaps
+from pol.verification.runs.state_metrics import ComponentGap, gaps
 from pol.verification.verdict.second_look import look_program
 
 PROFILED = 2
-"""Segments that are profiled if nobody says otherwise."""
+"""Default number of profiled segments."""
 RERUNS = 8
-"""Reruns of each."""
+"""Default number of reruns of each."""
 
 OnProgress = Callable[[int, int], None]
 
@@ -51,7 +51,7 @@ def rerun_programs_root(hashes: Sequence[bytes]) -> bytes:
     return CheckpointLog(hashes).root() if hashes else NO_RERUNS
 
 
-def profile(
+def measure_profile(
     task: LoadedTask,
     executor: ExecutorFactory,
     segments: int = PROFILED,
@@ -59,12 +59,12 @@ def profile(
     margin: int = MARGIN,
     on_progress: OnProgress | None = None,
 ) -> Profile:
-    """Measure how far honest executions of the first ``segments`` segments part; deterministic in its arguments.
+    """Measure how much honest runs of the first ``segments`` segments diverge; deterministic in its arguments.
 
-    Canonical execution goes through them once; from the start of each, every reordered program runs once. Three states
-    are held at a time, and one executor beside the canonical one. ``on_progress(done, all)`` is called after each
-    execution of a segment. A task of which no honest profile can be posted has a measurement too; its thresholds and
-    its document raise UnsupportedError.
+    Canonical execution runs them once; every reordered program runs once from the start of each. Three states are held
+    at a time, and one executor beside the canonical one. ``on_progress(done, all)`` is called after each execution of a
+    segment. A task without possible thresholds can be measured as well; the thresholds and the document of its profile
+    raise UnsupportedError.
 
     Raises:
         ProtocolError: the task hasn't so many segments, or there is nothing to measure.
@@ -113,10 +113,10 @@ def profile(
 def slots_apart(
     task: LoadedTask, executor: ExecutorFactory, claim: ProfileClaim, component: Component
 ) -> list[tuple[str, float]]:
-    """Which slots part in the rerun that a component's witness names, the furthest first, and their shares of the sum.
+    """The slots that diverge in the rerun of a component's witness, furthest first, with their shares of the sum.
 
-    ``claim`` is that of a profile measured here. The portion is executed once more; a slot without a distance counts as
-    infinitely far. For people who look for the cause of a large threshold.
+    For people who search for the cause of a large threshold. ``claim`` is that of a profile measured here. The portion
+    is executed once more; a slot without a distance counts as infinitely far.
     """
     witness = claim.witnesses[component - 1]
     portion, seed = divmod(witness, claim.rerun_count)
@@ -147,7 +147,7 @@ def _rerun(
     return Rerun(_root(program, rerun), _each(gap, "distance")), RerunDetail(l1, linf, squared)
 
 
-def _each(found: tuple[Gap, Gap, Gap], name: str) -> Three:
+def _each(found: tuple[ComponentGap, ComponentGap, ComponentGap], name: str) -> Three:
     parameter, buffer, optimizer = (int(getattr(gap, name)) for gap in found)
     return parameter, buffer, optimizer
 

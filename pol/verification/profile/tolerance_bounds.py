@@ -1,4 +1,4 @@
-"""What a sample can promise, whatever the distribution: tolerance bounds by order statistics, bounds on a rate.
+"""Bounds that hold for any distribution: tolerance limits by order statistics, and upper bounds on a rate.
 
 Samples are independent draws from one distribution, or exchangeable where it says so. Nothing else is assumed. For
 distributions with steps the bounds hold with at least the stated confidence. Source: S. S. Wilks, "Determination of
@@ -30,7 +30,7 @@ def fresh_share(samples: int) -> Fraction:
 
 
 def maximum_confidence(samples: int, share: Fraction) -> Fraction:
-    """How sure it is that the greatest of ``samples`` draws covers ``share`` of the distribution: 1 - share^n."""
+    """The confidence that the greatest of ``samples`` draws covers ``share`` of the distribution: 1 - share^n."""
     _require_samples(samples)
     _require_fraction("share", share)
     return 1 - share**samples
@@ -57,7 +57,7 @@ def samples_for(share: Fraction, confidence: Fraction) -> int:
 
 
 def rank_confidence(samples: int, rank: int, share: Fraction) -> float:
-    """How sure it is that the ``rank``-th smallest of ``samples`` draws covers ``share``, rounded down.
+    """The confidence that the ``rank``-th smallest of ``samples`` draws covers ``share``, rounded down.
 
     It covers less only if ``rank`` draws or more fall into the lowest part of that share: P(Bin(n, share) < rank).
     """

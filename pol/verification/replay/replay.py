@@ -6,7 +6,6 @@ from typing import TypeAlias
 
 from pol.arithmetic.primitives import Words
 from pol.claims.distance import require_state
-from pol.commitments.tensor import state_root
 from pol.execution.executor import Executor
 from pol.graph.step_program import StepProgram
 
@@ -47,12 +46,3 @@ def replay_end(
     """The state after ``steps`` steps from ``start``."""
     last = deque(replay(program, executor, start, first_step, steps, observe), maxlen=1)
     return last[0] if last else list(start)
-
-
-def replay_roots(
-    program: StepProgram, executor: Executor, start: Sequence[Words], first_step: int, steps: int
-) -> Iterator[bytes]:
-    """The state roots after each of ``steps`` steps from ``start``."""
-    types = [slot.type for slot in program.slots]
-    for state in replay(program, executor, start, first_step, steps):
-        yield state_root(types, state)

@@ -1,6 +1,6 @@
-"""What anybody can check of a published learning record without a chain, as a list of checks.
+"""Checks of a published learning record that need no chain.
 
-A check yields findings. To add one, write a function from `Subject` to findings and put it into `CHECKS`.
+A check yields findings. To add one, write a function from `CheckedRecord` to findings and put it into `CHECKS`.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from pol.training.record.recorded_run import RecordedRun
 from pol.training.storage.store import Store
 
 
-class Outcome(Enum):
-    """How a check ended."""
+class CheckOutcome(Enum):
+    """The outcome of a check."""
 
     GOOD = "good"
     BAD = "bad"
@@ -33,18 +33,18 @@ class Outcome(Enum):
 
 
 @dataclass(frozen=True)
-class Finding:
-    """What one check found about one thing."""
+class CheckFinding:
+    """The finding of one check about one subject."""
 
     check: str
     about: str
-    outcome: Outcome
+    outcome: CheckOutcome
     detail: str = ""
 
 
 @dataclass(frozen=True)
-class Subject:
-    """What is checked: the newest record of a store, and which of its checkpoints are looked at."""
+class CheckedRecord:
+    """The newest record of a store, and those of its checkpoints that are checked."""
 
     store: Store
     record: LearningRecord
@@ -56,10 +56,12 @@ class Subject:
         return RecordedRun(self.store, self.record)
 
 
-Check: TypeAlias = Callable[[Subject], Iterator[Finding]]
+Check: TypeAlias = Callable[[CheckedRecord], Iterator[CheckFinding]]
 
 
-def check_record(store: Store, sample: int | None = None, seed: int = 0, *, step: int | None = None) -> list[Finding]:
+def check_record(
+    store: Store, sample: int | None = None, seed: int = 0, *, step: int | None = None
+) -> list[CheckFinding]:
     """All findings about a store's newest record.
 
     ``sample`` checkpoints are drawn by ``seed``, or the one of ``step`` is looked at, or all are.
@@ -71,64 +73,64 @@ def check_record(store: Store, sample: int | None = None, seed: int = 0, *, step
     try:
         record = LearningRecord.decode(data)
     except ProtocolError as error:
-        return [Finding("record", HEAD, Outcome.BAD, str(error))]
+        return [CheckFinding("record", HEAD, CheckOutcome.BAD, str(error))]
     found = record.checkpoints
     if not found:
-        return [Finding("record", HEAD, Outcome.BAD, "it names no checkpoint")]
+        return [CheckFinding("record", HEAD, CheckOutcome.BAD, "it names no checkpoint")]
     if step is not None:
         found = (RecordedRun(store, record).checkpoint(step),)
     elif sample is not None and sample < len(found):
         found = tuple(sorted(random.Random(seed).sample(found, sample), key=lambda c: c.step))
-    subject = Subject(store, record, found)
+    subject = CheckedRecord(store, record, found)
     return list(itertools.chain.from_iterable(check(subject) for check in CHECKS))
 
 
-def check_log(subject: Subject) -> Iterator[Finding]:
+def check_log(subject: CheckedRecord) -> Iterator[CheckFinding]:
     """Decoding has compared the log's root and the order of steps; what is left is the copy under its digest."""
     record = subject.record
     steps = [checkpoint.step for checkpoint in record.checkpoints]
-    yield Finding("log root", f"{len(steps)} checkpoints", Outcome.GOOD, record.log_root.hex())
-    yield Finding("order of steps", f"{steps[0]} to {steps[-1]}", Outcome.GOOD, f"every {record.interval}")
+    yield CheckFinding("log root", f"{len(steps)} checkpoints", CheckOutcome.GOOD, record.log_root.hex())
+    yield CheckFinding("order of steps", f"{steps[0]} to {steps[-1]}", CheckOutcome.GOOD, f"every {record.interval}")
     digest = keccak256(record.encode()).hex()
     yield _look("record under its digest", digest, lambda: _require_stored(subject.store, digest))
 
 
-def check_signatures(subject: Subject) -> Iterator[Finding]:
+def check_signatures(subject: CheckedRecord) -> Iterator[CheckFinding]:
     """Every signed head is one of this log, by the key in the record; whose key that is, is for the reader to know."""
     heads = len(subject.record.heads)
     if not heads:
-        yield Finding("signatures", "no head", Outcome.SKIPPED, "the record isn't signed")
+        yield CheckFinding("signatures", "no head", CheckOutcome.SKIPPED, "the record isn't signed")
         return
     yield _look("signatures", f"{heads} heads", lambda: f"by {signed_heads.verify_heads(subject.record).signer.hex()}")
 
 
-def check_checkpoints(subject: Subject) -> Iterator[Finding]:
+def check_checkpoints(subject: CheckedRecord) -> Iterator[CheckFinding]:
     """Each checkpoint: its document is the one in the log, every tensor has its root, and it counts its own steps."""
     for checkpoint in subject.drawn:
         yield _look("checkpoint", f"step {checkpoint.step}", partial(_require_checkpoint, subject.run, checkpoint))
     left = len(subject.record.checkpoints) - len(subject.drawn)
     if left:
-        yield Finding("checkpoint", f"{left} others", Outcome.SKIPPED, "neither drawn nor named")
+        yield CheckFinding("checkpoint", f"{left} others", CheckOutcome.SKIPPED, "neither drawn nor named")
 
 
-def check_start(subject: Subject) -> Iterator[Finding]:
-    """Where the first weights come from, one finding for each training of the chain, or what is wrong with it."""
+def check_start(subject: CheckedRecord) -> Iterator[CheckFinding]:
+    """The origin of the first weights: one finding for each training of the lineage."""
     try:
         levels = lineage.of_record(subject.store, subject.record)
     except (ProtocolError, OperationalError) as error:
-        outcome = Outcome.BAD if isinstance(error, ProtocolError) else Outcome.UNSEEN
-        yield Finding("start", str(subject.record.start.get("kind")), outcome, str(error))
+        outcome = CheckOutcome.BAD if isinstance(error, ProtocolError) else CheckOutcome.UNSEEN
+        yield CheckFinding("start", str(subject.record.start.get("kind")), outcome, str(error))
         return
     for level in levels:
         counts = f"{len(level.taken)} tensors from the base, {len(level.drawn)} drawn, {len(level.rest)} others"
         detail = "its author's own: nothing says where the weights come from" if level.kind == "given" else counts
-        outcome = Outcome.SKIPPED if level.kind == "given" else Outcome.GOOD
-        yield Finding("start", f"{level.kind}, {level.document[:16]}", outcome, detail)
+        outcome = CheckOutcome.SKIPPED if level.kind == "given" else CheckOutcome.GOOD
+        yield CheckFinding("start", f"{level.kind}, {level.document[:16]}", outcome, detail)
 
 
-def check_rest(subject: Subject) -> Iterator[Finding]:
-    """What a look at a store doesn't show; said, so that nobody takes it for checked."""
-    yield Finding("training", "steps between checkpoints", Outcome.SKIPPED, "it takes a replay")
+def check_rest(subject: CheckedRecord) -> Iterator[CheckFinding]:
+    """The steps between checkpoints aren't checked; the finding says so."""
+    yield CheckFinding("training", "steps between checkpoints", CheckOutcome.SKIPPED, "it takes a replay")
 
 
 CHECKS: Sequence[Check] = (check_log, check_signatures, check_checkpoints, check_start, check_rest)
@@ -149,10 +151,10 @@ def _require_stored(store: Store, digest: str) -> str:
     return "stored"
 
 
-def _look(check: str, about: str, look: Callable[[], str]) -> Finding:
+def _look(check: str, about: str, look: Callable[[], str]) -> CheckFinding:
     try:
-        return Finding(check, about, Outcome.GOOD, look())
+        return CheckFinding(check, about, CheckOutcome.GOOD, look())
     except ProtocolError as error:
-        return Finding(check, about, Outcome.BAD, str(error))
+        return CheckFinding(check, about, CheckOutcome.BAD, str(error))
     except OperationalError as error:
-        return Finding(check, about, Outcome.UNSEEN, str(error))
+        return CheckFinding(check, about, CheckOutcome.UNSEEN, str(error))

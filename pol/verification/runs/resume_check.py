@@ -22,8 +22,8 @@ from pol.verification.runs.resume_diagnosis import (
     GRADIENTS,
     LOADER,
     Advice,
-    Beside,
-    Facts,
+    RunDifference,
+    UnrecordedState,
     explain_different_runs,
     explain_lost,
     explain_resumption,
@@ -38,20 +38,20 @@ MIN_STEPS = 6
 
 
 @dataclass(frozen=True)
-class Ended:
-    """How a run of the program ended: its exit code (negative: a signal) and the end of what it printed."""
+class ProgramExit:
+    """The end of a run of the program: its exit code (negative: a signal) and the tail of its output."""
 
     code: int
     output: str
 
 
-Runner = Callable[[Mapping[str, str]], Ended]
+ProgramRunner = Callable[[Mapping[str, str]], ProgramExit]
 """Runs the program once, with these variables in its environment."""
 
 
 @dataclass(frozen=True)
-class Examination:
-    """What was found. ``step`` is the first at which the runs differ; resumed and killed say where the cut was."""
+class ResumeReport:
+    """The result. ``step`` is the first at which the runs differ; ``killed_at`` and ``resumed_from`` tell the cut."""
 
     verdict: str
     steps: int
@@ -66,12 +66,14 @@ class Examination:
 @dataclass(frozen=True)
 class _Run:
     recorded: RecordedRun
-    beside: Mapping[int, Mapping[str, Beside]]
+    beside: Mapping[int, Mapping[str, UnrecordedState]]
     lost: tuple[str, ...] = ()
     """Entries that weren't as recorded right after the resumption."""
 
 
-def examine(run: Runner, folder: Path, steps: int, tell: Callable[[str], None] = lambda _: None) -> Examination:
+def check_resumption(
+    run: ProgramRunner, folder: Path, steps: int, tell: Callable[[str], None] = lambda _: None
+) -> ResumeReport:
     """Examine a trainer over its first ``steps`` steps; the runs are kept in ``folder``.
 
     Raises:
@@ -89,14 +91,14 @@ def examine(run: Runner, folder: Path, steps: int, tell: Callable[[str], None] =
     notes = list[str]()
     if (found := _first_difference(whole.recorded, again.recorded, unused, -1)) is not None:
         advice = explain_different_runs(_facts(whole, again, found, unused))
-        return Examination(NOT_DETERMINISTIC, steps, None, None, found.step, found, tuple(advice), tuple(notes))
+        return ResumeReport(NOT_DETERMINISTIC, steps, None, None, found.step, found, tuple(advice), tuple(notes))
     begin = _cut(whole.recorded, steps)
     kill = begin + min(2, begin - 1)
     tell(f"3 of 4: killed after step {kill}, in an epoch, {kill - begin} after the checkpoint of step {begin}")
     resumed = _resumed(run, folder / "cut", begin, kill, steps, tell)
-    if isinstance(resumed, Ended):
+    if isinstance(resumed, ProgramExit):
         what = f"the resumed program ended with code {resumed.code}: {resumed.output}"
-        return Examination(
+        return ResumeReport(
             NOT_EXACT, steps, begin, kill, begin, None, (Advice(what, "make it run on from its checkpoint"),)
         )
     notes += _limits(whole.recorded, steps, begin)
@@ -104,17 +106,17 @@ def examine(run: Runner, folder: Path, steps: int, tell: Callable[[str], None] =
     found = _first_difference(whole.recorded, resumed.recorded, unused, begin)
     if found is not None:
         advice = explain_resumption(_facts(whole, resumed, found, unused, steady, begin))
-        return Examination(NOT_EXACT, steps, begin, kill, found.step, found, tuple(advice), tuple(notes))
+        return ResumeReport(NOT_EXACT, steps, begin, kill, found.step, found, tuple(advice), tuple(notes))
     lost = explain_lost(_beside_differing(whole, resumed, steps, steady), resumed.lost)
     if lost:
-        return Examination(NOT_EXACT, steps, begin, kill, None, None, tuple(lost), tuple(notes))
+        return ResumeReport(NOT_EXACT, steps, begin, kill, None, None, tuple(lost), tuple(notes))
     if unseeded:
         advice = [explain_unseeded(unseeded)]
-        return Examination(OTHER_ROOTS, steps, begin, kill, None, None, tuple(advice), tuple(notes))
-    return Examination(EXACT, steps, begin, kill, None, None, (), tuple(notes))
+        return ResumeReport(OTHER_ROOTS, steps, begin, kill, None, None, tuple(advice), tuple(notes))
+    return ResumeReport(EXACT, steps, begin, kill, None, None, (), tuple(notes))
 
 
-def _uninterrupted(run: Runner, folder: Path, steps: int) -> _Run:
+def _uninterrupted(run: ProgramRunner, folder: Path, steps: int) -> _Run:
     rehearsal = _rehearsal(folder, 1, stop=steps)
     ended = run(rehearsal.environment())
     if ended.code:
@@ -122,7 +124,9 @@ def _uninterrupted(run: Runner, folder: Path, steps: int) -> _Run:
     return _read(folder, rehearsal)
 
 
-def _resumed(run: Runner, folder: Path, begin: int, kill: int, steps: int, tell: Callable[[str], None]) -> _Run | Ended:
+def _resumed(
+    run: ProgramRunner, folder: Path, begin: int, kill: int, steps: int, tell: Callable[[str], None]
+) -> _Run | ProgramExit:
     """The run that was killed and resumed, or how its resumption failed."""
     ended = run(_rehearsal(folder, begin, kill=kill).environment())
     cut = open_run(str(folder / "store"))
@@ -155,7 +159,7 @@ def _read(folder: Path, rehearsal: Rehearsal) -> _Run:
         raise OperationalError(
             "the program recorded nothing: it has to use pol.training.Recorder, or an integration, and reach a step"
         ) from error
-    beside: dict[int, Mapping[str, Beside]] = {}
+    beside: dict[int, Mapping[str, UnrecordedState]] = {}
     lost: tuple[str, ...] = ()
     report = rehearsal.report
     if report is not None and report.exists():
@@ -164,7 +168,7 @@ def _read(folder: Path, rehearsal: Rehearsal) -> _Run:
             if "lost" in item:
                 lost = tuple(item["lost"])
                 continue
-            beside[item["step"]] = {name: Beside(name, *found) for name, found in item["beside"].items()}
+            beside[item["step"]] = {name: UnrecordedState(name, *found) for name, found in item["beside"].items()}
     return _Run(recorded, beside, lost)
 
 
@@ -181,7 +185,7 @@ def _first_difference(a: RecordedRun, b: RecordedRun, unused: set[str], after: i
 
 
 def _never_drawn(a: RecordedRun, b: RecordedRun) -> set[str]:
-    """States of generators that differ between two runs and never change in either: unseeded, but nobody uses them."""
+    """States of unused, unseeded generators: they differ between two runs and never change in either."""
     contents: tuple[dict[str, set[bytes]], dict[str, set[bytes]]] = (defaultdict(set), defaultdict(set))
     for run, found in zip((a, b), contents, strict=True):
         for checkpoint in run.record.checkpoints:
@@ -218,7 +222,7 @@ def _cursor(run: RecordedRun, step: int) -> Mapping[str, str]:
 
 
 def _limits(run: RecordedRun, steps: int, begin: int) -> list[str]:
-    """What the runs were too short to show."""
+    """Limits of the check: what the runs were too short to show."""
     notes = []
     first, last = _cursor(run, begin), _cursor(run, steps)
     if not _follows_data(last):
@@ -232,13 +236,13 @@ def _follows_data(cursor: Mapping[str, str]) -> bool:
     return cursor.get("seen", "0x").strip("0x") != ""
 
 
-def _steady(a: Mapping[int, Mapping[str, Beside]], b: Mapping[int, Mapping[str, Beside]]) -> set[str]:
-    """What isn't recorded and still was the same in two uninterrupted runs: no clock, no address."""
+def _steady(a: Mapping[int, Mapping[str, UnrecordedState]], b: Mapping[int, Mapping[str, UnrecordedState]]) -> set[str]:
+    """Unrecorded state that was the same in two uninterrupted runs, and so is neither a clock nor an address."""
     names = {name for step in a for name in a[step]}
     return {name for name in names if all(a[step].get(name) == b.get(step, {}).get(name) for step in a)}
 
 
-def _beside_differing(a: _Run, b: _Run, step: int, steady: set[str] | None) -> list[Beside]:
+def _beside_differing(a: _Run, b: _Run, step: int, steady: set[str] | None) -> list[UnrecordedState]:
     one, other = a.beside.get(step, {}), b.beside.get(step, {})
     return [
         found
@@ -249,9 +253,9 @@ def _beside_differing(a: _Run, b: _Run, step: int, steady: set[str] | None) -> l
 
 def _facts(
     a: _Run, b: _Run, found: StateComparison, unused: set[str], steady: set[str] | None = None, begin: int = 0
-) -> Facts:
+) -> RunDifference:
     held_back = begin > 0 and _parameters(a.recorded, begin) == _parameters(a.recorded, begin - 1)
-    return Facts(
+    return RunDifference(
         difference=found,
         paths={
             component: [path for path in found.in_component(component) if path not in unused]

@@ -1,4 +1,4 @@
-"""What a difference between two runs of a trainer means, and what to do about it."""
+"""Diagnosis: causes and remedies of a difference between two runs of a trainer."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Advice:
 
 
 @dataclass(frozen=True)
-class Beside:
+class UnrecordedState:
     """State of the program that isn't recorded: where it is, what it is, and its digest or its value."""
 
     name: str
@@ -41,8 +41,8 @@ class Beside:
 
 
 @dataclass(frozen=True)
-class Facts:
-    """What is known about the first step at which two runs differ.
+class RunDifference:
+    """The facts about the first step at which two runs differ.
 
     paths: tensors and values that differ, by component. follows_data: whether the recorder saw any batch. beside:
     unrecorded state that differs at that step. lost: entries that weren't as
@@ -53,7 +53,7 @@ class Facts:
     difference: StateComparison
     paths: Mapping[str, Sequence[str]]
     follows_data: bool
-    beside: Sequence[Beside]
+    beside: Sequence[UnrecordedState]
     lost: Sequence[str] = ()
     pending: bool = False
     loaders: Sequence[str] = ()
@@ -69,7 +69,7 @@ class Facts:
         return bool(self.components & _TRAINED)
 
 
-def explain_resumption(facts: Facts) -> list[Advice]:
+def explain_resumption(facts: RunDifference) -> list[Advice]:
     """Why a resumed run differs from an uninterrupted one; the likeliest cause first."""
     return list(_resumption(facts)) or [
         Advice(
@@ -79,12 +79,12 @@ def explain_resumption(facts: Facts) -> list[Advice]:
     ]
 
 
-def explain_lost(beside: Sequence[Beside], lost: Sequence[str]) -> list[Advice]:
+def explain_lost(beside: Sequence[UnrecordedState], lost: Sequence[str]) -> list[Advice]:
     """State that no recorded one depends on so far, and that a resumption loses all the same."""
     return [*_unrestored(lost), *(_give(found) for found in beside if found.kind in _HELD)]
 
 
-def explain_different_runs(facts: Facts) -> list[Advice]:
+def explain_different_runs(facts: RunDifference) -> list[Advice]:
     """Why two uninterrupted runs differ; the likeliest cause first."""
     found, first = facts.components, facts.difference.step == 0
     unseeded = [item for item in facts.beside if item.kind == GENERATOR]
@@ -119,7 +119,7 @@ def explain_different_runs(facts: Facts) -> list[Advice]:
     return advice or [Advice(f"{', '.join(sorted(found))} differ", "compare the runs with pol diff")]
 
 
-def _resumption(facts: Facts) -> Iterator[Advice]:
+def _resumption(facts: RunDifference) -> Iterator[Advice]:
     found = facts.components
     held = [item for item in facts.beside if item.kind in _HELD]
     if "environment" in found:
@@ -161,8 +161,8 @@ def _resumption(facts: Facts) -> Iterator[Advice]:
         )
 
 
-def _unseen_data(facts: Facts) -> Advice:
-    """Of a loop whose batches don't go through the recorder."""
+def _unseen_data(facts: RunDifference) -> Advice:
+    """Advice for a loop whose batches don't go through the recorder."""
     if facts.loaders:
         loader = re.split(r"[. (]", facts.loaders[0])[0]
         return Advice(
@@ -185,7 +185,7 @@ def _unseen_data(facts: Facts) -> Advice:
 
 
 def explain_unseeded(entries: Sequence[str]) -> Advice:
-    """What to do about generators that two launches begin in other states, though nothing draws from them.
+    """Advice on unused generators that begin in another state at each launch.
 
     entries: names of a complete state, below ``random/``.
     """
@@ -215,7 +215,7 @@ def _pending() -> Advice:
     )
 
 
-def _give(item: Beside) -> Advice:
+def _give(item: UnrecordedState) -> Advice:
     name = re.split(r"[. (]", item.name)[0]
     remedies = {
         GENERATOR: f"give the recorder parts={{'{name}': ...}}",
@@ -227,14 +227,14 @@ def _give(item: Beside) -> Advice:
     return Advice(f"{what} isn't recorded, and differs after the resumption", remedies[item.kind])
 
 
-def _environment(facts: Facts) -> Advice:
+def _environment(facts: RunDifference) -> Advice:
     return Advice(
         f"the environment differs: {_some(facts.paths['environment'])}",
         "set modes and threads before the recorder is made, the same in every run",
     )
 
 
-def _has(facts: Facts, component: str, path: str) -> bool:
+def _has(facts: RunDifference, component: str, path: str) -> bool:
     return path in facts.paths.get(component, ())
 
 

@@ -1,6 +1,6 @@
-"""Two recorded runs held against each other: which entries differ, since which checkpoint, and where inside a document.
+"""Comparison of two recorded runs: the entries that differ, since which checkpoint, and where inside a document.
 
-Everything here comes from the checkpoints' documents alone: roots say which tensors differ, so none is loaded.
+It reads the checkpoints' documents only: roots tell which tensors differ, so none is loaded.
 """
 
 from __future__ import annotations

@@ -28,11 +28,11 @@ from pol.graph.step_program import Component, StepProgram
 from pol.graph.tensor_type import DType
 
 UNIT = 2.0**-40
-"""What 1 stands for in a slot of scale 0."""
+"""The value of the integer 1 in a slot of scale 0."""
 
 
 @dataclass(frozen=True)
-class Gap:
+class ComponentGap:
     """The difference of two states over one component: exact norms over its f32 words, and what has no norm.
 
     ``infinite`` counts pairs of numbers of which one has no distance (not finite, or too large), ``unequal`` integers
@@ -48,13 +48,13 @@ class Gap:
 
     @property
     def distance(self) -> int:
-        """What the chain compares: `pol.claims.distance.component_distances`."""
+        """The distance that the chain compares: `pol.claims.distance.component_distances`."""
         return saturating_sum([INFINITE if self.infinite else self.squared, UNEQUAL * self.unequal])
 
 
 @dataclass(frozen=True)
-class Metrics:
-    """How far ``x`` (the replay) is from ``y`` (another execution), over one component.
+class ComponentMetrics:
+    """Distances between ``x`` (the replay) and ``y`` (another execution), over one component.
 
     ``l1``, ``l2`` and ``linf`` are norms of ``x - y`` and ``relative_*`` the same over the norm of ``x - start``, the
     reference of Jia et al. (2021); ``cosine`` is 1 - cos of the angle between the updates ``x - start`` and
@@ -71,7 +71,9 @@ class Metrics:
     cosine: float
 
 
-def gaps(program: StepProgram, x: Sequence[Words], y: Sequence[Words]) -> tuple[Gap, Gap, Gap]:
+def gaps(
+    program: StepProgram, x: Sequence[Words], y: Sequence[Words]
+) -> tuple[ComponentGap, ComponentGap, ComponentGap]:
     """The differences of two states over parameters, buffers and optimizer state, in one pass.
 
     Raises:
@@ -79,16 +81,16 @@ def gaps(program: StepProgram, x: Sequence[Words], y: Sequence[Words]) -> tuple[
     """
     require_state(program, x)
     require_state(program, y)
-    parts: dict[Component, list[Gap]] = {component: [] for component in Component}
+    parts: dict[Component, list[ComponentGap]] = {component: [] for component in Component}
     for slot, a, b in zip(program.slots, x, y, strict=True):
         parts[slot.component] += _blocks(slot.type.dtype, a.reshape(-1), b.reshape(-1), slot.scale)
     parameter, buffer, optimizer = (_total(parts[component]) for component in Component)
     return parameter, buffer, optimizer
 
 
-def measure(
+def component_metrics(
     program: StepProgram, start: Sequence[Words], x: Sequence[Words], y: Sequence[Words], component: Component
-) -> Metrics | None:
+) -> ComponentMetrics | None:
     """The metrics of one component's f32 slots; None if the program has none.
 
     Raises:
@@ -101,11 +103,11 @@ def measure(
     return derive(update, gaps(program, x, y)[place], gaps(program, y, start)[place])
 
 
-def derive(update: Gap, gap: Gap, other: Gap) -> Metrics:
+def derive(update: ComponentGap, gap: ComponentGap, other: ComponentGap) -> ComponentMetrics:
     """The metrics that follow from ``x - start``, ``x - y`` and ``y - start``."""
     if update.infinite or gap.infinite or other.infinite:
-        return Metrics(gap.elements, *[math.nan] * 7)
-    return Metrics(
+        return ComponentMetrics(gap.elements, *[math.nan] * 7)
+    return ComponentMetrics(
         elements=gap.elements,
         l1=gap.l1 * UNIT,
         l2=math.sqrt(gap.squared) * UNIT,
@@ -143,21 +145,23 @@ def _ratio(part: int, whole: int) -> float:
     return part / whole if whole else math.nan
 
 
-def _blocks(dtype: DType, x: Words, y: Words, scale: int) -> list[Gap]:
+def _blocks(dtype: DType, x: Words, y: Words, scale: int) -> list[ComponentGap]:
     blocks = range(0, x.size, BLOCK)
     return [_block(dtype, x[low : low + BLOCK], y[low : low + BLOCK], scale) for low in blocks]
 
 
-def _block(dtype: DType, x: Words, y: Words, scale: int) -> Gap:
+def _block(dtype: DType, x: Words, y: Words, scale: int) -> ComponentGap:
     if dtype != DType.F32:
-        return Gap(0, 0, 0, 0, 0, int(np.count_nonzero(x != y)))
+        return ComponentGap(0, 0, 0, 0, 0, int(np.count_nonzero(x != y)))
     d, infinite = differences(x, y, scale)
     halves = [d & np.uint64(0xFFFFFFFF), d >> np.uint64(32)]
-    return Gap(x.size, sum_columns(halves), sum_columns(squares(d)), int(d.max()), int(np.count_nonzero(infinite)), 0)
+    return ComponentGap(
+        x.size, sum_columns(halves), sum_columns(squares(d)), int(d.max()), int(np.count_nonzero(infinite)), 0
+    )
 
 
-def _total(parts: Sequence[Gap]) -> Gap:
-    return Gap(
+def _total(parts: Sequence[ComponentGap]) -> ComponentGap:
+    return ComponentGap(
         elements=sum(part.elements for part in parts),
         l1=sum(part.l1 for part in parts),
         squared=sum(part.squared for part in parts),

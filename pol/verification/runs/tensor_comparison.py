@@ -1,4 +1,4 @@
-"""Two sets of named tensors held against each other: which differ, and how far; from files or recorded checkpoints."""
+"""Comparison of two sets of named tensors, from files or recorded checkpoints."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pol.commitments.array import Array, ArrayType
 from pol.training.record.recorded_run import RecordedRun, is_run, open_run, split_step
 from pol.training.storage.tensor_folder import open_tensors
-from pol.verification.runs.tensor_difference import Distance, measure
+from pol.verification.runs.tensor_difference import TensorDistance, measure_difference
 
 if TYPE_CHECKING:
     from pol.training.storage.stored_checkpoint import StoredCheckpoint
@@ -21,7 +21,7 @@ WEIGHTS = ("parameters/", "buffers/")
 
 
 @dataclass(frozen=True)
-class Side:
+class NamedTensors:
     """Named tensors. ``roots`` are known for recorded ones: equal roots need no look at the tensors."""
 
     label: str
@@ -39,11 +39,11 @@ class TensorComparison:
 
     name: str
     how: str
-    distance: Distance | None = None
+    distance: TensorDistance | None = None
 
 
-def open_side(text: str) -> Side:
-    """What stands at a path, or ``PATH@STEP`` in a record.
+def open_side(text: str) -> NamedTensors:
+    """The tensors at a path, or at ``PATH@STEP`` in a record.
 
     Raises:
         ProtocolError: a malformed file or record.
@@ -54,10 +54,10 @@ def open_side(text: str) -> Side:
     if is_run(place):
         return recorded_side(open_run(place), step, place)
     tensors = open_tensors(Path(text))
-    return Side(text, tensors.types, {}, tensors.array, tensors.release)
+    return NamedTensors(text, tensors.types, {}, tensors.array, tensors.release)
 
 
-def recorded_side(run: RecordedRun, step: int | None, label: str) -> Side:
+def recorded_side(run: RecordedRun, step: int | None, label: str) -> NamedTensors:
     """A recorded checkpoint; its tensors are loaded, and checked, when the first one is asked for."""
     checkpoint = run.checkpoint(step)
     saved = run.document(checkpoint)
@@ -67,7 +67,7 @@ def recorded_side(run: RecordedRun, step: int | None, label: str) -> Side:
         return run.state(saved).arrays
 
     roots = {entry.name: entry.content for entry in saved.entries if entry.type is not None}
-    return Side(
+    return NamedTensors(
         f"{label}@{checkpoint.step}",
         saved.types,
         roots,
@@ -78,7 +78,7 @@ def recorded_side(run: RecordedRun, step: int | None, label: str) -> Side:
     )
 
 
-def aligned(a: Side, b: Side) -> tuple[Side, Side, int]:
+def aligned(a: NamedTensors, b: NamedTensors) -> tuple[NamedTensors, NamedTensors, int]:
     """Both sides with names that mean the same, and how many tensors of a record have no counterpart in any file.
 
     A file holds a model's weights under their own names, a checkpoint holds them as ``parameters/...``.
@@ -98,7 +98,7 @@ def aligned(a: Side, b: Side) -> tuple[Side, Side, int]:
     return weights, b, len(a.types) - len(own)
 
 
-def compare_tensors(a: Side, b: Side) -> Iterator[TensorComparison]:
+def compare_tensors(a: NamedTensors, b: NamedTensors) -> Iterator[TensorComparison]:
     """Every tensor of both sides, in the order of names.
 
     Raises:
@@ -114,12 +114,12 @@ def compare_tensors(a: Side, b: Side) -> Iterator[TensorComparison]:
             yield _compare(a, b, name)
 
 
-def _compare(a: Side, b: Side, name: str) -> TensorComparison:
+def _compare(a: NamedTensors, b: NamedTensors, name: str) -> TensorComparison:
     if a.types[name].shape != b.types[name].shape:
         return TensorComparison(name, "another type")
     if name in a.roots and a.roots[name] == b.roots.get(name):
         return TensorComparison(name, "equal")
-    distance = measure(a.load(name), b.load(name))
+    distance = measure_difference(a.load(name), b.load(name))
     a.release(name)
     b.release(name)
     if a.types[name] != b.types[name]:

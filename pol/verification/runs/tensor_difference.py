@@ -1,4 +1,4 @@
-"""How far two tensors are apart, as numbers: for people. What a court compares is `pol.claims.distance`.
+"""Norms of the difference of two tensors, for people; the court compares `pol.claims.distance`.
 
 Works in blocks, so that two memory-mapped files of any size need little memory.
 """
@@ -34,8 +34,8 @@ _PLAIN = {
 
 
 @dataclass(frozen=True)
-class Distance:
-    """How two arrays of one shape differ.
+class TensorDistance:
+    """The difference of two arrays of one shape.
 
     differing: elements whose bytes differ (values, if the element types differ). l2, linf: norms of the difference;
     infinite where a number stands against one that isn't finite, or NaN against anything but the same bits.
@@ -52,7 +52,7 @@ class Distance:
     values: tuple[complex | float | int, complex | float | int] | None
 
 
-def measure(a: Array, b: Array) -> Distance:
+def measure_difference(a: Array, b: Array) -> TensorDistance:
     """The distance of two arrays.
 
     Raises:
@@ -75,11 +75,11 @@ def measure(a: Array, b: Array) -> Distance:
         if gaps[peak] > largest:
             largest, where = float(gaps[peak]), low + peak
     if where < 0:
-        return Distance(count, 0, 0.0, 0.0, 0.0, None, None)
+        return TensorDistance(count, 0, 0.0, 0.0, 0.0, None, None)
     relative = norm / size if 0 < size < math.inf else 0.0 if norm == 0 else math.inf
     position = tuple(int(i) for i in np.unravel_index(where, a.type.shape)) if a.type.shape else ()
     values = values_of(a, where, where + 1)[0].item(), values_of(b, where, where + 1)[0].item()
-    return Distance(count, differing, norm, largest, relative, position, values)
+    return TensorDistance(count, differing, norm, largest, relative, position, values)
 
 
 def values_of(array: Array, low: int, high: int) -> npt.NDArray[np.generic]:

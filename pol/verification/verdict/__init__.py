@@ -1,1 +1,1 @@
-"""Verdicts on segments and whole proofs: the acceptance rule, second looks, screening."""
+"""Verdicts on single segments: the decision, the segment verification behind it, and second looks."""

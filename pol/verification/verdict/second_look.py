@@ -1,8 +1,8 @@
 """A second look: a segment that the thresholds reject is judged by reruns of itself (docs/spec/verdict.md).
 
-Thresholds come from the first segments. Later ones may part further though they are honest: by a branch that another
-machine takes, or because the training hardly moves. Reruns from the solver's own start, with sums in another order and
-numbers moved by what the least accurate kernels do to them, show how far this very segment parts.
+Thresholds come from the first segments. Honest runs of later segments may diverge further: another machine takes
+another branch, or the training hardly moves. Reruns from the solver's own start show how much honest runs of this
+segment diverge; they add up in another order and perturb numbers by the error of the least accurate kernels.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from functools import cached_property
 from math import sqrt
 
 from pol.arithmetic.primitives import Words
+from pol.claims.acceptance_rule import EXACT, is_accepted, relative_distance, relative_limit, travelled
 from pol.claims.distance import SATURATION, UNEQUAL, component_distances
-from pol.claims.segment_claim import Claim, Three
+from pol.claims.segment_claim import Rerun, SecondLook, SegmentClaim, Three
 from pol.commitments.tensor import state_root
 from pol.errors import ProtocolError
 from pol.execution.executor import ExecutorFactory
@@ -23,42 +24,21 @@ from pol.graph.perturbation import perturb
 from pol.graph.reordering import reorder
 from pol.graph.step_program import Component, StepProgram
 from pol.training.task.task_document import LoadedTask
-from pol.verification.profile.profile_claim import Rerun
 from pol.verification.replay.replay import replay_end
-from pol.verification.verdict.verdict import (
-    EXACT,
-    Outcome,
-    Reason,
-    Verdict,
-    is_accepted,
-    limit,
-    relative_distance,
-    travelled,
-)
+from pol.verification.verdict.verdict import Outcome, Reason, Verdict
 
 LOOKS = 16
 """Reruns of a segment. Eight met every branch that honest runs took (docs/adr/0021); each may miss one by chance."""
 MAX_LOOKS = 64
 LOOK_MARGIN = 2
-"""A rerun that takes the solver's branch parts as far as the solver: a factor of 1.00 was enough."""
+"""A rerun that takes the solver's branch diverges as far as the solver: a factor of 1.00 was enough."""
 MAX_LOOK_MARGIN = (1 << 16) - 1
 CAP_BITS = 12
-"""However unstable a segment is, nothing beyond 2^-6 of the distance travelled is excused; distances are squared."""
+"""The cap for unstable segments: 2^-6 of the distance travelled. Distances are squared, hence 12 bits."""
 
 
-@dataclass(frozen=True)
-class SecondLook:
-    """Reruns of one segment by index, all of them public; the contract's struct ``Look``.
-
-    ``distances`` of a rerun are those of its end from the claim's ``replay``.
-    """
-
-    segment: int
-    reruns: tuple[Rerun, ...]
-
-
-class LookChallenge(IntEnum):
-    """What of a second look is wrong; numbers beside those of a claim's challenges."""
+class SecondLookChallenge(IntEnum):
+    """The false part of a second look; the numbers continue those of a claim's challenges."""
 
     RERUN = 5
     DISTANCE = 6
@@ -79,7 +59,7 @@ def look_programs(program: StepProgram, count: int = LOOKS) -> list[StepProgram]
     return [look_program(program, index) for index in range(count)]
 
 
-def is_due(claim: Claim, thresholds: Three) -> bool:
+def needs_second_look(claim: SegmentClaim, thresholds: Three) -> bool:
     """Whether the thresholds reject a claim that a second look may accept."""
     if thresholds == EXACT or not any(claim.start) or not any(claim.end):
         return False
@@ -89,7 +69,7 @@ def is_due(claim: Claim, thresholds: Three) -> bool:
     return bool(rejected) and all(0 < distance <= _cap(distance, reference) for distance, reference in rejected)
 
 
-def look(
+def measure_second_look(
     task: LoadedTask,
     executor: ExecutorFactory,
     start: Sequence[Words],
@@ -111,7 +91,7 @@ def look(
     return SecondLook(segment, tuple(reruns))
 
 
-def allowances(claim: Claim, found: SecondLook, margin: int = LOOK_MARGIN) -> Three:
+def allowances(claim: SegmentClaim, found: SecondLook, margin: int = LOOK_MARGIN) -> Three:
     """The greatest squared distance of each component that a second look excuses.
 
     ``margin^2`` times the furthest rerun's, at most 2^-`CAP_BITS` of the way; 0 if a rerun has no distance.
@@ -120,13 +100,13 @@ def allowances(claim: Claim, found: SecondLook, margin: int = LOOK_MARGIN) -> Th
     return parameter, buffer, optimizer
 
 
-def decide_again(
-    claim: Claim, thresholds: Three, found: SecondLook, count: int = LOOKS, margin: int = LOOK_MARGIN
+def decide_with_second_look(
+    claim: SegmentClaim, thresholds: Three, found: SecondLook, count: int = LOOKS, margin: int = LOOK_MARGIN
 ) -> Verdict:
     """The verdict on a claim with its second look; the contract decides the same.
 
     Raises:
-        ProtocolError: this claim has no second look, or this isn't one of it: what the contract refuses.
+        ProtocolError: the contract would refuse it: this claim has no second look, or this is the one of another claim.
     """
     _require_look(claim, thresholds, found, count, margin)
     details, allowed = [], allowances(claim, found, margin)
@@ -137,7 +117,7 @@ def decide_again(
             continue
         details.append(
             f"{component.name.lower()}: {relative_distance(distance, reference):.3g} of the distance travelled, limit "
-            f"{limit(thresholds[c]):.3g}, by a second look {relative_distance(allowed[c], reference):.3g}"
+            f"{relative_limit(thresholds[c]):.3g}, by a second look {relative_distance(allowed[c], reference):.3g}"
         )
     if details:
         reasons = (Reason.DISTANCE_ABOVE_THRESHOLD,)
@@ -146,26 +126,28 @@ def decide_again(
     return Verdict(claim.segment, Outcome.ACCEPTED, (Reason.WITHIN_SECOND_LOOK,), detail, claim, found)
 
 
-def compare(own: SecondLook, posted: SecondLook) -> list[tuple[LookChallenge, int, Component | None]]:
-    """What of a posted second look can be challenged, by one's own: kind, index of the rerun, and component.
+def compare_second_looks(
+    own: SecondLook, posted: SecondLook
+) -> list[tuple[SecondLookChallenge, int, Component | None]]:
+    """The parts of a posted second look that differ from one's own: kind, index of the rerun, and component.
 
     Raises:
-        ProtocolError: they aren't looks at one segment with as many reruns.
+        ProtocolError: they are about different segments, or have different numbers of reruns.
     """
     if (own.segment, len(own.reruns)) != (posted.segment, len(posted.reruns)):
         raise ProtocolError("second looks can be compared if they are at one segment and have as many reruns")
-    found: list[tuple[LookChallenge, int, Component | None]] = []
+    found: list[tuple[SecondLookChallenge, int, Component | None]] = []
     for index, (mine, other) in enumerate(zip(own.reruns, posted.reruns, strict=True)):
         if mine.end != other.end:
-            # Distances to an end that nobody has mean nothing.
-            found.append((LookChallenge.RERUN, index, None))
+            # Distances to a false end mean nothing.
+            found.append((SecondLookChallenge.RERUN, index, None))
             continue
         wrong = (c for c in Component if mine.distances[c - 1] != other.distances[c - 1])
-        found += [(LookChallenge.DISTANCE, index, component) for component in wrong]
+        found += [(SecondLookChallenge.DISTANCE, index, component) for component in wrong]
     return found
 
 
-def shares(claim: Claim, found: SecondLook, margin: int = LOOK_MARGIN) -> list[float]:
+def second_look_shares(claim: SegmentClaim, found: SecondLook, margin: int = LOOK_MARGIN) -> list[float]:
     """Distances in units of what the second look allows, unsquared, for people; infinite where it allows nothing."""
     pairs = zip(claim.distances, allowances(claim, found, margin), strict=True)
     return [0.0 if d == 0 else sqrt(d / allowed) if allowed else float("inf") for d, allowed in pairs]
@@ -173,9 +155,9 @@ def shares(claim: Claim, found: SecondLook, margin: int = LOOK_MARGIN) -> list[f
 
 @dataclass(frozen=True)
 class SecondLooker:
-    """Judges rejected segments of one task again; for `pol.verification.verdict.verdict.verify_entries`.
+    """The second look of one task: a `segment_verification.SecondLookCallback`.
 
-    Nothing is done for segments that a second look can't change.
+    Verdicts that a second look can't change are returned as they are.
     """
 
     task: LoadedTask
@@ -186,22 +168,22 @@ class SecondLooker:
 
     @cached_property
     def programs(self) -> list[StepProgram]:
-        """Made when the first segment needs them."""
+        """The programs of the reruns, made when the first segment needs them."""
         return look_programs(self.task.program, self.count)
 
     def __call__(self, verdict: Verdict, start: Sequence[Words]) -> Verdict:
         """The verdict on the segment that begins in ``start``, by a second look if one is due."""
         claim = verdict.claim
-        if claim is None or self.count == 0 or not is_due(claim, self.thresholds):
+        if claim is None or self.count == 0 or not needs_second_look(claim, self.thresholds):
             return verdict
         program, interval = self.task.program, self.task.document.interval
         canonical = self.executor(program, self.task.constants)
         replayed = replay_end(program, canonical, start, claim.segment * interval, interval)
-        found = look(self.task, self.executor, start, replayed, claim.segment, self.programs)
-        return decide_again(claim, self.thresholds, found, self.count, self.margin)
+        found = measure_second_look(self.task, self.executor, start, replayed, claim.segment, self.programs)
+        return decide_with_second_look(claim, self.thresholds, found, self.count, self.margin)
 
 
-def _allowance(claim: Claim, found: SecondLook, c: int, margin: int) -> int:
+def _allowance(claim: SegmentClaim, found: SecondLook, c: int, margin: int) -> int:
     furthest = max(rerun.distances[c] for rerun in found.reruns)
     return min(margin * margin * furthest, _cap(furthest, claim.references[c]))
 
@@ -213,11 +195,11 @@ def _cap(distance: int, reference: int) -> int:
     return travelled(reference) >> CAP_BITS
 
 
-def _require_look(claim: Claim, thresholds: Three, found: SecondLook, count: int, margin: int) -> None:
+def _require_look(claim: SegmentClaim, thresholds: Three, found: SecondLook, count: int, margin: int) -> None:
     _require_count(count)
     if not 1 <= margin <= MAX_LOOK_MARGIN:
         raise ProtocolError(f"the margin of a second look is 1 to {MAX_LOOK_MARGIN}, not {margin}")
-    if not is_due(claim, thresholds):
+    if not needs_second_look(claim, thresholds):
         raise ProtocolError(f"segment {claim.segment} has no second look: none could change its verdict")
     if found.segment != claim.segment or len(found.reruns) != count:
         raise ProtocolError(

@@ -1,6 +1,6 @@
 // Runs recorded programs with the kernels alone, without Python, and prints digests of what comes out.
 //
-// Usage: runner FILE ISA THREADS. The file is written by recording.py: 32-bit little-endian words; arrays have their length
+// Usage: runner FILE ISA THREADS. The file is written by tests/portable.py: 32-bit little-endian words; arrays have their length
 // in front. Prints one line per program and per step: what it is, and keccak-256 of the results as little-endian words.
 #include <cstdio>
 #include <cstdlib>
@@ -8,10 +8,12 @@
 #include <string>
 #include <vector>
 
-#include "floating_point_mode.h"
-#include "isa.h"
-#include "self_test.h"
-#include "step.h"
+#include "hashing.h"
+#include "native/isa.h"
+#include "nodes/kernels.h"
+#include "runtime/floating_point_mode.h"
+#include "runtime/self_test.h"
+#include "runtime/step.h"
 
 namespace {
 
@@ -55,11 +57,9 @@ std::vector<pol::Words> views(std::vector<std::vector<uint32_t>>& all) {
     return words;
 }
 
-std::string digest(const std::vector<std::vector<uint32_t>>& all) {
-    std::vector<uint32_t> joined;
-    for (const auto& one : all) joined.insert(joined.end(), one.begin(), one.end());
+std::string digest(const std::vector<uint32_t>& words) {
     uint8_t hash[32];
-    pol::isa().keccak256(reinterpret_cast<const uint8_t*>(joined.data()), joined.size() * sizeof(uint32_t), hash);
+    pol::hashing().keccak256(reinterpret_cast<const uint8_t*>(words.data()), words.size() * sizeof(uint32_t), hash);
     std::string text;
     char digits[3];
     for (const uint8_t byte : hash) {
@@ -67,6 +67,12 @@ std::string digest(const std::vector<std::vector<uint32_t>>& all) {
         text += digits;
     }
     return text;
+}
+
+std::string digest(const std::vector<std::vector<uint32_t>>& all) {
+    std::vector<uint32_t> joined;
+    for (const auto& one : all) joined.insert(joined.end(), one.begin(), one.end());
+    return digest(joined);
 }
 
 // A scalar program on rows of words: all its instructions.
@@ -82,21 +88,10 @@ void run_program(size_t number) {
     std::vector<uint32_t*> registers;
     for (auto& row : inputs) registers.push_back(row.data());
     for (auto& row : constants) registers.push_back(row.data());
-    std::vector<pol::PlannedInstruction> instructions;
-    for (size_t i = 0; i < results.size(); ++i) {
-        const pol::Instruction& step = body.instructions[i];
-        const int operands = pol::arity(step.op);
-        pol::PlannedInstruction planned{};
-        planned.op = step.op;
-        planned.result = static_cast<uint16_t>(registers.size());
-        planned.a = step.a;
-        planned.b = operands > 1 ? step.b : step.a;
-        planned.c = operands > 2 ? step.c : step.a;
-        instructions.push_back(planned);
-        registers.push_back(results[i].data());
-    }
+    for (auto& row : results) registers.push_back(row.data());
+    const std::vector<pol::PlannedInstruction> instructions = pol::plan_program(body);
     const pol::FloatingPointMode mode;
-    pol::isa().program_values(instructions.data(), static_cast<int>(instructions.size()), registers.data(), lanes);
+    pol::kernels().program_values(instructions.data(), static_cast<int>(instructions.size()), registers.data(), lanes);
     std::printf("program %zu %s\n", number, digest(results).c_str());
 }
 
@@ -147,11 +142,7 @@ int main(int argc, char** argv) {
     for (size_t n; (n = std::fread(words, sizeof words[0], 4096, in)) > 0;) file.insert(file.end(), words, words + n);
     std::fclose(in);
     if (!pol::set_isa(argv[2])) fail("this build or processor lacks the instruction set");
-    uint8_t hash[32];
-    pol::self_test(hash);
-    std::printf("self-test ");
-    for (const uint8_t byte : hash) std::printf("%02x", byte);
-    std::printf("\n");
+    std::printf("self-test %s\n", digest(pol::self_test_words()).c_str());
     const uint32_t programs = next(), step_programs = next();
     try {
         for (size_t i = 0; i < programs; ++i) run_program(i);

@@ -2,7 +2,6 @@
 pragma solidity 0.8.37;
 
 import {Float32} from "../../../contracts/arithmetic/Float32.sol";
-import {FmaChain} from "../../../contracts/arithmetic/FmaChain.sol";
 import {ScalarMachine} from "../../../contracts/arithmetic/ScalarMachine.sol";
 
 /// @notice Runs the arithmetic library on whole batches, for tests and measurements: a case is a few big-endian words.
@@ -57,40 +56,6 @@ contract ArithmeticHarness {
             _write(results, i, ScalarMachine.run(program, inputs));
             assembly {
                 mstore(0x40, free) // nothing that `run` allocated is used any more
-            }
-        }
-    }
-
-    /// @notice A chain of fused multiplications and additions over little-endian words, each run at its own offset from a word.
-    function chain(uint32 start, bytes calldata left, bytes calldata right) public pure returns (uint256) {
-        bytes memory a = bytes.concat(hex"ff", left);
-        bytes memory b = bytes.concat(hex"ffffff", right);
-        uint256 first;
-        uint256 second;
-        assembly ("memory-safe") {
-            first := add(a, 33)
-            second := add(b, 35)
-        }
-        return FmaChain.run(start, first, second, left.length / WORD_BYTES);
-    }
-
-    /// @notice Many chains of `count` terms one after the other, each from its own big-endian start; the result words, joined.
-    function chainBatch(bytes calldata starts, bytes calldata left, bytes calldata right, uint256 count)
-        external
-        pure
-        returns (bytes memory results)
-    {
-        results = new bytes(starts.length);
-        for (uint256 i = 0; i < starts.length / WORD_BYTES; ++i) {
-            uint256 free;
-            assembly ("memory-safe") {
-                free := mload(0x40)
-            }
-            uint256 from = WORD_BYTES * count * i;
-            uint256 to = from + WORD_BYTES * count;
-            _write(results, i, uint32(chain(uint32(bytes4(starts[WORD_BYTES * i:])), left[from:to], right[from:to])));
-            assembly {
-                mstore(0x40, free) // the copies are not used any more
             }
         }
     }

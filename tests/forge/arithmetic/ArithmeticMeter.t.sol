@@ -10,7 +10,7 @@ interface IArithmeticGas {
     function div(uint256[] memory words) external view returns (uint256 gas, uint256 digest);
     function sqrt(uint256[] memory words) external view returns (uint256 gas, uint256 digest);
     function fma(uint256[] memory words) external view returns (uint256 gas, uint256 digest);
-    function chain(bytes memory left, bytes memory right) external view returns (uint256 gas, uint256 digest);
+    function chunk(bytes calldata left, bytes calldata right) external view returns (uint256 gas, uint256 digest);
 }
 
 /// @notice What is measured is the operation, of all words: results go into a digest. How much gas it is: tests/arithmetic/test_court_gas.py.
@@ -55,7 +55,7 @@ contract ArithmeticMeterTest is Base {
         _check(gas, digest, expected[4]);
     }
 
-    function test_chain() public view {
+    function test_chunk() public view {
         uint256[] memory w = _words();
         bytes memory left;
         bytes memory right;
@@ -64,7 +64,7 @@ contract ArithmeticMeterTest is Base {
             (left, right) = (abi.encodePacked(left, _little(w[i])), abi.encodePacked(right, _little(w[7 - i])));
             expected = Float32.fma(w[i], w[7 - i], expected);
         }
-        (uint256 gas, uint256 digest) = meter.chain(left, right);
+        (uint256 gas, uint256 digest) = meter.chunk(left, right);
         _check(gas, digest, expected);
     }
 

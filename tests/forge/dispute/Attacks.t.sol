@@ -10,7 +10,7 @@ import {Picks} from "../../../contracts/dispute/Picks.sol";
 import {Level} from "../../../contracts/dispute/Position.sol";
 import {Reader} from "../../../contracts/dispute/Reader.sol";
 import {Walk} from "../../../contracts/dispute/Walk.sol";
-import {StartParams} from "../../../contracts/interfaces/IDisputeGame.sol";
+import {StartParams} from "../../../contracts/dispute/IDisputeGame.sol";
 import {NaiveTree} from "../commitments/NaiveTree.sol";
 import {GameTest} from "./GameTest.sol";
 

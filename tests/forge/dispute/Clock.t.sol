@@ -2,9 +2,11 @@
 pragma solidity 0.8.37;
 
 import {Clock, Clocks, Result} from "../../../contracts/dispute/Clock.sol";
+import {ClockExpiry} from "../../../contracts/dispute/ClockExpiry.sol";
 import {Disputes, Reason} from "../../../contracts/dispute/Disputes.sol";
 import {Level} from "../../../contracts/dispute/Position.sol";
 import {GameTest} from "./GameTest.sol";
+import {ClockWords} from "./ClockWords.sol";
 
 /// @notice Only the side on turn loses time, exactly the time that it takes, and never has less than the grace of what it has to answer.
 contract ClockTest is GameTest {
@@ -24,7 +26,7 @@ contract ClockTest is GameTest {
         pure
     {
         Clock memory clock = Clock(waiting, Level(level % 10), height, turn, Result(result % 3), s, d);
-        vm.assertEq(keccak256(abi.encode(clock)), keccak256(abi.encode(Clocks.unpack(Clocks.pack(clock)))));
+        vm.assertEq(keccak256(abi.encode(clock)), keccak256(abi.encode(Clocks.unpack(ClockWords.pack(clock)))));
     }
 
     function test_what_the_views_say() public {
@@ -106,11 +108,11 @@ contract ClockTest is GameTest {
 
     function test_the_last_second() public {
         vm.warp(block.timestamp + CLOCK - 1);
-        vm.expectRevert(abi.encodeWithSelector(Disputes.NotExpired.selector, block.timestamp + 1));
+        vm.expectRevert(abi.encodeWithSelector(ClockExpiry.NotExpired.selector, block.timestamp + 1));
         game.timeout(number);
         _move();
         vm.warp(block.timestamp + CLOCK - 1);
-        vm.expectRevert(abi.encodeWithSelector(Disputes.NotExpired.selector, block.timestamp + 1));
+        vm.expectRevert(abi.encodeWithSelector(ClockExpiry.NotExpired.selector, block.timestamp + 1));
         game.timeout(number);
         _move();
     }
@@ -119,7 +121,7 @@ contract ClockTest is GameTest {
         uint256 deadline = game.deadline(number);
         vm.warp(deadline);
         (bytes memory call,) = _prepare();
-        _refuse(_onTurn(), call, abi.encodeWithSelector(Disputes.OutOfTime.selector, deadline));
+        _refuse(_onTurn(), call, abi.encodeWithSelector(ClockExpiry.OutOfTime.selector, deadline));
         vm.expectEmit(address(game));
         emit Disputes.Resolved(number, asserterWins, Reason.TIMEOUT);
         vm.prank(account("anybody"));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {StartParams} from "../../../contracts/interfaces/IDisputeGame.sol";
-import {IDisputeResolver} from "../../../contracts/interfaces/IDisputeResolver.sol";
+import {StartParams} from "../../../contracts/dispute/IDisputeGame.sol";
+import {IDisputeResolver} from "../../../contracts/dispute/IDisputeResolver.sol";
 import {IHeard, Seat} from "./Hearing.sol";
 
 /// @notice One call of a dispute under many gas limits: it does what it does with plenty, or nothing.

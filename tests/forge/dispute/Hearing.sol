@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {IDisputeGame, StartParams} from "../../../contracts/interfaces/IDisputeGame.sol";
-import {IDisputeResolver} from "../../../contracts/interfaces/IDisputeResolver.sol";
+import {IDisputeGame, StartParams} from "../../../contracts/dispute/IDisputeGame.sol";
+import {IDisputeResolver} from "../../../contracts/dispute/IDisputeResolver.sol";
 
 /// @notice A player: whoever the hearing says.
 contract Seat {

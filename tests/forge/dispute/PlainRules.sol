@@ -3,7 +3,7 @@ pragma solidity 0.8.37;
 
 import {Distance} from "../../../contracts/dispute/Distance.sol";
 import {Level} from "../../../contracts/dispute/Position.sol";
-import {StartParams} from "../../../contracts/interfaces/IDisputeGame.sol";
+import {StartParams} from "../../../contracts/dispute/IDisputeGame.sol";
 import {NaiveTree} from "../commitments/NaiveTree.sol";
 import {Toy} from "./Toy.sol";
 

@@ -2,7 +2,8 @@
 pragma solidity 0.8.37;
 
 import {Level} from "../../../contracts/dispute/Position.sol";
-import {KIND_PUBLISHED, StartParams} from "../../../contracts/interfaces/IDisputeGame.sol";
+import {KIND_PUBLISHED} from "../../../contracts/dispute/DisputeKinds.sol";
+import {StartParams} from "../../../contracts/dispute/IDisputeGame.sol";
 import {NaiveTree} from "../commitments/NaiveTree.sol";
 import {GameTest} from "./GameTest.sol";
 

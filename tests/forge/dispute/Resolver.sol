@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {IDisputeGame, StartParams} from "../../../contracts/interfaces/IDisputeGame.sol";
-import {IDisputeResolver} from "../../../contracts/interfaces/IDisputeResolver.sol";
+import {IDisputeGame, StartParams} from "../../../contracts/dispute/IDisputeGame.sol";
+import {IDisputeResolver} from "../../../contracts/dispute/IDisputeResolver.sol";
 
 /// @notice The least that a market has to be: starts disputes for anybody and remembers what it is told.
 contract Resolver is IDisputeResolver {

@@ -2,6 +2,7 @@
 pragma solidity 0.8.37;
 
 import {Descriptor} from "../../../contracts/dispute/Descriptor.sol";
+import {ClockExpiry} from "../../../contracts/dispute/ClockExpiry.sol";
 import {DisputeGame} from "../../../contracts/dispute/DisputeGame.sol";
 import {Disputes, Verb} from "../../../contracts/dispute/Disputes.sol";
 import {IOneStep} from "../../../contracts/dispute/IOneStep.sol";
@@ -9,7 +10,8 @@ import {Payloads} from "../../../contracts/dispute/Payloads.sol";
 import {Level} from "../../../contracts/dispute/Position.sol";
 import {IStarts} from "../../../contracts/dispute/IStarts.sol";
 import {Reader} from "../../../contracts/dispute/Reader.sol";
-import {KIND_PUBLISHED, KIND_REFERENCE, StartParams} from "../../../contracts/interfaces/IDisputeGame.sol";
+import {KIND_PUBLISHED, KIND_REFERENCE} from "../../../contracts/dispute/DisputeKinds.sol";
+import {StartParams} from "../../../contracts/dispute/IDisputeGame.sol";
 import {Vm} from "../Base.sol";
 import {GameTest} from "./GameTest.sol";
 
@@ -350,7 +352,7 @@ contract TurnsTest is GameTest {
             _move();
         }
         _expectResult(true);
-        bytes memory finished = abi.encodeWithSelector(Disputes.Finished.selector, number);
+        bytes memory finished = abi.encodeWithSelector(ClockExpiry.Finished.selector, number);
         bytes4[10] memory selectors = [
             game.answer.selector,
             game.describe.selector,
@@ -409,7 +411,7 @@ contract TurnsTest is GameTest {
         resolver.reenter(abi.encodeCall(game.timeout, (number)));
         _runOut();
         _expectResult(false);
-        vm.assertEq(resolver.answer(), abi.encodeWithSelector(Disputes.Finished.selector, number));
+        vm.assertEq(resolver.answer(), abi.encodeWithSelector(ClockExpiry.Finished.selector, number));
     }
 
     function test_a_proof_whose_resolver_calls_back() public {
@@ -422,6 +424,6 @@ contract TurnsTest is GameTest {
         resolver.reenter(call);
         _send(_onTurn(), call);
         _expectResult(isAsserterOnTurn);
-        vm.assertEq(resolver.answer(), abi.encodeWithSelector(Disputes.Finished.selector, number));
+        vm.assertEq(resolver.answer(), abi.encodeWithSelector(ClockExpiry.Finished.selector, number));
     }
 }

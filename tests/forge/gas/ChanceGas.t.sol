@@ -39,11 +39,6 @@ contract ChanceGas is ChanceBase {
         sortition.resign(1);
     }
 
-    function test_sortition_forfeit_bond() public {
-        vm.prank(address(desk));
-        sortition.forfeitBond(alice, UNIT, "key");
-    }
-
     function test_sortition_is_watcher() public view {
         sortition.isWatcher(alice, 0, TASK, 1, 1_000_001, SEED);
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {IDisputeGame, StartParams} from "../../../contracts/interfaces/IDisputeGame.sol";
+import {IDisputeGame, StartParams} from "../../../contracts/dispute/IDisputeGame.sol";
 import {Terms} from "../../../contracts/market/TaskTypes.sol";
 import {MarketBase} from "../market/MarketBase.sol";
 

@@ -45,7 +45,6 @@ abstract contract ChanceBase is Base {
         desk = new SeatingDesk(vault);
         address[] memory desks = new address[](1);
         desks[0] = address(desk);
-        sortition.wire(desks);
         jackpot.wire(desk, desks);
         desk.wire(sortition, jackpot);
         desks = new address[](3);

@@ -8,7 +8,7 @@ import {StakeVault} from "../../../contracts/incentives/StakeVault.sol";
 import {ChanceBase} from "./ChanceBase.sol";
 import {ChanceReplay} from "./ChanceReplay.sol";
 
-/// @notice Four verifiers and three tasks at once: enrols, resigns, punishes, watches, catches, lets time go by, and tries what isn't allowed. It writes
+/// @notice Four verifiers and three tasks at once: enrols, resigns, watches, catches, lets time go by, and tries what isn't allowed. It writes
 /// down, in the simplest way, what the contracts have to say.
 contract ChanceHandler is ChanceBase {
     struct Change {
@@ -34,7 +34,7 @@ contract ChanceHandler is ChanceBase {
     uint256 public given;
     uint256 public wonByAll;
     uint256 public mostForATicket;
-    uint256[8] public seen; // punished, left, caught, unpaid for want of shares, swept, seated again, refused, released
+    uint256[7] public seen; // left, caught, unpaid for want of shares, swept, seated again, refused, released
 
     mapping(address who => Change[]) private _changes;
     mapping(bytes32 ticket => uint256) private _catches;
@@ -101,21 +101,6 @@ contract ChanceHandler is ChanceBase {
         _note(who, mine - count);
     }
 
-    /// @notice What a judge gets is what is asked for, or all that answers: of tickets, and of bonds whose exit isn't over.
-    function punish(uint256 which, uint256 amount) external timed {
-        address who = actors[which % ACTORS];
-        amount = bound(amount, 1, 8 * UNIT);
-        _finish(who);
-        uint256 taken = amount < bonds[who] ? amount : bonds[who];
-        vm.assertEq(desk.punish(who, amount), taken);
-        bonds[who] -= taken;
-        uint256 held = at(who, _now()) * UNIT;
-        _note(who, held > taken ? (held - taken) / UNIT : 0);
-        desk.feed(taken);
-        given += taken;
-        if (taken > 0) ++seen[0];
-    }
-
     function finish(uint256 which) external timed {
         _finish(actors[which % ACTORS]);
     }
@@ -140,14 +125,11 @@ contract ChanceHandler is ChanceBase {
     /// @notice Somebody tries what nobody may; all of it is refused.
     function intrude(uint256 which, uint256 what, uint256 amount) external timed {
         address who = actors[which % ACTORS];
-        address other = actors[(which % ACTORS + 1) % ACTORS];
         bytes32 id = ids.length == 0 ? bytes32("none") : ids[what % ids.length];
         address[] memory names = new address[](1);
         names[0] = who;
         amount = bound(amount, SHARES, 10 ether);
-        bytes[9] memory calls = [
-            abi.encodeCall(sortition.forfeitBond, (other, amount, "mine")),
-            abi.encodeCall(sortition.wire, (names)),
+        bytes[7] memory calls = [
             abi.encodeCall(sortition.resign, (uint32(at(who, _now()) + 1))),
             abi.encodeCall(jackpot.wire, (desk, names)),
             abi.encodeCall(jackpot.reserve, (id, uint128(amount))),
@@ -158,9 +140,9 @@ contract ChanceHandler is ChanceBase {
         ];
         what %= calls.length;
         vm.prank(who);
-        (bool ok,) = (what < 3 ? address(sortition) : address(jackpot)).call(calls[what]);
+        (bool ok,) = (what < 1 ? address(sortition) : address(jackpot)).call(calls[what]);
         vm.assertFalse(ok);
-        ++seen[6];
+        ++seen[5];
     }
 
     function _note(address who, uint256 tickets) private {
@@ -174,7 +156,7 @@ contract ChanceHandler is ChanceBase {
         vault.finishExit(address(sortition), "bond", who);
         bonds[who] -= amount;
         left[who] += amount;
-        ++seen[1];
+        ++seen[0];
     }
 
     function _give(uint256 amount) private {
@@ -227,7 +209,7 @@ contract ChanceHandler is ChanceBase {
         if (choice % 2 == 0 && walk.seatings < 4) {
             desk.unseat(walk.id);
             _seat(walk, 0, choice % 8 > 0);
-            ++seen[5];
+            ++seen[4];
             if (choice % 16 < 12) _commit(walk, choice);
             return;
         }
@@ -238,7 +220,7 @@ contract ChanceHandler is ChanceBase {
         desk.close(walk.id);
         walk.stage = 3;
         (uint128 amount,) = jackpot.reserves(walk.id);
-        if (amount == 0) (walk.stage, walk.seatings, seen[7]) = (0, 0, seen[7] + 1);
+        if (amount == 0) (walk.stage, walk.seatings, seen[6]) = (0, 0, seen[6] + 1);
     }
 
     /// @dev Brings the catches, or ends the task.
@@ -247,7 +229,7 @@ contract ChanceHandler is ChanceBase {
         if (_now() > until || choice % 8 == 0) {
             if (_now() <= until) vm.warp(until + 1);
             jackpot.sweep(walk.id);
-            (walk.stage, walk.seatings, seen[4]) = (0, 0, seen[4] + 1);
+            (walk.stage, walk.seatings, seen[3]) = (0, 0, seen[3] + 1);
             return;
         }
         for (uint32 number = 1; number <= walk.seatings; ++number) {
@@ -263,7 +245,7 @@ contract ChanceHandler is ChanceBase {
         if (jackpot.commitments(walk.id, number, who, ticket) != _found(who, walk.id, number, index)) return;
         (uint128 amount, uint32 catches) = jackpot.reserves(walk.id);
         if (catches == SHARES) {
-            ++seen[3];
+            ++seen[2];
             vm.expectRevert(abi.encodeWithSelector(IJackpot.AllPaid.selector, walk.id));
             jackpot.claim(walk.id, number, who, ticket, index, SALT, abi.encode(walk.seatings));
             return;
@@ -272,6 +254,6 @@ contract ChanceHandler is ChanceBase {
         (won[who], wonByAll) = (won[who] + amount / SHARES, wonByAll + amount / SHARES);
         uint256 times = ++_catches[keccak256(abi.encode(walk.id, number, who, ticket))];
         if (times > mostForATicket) mostForATicket = times;
-        ++seen[2];
+        ++seen[1];
     }
 }

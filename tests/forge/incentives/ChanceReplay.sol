@@ -44,14 +44,8 @@ contract ChanceReplay {
 
     function _tickets(Vm.Log calldata log) private {
         bytes32 topic = log.topics[0];
-        address who;
-        if (topic == ISortition.Enrolled.selector || topic == ISortition.Resigned.selector) {
-            who = _address(log.topics[1]);
-        } else if (topic == ISortition.BondForfeited.selector) {
-            who = _address(log.topics[2]);
-        } else {
-            return;
-        }
+        if (topic != ISortition.Enrolled.selector && topic != ISortition.Resigned.selector) return;
+        address who = _address(log.topics[1]);
         (, uint32 mine) = abi.decode(log.data, (uint256, uint32));
         total = total + mine - tickets[who];
         tickets[who] = mine;

@@ -50,12 +50,6 @@ contract JackpotTest is ChanceBase {
         jackpot.donate(2 ether);
     }
 
-    function test_what_a_slash_leaves_feeds_the_fund() public {
-        desk.punish(alice, UNIT);
-        desk.feed(UNIT);
-        vm.assertEq(jackpot.available(), 10 ether + UNIT);
-    }
-
     function test_a_reserve_is_kept_and_released() public {
         vm.expectEmit(address(jackpot));
         emit IJackpot.Reserved(TASK, RESERVE);

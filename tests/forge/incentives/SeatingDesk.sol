@@ -33,7 +33,6 @@ contract SeatingDesk is ISeatings, Desk {
         bool kept; // for catches of earlier seatings, or of claims that were corrected
     }
 
-    bytes32 public constant TREASURY = "treasury";
     uint64 public constant WATCH_WINDOW = 1 hours;
 
     Sortition public sortition;
@@ -127,15 +126,6 @@ contract SeatingDesk is ISeatings, Desk {
 
     function release(bytes32 taskId) external {
         jackpot.release(taskId);
-    }
-
-    function punish(address account, uint256 amount) external returns (uint256) {
-        return sortition.forfeitBond(account, amount, TREASURY);
-    }
-
-    /// @notice What a slash leaves goes to the fund.
-    function feed(uint256 amount) external {
-        vault.move(TREASURY, address(jackpot), jackpot.FUND(), amount);
     }
 
     function claimOf(bytes32 taskId, uint32 number, uint256 index) external view returns (Claim memory) {

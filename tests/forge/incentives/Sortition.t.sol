@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {Desk} from "../../../contracts/incentives/Desk.sol";
 import {ISortition} from "../../../contracts/incentives/ISortition.sol";
 import {IStakeVault} from "../../../contracts/incentives/IStakeVault.sol";
 import {Sortition} from "../../../contracts/incentives/Sortition.sol";
@@ -10,21 +9,6 @@ import {ChanceBase} from "./ChanceBase.sol";
 /// @notice Tickets cost a bond, count from the next second on, and go at once; their bond goes late.
 contract SortitionTest is ChanceBase {
     bytes32 private constant TASK = "task";
-
-    function test_judges_are_named_once_by_the_deployer() public {
-        Sortition fresh = new Sortition(vault, UNIT, 1);
-        address[] memory judges = new address[](1);
-        judges[0] = mallory;
-        vm.prank(mallory);
-        vm.expectRevert(abi.encodeWithSelector(Desk.NotAllowed.selector, mallory));
-        fresh.wire(judges);
-        vm.expectEmit(address(fresh));
-        emit ISortition.Wired(judges);
-        fresh.wire(judges);
-        vm.assertTrue(fresh.isJudge(mallory));
-        vm.expectRevert(abi.encodeWithSelector(Desk.NotAllowed.selector, address(this)));
-        fresh.wire(judges);
-    }
 
     function test_enrolling_locks_a_bond_and_counts_from_the_next_second_on() public {
         _bring(alice, 5 * UNIT);
@@ -165,64 +149,6 @@ contract SortitionTest is ChanceBase {
         vm.assertLt(drawn[0], 180 + 40);
     }
 
-    function test_a_judge_takes_whole_tickets() public {
-        _enrol(alice, 5);
-        _enrol(bob, 1);
-        _pass(1);
-        uint64 t = _now();
-        vm.expectEmit(address(sortition));
-        emit ISortition.BondForfeited(address(desk), alice, 2 * UNIT, 3);
-        vm.assertEq(desk.punish(alice, 2 * UNIT), 2 * UNIT);
-        vm.assertEq(sortition.tickets(alice, t), 3);
-        vm.assertEq(sortition.totalNow(), 4);
-        vm.assertEq(vault.locked(address(sortition), "bond", alice), 3 * UNIT);
-        _expectLeaving(0);
-        vm.assertEq(vault.pot(address(desk), "treasury"), 2 * UNIT);
-        vm.assertEq(vault.pot(address(sortition), "bond"), 0);
-    }
-
-    function test_what_is_left_of_a_ticket_leaves() public {
-        _enrol(alice, 5);
-        vm.expectEmit(address(sortition));
-        emit ISortition.BondForfeited(address(desk), alice, UNIT + 1, 3);
-        vm.assertEq(desk.punish(alice, UNIT + 1), UNIT + 1);
-        vm.assertEq(sortition.ticketsNow(alice), 3);
-        vm.assertEq(vault.locked(address(sortition), "bond", alice), 3 * UNIT);
-        _expectLeaving(UNIT - 1);
-    }
-
-    function test_a_bond_can_be_taken_until_it_has_left() public {
-        _enrol(alice, 5);
-        _resign(alice, 4);
-        _pass(EXIT_DELAY - 1);
-        vm.expectEmit(address(sortition));
-        emit ISortition.BondForfeited(address(desk), alice, 3 * UNIT, 0);
-        vm.assertEq(desk.punish(alice, 3 * UNIT), 3 * UNIT);
-        _expectLeaving(2 * UNIT);
-        vm.assertEq(sortition.ticketsNow(alice), 0);
-        _pass(1);
-        vm.assertEq(desk.punish(alice, UNIT), 0);
-        vault.finishExit(address(sortition), "bond", alice);
-        vm.assertEq(vault.free(alice), 2 * UNIT);
-    }
-
-    function test_a_judge_gets_what_there_is() public {
-        _enrol(alice, 2);
-        _resign(alice, 1);
-        vm.assertEq(desk.punish(alice, type(uint256).max), 2 * UNIT);
-        vm.assertEq(vault.pot(address(desk), "treasury"), 2 * UNIT);
-        vm.assertEq(desk.punish(alice, 1), 0);
-        vm.assertEq(desk.punish(mallory, UNIT), 0);
-        vm.assertEq(sortition.totalNow(), 0);
-    }
-
-    function test_nobody_else_takes_a_bond() public {
-        _enrol(alice, 2);
-        vm.expectRevert(abi.encodeWithSelector(Desk.NotAllowed.selector, mallory));
-        vm.prank(mallory);
-        sortition.forfeitBond(alice, UNIT, "mine");
-    }
-
     function test_parties_may_be_relayed() public {
         _bring(alice, UNIT);
         vm.prank(address(forwarder));
@@ -236,10 +162,5 @@ contract SortitionTest is ChanceBase {
         (ok,) = address(sortition).call(abi.encodePacked(abi.encodeCall(sortition.resign, (1)), alice));
         vm.assertTrue(ok);
         vm.assertEq(sortition.ticketsNow(alice), 0);
-    }
-
-    function _expectLeaving(uint256 amount) private view {
-        (uint256 leaving,) = vault.leaving(address(sortition), "bond", alice);
-        vm.assertEq(leaving, amount);
     }
 }

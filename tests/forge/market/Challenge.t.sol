@@ -2,7 +2,7 @@
 pragma solidity 0.8.37;
 
 import {Desk} from "../../../contracts/incentives/Desk.sol";
-import {StartParams} from "../../../contracts/interfaces/IDisputeGame.sol";
+import {StartParams} from "../../../contracts/dispute/IDisputeGame.sol";
 import {ClaimCharge, IChallenges} from "../../../contracts/market/IChallenges.sol";
 import {ITaskRegistry} from "../../../contracts/market/ITaskRegistry.sol";
 import {Opening} from "../../../contracts/market/ProfileTypes.sol";

@@ -2,7 +2,7 @@
 pragma solidity 0.8.37;
 
 import {IStakeVault} from "../../../contracts/incentives/IStakeVault.sol";
-import {KIND_REPLAY} from "../../../contracts/interfaces/IDisputeGame.sol";
+import {KIND_REPLAY} from "../../../contracts/dispute/DisputeKinds.sol";
 import {Announcements} from "../../../contracts/market/Announcements.sol";
 import {Contested, Dispute, IChallenges} from "../../../contracts/market/IChallenges.sol";
 import {DataDemand, IDataDemands, Waiting} from "../../../contracts/market/IDataDemands.sol";

@@ -158,7 +158,6 @@ abstract contract MarketBase is Base {
             desks[i].wire(m);
         }
         provenSteps.wire(m);
-        sortition.wire(new address[](0));
         address[] memory reserving = new address[](1);
         reserving[0] = address(registry);
         jackpot.wire(verdicts, reserving);

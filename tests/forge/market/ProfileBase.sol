@@ -2,7 +2,7 @@
 pragma solidity 0.8.37;
 
 import {Charge, Opening, Portion, Reordered, Witness} from "../../../contracts/market/ProfileTypes.sol";
-import {StartParams} from "../../../contracts/interfaces/IDisputeGame.sol";
+import {StartParams} from "../../../contracts/dispute/IDisputeGame.sol";
 import {Status} from "../../../contracts/market/TaskTypes.sol";
 import {NaiveLog} from "../commitments/NaiveLog.sol";
 import {MarketBase} from "./MarketBase.sol";

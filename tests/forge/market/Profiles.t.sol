@@ -3,7 +3,7 @@ pragma solidity 0.8.37;
 
 import {Desk} from "../../../contracts/incentives/Desk.sol";
 import {IStakeVault} from "../../../contracts/incentives/IStakeVault.sol";
-import {StartParams} from "../../../contracts/interfaces/IDisputeGame.sol";
+import {StartParams} from "../../../contracts/dispute/IDisputeGame.sol";
 import {IProfiles} from "../../../contracts/market/IProfiles.sol";
 import {ISeats} from "../../../contracts/market/ISeats.sol";
 import {ITaskRegistry} from "../../../contracts/market/ITaskRegistry.sol";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {StartParams} from "../../../contracts/interfaces/IDisputeGame.sol";
+import {StartParams} from "../../../contracts/dispute/IDisputeGame.sol";
 import {Acceptance} from "../../../contracts/market/Acceptance.sol";
 import {ClaimCharge, IChallenges} from "../../../contracts/market/IChallenges.sol";
 import {ITaskRegistry} from "../../../contracts/market/ITaskRegistry.sol";

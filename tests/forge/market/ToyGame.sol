@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {IDisputeGame, StartParams} from "../../../contracts/interfaces/IDisputeGame.sol";
-import {IDisputeResolver} from "../../../contracts/interfaces/IDisputeResolver.sol";
+import {IDisputeGame, StartParams} from "../../../contracts/dispute/IDisputeGame.sol";
+import {IDisputeResolver} from "../../../contracts/dispute/IDisputeResolver.sol";
 
 /// @notice A game whose winner the test names: what the market does with a result, without the walk that finds it. The real game meets
 /// the real market in the Python tests.

@@ -16,7 +16,7 @@ from pol.graph.capture import Capture, capture
 from pol.graph.step_program import Component
 from pol.training.storage.store import Store
 from pol.training.task.published_task import load, publish
-from pol.verification.profile.profiling import PROFILED, profile
+from pol.verification.profile.profiling import PROFILED, measure_profile
 
 SEED = 1
 
@@ -91,5 +91,5 @@ def target(model: str, optimizer: str, steps: int, interval: int, step: Capture 
         build=lambda: build(model),
         optimize=OPTIMIZERS[optimizer],
         loss=digits.loss_function,
-        thresholds=profile(task, CpuExecutor, profiled).thresholds,
+        thresholds=measure_profile(task, CpuExecutor, profiled).thresholds,
     )

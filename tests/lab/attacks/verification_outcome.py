@@ -9,13 +9,15 @@ from functools import cached_property
 
 from lab.attacks.attack_target import Target
 from lab.attacks.forgery import Attack, Forgery, Workshop, publish
+from pol.claims.acceptance_rule import EXACT, relative_distance, relative_limit
 from pol.claims.sampling import detection_probability
 from pol.errors import ProtocolError
 from pol.training.storage.store import Store
 from pol.training.task import learning_proof
 from pol.training.task.learning_proof import LearningProof
 from pol.verification.verdict.second_look import allowances
-from pol.verification.verdict.verdict import EXACT, Outcome, decide, limit, relative_distance, verify_segment
+from pol.verification.verdict.segment_verification import verify_segment
+from pol.verification.verdict.verdict import Outcome, decide
 
 
 @dataclass(frozen=True)
@@ -118,7 +120,7 @@ class Findings:
 
 def limits(target: Target) -> tuple[float, float, float]:
     """The relative distances that the thresholds allow."""
-    parameter, buffer, optimizer = (limit(threshold) for threshold in target.thresholds)
+    parameter, buffer, optimizer = (relative_limit(threshold) for threshold in target.thresholds)
     return parameter, buffer, optimizer
 
 
@@ -140,7 +142,7 @@ def mount(attack: Attack, target: Target, seed: int = 0) -> Findings:
 
 def _judge(store: Store, target: Target, proof: LearningProof, segment: int) -> SegmentFinding:
     verdict = verify_segment(
-        store, target.task, proof, target.executor, segment, target.thresholds, again=target.looker
+        store, target.task, proof, target.executor, segment, target.thresholds, second_look=target.looker
     )
     claim, allowed = verdict.claim, limits(target)
     if claim is None:

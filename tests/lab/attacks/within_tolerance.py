@@ -14,10 +14,10 @@ import torch
 from lab.attacks.attack_loop import with_weights
 from lab.attacks.attack_target import Floats, State, Target, numbers, words_of
 from lab.attacks.forgery import OURS, Attack, Forgery, Workshop
+from pol.claims.acceptance_rule import THRESHOLD_BITS, travelled
 from pol.claims.distance import component_distances
 from pol.demo import digits
 from pol.graph.step_program import Component
-from pol.verification.verdict.verdict import THRESHOLD_BITS, travelled
 
 GRID = 2.0**-40
 """What distances can tell apart in slots without a scale; a scale of s makes it 2^s times finer."""

@@ -22,7 +22,7 @@ from lab.attacks.forgery import Attack
 from lab.attacks.stolen_work import SAME_TASK
 from lab.attacks.verification_outcome import Findings, limits, mount
 from lab.benchmarks.figure import Figure
-from pol.verification.verdict.screening import ranked, suspicions
+from pol.verification.examination.screening import ranked, suspicions
 
 SIZES: Mapping[str, tuple[int, tuple[int, int]]] = {"mlp": (400, (10, 100)), "cnn": (200, (5, 50))}
 """Steps of the training of each model, and of its segments: of the shorter ones there are 40, so that 5 % are two."""
@@ -181,7 +181,7 @@ def _head(measured: Measured) -> list[str]:
         "  same, by the thresholds alone (`--looks 0`). *: on some target only by the thresholds alone.",
         "- **5 %**: probability that a random draw of 5 % of the segments (2 of 40) hits a rejected one.",
         "- **+ screen**: the same if one of the two is chosen by",
-        "  [screening.py](../pol/verification/verdict/screening.py) (`pol verify --suspicious`), which replays "
+        "  [screening.py](../pol/verification/examination/screening.py) (`pol verify --suspicious`), which replays "
         "nothing: it",
         "  reads how far and where each segment went. (The loss of a batch would cost a forward pass: 3 % of segments",
         "  of 10.)",

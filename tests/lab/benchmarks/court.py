@@ -12,6 +12,7 @@ from eth_abi.abi import encode as abi_encode
 from web3 import Web3
 
 from lab.benchmarks.local_node import local_node
+from lab.disputes.dispute_match import Match, play
 from pol.arithmetic.primitives import Op, Words
 from pol.arithmetic.scalar_program import Builder
 from pol.chain.artifacts import artifact
@@ -24,9 +25,8 @@ from pol.dispute.disputed_claim import PublishedClaim, ReplayClaim
 from pol.dispute.move_encoding import encode
 from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.dispute.play.honest_players import ReplayPlayer
-from pol.dispute.play.match import Match, play
-from pol.dispute.play.trace_publication import Publication, show
-from pol.dispute.position import HASH_BITS, Kind, Side
+from pol.dispute.play.trace_publication import Publication, show_first_lie
+from pol.dispute.position import HASH_BITS, ClaimKind, Side
 from pol.dispute.published_start import PublishedStep
 from pol.errors import OperationalError
 from pol.execution.cpu import CpuExecutor
@@ -178,7 +178,7 @@ def _published(court: Court, size: Size, knows_leaves: bool) -> Played:
             tuple(steps), {STEP: row}.__getitem__, asserted.output_leaves if knows_leaves else None
         )
         claim = PublishedClaim(**vars(_claim(honest, asserted.state_root(STEPS))), traces=publication.root)
-        payload = show(other, publication, claim, court.bits)
+        payload = show_first_lie(other, publication, claim, court.bits)
         challenger = ReplayPlayer(other, published=publication.row)
         played = court.play(claim, header, ReplayPlayer(asserted), challenger, payload)
         if played.match.refuted:
@@ -271,7 +271,7 @@ class Court:
         self.bits = bits
         self.market, self.asserter, self.challenger = list(self.web3.eth.accounts)[2:5]
         self._request("anvil_setCode", [self.market, "0x00"])
-        one_step, starts = self._deploy("OneStepOsaka"), self._deploy("Starts")
+        one_step, starts = self._deploy("OneStep"), self._deploy("Starts")
         self.game = self._deploy("DisputeGame", self.market, one_step.address, starts.address, bits, *GRACES)
         self.disputes = 0
 
@@ -285,7 +285,7 @@ class Court:
     ) -> Played:
         """A dispute, move by move in transactions."""
         self.disputes += 1
-        kind, x = (Kind.PUBLISHED, claim.traces) if isinstance(claim, PublishedClaim) else (Kind.REPLAY, ZERO)
+        kind, x = (ClaimKind.PUBLISHED, claim.traces) if isinstance(claim, PublishedClaim) else (ClaimKind.REPLAY, ZERO)
         sides = (self.asserter, self.challenger, claim.program, claim.constants, int(kind), 0)
         params = (*sides, claim.first_step, claim.steps, claim.start, claim.end, x, ZERO, 0, CLOCK)
         types = ["uint256", "address", "uint256", PARAMS]

@@ -1,4 +1,4 @@
-"""Gas of the court's arithmetic on a local node: both builds, normal deviates, operations with their internal call."""
+"""Gas of the court's arithmetic on a local node: normal deviates, operations with their internal call."""
 
 from __future__ import annotations
 
@@ -8,36 +8,32 @@ from web3 import HTTPProvider, Web3
 from lab.benchmarks.local_node import local_node
 from pol.chain.artifacts import artifact
 
-BUILDS = {"": ("ArithmeticGasOsaka", "osaka"), "prague_": ("ArithmeticGas", "prague")}
-"""Prefix of the figures: artefact and hard fork. Without a prefix: chains that have the opcode CLZ."""
-
 OPERATIONS = ("add", "mul", "div", "sqrt", "fma")
 _PAIRS = 2_000
-_CHAIN = 64
-_CHAINS = 25
+_CHUNK = 64
+_CHUNKS = 25
 _SEED = 4
 
 
 def arithmetic_gas() -> dict[str, float]:
-    """Mean gas of an operation on normal deviates (roots: of their magnitudes), and of an fma in a chain of 64.
+    """Mean gas of an operation on normal deviates (roots: of their magnitudes), and of an fma in a chunk of 64.
 
     Raises:
         OperationalError: anvil isn't installed, or doesn't start.
     """
     words = np.random.default_rng(_SEED).standard_normal(2 * _PAIRS).astype("<f4")
     figures = {}
-    for prefix, (name, hardfork) in BUILDS.items():
-        with local_node(hardfork) as url:
-            web3 = Web3(HTTPProvider(url))
-            document = artifact(name)
-            deployed = web3.eth.contract(abi=document["abi"], bytecode=document["bytecode"]).constructor()
-            receipt = web3.eth.wait_for_transaction_receipt(deployed.transact({"from": web3.eth.accounts[0]}))
-            contract = web3.eth.contract(address=receipt["contractAddress"], abi=document["abi"])
-            for operation in OPERATIONS:
-                operands = np.abs(words) if operation == "sqrt" else words
-                gas, _ = contract.functions[operation](operands.view("<u4").tolist()).call()
-                figures[f"{prefix}{operation}_gas"] = gas / _PAIRS
-            chains = words[: 2 * _CHAIN * _CHAINS].reshape(_CHAINS, 2, _CHAIN)
-            used = [contract.functions.chain(a.tobytes(), b.tobytes()).call()[0] for a, b in chains]
-            figures[f"{prefix}chunk_fma_gas"] = sum(used) / len(used) / _CHAIN
+    with local_node("osaka") as url:
+        web3 = Web3(HTTPProvider(url))
+        document = artifact("ArithmeticGas")
+        deployed = web3.eth.contract(abi=document["abi"], bytecode=document["bytecode"]).constructor()
+        receipt = web3.eth.wait_for_transaction_receipt(deployed.transact({"from": web3.eth.accounts[0]}))
+        contract = web3.eth.contract(address=receipt["contractAddress"], abi=document["abi"])
+        for operation in OPERATIONS:
+            operands = np.abs(words) if operation == "sqrt" else words
+            gas, _ = contract.functions[operation](operands.view("<u4").tolist()).call()
+            figures[f"{operation}_gas"] = gas / _PAIRS
+        chunks = words[: 2 * _CHUNK * _CHUNKS].reshape(_CHUNKS, 2, _CHUNK)
+        used = [contract.functions.chunk(a.tobytes(), b.tobytes()).call()[0] for a, b in chunks]
+        figures["chunk_fma_gas"] = sum(used) / len(used) / _CHUNK
     return figures

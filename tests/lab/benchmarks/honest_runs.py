@@ -20,7 +20,8 @@ from torch import Tensor, nn
 
 from lab.benchmarks.classifier import SMALL, Size, Training
 from pol.arithmetic.primitives import Words
-from pol.claims.segment_claim import Claim, Three
+from pol.claims.acceptance_rule import is_accepted, travelled
+from pol.claims.segment_claim import SecondLook, SegmentClaim, Three
 from pol.demo import digits
 from pol.execution.cpu import CpuExecutor
 from pol.graph.step_program import StepProgram
@@ -29,10 +30,11 @@ from pol.training.task.published_task import load, publish
 from pol.training.task.task_document import LoadedTask
 from pol.verification.profile import profile as profiles
 from pol.verification.profile.profile import Profile
-from pol.verification.profile.profiling import PROFILED, profile
+from pol.verification.profile.profiling import PROFILED, measure_profile
 from pol.verification.profile.tolerance_bounds import clopper_pearson_upper
-from pol.verification.verdict.second_look import SecondLook, SecondLooker, shares
-from pol.verification.verdict.verdict import Outcome, decide, is_accepted, measure, travelled
+from pol.verification.verdict.second_look import SecondLooker, second_look_shares
+from pol.verification.verdict.segment_verification import measure_segment
+from pol.verification.verdict.verdict import Outcome, decide
 
 STEPS, INTERVAL = 200, 4
 CONFIDENCE = Fraction(95, 100)
@@ -102,7 +104,7 @@ class Tally:
     closest: float = 0.0
     closest_look: float = 0.0
 
-    def add(self, claim: Claim, thresholds: Three, again: SecondLooker, start: Sequence[Words]) -> None:
+    def add(self, claim: SegmentClaim, thresholds: Three, again: SecondLooker, start: Sequence[Words]) -> None:
         """Decide one interval."""
         first = decide(claim, thresholds)
         verdict = first if first.outcome is Outcome.ACCEPTED else again(first, start)
@@ -130,9 +132,9 @@ class Tally:
         return clopper_pearson_upper(self.rejected, self.tested, CONFIDENCE)
 
 
-def worst(claim: Claim, look: SecondLook, thresholds: Three) -> float:
+def worst(claim: SegmentClaim, look: SecondLook, thresholds: Three) -> float:
     """The greatest distance that the thresholds reject, in units of what the second look allows."""
-    rows = zip(claim.distances, claim.references, thresholds, shares(claim, look), strict=True)
+    rows = zip(claim.distances, claim.references, thresholds, second_look_shares(claim, look), strict=True)
     return max(share for distance, reference, t, share in rows if not is_accepted(distance, reference, t))
 
 
@@ -148,16 +150,16 @@ class _Executors:
         return self._known[id(program)]
 
 
-def measure_profile(task: LoadedTask, segments: int = PROFILED) -> Profile:
+def usual_profile(task: LoadedTask, segments: int = PROFILED) -> Profile:
     """The usual profile: canonical reruns of the first segments in other orders."""
-    return profile(task, CpuExecutor, min(segments, task.document.segments))
+    return measure_profile(task, CpuExecutor, min(segments, task.document.segments))
 
 
 def publish_task(store: Store, size: Size, optimizer: str, seed: int, steps: int = STEPS) -> tuple[str, str]:
     """Digests of a task with this data order and initial model, and of its profile."""
     training = Training(size, seed, digits.order(seed, steps, size.batch), optimizer)
     digest, _ = publish(store, training.captured(), steps=steps, interval=INTERVAL)
-    return digest, store.put(measure_profile(load(store, digest)).encode())
+    return digest, store.put(usual_profile(load(store, digest)).encode())
 
 
 def run_kind(task: LoadedTask, thresholds: Three, training: Training, kind: Kind, first_segment: int = 0) -> Tally:
@@ -176,7 +178,7 @@ def run_kind(task: LoadedTask, thresholds: Three, training: Training, kind: Kind
             for step in range(first, first + task.document.interval):
                 training.step(step)
             end = training.words(task.names.slots)
-            claim = measure(task.program, executor, start, end, segment, task.document.interval)
+            claim = measure_segment(task.program, executor, start, end, segment, task.document.interval)
             tally.add(claim, thresholds, again, start)
             start = end
     return tally
@@ -205,7 +207,7 @@ def run_here(url: str, network: str, optimizer: str, tasks: Tasks, kinds: Sequen
     total = Tally()
     for seed, (task_digest, profile_digest) in tasks.items():
         task = load(store, task_digest)
-        thresholds = profiles.load(store, profile_digest, task).thresholds
+        thresholds = profiles.load_profile(store, profile_digest, task).thresholds
         order = digits.order(seed, task.document.steps, size.batch)
         for name in kinds:
             kind = KINDS[name]

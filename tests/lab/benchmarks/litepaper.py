@@ -21,7 +21,7 @@ from lab.benchmarks.classifier import Size, Training
 from lab.benchmarks.court_arithmetic import arithmetic_gas
 from lab.benchmarks.false_rejects import SEEDS, honest_figures
 from lab.benchmarks.figure import Figure
-from lab.benchmarks.honest_runs import measure_profile
+from lab.benchmarks.honest_runs import usual_profile
 from lab.benchmarks.verification_cost import CHEATED, CONFIDENCE, draws_needed, verification_figures
 from pol.arithmetic.primitives import Op
 from pol.claims.sampling import MAX_DRAWS, cheated_segments, detection_probability, draw
@@ -37,7 +37,8 @@ from pol.training.task.task_document import LoadedTask
 from pol.training.task.task_recorder import TaskRecorder
 from pol.training.task.task_training import environment
 from pol.verification.verdict.second_look import SecondLooker
-from pol.verification.verdict.verdict import Outcome, verify_segment
+from pol.verification.verdict.segment_verification import verify_segment
+from pol.verification.verdict.verdict import Outcome
 
 EPOCHS = 100
 INTERVAL = 14
@@ -183,7 +184,7 @@ def run_experiment(epochs: int = EPOCHS, size: Size = classifier.MEDIUM, interva
 def _verify(result: Experiment, store: Store, task: LoadedTask, digest: str) -> None:
     """What a verifier does: profile, check the proof, draw, replay."""
     with result.profile.running():
-        thresholds = measure_profile(task, PROFILED).thresholds
+        thresholds = usual_profile(task, PROFILED).thresholds
     result.draws = min(MAX_DRAWS, result.segments)
     with result.verify.running():
         proof = learning_proof.load(store, digest, task)

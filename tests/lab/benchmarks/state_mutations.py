@@ -14,7 +14,7 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from pol.commitments.array import Array, ElementType, array_root
-from pol.commitments.complete_state import CompleteState, Entry, complete_root, document_root
+from pol.commitments.complete_state import CompleteState, StateEntry, complete_root, document_root
 from pol.training.state import components
 from pol.training.state.random_state import RandomSources
 from pol.training.state.trainer_state import Stateful, TrainerState
@@ -74,7 +74,7 @@ def mutate(state: Mapping[str, object], count: int, seed: int) -> Mutations:
     return Mutations(dict(made), tuple(missed))
 
 
-_Change = Callable[[np.random.Generator], Entry]
+_Change = Callable[[np.random.Generator], StateEntry]
 
 
 def _places(name: str, value: object, base: CompleteState) -> list[tuple[str, _Change]]:
@@ -121,17 +121,17 @@ def _changed(value: Any, draw: np.random.Generator) -> object:
     return value[:place] + bytes([value[place] ^ 1 << int(draw.integers(8))]) + value[place + 1 :]
 
 
-def _flipped(path: str, array: Array, draw: np.random.Generator) -> Entry:
+def _flipped(path: str, array: Array, draw: np.random.Generator) -> StateEntry:
     """The entry of an array with one byte changed."""
     data = array.data.copy()
     data[draw.integers(data.size)] ^= 1 if array.type.element is ElementType.BOOL else int(draw.integers(1, 256))
-    return Entry(path, array.type, array_root(replace(array, data=data), 1))
+    return StateEntry(path, array.type, array_root(replace(array, data=data), 1))
 
 
-def _document(name: str, value: object) -> Entry:
+def _document(name: str, value: object) -> StateEntry:
     """The entry of a component's document with one value changed."""
-    return Entry(name, None, document_root(components.encode({name: value}).documents[name]))
+    return StateEntry(name, None, document_root(components.encode({name: value}).documents[name]))
 
 
-def _with(entries: Mapping[str, Entry], changed: Entry) -> list[Entry]:
+def _with(entries: Mapping[str, StateEntry], changed: StateEntry) -> list[StateEntry]:
     return [changed if entry.name == changed.name else entry for entry in entries.values()]

@@ -120,12 +120,14 @@ def _beside_compiled(captured: Capture) -> dict[str, Figure]:
 
 
 def _trace_figures(captured: Capture) -> dict[str, Figure]:
-    from pol.commitments.tensor import trace_root
+    from pol.commitments.tensor import ListTag, list_root, tensor_roots
     from pol.execution.cpu import CpuExecutor
 
     outputs = CpuExecutor(captured.program, captured.constants, 2).run(captured.state, 0)
     types = [node.type for node in captured.program.nodes]
-    step, hashing = _interleaved(_replay(captured, 2), lambda: trace_root(types, outputs), 2)
+    step, hashing = _interleaved(
+        _replay(captured, 2), lambda: list_root(ListTag.TRACE, tensor_roots(types, outputs)), 2
+    )
     size = sum(words.nbytes for words in outputs) / MEGABYTE
     return {
         "trace_ratio": Figure(hashing * 1e3, "ms", "the step itself, threads: 2", hashing / step),

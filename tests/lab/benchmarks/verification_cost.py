@@ -15,7 +15,7 @@ from pol.claims.sampling import cheated_segments, draws_for
 from pol.demo import digits
 from pol.execution.cpu import CpuExecutor
 from pol.graph.capture import Capture
-from pol.verification.verdict.verdict import measure
+from pol.verification.verdict.segment_verification import measure_segment
 
 CONFIDENCE, CHEATED = Fraction(99, 100), Fraction(1, 20)
 
@@ -49,7 +49,7 @@ def measure_cost(captured: Capture, eager: Callable[[], object], rounds: int) ->
         executor.advance(state, 0), eager()
         ours, peer = side_by_side(lambda: executor.advance(state, 0), eager, rounds, time.process_time)
         began = time.process_time()
-        measure(program, executor, state, executor.advance(state, 0)[0], 0, 0)
+        measure_segment(program, executor, state, executor.advance(state, 0)[0], 0, 0)
         return Cost(ours, peer, time.process_time() - began)
     finally:
         torch.set_num_threads(threads)

@@ -22,7 +22,7 @@ from pol.chain.deployment_rules import Settings
 from pol.chain.desks.challenges import ChargeKind, ClaimCharge
 from pol.chain.desks.verdicts import NO_LOOK, Placed, entry, evidence
 from pol.chain.node.connection import Connection
-from pol.claims.segment_claim import Claim, Three
+from pol.claims.segment_claim import Rerun, SegmentClaim, Three
 from pol.commitments.checkpoint_log import CheckpointLog
 from pol.commitments.keccak import keccak256
 from pol.commitments.program_hash import program_header
@@ -38,7 +38,7 @@ from pol.incentives.game.parameter_design import Design
 from pol.incentives.simulation.population import Result, Setting, simulate
 from pol.incentives.simulation.simulated_seating import DONOR, FUND, SUBMITTER, TREASURY
 from pol.incentives.simulation.venue import Found, Said, Scene
-from pol.verification.profile.profile_claim import Portion, ProfileClaim, Rerun
+from pol.verification.profile.profile_claim import Portion, ProfileClaim
 
 ETHER = 10**18
 WAY: Three = (1 << 64, 1 << 64, 1 << 64)
@@ -282,17 +282,17 @@ class Desks(Scene):
         self.connection.wait_until(seats.seating(task_id).until)
         seats.decide(self.anybody, task_id)
 
-    def _claims(self, task_id: bytes, said: Said) -> list[Claim]:
+    def _claims(self, task_id: bytes, said: Said) -> list[SegmentClaim]:
         """As they stand after the disclosure."""
         trained = self._trained[task_id]
         return [self._claim(trained, i, root, i in said.rejecting) for i, root in enumerate(said.claims)]
 
-    def _claim(self, trained: Trained, index: int, root: bytes, rejects: bool) -> Claim:
+    def _claim(self, trained: Trained, index: int, root: bytes, rejects: bool) -> SegmentClaim:
         segment = trained.drawn[index]
         start, end = trained.roots[segment : segment + 2]
-        return Claim(segment, start, end, root, FAR if rejects else NEAR, WAY)
+        return SegmentClaim(segment, start, end, root, FAR if rejects else NEAR, WAY)
 
-    def _posted(self, task_id: bytes, said: Said) -> list[Claim]:
+    def _posted(self, task_id: bytes, said: Said) -> list[SegmentClaim]:
         """As they are posted: with the error root where one is planted."""
         claims = self._claims(task_id, said)
         return [said.duty.plant(claim) if i == said.planted else claim for i, claim in enumerate(claims)]
@@ -331,7 +331,7 @@ class Desks(Scene):
         vault.function("deposit", account, amount).transact({"from": rich, "value": Wei(amount)})
 
 
-def _placed(claims: Sequence[Claim], index: int) -> Placed:
+def _placed(claims: Sequence[SegmentClaim], index: int) -> Placed:
     """A claim among the entries of all; none has a second look."""
     return Placed(claims[index], NO_LOOK, tuple(entry(claim, NO_LOOK) for claim in claims))
 

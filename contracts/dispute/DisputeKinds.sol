@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity 0.8.37;
+
+// What a dispute is about: `StartParams.kind` (docs/spec/dispute.md, docs/spec/verdict.md). Zero means nothing. The market numbers its own
+// kinds from 5 on (`IChallenges.sol`): each is one of these to the game.
+
+/// @dev An execution: the program leads from `start` to `end` in `steps` steps.
+uint8 constant KIND_REPLAY = 1;
+/// @dev A sum: the distance of one component between the state after a replay and the state claimed.
+uint8 constant KIND_DISTANCE = 2;
+/// @dev The same sum between the state after a replay and the one before it, by which distances are measured.
+uint8 constant KIND_REFERENCE = 3;
+/// @dev An execution whose traces were published: the dispute begins at the first lie.
+uint8 constant KIND_PUBLISHED = 4;

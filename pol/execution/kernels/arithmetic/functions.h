@@ -1,0 +1,28 @@
+// The functions of docs/spec/functions.md as single instructions. Planning finds them in the bodies of nodes; every
+// instruction-set build has a compiled loop for each (function_lanes.cpp). tests/lab/kernels/generate.py writes both
+// lists.
+#pragma once
+#include <vector>
+
+#include "arithmetic/scalar_program.h"
+
+namespace pol {
+
+constexpr int kMaxFunctionInputs = 5;
+// The first code past those of the primitives: kFunction + a number stands for a function.
+constexpr uint8_t kFunction = 0x80;
+
+// Scalar programs by number.
+const std::vector<ScalarProgram>& functions();
+
+// An instruction of a body; a register number is that of the scalar program. `op` may be a function.
+struct BodyInstruction {
+    uint8_t op;
+    int result;
+    int operands[kMaxFunctionInputs];
+};
+
+// The live instructions of a body, in order, with each function that it computes as one instruction.
+std::vector<BodyInstruction> recognize_functions(const ScalarProgram& body);
+
+}  // namespace pol

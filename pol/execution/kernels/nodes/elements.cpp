@@ -1,0 +1,266 @@
+// The kernel for any node: interprets the scalar program over blocks of output elements, one instruction at a time over
+// all lanes. A fold runs its terms in order, for all lanes of a block side by side.
+#include "nodes/nodes.h"
+#include "nodes/plain_maps.h"
+#include "nodes/registers.h"
+
+namespace pol::POL_ISA {
+namespace {
+
+constexpr size_t kTasksPerThread = 4;
+constexpr int64_t kLongRow = 128;  // a row of at least so many words is cut into blocks of its own
+constexpr int64_t kLine = 16;
+
+// One worker.
+struct Engine : Registers {
+    Lanes lanes;
+    FoldIndex fold;
+    Access access[kMaxOperands];
+
+    Engine(const Plan& plan_, const Run& run_, void* scratch) : Registers(plan_, run_, scratch, block_width(plan_)), lanes(lanes_in(rest)) {
+        for (int o = 0; o < plan.operands; ++o) access[o] = access_to(plan, run, o, plan.space);
+    }
+
+    void read_operands(bool varying) {
+        for (int o = 0; o < plan.operands; ++o) {
+            const PlannedOperand& operand = plan.operand[o];
+            if (operand.varies != varying) continue;
+            value[o] = fetch(plan, access[o], lanes, fold, operand.gather < 0 ? nullptr : value[operand.gather], buffer[o]);
+        }
+    }
+
+    void compute_coordinates(bool varying) {
+        const int inner = plan.space.rank - 1;
+        for (int i = 0; i < plan.coordinates; ++i) {
+            const PlannedCoordinate& coordinate = plan.coordinate[i];
+            if (coordinate.varies != varying) continue;
+            uint32_t* to = buffer[plan.operands + i];
+            const uint32_t stride = static_cast<uint32_t>(plan.form[coordinate.form].out[inner]);
+            for (int cut = 0; cut < lanes.cuts; ++cut) {
+                const int begin = lanes.begin[cut], count = lanes.begin[cut + 1] - begin;
+                const uint32_t first = static_cast<uint32_t>(lanes.start[coordinate.form * kMaxLanes + cut] + fold.offset[coordinate.form]);
+                for (int j = 0; j < count; ++j) to[begin + j] = first + stride * static_cast<uint32_t>(j);
+            }
+        }
+    }
+
+    // Computes what does not depend on the fold index.
+    void begin_block(int64_t first, int count) {
+        uint32_t* out = run.out + first;
+        locate(plan, plan.space, run.bases, 0, plan.forms, first, count, lanes);
+        seek(plan, 0, fold);
+        value[plan.accumulator] = out;
+        if (moves()) {
+            // Only the operand that is moved goes to the output, not an index that it gathers through.
+            uint32_t*& to = buffer[plan.each->a];
+            uint32_t* const own = to;
+            to = out;
+            read_operands(false);
+            to = own;
+            return;
+        }
+        read_operands(false);
+        compute_coordinates(false);
+        execute(plan.once, plan.once_count, out, lanes.count);
+        if (plan.folds) fill(out, plan.init, count);
+    }
+
+    void compute_term(uint32_t* out) {
+        if (plan.folds) {
+            read_operands(true);
+            compute_coordinates(true);
+        }
+        execute(plan.each, plan.each_count, out, lanes.count);
+    }
+
+    // Copies the words of a join, each from the only operand that is in range there. Returns false if two are: their
+    // words have to be combined.
+    bool copy_block(int64_t first, int count) {
+        const int inner = plan.space.axis[plan.space.rank - 1];
+        locate(plan, plan.space, run.bases, 0, plan.forms, first, count, lanes);
+        for (int cut = 0; cut < lanes.cuts; ++cut) {
+            uint32_t* const to = run.out + first + lanes.begin[cut];
+            LaneRange done[kMaxOperands];
+            int owner[kMaxOperands], ranges = 0;
+            // The ranges of a cut come first, then the copies: the output may have the memory of an operand.
+            for (int o = 0; o < plan.operands; ++o) {
+                const LaneRange range = read_range(plan, plan.operand[o], inner, lanes, cut);
+                if (range.low >= range.high) continue;
+                for (int i = 0; i < ranges; ++i)
+                    if (range.low < done[i].high && done[i].low < range.high) return false;
+                owner[ranges] = o;
+                done[ranges++] = range;
+            }
+            for (int i = 0; i < ranges; ++i) {
+                const int form = plan.operand[owner[i]].address, low = done[i].low;
+                const int64_t stride = plan.form[form].out[inner];
+                const uint32_t* from = run.sources[owner[i]] + lanes.start[form * kMaxLanes + cut] + stride * low;
+                if (from != to + low) copy(to + low, from, stride, done[i].high - low);
+            }
+            // Words that no operand has are 0.
+            const int end = lanes.begin[cut + 1] - lanes.begin[cut];
+            for (int at = 0; at < end;) {
+                int next = end, reach = at;
+                for (int i = 0; i < ranges; ++i) {
+                    if (done[i].low <= at && done[i].high > reach) reach = done[i].high;
+                    if (done[i].low > at && done[i].low < next) next = done[i].low;
+                }
+                if (reach == at) {
+                    fill(to + at, 0, next - at);
+                    reach = next;
+                }
+                at = reach;
+            }
+        }
+        return true;
+    }
+
+    void compute_block(int64_t first, int count) {
+        if (plan.joins && copy_block(first, count)) return;
+        begin_block(first, count);
+        for (int64_t k = 0; k < plan.terms; ++k, advance(plan, fold)) compute_term(run.out + first);
+    }
+
+    // A block of a keyed plan on which the key coordinate is constant: runs the terms [from, to) of the order by key.
+    void compute_keyed_block(int64_t first, int count, int64_t from, int64_t to) {
+        if (from == to) {
+            fill(run.out + first, plan.init, count);
+            return;
+        }
+        begin_block(first, count);
+        for (int64_t i = from; i < to; ++i) {
+            seek(plan, run.term[i], fold);
+            compute_term(run.out + first);
+        }
+    }
+};
+
+// The first position in the ordered keys that is not below `key`.
+int64_t first_key(const Run& run, uint64_t key) {
+    int64_t low = 0, high = run.keys;
+    while (low < high) {
+        const int64_t middle = (low + high) / 2;
+        if (run.key[middle] < key)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+// Number of neighboring elements that share the coordinate of a keyed plan.
+int64_t keyed_width(const Plan& plan) {
+    int64_t width = 1;
+    for (int d = plan.key_axis + 1; d < plan.space.rank; ++d) width *= plan.space.dims[d];
+    return width;
+}
+
+// Whether it is a map whose operands are read in range, at addresses that are linear in the element's coordinates.
+bool is_plain(const Plan& plan, const Run& run) {
+    if (plan.folds) return false;
+    for (int o = 0; o < plan.operands; ++o)
+        if (!run.safe[o] || plan.operand[o].gather >= 0) return false;
+    return true;
+}
+
+// Whether the addresses of such a map are linear in the element's index.
+bool is_line(const Plan& plan) {
+    for (int o = 0; o < plan.operands; ++o)
+        if (!is_linear(plan, plan.operand[o], plan.space)) return false;
+    return plan.coordinates == 0;
+}
+
+// Blocks of a map with long rows end where rows do, so that addresses are linear within a block.
+bool cuts_rows(const Plan& plan) { return !plan.folds && plan.space.dims[plan.space.rank - 1] >= kLongRow; }
+
+int64_t blocks_of_row(const Plan& plan) { return (plan.space.dims[plan.space.rank - 1] + plan.lanes - 1) / plan.lanes; }
+
+size_t tiles(const Plan& plan) {
+    const int64_t columns = plan.lanes / kTileRows, inner = plan.space.dims[plan.space.rank - 1], other = plan.space.dims[plan.tile_axis];
+    return static_cast<size_t>(plan.space.size / inner / other * ((inner + columns - 1) / columns) * ((other + kTileRows - 1) / kTileRows));
+}
+
+// Units of work of about equal cost: groups of elements that share the key, or blocks.
+size_t blocks(const Plan& plan) {
+    if (cuts_rows(plan)) return static_cast<size_t>(plan.space.size / plan.space.dims[plan.space.rank - 1] * blocks_of_row(plan));
+    if (plan.keyed) return static_cast<size_t>(plan.space.size / keyed_width(plan));
+    return static_cast<size_t>((plan.space.size + plan.lanes - 1) / plan.lanes);
+}
+
+// Runs a plain map; returns false if the plan is none.
+bool compute_plain(const Plan& plan, const Run& run, size_t task, size_t tasks, void* scratch) {
+    if (!is_plain(plan, run)) return false;
+    PlainMap map(plan, run, scratch);
+    const int64_t row = plan.space.dims[plan.space.rank - 1], rows = plan.space.size / row;
+    const auto share = [&](int64_t units, size_t t) { return static_cast<int64_t>(static_cast<double>(units) * static_cast<double>(t) / static_cast<double>(tasks)); };
+    const auto run_share = [&](int64_t units, auto&& compute) { compute(share(units, task), task + 1 == tasks ? units : share(units, task + 1)); };
+    if (is_line(plan)) {
+        const int64_t last = plan.space.size;
+        run_share(last / kLine, [&](int64_t begin, int64_t end) { map.compute_line(begin * kLine, end == last / kLine ? last : end * kLine); });
+    } else if (plan.tile_axis >= 0 && plan.coordinates == 0) {
+        run_share(static_cast<int64_t>(tiles(plan)), [&](int64_t begin, int64_t end) {
+            for (int64_t tile = begin; tile < end; ++tile) map.compute_tile(tile);
+        });
+    } else if (cuts_rows(plan)) {
+        const int64_t pieces = blocks_of_row(plan);
+        run_share(rows * pieces, [&](int64_t begin, int64_t end) { map.compute_rows(begin, end, pieces); });
+    } else {
+        run_share(rows, [&](int64_t begin, int64_t end) { map.compute_short_rows(begin, end); });
+    }
+    return true;
+}
+
+}  // namespace
+
+size_t element_tasks(const Plan& plan, size_t threads) {
+    const size_t wanted = threads > 1 ? threads * kTasksPerThread : 1;
+    return wanted < blocks(plan) ? wanted : blocks(plan);
+}
+
+size_t element_scratch(const Plan& plan) { return register_bytes(plan) + lanes_bytes(plan.forms); }
+
+void compute_elements(const Plan& plan, const Run& run, size_t task, size_t tasks, void* scratch) {
+    if (compute_plain(plan, run, task, tasks, scratch)) return;
+    Engine engine(plan, run, scratch);
+    const size_t count = blocks(plan);
+    if (plan.keyed) {
+        const int64_t width = keyed_width(plan);
+        for (size_t group = count * task / tasks; group < count * (task + 1) / tasks; ++group) {
+            const int64_t at = static_cast<int64_t>(group) % plan.space.dims[plan.key_axis];
+            const uint32_t key = static_cast<uint32_t>(run.bases[plan.key_form] + plan.form[plan.key_form].out[plan.key_axis] * at);
+            const int64_t from = first_key(run, key), to = first_key(run, uint64_t{key} + 1);
+            for (int64_t done = 0; done < width; done += plan.lanes) {
+                const int64_t left = width - done;
+                engine.compute_keyed_block(static_cast<int64_t>(group) * width + done, left < plan.lanes ? static_cast<int>(left) : plan.lanes, from, to);
+            }
+        }
+        return;
+    }
+    const size_t begin = count * task / tasks, end = count * (task + 1) / tasks;
+    if (cuts_rows(plan)) {
+        const int64_t row = plan.space.dims[plan.space.rank - 1], pieces = blocks_of_row(plan);
+        for (size_t block = begin; block < end; ++block) {
+            const int64_t piece = static_cast<int64_t>(block) % pieces, from = row * piece / pieces;
+            engine.compute_block(static_cast<int64_t>(block) / pieces * row + from, static_cast<int>(row * (piece + 1) / pieces - from));
+        }
+        return;
+    }
+    for (size_t block = begin; block < end; ++block) {
+        const int64_t first = static_cast<int64_t>(block) * plan.lanes;
+        const int64_t left = plan.space.size - first;
+        engine.compute_block(first, left < plan.lanes ? static_cast<int>(left) : plan.lanes);
+    }
+}
+
+void program_values(const PlannedInstruction* instructions, int count, uint32_t* const* registers, size_t lanes) {
+    constexpr size_t kChunk = 1 << 16;
+    for (size_t first = 0; first < lanes; first += kChunk) {
+        const int n = static_cast<int>(lanes - first < kChunk ? lanes - first : kChunk);
+        for (int i = 0; i < count; ++i) {
+            const PlannedInstruction& in = instructions[i];
+            apply(in.op, registers[in.result] + first, registers[in.a] + first, registers[in.b] + first, registers[in.c] + first, n);
+        }
+    }
+}
+
+}  // namespace pol::POL_ISA

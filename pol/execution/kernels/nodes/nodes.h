@@ -1,0 +1,21 @@
+// The kernels of this instruction-set build; kernels.h says what each function does.
+#pragma once
+#include "plan/plan.h"
+
+namespace pol::POL_ISA {
+
+size_t element_tasks(const Plan& plan, size_t threads);
+size_t element_scratch(const Plan& plan);
+void compute_elements(const Plan& plan, const Run& run, size_t task, size_t tasks, void* scratch);
+
+size_t contraction_tasks(const Plan& plan, size_t threads);
+size_t contraction_scratch(const Plan& plan);
+void contract(const Plan& plan, const Run& run, size_t task, size_t tasks, void* scratch);
+
+size_t row_tasks(const Plan& plan, size_t threads);
+size_t row_scratch(const Plan& plan);
+void compute_rows(const Plan& plan, const Run& run, size_t task, size_t tasks, void* scratch);
+
+void program_values(const PlannedInstruction* instructions, int count, uint32_t* const* registers, size_t lanes);
+
+}  // namespace pol::POL_ISA

@@ -1,0 +1,139 @@
+// Joins the terms of rows to their accumulators, eight at a time. A NaN may have any bits here. Included by rows.cpp.
+#pragma once
+#include "nodes/registers.h"
+
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
+// Vectors wider than the processor's are passed between inlined functions only.
+#pragma GCC diagnostic ignored "-Wpsabi"
+
+namespace pol::POL_ISA {
+namespace {
+
+constexpr int kTileRows = 16, kTileLanes = 32, kVector = 8;
+
+typedef float Floats __attribute__((vector_size(32)));
+typedef uint32_t Words __attribute__((vector_size(32)));
+typedef Floats FloatsAnywhere __attribute__((aligned(4), may_alias));
+
+[[gnu::always_inline]] inline Floats load(const uint32_t* p) { return *reinterpret_cast<const FloatsAnywhere*>(p); }
+[[gnu::always_inline]] inline void store(uint32_t* p, Floats v) { *reinterpret_cast<FloatsAnywhere*>(p) = v; }
+#define POL_UNROLL _Pragma("GCC unroll 8")
+
+// How a term joins an accumulator; a NaN stays a NaN.
+struct Add {
+    static constexpr bool pair = false;
+    [[gnu::always_inline]] static Floats join(Floats acc, Floats x, Floats) { return acc + x; }
+};
+struct Fuse {
+    static constexpr bool pair = true;
+    [[gnu::always_inline]] static Floats join(Floats acc, Floats x, Floats y) {
+#if defined(__AVX2__)
+        return (Floats)_mm256_fmadd_ps((__m256)x, (__m256)y, (__m256)acc);
+#else
+        for (int i = 0; i < kVector; ++i) acc[i] = __builtin_fmaf(x[i], y[i], acc[i]);
+        return acc;
+#endif
+    }
+};
+struct Least {
+    static constexpr bool pair = false;
+    [[gnu::always_inline]] static Floats join(Floats a, Floats b, Floats) {
+        const Words u = (Words)a, v = (Words)b;
+        return (Floats)(a < b ? u : b < a ? v : u | v);  // equal: -0 if either is; one is NaN: so is u | v
+    }
+};
+struct Greatest {
+    static constexpr bool pair = false;
+    [[gnu::always_inline]] static Floats join(Floats a, Floats b, Floats) {
+        const Words u = (Words)a, v = (Words)b;
+        return (Floats)(a > b ? u : b > a ? v : ((u ^ kSign) | (v ^ kSign)) ^ kSign);
+    }
+};
+
+// Joins `rounds` times `width` words of a row to as many accumulators.
+template <class Join, int vectors>
+void join_lanes(uint32_t* acc, const uint32_t* x, const uint32_t* y, int64_t rounds) {
+    Floats a[vectors];
+    POL_UNROLL for (int v = 0; v < vectors; ++v) a[v] = load(acc + v * kVector);
+    for (int64_t k = 0; k < rounds; ++k, x += vectors * kVector, y += vectors * kVector)
+        POL_UNROLL for (int v = 0; v < vectors; ++v) a[v] = Join::join(a[v], load(x + v * kVector), Join::pair ? load(y + v * kVector) : a[v]);
+    POL_UNROLL for (int v = 0; v < vectors; ++v) store(acc + v * kVector, a[v]);
+}
+
+// The same for terms factor * scale * (value - mean), or (value - mean)^2; absent operands are null.
+template <int vectors, bool squared, bool scaled>
+void join_centered(uint32_t* acc, const uint32_t* factor, const uint32_t* scale, const uint32_t* value, uint32_t mean, int64_t rounds) {
+    const Words splat = Words{} + mean;
+    Floats a[vectors];
+    POL_UNROLL for (int v = 0; v < vectors; ++v) a[v] = load(acc + v * kVector);
+    for (int64_t k = 0; k < rounds; ++k) {
+        POL_UNROLL for (int v = 0; v < vectors; ++v) {
+            const int64_t at = (k * vectors + v) * kVector;
+            const Floats centered = load(value + at) - (Floats)splat;
+            const Floats other = squared ? centered : scaled ? load(factor + at) * load(scale + at) : load(factor + at);
+            a[v] = Fuse::join(a[v], other, centered);
+        }
+    }
+    POL_UNROLL for (int v = 0; v < vectors; ++v) store(acc + v * kVector, a[v]);
+}
+
+#if defined(__clang__)
+#define POL_PICK(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#else
+#define POL_PICK(a, b, ...) __builtin_shuffle(a, b, (Words){__VA_ARGS__})
+#endif
+
+[[gnu::always_inline]] inline void transpose(Floats* r) {
+    Floats s[8], t[8];
+    POL_UNROLL for (int i = 0; i < 8; i += 2) {
+        s[i] = POL_PICK(r[i], r[i + 1], 0, 8, 1, 9, 4, 12, 5, 13);
+        s[i + 1] = POL_PICK(r[i], r[i + 1], 2, 10, 3, 11, 6, 14, 7, 15);
+    }
+    POL_UNROLL for (int i = 0; i < 8; i += 4)
+        POL_UNROLL for (int j = 0; j < 2; ++j) {
+            t[i + 2 * j] = POL_PICK(s[i + j], s[i + j + 2], 0, 1, 8, 9, 4, 5, 12, 13);
+            t[i + 2 * j + 1] = POL_PICK(s[i + j], s[i + j + 2], 2, 3, 10, 11, 6, 7, 14, 15);
+        }
+    POL_UNROLL for (int i = 0; i < 4; ++i) {
+        r[i] = POL_PICK(t[i], t[i + 4], 0, 1, 2, 3, 8, 9, 10, 11);
+        r[i + 4] = POL_PICK(t[i], t[i + 4], 4, 5, 6, 7, 12, 13, 14, 15);
+    }
+}
+
+#undef POL_PICK
+
+// Joins `count` words of each of sixteen rows, in order, to one accumulator per row.
+template <class Join>
+void join_rows(uint32_t* acc, const uint32_t* const* x, const uint32_t* const* y, int count) {
+    Floats a[kTileRows / kVector];
+    POL_UNROLL for (int h = 0; h < kTileRows / kVector; ++h) a[h] = load(acc + h * kVector);
+    int k = 0;
+    for (; k + kVector <= count; k += kVector)
+        POL_UNROLL for (int h = 0; h < kTileRows / kVector; ++h) {
+            Floats s[kVector], t[kVector];
+            POL_UNROLL for (int r = 0; r < kVector; ++r) s[r] = load(x[h * kVector + r] + k);
+            transpose(s);
+            if (Join::pair) {
+                POL_UNROLL for (int r = 0; r < kVector; ++r) t[r] = load(y[h * kVector + r] + k);
+                transpose(t);
+            }
+            POL_UNROLL for (int i = 0; i < kVector; ++i) a[h] = Join::join(a[h], s[i], Join::pair ? t[i] : a[h]);
+        }
+    for (; k < count; ++k)
+        POL_UNROLL for (int h = 0; h < kTileRows / kVector; ++h) {
+            Words s, t{};
+            POL_UNROLL for (int r = 0; r < kVector; ++r) s[r] = x[h * kVector + r][k];
+            if (Join::pair)
+                POL_UNROLL for (int r = 0; r < kVector; ++r) t[r] = y[h * kVector + r][k];
+            a[h] = Join::join(a[h], (Floats)s, Join::pair ? (Floats)t : a[h]);
+        }
+    POL_UNROLL for (int h = 0; h < kTileRows / kVector; ++h) store(acc + h * kVector, a[h]);
+}
+
+#undef POL_UNROLL
+
+}  // namespace
+}  // namespace pol::POL_ISA

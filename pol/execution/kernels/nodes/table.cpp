@@ -1,0 +1,13 @@
+// The kernels of this instruction-set build.
+#include "nodes/kernels.h"
+#include "nodes/nodes.h"
+
+namespace pol::POL_ISA {
+
+extern const Kernels kernels;
+const Kernels kernels = {{{element_tasks, element_scratch, compute_elements},
+                          {contraction_tasks, contraction_scratch, contract},
+                          {row_tasks, row_scratch, compute_rows}},
+                         program_values};
+
+}  // namespace pol::POL_ISA

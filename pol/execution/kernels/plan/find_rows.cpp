@@ -1,0 +1,84 @@
+// Recognizes folds that nodes/rows.cpp can run.
+#include <algorithm>
+
+#include "plan/plan.h"
+
+namespace pol {
+namespace {
+
+constexpr int64_t kShortest = 4;          // words of a row whose terms are just read
+constexpr int64_t kShortestProgram = 16;  // words of a row whose terms are computed
+constexpr int64_t kMostLanes = 32;
+
+}  // namespace
+
+bool PlannedNode::find_rows() {
+    if (!plan_.folds || plan_.coordinates != 0 || each_.empty()) return false;
+    RowPlan& row = plan_.row;
+    const PlannedInstruction& last = each_.back();
+    const int acc = plan_.accumulator;
+    if (last.op == FFMA && last.c == acc && last.a != acc && last.b != acc)
+        row.x = last.a, row.y = last.b;
+    else if ((last.op == FADD || last.op == FMAX || last.op == FMIN) && (last.a == acc) != (last.b == acc))
+        row.x = row.y = last.a == acc ? last.b : last.a;
+    else
+        return false;
+    row.join = last.op;
+    const auto reads_accumulator = [&](const PlannedInstruction& in) {
+        return in.a == acc || in.b == acc || in.c == acc || in.d == acc || in.e == acc;
+    };
+    if (std::any_of(once_.begin(), once_.end(), reads_accumulator) || std::any_of(each_.begin(), each_.end() - 1, reads_accumulator)) return false;
+    if (std::any_of(operands_.begin(), operands_.end(), [](const PlannedOperand& operand) { return operand.gather >= 0; })) return false;
+    row.programmed = !once_.empty() || each_.size() > 1;
+
+    const int inner = plan_.fold_rank - 1;
+    // Whether an operand that the fold moves through lies along a dimension.
+    const auto some_contiguous = [&](const auto& stride) {
+        return std::any_of(operands_.begin(), operands_.end(), [&](const PlannedOperand& operand) {
+            const Form& form = forms_[operand.address];
+            return stride(form) == 1 && std::any_of(form.fold, form.fold + plan_.fold_rank, [](int64_t s) { return s != 0; });
+        });
+    };
+    // Lanes: a step of the last fold dimension continues the first output dimension, in every form.
+    const int64_t width = plan_.space.dims[0];
+    row.lanes = (width == kMostLanes || width == kMostLanes / 2 || width == kMostLanes / 4) && std::all_of(forms_.begin(), forms_.end(), [&](const Form& form) {
+        int64_t stride;
+        return !__builtin_mul_overflow(form.out[0], width, &stride) && form.fold[inner] == stride;
+    });
+    const int column = plan_.space.rank - 1;
+    // Where the last output dimension is contiguous, nodes/elements.cpp does well.
+    if (!(row.lanes && column == 0) && some_contiguous([&](const Form& form) { return form.out[column]; })) return false;
+    if (row.lanes) find_centered();
+    if (row.lanes && some_contiguous([](const Form& form) { return form.out[0]; })) {
+        row.width = static_cast<int>(width);
+        row.length = width * plan_.fold[inner];
+        return true;
+    }
+    row.lanes = false;
+    row.width = 1;
+    row.length = plan_.fold[inner];
+    return row.length >= (row.programmed ? kShortestProgram : kShortest) && plan_.space.size >= 8 &&
+           some_contiguous([&](const Form& form) { return form.fold[inner]; });
+}
+
+// FFMA(factor * scale, value - mean) or FFMA(value - mean, value - mean), where all is read along the row but the mean.
+void PlannedNode::find_centered() {
+    RowPlan& row = plan_.row;
+    if (row.join != FFMA || !once_.empty()) return;
+    const auto moves = [&](int reg, int64_t stride) {
+        return reg < plan_.operands && operands_[reg].bounds == 0 && forms_[operands_[reg].address].out[0] == stride;
+    };
+    row.factor = row.scale = row.value = row.mean = -1;
+    for (auto in = each_.begin(); in != each_.end() - 1; ++in) {
+        if (in->op == FSUB && row.value < 0 && in->result == row.y && moves(in->a, 1) && moves(in->b, 0))
+            row.value = in->a, row.mean = in->b;
+        else if (in->op == FMUL && row.factor < 0 && in->result == row.x && moves(in->a, 1) && moves(in->b, 1))
+            row.factor = in->a, row.scale = in->b;
+        else
+            return;
+    }
+    if (row.factor < 0 && row.x != row.y && moves(row.x, 1)) row.factor = row.x;
+    row.centered = row.value >= 0 && (row.factor >= 0 || row.x == row.y);
+}
+
+}  // namespace pol

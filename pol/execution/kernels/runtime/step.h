@@ -1,0 +1,64 @@
+// Runs all nodes of a step program in order, without returning to Python in between.
+#pragma once
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/arena.h"
+#include "plan/plan.h"
+
+namespace pol {
+
+struct Words {
+    uint32_t* data;
+    int64_t size;
+};
+
+class Step {
+   public:
+    // Throws Malformed if a descriptor is invalid or an operand's source does not exist with the size that it names.
+    Step(const std::vector<std::string>& descriptors, std::vector<int64_t> state_sizes, std::vector<int64_t> constant_sizes);
+    Step(const Step&) = delete;
+    Step& operator=(const Step&) = delete;
+    // Computes every node's output. Throws Malformed if a number or size of arrays is wrong or an output overlaps
+    // another array.
+    void run(uint32_t step, const std::vector<Words>& state, const std::vector<Words>& constants, const std::vector<Words>& outputs, size_t threads) const;
+    // Computes the outputs of the kept nodes, in the order of `keep`; all others share one block of memory. Throws like
+    // run. Calls from several threads run one after another.
+    void advance(uint32_t step, const std::vector<Words>& state, const std::vector<Words>& constants, const std::vector<Words>& results, size_t threads) const;
+    // Chooses the nodes whose outputs `advance` yields, before its first call. Throws Malformed for a node that does
+    // not exist or is kept already.
+    void keep(const std::vector<uint32_t>& nodes);
+    // Size of that block in words.
+    int64_t arena_words() const { return arena_plan_.size(); }
+
+   private:
+    struct Entry {
+        Entry(const Descriptor& descriptor) : planned(descriptor) {
+            for (const Operand& operand : descriptor.operands) sources.emplace_back(operand.source, operand.index);
+        }
+        PlannedNode planned;
+        std::vector<std::pair<uint8_t, uint32_t>> sources;
+    };
+    std::deque<Entry> nodes_;
+    // Where `advance` puts a node's output: in a result, at an offset in the arena, or nowhere, since nobody needs it.
+    struct Place {
+        bool needed = false;
+        int result = -1;
+        int64_t offset = -1;
+    };
+    void place_outputs();
+    std::vector<int64_t> state_sizes_, constant_sizes_, output_sizes_, result_sizes_;
+    std::vector<Place> places_;
+    ArenaPlan arena_plan_;
+    mutable std::unique_ptr<Arena> arena_;
+    mutable std::mutex advancing_;
+};
+
+// Throws Malformed if one of `outputs` overlaps another one or an input.
+void check_disjoint(const std::vector<Words>& outputs, const std::vector<Words>& inputs);
+
+}  // namespace pol

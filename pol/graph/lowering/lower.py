@@ -1,0 +1,153 @@
+"""From an ATen graph to a step program: one rule per operation, no torch."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+
+from pol.arithmetic.registers import WideIntegerError
+from pol.errors import ProtocolError
+from pol.graph.aten_graph import AtenGraph, AtenNode, AtenType, InputRole, Ref
+from pol.graph.lowering.advice import undefined
+from pol.graph.lowering.call import Call
+from pol.graph.lowering.emitter import Emitter
+from pol.graph.lowering.fusion import fuse
+from pol.graph.lowering.precision import rounded
+from pol.graph.lowering.rule_table import RULES
+from pol.graph.lowering.values import StepNumber, Value, whole_view
+from pol.graph.node import Node, Operand, Source
+from pol.graph.node_names import Names
+from pol.graph.step_program import Component, Slot, StepProgram
+
+
+def lower(graph: AtenGraph) -> tuple[StepProgram, Names]:
+    """The step program that computes the graph, and the names of its parts.
+
+    Deterministic: equal graphs give equal bytes. Raises UnsupportedError, with the user's line, for an operation
+    without a rule, and ProtocolError for a graph that contradicts itself.
+    """
+    emitter = Emitter()
+    values = _inputs(graph)
+    types = {reference: graph.type_of(reference) for reference in values}
+    for position, node in enumerate(graph.nodes):
+        call = Call(emitter, node, values, types)
+        try:
+            results = _lower_node(call)
+        except WideIntegerError as error:
+            raise call.unsupported(str(error)) from error
+        for output, (result, type_) in enumerate(zip(results, node.outputs, strict=True)):
+            _check(node, result, type_)
+            reference = Ref(len(graph.inputs) + position, output)
+            values[reference] = rounded(call, result, type_)
+            types[reference] = type_
+    producers = []
+    for entry, reference in zip(graph.slots, graph.next_state, strict=True):
+        emitter.begin(AtenNode("copy", (), (), (), f"update.{entry.name}", "the state keeps this value"))
+        producers.append(emitter.stored(values[reference], "").index)
+    observed = {}
+    for name, reference in graph.observed:
+        emitter.begin(AtenNode("copy", (), (), (), f"observed.{name}", ""))
+        observed[name] = emitter.stored(values[reference], "").index
+    return _assemble(graph, emitter, producers, observed)
+
+
+def _inputs(graph: AtenGraph) -> dict[Ref, Value]:
+    values: dict[Ref, Value] = {}
+    slots = len(graph.slots)
+    for number, entry in enumerate(graph.inputs):
+        if entry.role is InputRole.STEP:
+            values[Ref(number)] = StepNumber(())
+        elif entry.role is InputRole.STATE:
+            values[Ref(number)] = whole_view(Source.STATE, number, entry.type.words)
+        else:
+            values[Ref(number)] = whole_view(Source.CONSTANT, number - slots, entry.type.words)
+    return values
+
+
+def _lower_node(call: Call) -> tuple[Value, ...]:
+    node = call.node
+    rule = RULES.get(node.operation)
+    if rule is None:
+        raise undefined(node.source or node.name, node.operation)
+    if not node.outputs:
+        raise ProtocolError(f"{node.name}: an operation has an output")
+    call.emitter.begin(node)
+    try:
+        result = rule.lower(call)
+    except (IndexError, TypeError, ValueError) as error:
+        raise ProtocolError(f"{node.name}: {node.operation} has impossible arguments: {error}") from error
+    results = _wanted(node, result if isinstance(result, tuple) else (result,))
+    if len(results) != len(node.outputs):
+        raise ProtocolError(f"{node.name}: {node.operation} has {len(results)} outputs, not {len(node.outputs)}")
+    return results
+
+
+def _wanted(node: AtenNode, results: tuple[Value, ...]) -> tuple[Value, ...]:
+    """The results that an output mask (a last argument of booleans) asks for, as the graph states them."""
+    mask = node.arguments[-1] if node.arguments else None
+    if not isinstance(mask, tuple) or len(mask) != len(results) or not all(isinstance(flag, bool) for flag in mask):
+        return results
+    return tuple(result for result, flag in zip(results, mask, strict=True) if flag)
+
+
+def _check(node: AtenNode, result: Value, type_: AtenType) -> None:
+    if (result.dtype, result.shape) != (type_.words.dtype, type_.shape):
+        raise ProtocolError(
+            f"{node.name}: {node.operation} gives {result.dtype.name} {result.shape}, the graph says {type_}"
+        )
+
+
+def _assemble(
+    graph: AtenGraph, emitter: Emitter, producers: list[int], observed: dict[str, int]
+) -> tuple[StepProgram, Names]:
+    """The program without nodes that nothing needs, its maps joined."""
+    outputs = {*producers, *observed.values()}
+    used = sorted(_ancestors(emitter.nodes, outputs))
+    numbers = {old: new for new, old in enumerate(used)}
+    nodes, labels, gone = fuse(
+        [renumbered(emitter.nodes[old], numbers) for old in used],
+        [emitter.names[old] for old in used],
+        {numbers[old] for old in outputs},
+    )
+    kept = [number for number in range(len(nodes)) if number not in gone]
+    moved = {old: new for new, old in enumerate(kept)}
+    final = {old: moved[number] for old, number in numbers.items() if number in moved}
+    slots = []
+    for entry, producer in zip(graph.slots, producers, strict=True):
+        slots.append(Slot(_component(entry.component), entry.type.words, final[producer], entry.scale))
+    program = StepProgram(
+        tuple(slots),
+        tuple(entry.type.words for entry in graph.constants),
+        tuple(renumbered(nodes[old], moved) for old in kept),
+    )
+    program.validate()
+    names = Names(
+        tuple(entry.name for entry in graph.slots),
+        tuple(entry.name for entry in graph.constants),
+        tuple(labels[old] for old in kept),
+        {name: final[number] for name, number in observed.items()},
+    )
+    return program, names
+
+
+def _ancestors(nodes: Sequence[Node], outputs: Collection[int]) -> set[int]:
+    needed = set(outputs)
+    for number in range(len(nodes) - 1, -1, -1):
+        if number in needed:
+            needed.update(operand.index for operand in nodes[number].operands if operand.source is Source.NODE)
+    return needed
+
+
+def renumbered(node: Node, numbers: Mapping[int, int]) -> Node:
+    """The node with other numbers for the nodes that it reads."""
+
+    def moved(operand: Operand) -> Operand:
+        return replace(operand, index=numbers[operand.index]) if operand.source is Source.NODE else operand
+
+    return replace(node, operands=tuple(moved(operand) for operand in node.operands))
+
+
+def _component(component: Component | None) -> Component:
+    if component is None:
+        raise ProtocolError("a state slot has a component")
+    return component

@@ -1,0 +1,95 @@
+"""Reading at addresses from data: rows of a table, and words of a tensor."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from pol.arithmetic.registers import Float, Word, select
+from pol.graph.lowering.call import Call
+from pol.graph.lowering.emitter import Coordinate, Read
+from pol.graph.lowering.rule_table import lowers
+from pol.graph.lowering.values import (
+    NAN,
+    StepNumber,
+    Value,
+    View,
+    at_index,
+    axis_index,
+    expand,
+    permute,
+    unsqueeze,
+    view_of,
+)
+from pol.graph.tensor_type import DType, TensorType
+
+_ROWS = "rows by index; NaN (integers: 0) where there is none"
+
+
+def _rows(call: Call, table: Value, axis: int, indices: Value) -> Value:
+    """The table with dimension `axis` replaced by the dimensions of `indices`."""
+    source = call.emitter.view(table)
+    place = axis_index(axis, len(source.shape))
+    if isinstance(indices, StepNumber):
+        row = view_of(at_index(source, place, 0))
+        moved = unsqueeze(replace(row, step_stride=row.step_stride + source.strides[place]), place)
+        return expand(moved, call.output.shape)
+    before, after = source.shape[:place], source.shape[place + 1 :]
+    shape = (*before, *indices.shape, *after)
+    index: Value = indices
+    for _ in after:
+        index = unsqueeze(index, len(index.shape))
+    rest: Value = at_index(source, place, 0)
+    for _ in indices.shape:
+        rest = unsqueeze(rest, place)
+    return _gathered(call, shape, expand(call.emitter.view(index), shape), expand(rest, shape), source, place)
+
+
+def _gathered(call: Call, shape: tuple[int, ...], index: Value, rest: Value, source: View, place: int) -> Value:
+    """The words of `rest`, moved along dimension `place` of `source` by the words of `index`."""
+    fill = NAN if source.dtype is DType.F32 else 0
+    read = Read(view_of(rest), fill=fill, gather=(0, source.strides[place], source.shape[place]))
+    return call.emitter.map(shape, source.dtype, [view_of(index), read], lambda _, word: word)
+
+
+@lowers("aten.index_select.default", defines=_ROWS, is_exact=True)
+def _index_select(call: Call) -> Value:
+    return _rows(call, call.tensor(0), call.integer(1), call.tensor(2))
+
+
+@lowers("aten.embedding.default", defines=_ROWS, is_exact=True)
+def _embedding(call: Call) -> Value:
+    return _rows(call, call.tensor(0), 0, call.tensor(1))
+
+
+@lowers("aten.gather.default", defines="words by index; NaN (integers: 0) where there is none", is_exact=True)
+def _gather(call: Call) -> Value:
+    source, axis, index = call.emitter.view(call.tensor(0)), call.integer(1), call.emitter.view(call.tensor(2))
+    place = axis_index(axis, len(source.shape))
+    if any(index.shape[d] > source.shape[d] for d in range(len(source.shape)) if d != place):
+        raise call.unsupported("the index is larger than the tensor")
+    strides = tuple(0 if d == place else stride for d, stride in enumerate(source.strides))
+    return _gathered(call, index.shape, index, replace(source, shape=index.shape, strides=strides), source, place)
+
+
+@lowers(
+    "aten.embedding_dense_backward.default",
+    defines="sum of the gradients of the tokens of a row, ascending; no scale_grad_by_freq",
+)
+def _embedding_backward(call: Call) -> Value:
+    gradient, index = call.tensor(0), call.tensor(1)
+    rows, padding = call.integer(2), call.integer(3)
+    if call.flag(4):
+        raise call.unsupported("scale_grad_by_freq has no definition")
+    width = gradient.shape[-1]
+    count = math.prod(index.shape)
+    tokens = expand(unsqueeze(call.emitter.reshaped(call.emitter.view(index), (1, count)), 1), (rows, width, count))
+    flat = call.emitter.reshaped(call.emitter.view(gradient), (1, count, width))
+    parts = expand(permute(flat, (0, 2, 1)), (rows, width, count))
+
+    def add(total: Float, token: Word, row: Word, g: Float) -> Float:
+        added = select(token == row, total + g, total)
+        return select(row == padding, total, added) if 0 <= padding < rows else added
+
+    type_ = TensorType(DType.F32, (rows, width))
+    return call.emitter.fold(type_, (count,), 0, [tokens, Coordinate(0), parts], add)

@@ -1,0 +1,156 @@
+"""Whole numbers and bits: one map."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+
+from pol.arithmetic.registers import Float, Register, Word, high_product, moved, nearest, select
+from pol.graph.lowering.call import Call
+from pol.graph.lowering.rests import MOST_ROUNDS, exact_rest, floor_quotient, floor_rest, rounds_for
+from pol.graph.lowering.rule_table import Lowered, lowers
+from pol.graph.lowering.rules.elementwise import elementwise
+from pol.graph.lowering.values import Value
+from pol.graph.tensor_type import DType
+
+
+def quotient_and_rest(x: Word, divisor: int) -> tuple[Word, Word]:
+    """x // divisor and x % divisor, for 0 <= x < 2^31 and a positive divisor below 2^31."""
+    if divisor == 1:
+        return moved(x), x.word(0)
+    # The high half of x * ceil(2^32 / d) is the quotient or one more.
+    estimate = high_product(x, -(-(2**32) // divisor))
+    rest = x - estimate * divisor
+    over = rest < 0
+    quotient = estimate - over
+    return quotient, select(over, rest + divisor, rest)
+
+
+def floored(x: Word, divisor: int) -> tuple[Word, Word]:
+    """Quotient rounded down and its rest (not negative), for any i32 except -2^31 and a positive divisor."""
+    negative = x < 0
+    # Of a negative x: -((-x + d - 1) // d) rounds down; -x - 1, all bits turned, keeps the argument in range.
+    size = select(negative, x ^ -1, x)
+    quotient, _ = quotient_and_rest(size, divisor)
+    result = select(negative, quotient ^ -1, quotient)
+    return result, x - result * divisor
+
+
+def _floor(x: Float) -> Float:
+    """x rounded down; infinities and NaN stay."""
+    whole = nearest(x)
+    return select(x < whole, whole - 1.0, whole)
+
+
+def _ceiling(x: Float) -> Float:
+    """x rounded up; infinities and NaN stay."""
+    return -_floor(-x)
+
+
+def _truncated(x: Float) -> Float:
+    """x rounded towards zero."""
+    return select(x < 0.0, _ceiling(x), _floor(x))
+
+
+def _rounding(formula: Callable[[Float], Float]) -> Lowered:
+    """Integers stay as they are."""
+    return lambda call: elementwise(call, [call.tensor(0)], formula) if call.dtype is DType.F32 else call.tensor(0)
+
+
+lowers("aten.floor.default", defines="FRINT, corrected by 1")(_rounding(_floor))
+lowers("aten.ceil.default", defines="FRINT, corrected by 1")(_rounding(_ceiling))
+lowers("aten.trunc.default", defines="FRINT, corrected by 1")(_rounding(_truncated))
+lowers("aten.round.default", defines="FRINT; no decimals")(_rounding(nearest))
+
+
+@lowers(
+    "aten.floor_divide.default",
+    defines="(a - fmod(a, b)) / b to the whole number below, as torch; integers: by a positive number",
+)
+def _floor_divide(call: Call) -> Value:
+    if call.dtype is not DType.F32:
+        divisor = _positive_divisor(call)
+        return elementwise(call, [call.tensor(0)], lambda x: floored(x, divisor)[0])
+    rounds = _rounds(call)
+    return elementwise(call, [call.operand(0), call.operand(1)], lambda a, b: floor_quotient(a, b, rounds))
+
+
+@lowers(
+    "aten.remainder.Scalar",
+    "aten.remainder.Tensor",
+    defines="fmod(a, b), plus b where their signs differ; integers: by a positive number",
+)
+def _remainder(call: Call) -> Value:
+    if call.dtype is not DType.F32:
+        divisor = _positive_divisor(call)
+        return elementwise(call, [call.tensor(0)], lambda x: floored(x, divisor)[1])
+    rounds = _rounds(call)
+    return elementwise(call, [call.operand(0), call.operand(1)], lambda a, b: floor_rest(a, b, rounds))
+
+
+def _positive_divisor(call: Call) -> int:
+    divisor = call.argument(1)
+    if type(divisor) is not int or not 0 < divisor < 2**31:
+        raise call.unsupported("integers are divided only by a positive integer number")
+    return divisor
+
+
+@lowers(
+    "aten.fmod.Scalar",
+    "aten.fmod.Tensor",
+    defines="the exact rest: 13 rounds (a known divisor: fewer) of FFMA(-q, 2^(22 k) |b|, r), float32 only",
+)
+def _fmod(call: Call) -> Value:
+    if call.dtype is not DType.F32:
+        raise call.unsupported("only float32 results are defined; of integers write torch.remainder")
+    rounds = _rounds(call)
+    return elementwise(call, [call.operand(0), call.operand(1)], lambda a, b: exact_rest(a, b, rounds))
+
+
+def _rounds(call: Call) -> int:
+    """How many rounds the rest takes: fewer for a divisor that is known."""
+    divisor = call.argument(1)
+    return rounds_for(float(divisor)) if isinstance(divisor, int | float) else MOST_ROUNDS
+
+
+@lowers(
+    "aten.div.Tensor_mode",
+    "aten.div.Scalar_mode",
+    defines="floor: as floor_divide; trunc: FDIV, truncated; integers: floor by a positive number",
+)
+def _divide_in_mode(call: Call) -> Value:
+    mode = call.argument(2, "rounding_mode")
+    if mode == "floor":
+        return _floor_divide(call)
+    if call.dtype is not DType.F32 or mode not in {"trunc", None}:
+        raise call.unsupported("integers are divided with rounding_mode='floor'")
+
+    def formula(a: Float, b: Float) -> Float:
+        return a / b if mode is None else _truncated(a / b)
+
+    return elementwise(call, [call.operand(0), call.operand(1)], formula)
+
+
+def _bitwise(operation: Callable[[Word, Word], Register]) -> Lowered:
+    """Bit by bit; of booleans that is the logical operation."""
+
+    def lower(call: Call) -> Value:
+        if call.dtype is DType.F32:
+            raise call.unsupported("the operands must be booleans or integers; compare with zero first")
+        return elementwise(call, [call.operand(0), call.operand(1)], operation)
+
+    return lower
+
+
+_INTEGERS = "booleans and integers"
+lowers("aten.bitwise_and.Tensor", "aten.bitwise_and.Scalar", defines=f"AND; {_INTEGERS}")(_bitwise(operator.and_))
+lowers("aten.bitwise_or.Tensor", "aten.bitwise_or.Scalar", defines=f"OR; {_INTEGERS}")(_bitwise(operator.or_))
+lowers("aten.bitwise_xor.Tensor", defines=f"XOR; {_INTEGERS}")(_bitwise(operator.xor))
+
+
+@lowers("aten.bitwise_not.default", defines="XOR with all bits; booleans: with 1")
+def _bitwise_not(call: Call) -> Value:
+    if call.dtype is DType.F32:
+        raise call.unsupported("the operand must be boolean or an integer; compare with zero first")
+    mask = 1 if call.torch_dtype(0) == "bool" else -1
+    return elementwise(call, [call.tensor(0)], lambda x: x ^ mask)

@@ -1,0 +1,264 @@
+"""Writing at addresses from data: every position looks for the words that belong to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from operator import and_, eq, or_
+from typing import Any
+
+from pol.arithmetic.registers import Word, below, select
+from pol.graph.aten_graph import Ref
+from pol.graph.lowering.call import Call
+from pol.graph.lowering.emitter import Argument, Coordinate, Read
+from pol.graph.lowering.rule_table import Lowered, lowers
+from pol.graph.lowering.values import (
+    NAN,
+    Fill,
+    Value,
+    View,
+    axis_index,
+    cut,
+    expand,
+    permute,
+    scalar,
+    unsqueeze,
+    view_of,
+)
+from pol.graph.node import Affine, Bound
+from pol.graph.tensor_type import MAX_RANK, DType, TensorType
+
+NOWHERE = 0xFFFFFFFF
+"""An index that is no position."""
+
+
+def _scatter(is_sum: bool) -> Lowered:
+    """Position c along the dimension gets the source words whose index is c."""
+
+    def lower(call: Call) -> Value:
+        start, axis, index = call.tensor(0), call.integer(1), call.tensor(2)
+        if not start.shape:
+            raise call.unsupported("a tensor without dimensions")
+        place = axis_index(axis, len(start.shape))
+        source = call.operand(3)
+        if isinstance(source, bool | int | float):
+            source = expand(scalar(source, call.dtype), index.shape)
+        for position, size in enumerate(index.shape):
+            source = cut(source, position, 0, size)
+        order = [position for position in range(len(start.shape)) if position != place]
+        over = (*start.shape, index.shape[place])
+
+        def over_terms(value: Value, fill: int) -> Argument:
+            """The dimension moved to the end, behind the coordinates of the output."""
+            return _extended(unsqueeze(permute(value, [*order, place]), place), over, fill, place)
+
+        keys = [(over_terms(index, NOWHERE), place)]
+        return _collected(call, start, over[-1:], keys, over_terms(source, 0), is_sum)
+
+    return lower
+
+
+def _extended(value: Value, shape: tuple[int, ...], fill: int, repeated: int) -> Argument:
+    """A value over a shape that may be larger: the fill word outside of it, the same words along one dimension."""
+    if isinstance(value, Fill):
+        return Fill(value.word, value.dtype, shape)
+    if not isinstance(value, View):
+        return expand(value, shape)
+    bounds = []
+    for axis, (size, wanted) in enumerate(zip(value.shape, shape, strict=True)):
+        if size < wanted and axis != repeated:
+            unit = [0] * (1 + len(shape))
+            unit[1 + axis] = 1
+            bounds.append(Bound(Affine(0, tuple(unit)), size))
+    moved = View(value.source, value.index, value.type, shape, value.base, value.strides, value.step_stride)
+    return Read(moved, fill, tuple(bounds)) if bounds else moved
+
+
+def _index_into(is_sum: bool) -> Lowered:
+    """Rows of the source into the rows that a list of numbers names; `alpha` scales them."""
+
+    def lower(call: Call) -> Value:
+        start, axis, index, source = call.tensor(0), call.integer(1), call.tensor(2), call.tensor(3)
+        if not start.shape or len(index.shape) != 1:
+            raise call.unsupported("a list of row numbers is needed")
+        if call.number(4, "alpha", 1) != 1:
+            raise call.unsupported("alpha; scale the source")
+        place = axis_index(axis, len(start.shape))
+        order = [position for position in range(len(start.shape)) if position != place]
+        over = (*start.shape, index.shape[0])
+        rows = expand(unsqueeze(permute(source, [*order, place]), place), over)
+        return _collected(call, start, over[-1:], [(view_of(expand(index, over)), place)], rows, is_sum)
+
+    return lower
+
+
+@lowers(
+    "aten.index_put.default",
+    defines="self + (sum of the values at the place, ascending), or the last of them, or else self",
+)
+def _index_put(call: Call) -> Value:
+    start, values = call.tensor(0), call.tensor(2)
+    indices = _indices(call, start)
+    shape = _common(indices)
+    if not shape:
+        raise call.unsupported("one place; use torch.where with a comparison of positions")
+    if len(start.shape) + len(shape) > MAX_RANK:
+        raise call.unsupported(f"more than {MAX_RANK} dimensions of places and indices together")
+    rest = [size for place, size in enumerate(start.shape) if place not in indices]
+    lead = _lead(indices)
+    values = expand(values, (*rest[:lead], *shape, *rest[lead:]))
+    # First the coordinates of the output, then the terms; the values do not move along the indexed dimensions.
+    kept = [*range(lead), *range(lead + len(shape), len(values.shape))]
+    ordered = permute(values, [*kept, *range(lead, lead + len(shape))])
+    for place in sorted(indices):
+        ordered = unsqueeze(ordered, place)
+    over = (*start.shape, *shape)
+    keys: list[tuple[Argument, int]] = []
+    for place, index in indices.items():
+        wrapped = _wrapped(call, index, start.shape[place], f"index_{place}")
+        keys.append((view_of(expand(wrapped, over)), place))
+    return _collected(call, start, shape, keys, expand(ordered, over), call.flag(3))
+
+
+@lowers(
+    "aten.index.Tensor",
+    defines="words at the indices, below zero from the end; NaN (integers: 0) where there are none",
+)
+def _index(call: Call) -> Value:
+    table = call.emitter.view(call.tensor(0))
+    indices = _indices(call, table)
+    if any(table.strides[place] < 0 for place in indices):
+        table = call.emitter.stored(table)
+    shape = _common(indices)
+    moves, limit = _offsets(call, table, indices, shape)
+    lead = _lead(indices)
+    kept = [place for place in range(len(table.shape)) if place not in indices]
+    sizes = [table.shape[place] for place in kept]
+    strides = [table.strides[place] for place in kept]
+    over = (*sizes[:lead], *shape, *sizes[lead:])
+    spread: Value = moves
+    for _ in sizes[lead:]:
+        spread = unsqueeze(spread, len(spread.shape))
+    rest = (*strides[:lead], *[0] * len(shape), *strides[lead:])
+    start = View(table.source, table.index, table.type, over, table.base, rest, table.step_stride)
+    read = Read(start, fill=NAN if table.dtype is DType.F32 else 0, gather=(0, 1, limit))
+    arguments: list[Argument] = [view_of(expand(spread, over)), read]
+    return call.emitter.map(over, table.dtype, arguments, lambda _, word: word)
+
+
+def _offsets(call: Call, table: View, indices: Mapping[int, Value], shape: tuple[int, ...]) -> tuple[View, int]:
+    """How far every place is from the first one in words, NOWHERE where there is none, and the limit of that."""
+    places = list(indices)
+
+    def formula(*indices: Word) -> Word:
+        total = outside = indices[0].word(0)
+        for place, index in zip(places, indices, strict=True):
+            size = index.word(table.shape[place])
+            at = _counted_from_the_end(index, size)
+            outside |= below(at, size) == 0
+            total += at * table.strides[place]
+        return select(outside, -1, total)
+
+    arguments = [expand(index, shape) for index in indices.values()]
+    limit = 1 + sum((table.shape[place] - 1) * table.strides[place] for place in places)
+    return call.emitter.map(shape, DType.I32, arguments, formula, "offsets"), limit
+
+
+def _wrapped(call: Call, index: Value, size: int, part: str) -> View:
+    return call.emitter.map(index.shape, DType.I32, [index], lambda index: _counted_from_the_end(index, size), part)
+
+
+def _counted_from_the_end(index: Word, size: Word | int) -> Word:
+    """The index, or the size more where it is below zero."""
+    return select(index < 0, index + size, index)
+
+
+def _indices(call: Call, table: Value) -> dict[int, Value]:
+    """Which dimensions are indexed, and by what; all of one shape."""
+    given = call.argument(1)
+    if not isinstance(given, tuple) or len(given) > len(table.shape):
+        raise call.unsupported("a list of indices is needed")
+    found: dict[int, Value] = {}
+    for place, item in enumerate(given):
+        if isinstance(item, Ref):
+            if call.types[item].dtype not in {"int64", "int32"}:
+                raise call.unsupported("an index must be integers; instead of a mask use torch.where")
+            found[place] = call.values[item]
+    if not found:
+        raise call.unsupported("no index")
+    shape = _broadcast([index.shape for index in found.values()])
+    return {place: expand(index, shape) for place, index in found.items()}
+
+
+def _common(indices: Mapping[int, Value]) -> tuple[int, ...]:
+    return next(iter(indices.values())).shape
+
+
+def _lead(indices: Mapping[int, Value]) -> int:
+    """How many other dimensions come before those of the indices: none if something stands between the indexed ones."""
+    places = sorted(indices)
+    return places[0] if places == list(range(places[0], places[0] + len(places))) else 0
+
+
+def _broadcast(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    rank = max(len(shape) for shape in shapes)
+    padded = [(1,) * (rank - len(shape)) + shape for shape in shapes]
+    return tuple(max(sizes) for sizes in zip(*padded, strict=True))
+
+
+def _collected(
+    call: Call,
+    start: Value,
+    terms: tuple[int, ...],
+    keys: Sequence[tuple[Argument, int]],
+    source: Argument,
+    is_sum: bool,
+) -> Value:
+    """Per position: `start` plus the sum, in order, of the source words whose keys name it, or the last of them.
+
+    A key is an index over positions and terms, and the dimension of the positions that it names.
+    """
+    type_ = TensorType(call.dtype, start.shape)
+    count = len(keys)
+    arguments: list[Argument] = [*(index for index, _ in keys), *(Coordinate(place) for _, place in keys), source]
+
+    def is_here(words: Sequence[Any]) -> Any:
+        return reduce(and_, map(eq, words[:count], words[count:]))
+
+    def add(total: Any, *words: Any) -> Any:
+        *places, word = words
+        return select(is_here(places), total + word, total)
+
+    def keep_last(last: Any, *words: Any) -> Any:
+        places, (word, before, *numbers) = words[: 2 * count], words[2 * count :]
+        # Before the first term the accumulator is the word that was there.
+        kept = select(reduce(or_, numbers), last, before)
+        return select(is_here(places), word, kept)
+
+    if is_sum:
+        total = call.emitter.fold(type_, terms, 0, arguments, add, "sum")
+        if isinstance(start, Fill) and start.word == 0:
+            return total  # A sum from +0 is never -0.
+        return call.emitter.map(type_.shape, type_.dtype, [start, total], lambda start, total: start + total)
+    before = start
+    for _ in terms:
+        before = unsqueeze(before, len(before.shape))
+    rank = len(start.shape)
+    counters = [Coordinate(rank + place) for place in range(len(terms))]
+    arguments += [expand(before, (*start.shape, *terms)), *counters]
+    return call.emitter.fold(type_, terms, 0, arguments, keep_last)
+
+
+lowers("aten.scatter_add.default", defines="self + (sum of the source words whose index is the coordinate, ascending)")(
+    _scatter(True)
+)
+lowers(
+    *("aten.scatter.src", "aten.scatter.value"),
+    defines="the last source word whose index is the coordinate, or else self",
+)(_scatter(False))
+lowers("aten.index_add.default", defines="self + (sum of the source rows whose index is the row, ascending)")(
+    _index_into(True)
+)
+lowers("aten.index_copy.default", defines="the last source row whose index is the row, or else self")(
+    _index_into(False)
+)

@@ -1,0 +1,69 @@
+"""An engine for all cores of this machine: one process a core, because small models don't fill threads."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import get_context
+
+from pol.verification.engines.engine import (
+    ATTEMPTS,
+    ExaminedSegment,
+    ReplayJob,
+    lost_segment,
+    replay_segment,
+    require_shared,
+)
+
+
+class CoresEngine:
+    """Replays in several processes that share the cores: ``threads`` for each of them, or 1 as long as there are jobs.
+
+    ``cores`` is what they share, 0 for all that this process may use.
+    """
+
+    def __init__(self, threads: int = 0, cores: int = 0):
+        self._threads, self._cores = threads, cores
+
+    def run(self, jobs: Sequence[ReplayJob]) -> Iterator[ExaminedSegment]:
+        """The results as they come.
+
+        Raises:
+            OperationalError: a store that only this process sees.
+        """
+        require_shared(jobs)
+        if not jobs:
+            return
+        cores = self._cores or len(os.sched_getaffinity(0))
+        processes = max(1, min(len(jobs), cores // (self._threads or 1)))
+        threads = self._threads or max(1, cores // processes)
+        left = yield from _together(jobs, processes, threads)
+        # A process that ends takes the whole pool along: each job that is left gets a pool of its own.
+        for job in left:
+            for _ in range(ATTEMPTS - 1):
+                again = yield from _together([job], 1, threads)
+                if not again:
+                    break
+            else:
+                yield lost_segment(job, "there may not be memory enough")
+
+
+def _together(
+    jobs: Sequence[ReplayJob], processes: int, threads: int
+) -> Generator[ExaminedSegment, None, list[ReplayJob]]:
+    """Yields results; gives the jobs that have none because a process ended."""
+    broken = []
+    # Spawned: a forked process would inherit threads of the kernels, of torch and of filesystems in any state.
+    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+        futures = {pool.submit(replay_segment, job, threads): job for job in jobs}
+        try:
+            for future in as_completed(futures):
+                try:
+                    yield future.result()
+                except BrokenProcessPool:
+                    broken.append(futures[future])
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+    return broken

@@ -1,0 +1,120 @@
+"""The interface of engines: one job for each segment, one result for each job, the same on every engine."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+
+from pol.arithmetic.primitives import Words
+from pol.claims.segment_claim import Three
+from pol.errors import OperationalError, ProtocolError, UnsupportedError
+from pol.execution.cpu import CpuExecutor
+from pol.graph.step_program import StepProgram
+from pol.graph.tensor_type import DType
+from pol.training.storage.store import Store
+from pol.training.task import published_task
+from pol.training.task.learning_proof import TaskCheckpoint
+from pol.training.task.task_document import LoadedTask
+from pol.verification.verdict.second_look import LOOKS, SecondLooker
+from pol.verification.verdict.segment_verification import verify_entries
+from pol.verification.verdict.verdict import Outcome, Reason, Verdict, outcome_of_failure
+
+ATTEMPTS = 3
+"""Attempts at a job whose process ends without a result."""
+MAX_OBSERVED = 8
+
+
+@dataclass(frozen=True)
+class ReplayJob:
+    """One segment to verify. A worker receives names only: the store's URL, digests and roots.
+
+    ``looks`` is how many reruns a second look has (`pol.verification.verdict.second_look`), 0 for none.
+    """
+
+    store: str
+    task: str
+    start: TaskCheckpoint
+    end: TaskCheckpoint
+    thresholds: Three
+    looks: int = LOOKS
+
+
+@dataclass(frozen=True)
+class ExaminedSegment:
+    """The verdict on a segment, and the scalars that the replay observed, one number for each step."""
+
+    verdict: Verdict
+    observed: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+
+
+class Engine(Protocol):
+    """Replays segments somewhere."""
+
+    def run(self, jobs: Sequence[ReplayJob]) -> Iterator[ExaminedSegment]:
+        """One result for each job, in order of completion. A segment that can't be replayed is INCONCLUSIVE.
+
+        Raises:
+            OperationalError: this engine can't do these jobs at all.
+        """
+        ...
+
+
+def replay_segment(job: ReplayJob, threads: int) -> ExaminedSegment:
+    """Do a job in this process with ``threads`` of the kernels, 0 for all; their number changes no bit."""
+    try:
+        store, loaded, executor = _prepare(job.store, job.task, threads)
+    except (ProtocolError, OperationalError, UnsupportedError, MemoryError) as error:
+        outcome, reason = outcome_of_failure(error)
+        return ExaminedSegment(Verdict(job.start.index, outcome, (reason,), f"the task: {error}"))
+    names = _scalars(loaded)
+    seen: dict[str, list[float]] = {name: [] for name in names}
+
+    def observe(step: int, words: list[Words]) -> None:
+        for name, value in zip(names, words, strict=True):
+            seen[name].append(float(value.reshape(-1).view(np.float32)[0]))
+
+    again = SecondLooker(loaded, functools.partial(CpuExecutor, threads=threads), job.thresholds, job.looks)
+    verdict = verify_entries(store, loaded, job.start, job.end, executor, job.thresholds, observe, again)
+    return ExaminedSegment(verdict, {name: tuple(values) for name, values in seen.items()})
+
+
+def forget_task() -> None:
+    """Free what this process keeps between jobs: a task with its data."""
+    _prepare.cache_clear()
+
+
+def lost_segment(job: ReplayJob, how: str) -> ExaminedSegment:
+    """The result of a job whose process ended without one in every attempt."""
+    detail = f"the process that replayed the segment ended {ATTEMPTS} times: {how}"
+    return ExaminedSegment(Verdict(job.start.index, Outcome.INCONCLUSIVE, (Reason.WORKER_LOST,), detail))
+
+
+def require_shared(jobs: Sequence[ReplayJob]) -> None:
+    """Check that other processes can read the stores of these jobs.
+
+    Raises:
+        OperationalError: one is in the memory of this process.
+    """
+    for job in jobs:
+        if job.store.startswith("memory://"):
+            raise OperationalError(f"{job.store} is seen by this process alone: use the local engine, or another store")
+
+
+@functools.lru_cache(maxsize=1)
+def _prepare(url: str, digest: str, threads: int) -> tuple[Store, LoadedTask, CpuExecutor]:
+    """Store, task and executor, which all jobs of one proof share."""
+    store = Store(url)
+    loaded = published_task.load(store, digest)
+    places = [loaded.names.observed[name] for name in _scalars(loaded)]
+    return store, loaded, CpuExecutor(loaded.program, loaded.constants, threads, places)
+
+
+def _scalars(loaded: LoadedTask) -> list[str]:
+    """Observed nodes that are one f32 each, such as the loss."""
+    program: StepProgram = loaded.program
+    types = {name: program.nodes[node].type for name, node in loaded.names.observed.items()}
+    return [name for name, type_ in types.items() if type_.numel == 1 and type_.dtype is DType.F32][:MAX_OBSERVED]

@@ -1,0 +1,142 @@
+"""Examination of a learning proof: draw segments, replay them by an engine, conclude with one verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from pol.claims import sampling
+from pol.claims.segment_claim import Three
+from pol.errors import OperationalError, ProtocolError
+from pol.training.storage.store import Store
+from pol.training.task import learning_proof
+from pol.training.task.learning_proof import LearningProof
+from pol.training.task.published_task import load as load_task
+from pol.training.task.task_document import LoadedTask
+from pol.verification.engines.engine import Engine, ExaminedSegment, ReplayJob
+from pol.verification.verdict.second_look import LOOKS
+from pol.verification.verdict.verdict import Outcome, Reason, Reasons, outcome_of_failure
+
+Advance = Callable[[int, int], None]
+"""``advance(done, total)``"""
+
+
+@dataclass(frozen=True)
+class ExaminedProof:
+    """A learning proof with its task, checked against each other, and the store that holds them."""
+
+    store: Store
+    task: LoadedTask
+    proof: LearningProof
+
+
+@dataclass(frozen=True)
+class SegmentDraw:
+    """The segments to replay.
+
+    ``drawn`` are those that ``seed`` selects (all, if it is None), in the order drawn. ``suspected`` were added by a
+    screen; the probability doesn't count them. ``cheated`` is the assumed number of bad segments.
+    """
+
+    segments: int
+    seed: bytes | None
+    drawn: tuple[int, ...]
+    cheated: int
+    suspected: tuple[int, ...] = ()
+
+    @property
+    def probability(self) -> Fraction:
+        """The probability that at least one of ``cheated`` bad segments is drawn, if the seed was unpredictable."""
+        return sampling.detection_probability(self.segments, self.cheated, len(self.drawn))
+
+    @property
+    def replayed(self) -> list[int]:
+        """All segments to replay, in order."""
+        return sorted({*self.drawn, *self.suspected})
+
+
+@dataclass(frozen=True)
+class ProofVerdict:
+    """The outcome for a learning proof as a whole, and for each examined segment, in order."""
+
+    outcome: Outcome
+    reasons: Reasons
+    detail: str
+    examined: tuple[ExaminedSegment, ...] = ()
+
+
+UNSEEN = ProofVerdict(Outcome.INCONCLUSIVE, (Reason.NOT_AVAILABLE,), "nothing was looked at")
+
+
+def open_subject(store: Store, digest: str, log_root: bytes | None = None) -> ExaminedProof:
+    """The learning proof with this digest; ``log_root`` is what its solver committed to, if that is known.
+
+    Raises:
+        ProtocolError: the proof or its task is bad, or it isn't over the committed log.
+        UnsupportedError: the task can't be lowered by this version.
+        OperationalError: the store failed.
+    """
+    proof = learning_proof.decode(store, digest)
+    return subject_of(store, load_task(store, proof.task), proof, log_root)
+
+
+def subject_of(store: Store, task: LoadedTask, proof: LearningProof, log_root: bytes | None = None) -> ExaminedProof:
+    """As `open_subject`, for documents that have been read."""
+    if log_root is not None:
+        learning_proof.require_committed(proof, log_root)
+    learning_proof.require_proof_of(proof, task)
+    return ExaminedProof(store, task, proof)
+
+
+def examine_proof(
+    subject: ExaminedProof,
+    segments: Sequence[int],
+    thresholds: Three,
+    engine: Engine,
+    advance: Advance = lambda done, total: None,
+    looks: int = LOOKS,
+) -> ProofVerdict:
+    """Replay ``segments`` by an engine and decide; ``looks`` are the reruns of a second look, 0 for none.
+
+    Raises:
+        ProtocolError: no segment, or one that the task doesn't have.
+        OperationalError: the engine can't work at all.
+    """
+    checkpoints, count = subject.proof.checkpoints, subject.task.document.segments
+    if not segments or not all(0 <= segment < count for segment in segments):
+        raise ProtocolError(f"can't replay segments {list(segments)}: the task has {count}, from 0")
+    url, task = subject.store.url, subject.task.digest
+    jobs = [ReplayJob(url, task, checkpoints[s], checkpoints[s + 1], thresholds, looks) for s in segments]
+    examined: list[ExaminedSegment] = []
+    advance(0, len(jobs))
+    for result in engine.run(jobs):
+        examined.append(result)
+        advance(len(examined), len(jobs))
+    examined.sort(key=lambda result: result.verdict.segment)
+    if [result.verdict.segment for result in examined] != sorted(segments):
+        raise OperationalError("the engine has lost segments: that is a mistake in it, report it")
+    return conclude(examined)
+
+
+def conclude(examined: Sequence[ExaminedSegment]) -> ProofVerdict:
+    """One verdict over several segments: one rejected is enough, and unseen segments aren't accepted."""
+    verdicts = [result.verdict for result in examined]
+    outcome = next(
+        (o for o in (Outcome.REJECTED, Outcome.INCONCLUSIVE) if any(v.outcome is o for v in verdicts)),
+        Outcome.ACCEPTED if verdicts else Outcome.INCONCLUSIVE,
+    )
+    deciding = [verdict for verdict in verdicts if verdict.outcome is outcome]
+    reasons = tuple(dict.fromkeys(reason for verdict in deciding for reason in verdict.reasons))
+    detail = f"{len(deciding)} of {len(verdicts)} replayed segments {outcome.name.lower()}"
+    return ProofVerdict(outcome, reasons, detail, tuple(examined))
+
+
+def verdict_on_failure(error: Exception) -> ProofVerdict:
+    """The verdict if the proof or its task is bad, or couldn't be read.
+
+    Raises:
+        Exception: the error itself, if it says nothing about evidence.
+    """
+    outcome, reason = outcome_of_failure(error)
+    return ProofVerdict(outcome, (reason,), str(error))

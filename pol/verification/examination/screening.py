@@ -1,0 +1,150 @@
+"""A cheap look at all checkpoints for segments that don't look like their neighbours: a hint where to replay.
+
+It is no evidence. Nothing is executed: weights and optimizer state of each segment move some way in some direction, and
+in an honest training both change slowly. Whoever forges a segment with care passes; whoever skips or pads steps, or
+goes elsewhere, doesn't.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pol.arithmetic.primitives import Words
+from pol.claims.distance import require_state
+from pol.errors import OperationalError, ProtocolError
+from pol.graph.step_program import Component, StepProgram
+from pol.graph.tensor_type import DType
+from pol.training.storage.store import Store
+from pol.training.task.learning_proof import LearningProof, load_checkpoint
+from pol.training.task.task_document import LoadedTask
+from pol.verification.examination.outliers import Series, oddness
+
+STILL = 0.1
+"""Training stands still after a segment if in no later one more than this part of its moving numbers moves."""
+SUSPICIOUS = 6.0
+"""Scores from here on are named: 1 is a standard deviation of what is typical."""
+_LOOKED_AT = (Component.PARAMETER, Component.OPTIMIZER)
+_UNSEEN = np.array([np.nan])
+
+
+@dataclass(frozen=True)
+class Suspicion:
+    """How much a segment differs from its neighbors.
+
+    ``moved`` is the L2 norm of the change of its f32 parameters, NaN if it couldn't be seen; ``score`` how far its
+    updates are, in length or direction, from what the neighbours suggest, over what is typical in this training.
+    """
+
+    segment: int
+    moved: float
+    score: float
+
+    @property
+    def is_named(self) -> bool:
+        """Whether it is far outside of what is typical."""
+        return self.score >= SUSPICIOUS
+
+
+def screen(
+    store: Store, task: LoadedTask, proof: LearningProof, advance: Callable[[int, int], None] = lambda done, total: None
+) -> list[Suspicion]:
+    """All segments of a learning proof, the most suspicious first; a checkpoint that can't be read isn't seen."""
+    return ranked(suspicions(task.program, _states(store, task, proof, advance)))
+
+
+def ranked(found: Iterable[Suspicion]) -> list[Suspicion]:
+    """The most suspicious first, equal ones in their order."""
+    return sorted(found, key=lambda s: (-s.score, s.segment))
+
+
+def suspicions(program: StepProgram, states: Iterable[Sequence[Words] | None]) -> list[Suspicion]:
+    """The segments between checkpoints, in order; None is a checkpoint that can't be seen.
+
+    Of weights and of optimizer state: the length of the update (its logarithm), and its cosines with the updates before
+    and after. A segment that goes elsewhere is odd by both cosines, its neighbours by one; else the oddest of the
+    numbers counts. A segment whose ends can't be seen, aren't finite or don't differ in one of these has an infinite
+    score: a replay says what it is. So has the segment after which training stands still (`STILL`), however it got
+    there: all behind it may be true, and costs next to nothing. Two states are held at a time, and one update.
+
+    Raises:
+        ProtocolError: fewer than two states, or one isn't a state of the program.
+    """
+    places = {component: _places(program, component) for component in _LOOKED_AT}
+    movements = {component: _Movement() for component, own in places.items() if own}
+    count = 0
+    for state in states:
+        if state is not None:
+            require_state(program, state)
+        for component, movement in movements.items():
+            movement.add(_UNSEEN if state is None else _flat(state, places[component]))
+        count += 1
+    if count < 2:
+        raise ProtocolError("a screen compares the segments between checkpoints: give it two at least")
+    scores = np.max([np.zeros(count - 1), *(movement.scores() for movement in movements.values())], axis=0)
+    weights = movements.get(Component.PARAMETER)
+    if weights is not None:
+        scores[weights.before_standstills()] = np.inf
+    moved = [0.0] * (count - 1) if weights is None else weights.lengths
+    return [Suspicion(i, *found) for i, found in enumerate(zip(moved, scores.tolist(), strict=True))]
+
+
+def _states(
+    store: Store, task: LoadedTask, proof: LearningProof, advance: Callable[[int, int], None]
+) -> Iterator[Sequence[Words] | None]:
+    for done, entry in enumerate(proof.checkpoints, 1):
+        try:
+            yield load_checkpoint(store, task, entry)
+        except (ProtocolError, OperationalError, MemoryError):
+            yield None
+        advance(done, len(proof.checkpoints))
+
+
+def _places(program: StepProgram, component: Component) -> list[int]:
+    slots = enumerate(program.slots)
+    return [i for i, slot in slots if slot.component is component and slot.type.dtype is DType.F32]
+
+
+def _flat(state: Sequence[Words], places: Sequence[int]) -> Series:
+    return np.concatenate([state[i].reshape(-1).view(np.float32).astype(np.float64) for i in places])
+
+
+class _Movement:
+    """The updates of one component, one state after the other."""
+
+    def __init__(self) -> None:
+        self._state: Series | None = None
+        self._update: Series | None = None
+        self._cosines: list[float] = []
+        self._moving: list[float] = []
+        self.lengths: list[float] = []
+
+    def add(self, state: Series) -> None:
+        if self._state is not None:
+            with np.errstate(all="ignore"):
+                # One that isn't seen is NaN, and so are the updates on both sides of it.
+                update = state - self._state
+                self.lengths.append(math.sqrt(float(update @ update)))
+                self._moving.append(float(np.count_nonzero(update)) if math.isfinite(self.lengths[-1]) else math.nan)
+                if self._update is not None:
+                    product = np.float64(self.lengths[-1]) * self.lengths[-2]
+                    self._cosines.append(float((update * self._update).sum() / product))
+            self._update = update
+        self._state = state
+
+    def before_standstills(self) -> NDArray[np.intp]:
+        """The segments after which few numbers move in all others; one that can't be seen isn't looked at."""
+        moving = np.array(self._moving)
+        later = np.fmax.accumulate(moving[::-1])[::-1][1:]
+        return np.flatnonzero((later <= STILL * moving[:-1]) & (moving[:-1] > 0))
+
+    def scores(self) -> Series:
+        """The oddness of each segment: by its length, or by its cosines with the updates before and after."""
+        with np.errstate(all="ignore"):
+            lengths = np.log(np.array(self.lengths))
+        turns = np.array([0.0, *oddness(np.array(self._cosines)), 0.0])
+        return np.where(np.isfinite(lengths), np.maximum(oddness(lengths), (turns[:-1] + turns[1:]) / 2), np.inf)

@@ -1,0 +1,50 @@
+"""Advice after a verdict, in sentences for people."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pol.errors import Fault
+from pol.verification.verdict.verdict import Outcome, Reason, Reasons, Verdict
+
+SELDOM = 8
+"""One segment in so many, rounded up, may need a second look without a remark: ReLU networks need one in 200."""
+
+NEXT = {
+    Outcome.ACCEPTED: "Nothing to do: the drawn segments were trained as claimed. Draw again for more confidence.",
+    Outcome.REJECTED: "Don't pay for this training. Repeat the verification with the same seed to see it for yourself; "
+    "on chain, post the verdict, or challenge the one that accepted it.",
+    Outcome.INCONCLUSIVE: "Nothing is known yet, and nobody is to blame. Remove the obstacle, and verify again with "
+    "the same seed.",
+}
+REASONS: dict[Reason | Fault, str] = {
+    Reason.CORRUPT_OBJECT: "The store returns other bytes than those asked for: fetch another copy.",
+    Reason.NOT_AVAILABLE: "An object is missing, or can't be read: ask its publisher, or try later.",
+    Reason.WORKER_LOST: "A process ended without a result: give it more memory, or fewer segments at a time.",
+    Reason.UNSUPPORTED: "This version of pol can't lower the task: try the version that it was published with.",
+    Reason.DISTANCE_ABOVE_THRESHOLD: "A segment ends farther from the replay than honest hardware explains: steps were "
+    "left out, changed or made up, or the profile was measured for other hardware.",
+    Reason.WITHIN_SECOND_LOOK: "A segment exceeds the thresholds, but reruns of it diverge as far: it is weaker "
+    "evidence than the others.",
+    Reason.INTEGERS_DIFFER: "A counter or another integer isn't what the steps give: steps left out or done twice.",
+    Reason.ROOTS_DIFFER: "Exact mode accepts canonical bits only: was this training run canonically?",
+    Fault.BROKEN_LOG: "The proof isn't over the log that was committed to: a checkpoint was exchanged afterwards.",
+    Fault.WRONG_START: "The training doesn't begin where the task does.",
+}
+
+
+def advice(outcome: Outcome, reasons: Reasons) -> list[str]:
+    """The next step: one sentence for the outcome, and one for each reason that has advice."""
+    return [NEXT[outcome], *(REASONS[reason] for reason in reasons if reason in REASONS)]
+
+
+def looked_at_often(verdicts: Sequence[Verdict]) -> list[str]:
+    """A sentence if more segments passed by a second look than kinks alone explain; it rejects nothing."""
+    looked = sum(verdict.outcome is Outcome.ACCEPTED and verdict.look is not None for verdict in verdicts)
+    if looked * SELDOM <= len(verdicts) + SELDOM - 1:
+        return []
+    return [
+        f"{looked} of {len(verdicts)} segments passed by a second look only. Running statistics that settle and a "
+        "training that stands still do that, and so does lower precision. If the submitter can't tell which, ask for a "
+        "profile over more segments, or for exact mode; --looks 0 shows what the thresholds alone say."
+    ]

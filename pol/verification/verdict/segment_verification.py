@@ -1,0 +1,134 @@
+"""Verify one segment of a learning proof: fetch its checkpoints, replay, measure, decide (docs/spec/verdict.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+import numpy as np
+
+from pol.arithmetic.primitives import Words
+from pol.claims.distance import component_distances
+from pol.claims.segment_claim import SegmentClaim, Three
+from pol.commitments.tensor import state_root
+from pol.errors import OperationalError, ProtocolError
+from pol.execution.executor import Executor
+from pol.graph.step_program import StepProgram
+from pol.training.storage.store import Store
+from pol.training.task.learning_proof import LearningProof, TaskCheckpoint, load_checkpoint
+from pol.training.task.task_document import LoadedTask
+from pol.verification.replay.replay import Observe, replay_end
+from pol.verification.verdict.verdict import Outcome, Reason, Verdict, decide, outcome_of_failure
+
+SecondLookCallback: TypeAlias = Callable[[Verdict, Sequence[Words]], Verdict]
+"""``second_look(verdict, start)``: optional second look at a rejected segment (`second_look.SecondLooker`)."""
+
+
+def measure_segment(
+    program: StepProgram,
+    executor: Executor,
+    start: Sequence[Words],
+    end: Sequence[Words],
+    segment: int,
+    interval: int,
+    observe: Observe | None = None,
+) -> SegmentClaim:
+    """Replay a segment from the solver's ``start`` and measure how far the solver's ``end`` is from the result.
+
+    ``observe`` receives the observed values of each step.
+
+    Raises:
+        ProtocolError: ``start`` or ``end`` isn't a state of the program.
+    """
+    types = [slot.type for slot in program.slots]
+    replayed = replay_end(program, executor, start, segment * interval, interval, observe)
+    return SegmentClaim(
+        segment=segment,
+        start=state_root(types, start),
+        end=state_root(types, end),
+        replay=state_root(types, replayed),
+        distances=component_distances(program, replayed, end),
+        references=component_distances(program, replayed, start),
+    )
+
+
+def verify_segment(
+    store: Store,
+    task: LoadedTask,
+    proof: LearningProof,
+    executor: Executor,
+    segment: int,
+    thresholds: Three,
+    second_look: SecondLookCallback | None = None,
+) -> Verdict:
+    """Fetch, replay and decide one segment of a learning proof, as `verify_entries`.
+
+    Raises:
+        ProtocolError: there is no such segment.
+    """
+    if not 0 <= segment < task.document.segments:
+        raise ProtocolError(f"no segment {segment}: the task has {task.document.segments}")
+    start, end = proof.checkpoints[segment : segment + 2]
+    return verify_entries(store, task, start, end, executor, thresholds, second_look=second_look)
+
+
+def verify_entries(
+    store: Store,
+    task: LoadedTask,
+    start: TaskCheckpoint,
+    end: TaskCheckpoint,
+    executor: Executor,
+    thresholds: Three,
+    observe: Observe | None = None,
+    second_look: SecondLookCallback | None = None,
+) -> Verdict:
+    """Fetch, replay and decide the segment between two entries of a checkpoint log that follow on each other.
+
+    Bad evidence is REJECTED. If the evidence can't be read, or the store returns other bytes than those that were asked
+    for, the segment is INCONCLUSIVE: that proves nothing about the solver. A segment that the thresholds reject may get
+    a second look.
+    """
+    segment = start.index
+    states = load_evidence(segment, lambda: (load_checkpoint(store, task, start), load_checkpoint(store, task, end)))
+    if isinstance(states, Verdict):
+        return states
+    try:
+        claim = measure_segment(task.program, executor, *states, segment, task.document.interval, observe)
+        verdict = decide(claim, thresholds)
+        if second_look is not None and verdict.outcome is Outcome.REJECTED:
+            verdict = second_look(verdict, states[0])
+    except (OperationalError, MemoryError) as error:
+        return Verdict(segment, Outcome.INCONCLUSIVE, (Reason.NOT_AVAILABLE,), f"couldn't replay: {error}")
+    if not {Reason.DISTANCE_INFINITE, Reason.REFERENCE_INFINITE} & set(verdict.reasons):
+        return verdict
+    found = {name: reason for state in states for name, reason in _without_distance(task, state).items()}
+    told = [f"{name} is {reason.value}" for name, reason in found.items()] or ["the replay isn't finite"]
+    reasons = tuple(dict.fromkeys((*verdict.reasons, *found.values())))
+    return Verdict(segment, Outcome.REJECTED, reasons, "; ".join([verdict.detail, *told]), claim)
+
+
+def _without_distance(task: LoadedTask, state: Sequence[Words]) -> dict[str, Reason]:
+    """Slots of a state that hold a number without a distance, each with the reason."""
+    found = dict[str, Reason]()
+    for position, (name, words) in enumerate(zip(task.names.slots, state, strict=True)):
+        if not task.program.has_distances(position, words):
+            found[name] = _worst(words)
+    return found
+
+
+def _worst(words: Words) -> Reason:
+    numbers = words.view(np.float32)
+    if np.isnan(numbers).any():
+        return Reason.NOT_A_NUMBER
+    return Reason.INFINITE if np.isinf(numbers).any() else Reason.OUT_OF_RANGE
+
+
+def load_evidence(
+    segment: int, load: Callable[[], tuple[list[Words], list[Words]]]
+) -> tuple[list[Words], list[Words]] | Verdict:
+    """The evidence that ``load`` fetches, or the verdict that follows from the way it failed."""
+    try:
+        return load()
+    except (ProtocolError, OperationalError, MemoryError) as error:
+        outcome, reason = outcome_of_failure(error)
+        return Verdict(segment, outcome, (reason,), str(error))

@@ -1,0 +1,1 @@
+"""Disputes played off chain."""

@@ -1,0 +1,78 @@
+"""A whole dispute off chain: two players, one claim, until one has won or has nothing left to say."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pol.dispute.dispute_record import DisputeRecord
+from pol.dispute.disputed_claim import DisputedClaim, PublishedClaim
+from pol.dispute.moves import DisputeEnded, IllegalMove, Move
+from pol.dispute.openings import WrongInclusionProof
+from pol.dispute.play.honest_players import NothingToDispute, Player
+from pol.dispute.position import HASH_BITS, Position, Side
+from pol.dispute.rules import apply
+
+
+@dataclass(frozen=True)
+class Match:
+    """A dispute that is over."""
+
+    record: DisputeRecord
+    winner: Side
+    last: Position
+    """Where it ended: a proof refuted, or the side on turn had no move."""
+    refuted: bool
+    """Whether a proof decided; else the loser gives up or runs out of time."""
+    attempt: Move | None
+    """What the loser tried in vain: a proof that refutes nothing, or any other illegal move."""
+    detail: str
+
+    @property
+    def transactions(self) -> int:
+        """Of both sides together: the challenge, every move, and the one that ends it if no proof did."""
+        return 1 + len(self.record.moves) + (not self.refuted)
+
+
+def play(
+    claim: DisputedClaim,
+    header: bytes,
+    asserter: Player,
+    challenger: Player,
+    bits: int = HASH_BITS,
+    payload: bytes | None = None,
+) -> Match:
+    """Let two players dispute about a claim.
+
+    Args:
+        claim: what is disputed.
+        header: of its program.
+        asserter: has made the claim.
+        challenger: opens first.
+        bits: levels of a tree that one move opens.
+        payload: what the challenger begins with; about published traces it shows them
+            (`pol.dispute.play.trace_publication.show_first_lie`).
+
+    Whoever is the first to make an illegal move has lost.
+
+    Raises:
+        IllegalMove: what the challenger begins with is none.
+    """
+    if payload is None:
+        assert not isinstance(claim, PublishedClaim), "what is shown of published traces is given"
+        payload = challenger.open(claim.first(header, bits))
+    position = DisputeRecord(claim, header, payload, (), bits).start
+    moves: list[Move] = []
+    while True:
+        attempt: Move | None = None
+        try:
+            player = asserter if position.turn is Side.ASSERTER else challenger
+            attempt = player.move(position)
+            after = apply(position, attempt)
+        except (NothingToDispute, IllegalMove, WrongInclusionProof) as stuck:
+            record = DisputeRecord(claim, header, payload, tuple(moves), bits)
+            return Match(record, position.turn.other, position, False, attempt, str(stuck))
+        moves.append(attempt)
+        if isinstance(after, DisputeEnded):
+            record = DisputeRecord(claim, header, payload, tuple(moves), bits)
+            return Match(record, after.winner, position, True, None, after.detail)
+        position = after
