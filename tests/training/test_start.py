@@ -243,7 +243,7 @@ def test_a_proof_stands_on_a_proof() -> None:
         (lambda s: s["slots"].update({"head.weight": "0.weight"}), "choose one of the two"),
         (lambda s: s.update(proof=first()[1]), "the learning proof has the members"),
         (lambda s: s.update(kind="borrowed"), "is unknown"),
-        (lambda s: s.update(initialization=None), "has no source"),
+        (lambda s: s.update(initialisation=None), "has no source"),
     ],
 )
 def test_a_false_base_is_noticed(change: Callable[[Any], object], problem: str) -> None:

@@ -35,7 +35,7 @@ class TaskStart:
 
     @property
     def kind(self) -> str:
-        """given, initialization or proof."""
+        """given, initialisation or proof."""
         if self.proof is not None:
             return "proof"
         return "given" if self.initialization is None else "initialisation"
@@ -62,7 +62,7 @@ class TaskStart:
             fields = canonical_json.Fields(document, what, ["kind", "initialisation"])
             return cls(initialization=Initialization.of_document(fields.value("initialisation")))
         if kind != "proof":
-            raise ProtocolError(f"a start of the kind {kind!r} is unknown: expected given, initialization or proof")
+            raise ProtocolError(f"a start of the kind {kind!r} is unknown: expected given, initialisation or proof")
         fields = canonical_json.Fields(document, what, ["kind", "proof", "slots", "initialisation"])
         drawn = fields.value("initialisation")
         return cls(
