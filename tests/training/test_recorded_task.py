@@ -12,7 +12,7 @@ from pol.demo import digits
 from pol.errors import ProtocolError, UnsupportedError
 from pol.execution.cpu import CpuExecutor
 from pol.graph.capture import Loop, capture
-from pol.training import Recorder
+from pol.training import Recorder, Sealing
 from pol.training.lineage.lineage import verify
 from pol.training.lineage.lineage_copy import copy_task
 from pol.training.storage.store import Store
@@ -114,6 +114,8 @@ def test_what_does_not_go_together(tmp_path: Path) -> None:
     model = digits.build_model(1)
     optimizer = digits.build_optimizer(model)
     where = f"file://{tmp_path}"
+    with pytest.raises(ProtocolError, match="leave out sealing="):
+        Recorder(where, model, optimizer, task=loaded(), sealing=Sealing([bytes(32)]))
     with pytest.raises(ProtocolError, match="asks for a checkpoint every 25"):
         Recorder(where, model, optimizer, task=loaded(), every=10)
     with pytest.raises(UnsupportedError, match="'task' can't be the name of a part"):

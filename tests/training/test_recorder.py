@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from numpy.random import default_rng
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
@@ -154,3 +155,35 @@ def test_a_checkpoint_costs_the_same_however_many_came_before(tmp_path: Path, ke
         calls.append(next(count))
     assert max(calls[120:]) < 1.05 * min(calls[10:20])
     assert learning_record.load(recorder.store) == recorder.record
+
+
+def test_a_generator_is_a_part_like_any_other(tmp_path: Path) -> None:
+    """It goes on where it was, beside the objects with a state of their own."""
+
+    def run(steps: int) -> list[float]:
+        model, noise = nn.Linear(2, 2), torch.Generator().manual_seed(5)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        recorder = Recorder(
+            f"file://{tmp_path}", model, every=1, parts={"noise": noise, "numbers": default_rng(3), "second": optimizer}
+        )
+        recorder.resume()
+        drawn = []
+        while recorder.steps < steps:
+            drawn.append(float(torch.rand(1, generator=noise)))
+            recorder.step()
+        recorder.close()
+        assert recorder.state.random.named.keys() == {"noise", "numbers"}
+        assert recorder.state.parts.keys() == {"second"}
+        return drawn
+
+    generator = torch.Generator().manual_seed(5)
+    expected = [float(torch.rand(1, generator=generator)) for _ in range(5)]
+    assert run(2) + run(5) == expected
+
+
+def test_options_out_of_range(tmp_path: Path) -> None:
+    for number in (0, 1001):
+        with pytest.raises(ProtocolError, match="give 1 to 1000"):
+            Checkpoints(full_every=number)
+    with pytest.raises(ProtocolError, match="give 1 or more"):
+        Recorder(f"file://{tmp_path}", nn.Linear(2, 2), every=0)

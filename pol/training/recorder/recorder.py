@@ -84,7 +84,7 @@ class Recorder:
         if task is not None and start is not None:
             raise ProtocolError("a task says what it begins with: leave out the start")
         if task is not None and sealing is not None:
-            raise ProtocolError("a task's checkpoints are for everybody who verifies it: leave out the recipients")
+            raise ProtocolError("every verifier of a task reads its checkpoints: leave out sealing=")
         self.store = store_of(store)
         if sealing is not None:
             self.store = sealing.over(self.store)
