@@ -14,7 +14,7 @@ from pol.execution.cpu import CpuExecutor
 from pol.graph.capture import Loop, capture
 from pol.training import Recorder, Sealing
 from pol.training.lineage.lineage import verify
-from pol.training.lineage.lineage_copy import copy_task
+from pol.training.lineage.lineage_copy import CopyingStore
 from pol.training.storage.store import Store
 from pol.training.task import learning_proof
 from pol.training.task.learning_proof import load_checkpoint
@@ -51,7 +51,7 @@ def own_store(name: str) -> Store:
     """A store with the task in it."""
     source, digest = published()
     store = Store(f"memory://{name}")
-    copy_task(source, store, digest)
+    load(CopyingStore(source, store), digest)
     return store
 
 
