@@ -16,7 +16,7 @@ from pol.errors import ProtocolError
 from pol.training.record import learning_record
 from pol.training.record.learning_record import LearningRecord
 from pol.training.record.recorded_run import RecordedRun
-from pol.training.state import plain_data
+from pol.training.state.weight_entries import WEIGHTS, entry_of, name_in_model
 from pol.training.state.words import of_words
 from pol.training.storage.store import Store
 from pol.training.storage.stored_checkpoint import StoredCheckpoint
@@ -26,7 +26,6 @@ from pol.training.task.task_document import LineageLevel
 from pol.training.task.task_start import MAX_LEVELS
 
 KINDS = ("given", "record", "initialisation", "task")
-WEIGHTS = ("parameters/", "buffers/")
 
 
 def verify(store: Store, digest: str | None = None) -> tuple[LineageLevel, ...]:
@@ -101,7 +100,9 @@ def _level(store: Store, record: LearningRecord) -> tuple[LineageLevel, Learning
         case "initialisation":
             fields = canonical_json.Fields(record.start, "the start", ["kind", "initialisation"])
             drawing = Initialization.of_document(fields.value("initialisation"))
-            shapes = {_name(entry.name): entry.type.shape for entry in weights.values() if entry.type is not None}
+            shapes = {
+                name_in_model(entry.name): entry.type.shape for entry in weights.values() if entry.type is not None
+            }
             tensors = initialization.run(store, drawing, shapes)
             drawn = _require_words(weights, {name: words for name, (_, words) in tensors.items()}, "is drawn")
         case "task":
@@ -109,9 +110,9 @@ def _level(store: Store, record: LearningRecord) -> tuple[LineageLevel, Learning
             base = fields.digest("task")
             loaded = published_task.load(store, base)
             state = dict(zip(loaded.names.slots, loaded.initial_state, strict=True))
-            known = {name: words for name, words in state.items() if _entry_names(name) & weights.keys()}
+            known = {name: words for name, words in state.items() if entry_of(weights, name)}
             names = _require_words(weights, known, f"task {base} begins with")
-            taken, below = {name: _name(name) for name in names}, loaded.lineage
+            taken, below = {name: name_in_model(name) for name in names}, loaded.lineage
         case _:
             raise ProtocolError(f"a start of the kind {kind!r} is unknown: expected one of {', '.join(KINDS)}")
     rest = tuple(name for name in weights if name not in taken and name not in drawn)
@@ -142,7 +143,7 @@ def _require_words(weights: Mapping[str, StateEntry], tensors: Mapping[str, Word
     """The names of the arrays that hold these words."""
     found = []
     for name, words in tensors.items():
-        entry = next((weights[place] for place in sorted(_entry_names(name) & weights.keys())), None)
+        entry = entry_of(weights, name)
         if entry is None or entry.type is None:
             raise ProtocolError(f"the record has no parameter or buffer {name}, which {what}")
         if entry.type.shape != words.shape:
@@ -151,15 +152,6 @@ def _require_words(weights: Mapping[str, StateEntry], tensors: Mapping[str, Word
             raise ProtocolError(f"{name} isn't what {what}")
         found.append(entry.name)
     return tuple(found)
-
-
-def _entry_names(name: str) -> set[str]:
-    return {kind + plain_data.segment(name) for kind in WEIGHTS}
-
-
-def _name(entry: str) -> str:
-    """The name that a parameter or buffer has in its model."""
-    return entry.partition("/")[2].replace("%2F", "/").replace("%25", "%")
 
 
 def _shown(entry: StateEntry) -> str:

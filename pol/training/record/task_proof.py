@@ -11,6 +11,7 @@ from pol.commitments.array import array_root
 from pol.errors import EvidenceError, Fault
 from pol.training.record.recorded_run import RecordedRun
 from pol.training.state import plain_data, readable
+from pol.training.state.weight_entries import entry_of
 from pol.training.state.words import of_words
 from pol.training.task import learning_proof
 from pol.training.task.learning_proof import LearningProof, TaskCheckpoint
@@ -19,7 +20,6 @@ from pol.training.task.task_document import LoadedTask
 
 COMPONENT = "task"
 """The document of a recorded checkpoint that lists the task's checkpoints so far."""
-KINDS = ("parameters/", "buffers/")
 _HEX = re.compile(r"[0-9a-f]{64}")
 
 
@@ -66,9 +66,7 @@ def require_recorded(run: RecordedRun, task: LoadedTask, proof: LearningProof, i
         own = {e.name: e for e in run.document(recorded[entry.step]).entries}
         state = learning_proof.load_checkpoint(run.store, task, entry)
         for name, words in zip(task.names.slots, state, strict=True):
-            found = next(
-                (own[kind + plain_data.segment(name)] for kind in KINDS if kind + plain_data.segment(name) in own), None
-            )
+            found = entry_of(own, name)
             if found is None or found.type is None:
                 continue  # state of the optimizer, whose arrays have other names
             if array_root(of_words(words, found.type.element)) != found.content:
