@@ -20,9 +20,9 @@ from pol.training.task.published_task import load, publish
 from pol.training.task.task_document import LoadedTask
 from pol.training.task.task_recorder import TaskRecorder
 from pol.training.task.task_training import StepExecutor, environment, train
-from pol.verification.profile.profile import Profile
+from pol.verification.profile.profile_document import Profile
 from pol.verification.profile.profiling import measure_profile
-from pol.verification.replay.replay import replay_end
+from pol.verification.replay.canonical_replay import replay_end
 from pol.verification.verdict.segment_verification import verify_segment
 from pol.verification.verdict.verdict import Verdict
 
