@@ -61,14 +61,12 @@ class LightningRecording(Callback):  # type: ignore[misc]  # lightning declares 
             ProtocolError: the store holds something else than the record of a Lightning training.
             OperationalError: the store failed.
         """
-        found = newest_checkpoint.load(self.store)
-        if found is None:
+        components = newest_checkpoint.components_of(self.store, "lightning")
+        if components is None:
             return None
-        if "lightning" not in found.components:
-            raise ProtocolError(f"{self.store.url} holds the record of another kind of training: give another store")
         folder = Path(tempfile.mkdtemp(prefix="pol-"))
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
-        torch.save(_checkpoint(found.components), folder / "resume.ckpt")
+        torch.save(_checkpoint(components), folder / "resume.ckpt")
         # Lightning can't know that the loader continues where it was left.
         warnings.filterwarnings("ignore", ".*your dataloader is not resumable.*")
         return str(folder / "resume.ckpt")

@@ -78,16 +78,14 @@ class TransformersRecording(TrainerCallback):  # type: ignore[misc]  # transform
             ProtocolError: the store holds something else than the record of a Trainer.
             OperationalError: the store failed.
         """
-        found = newest_checkpoint.load(self.store)
-        if found is None:
+        components = newest_checkpoint.components_of(self.store, "trainer")
+        if components is None:
             return None
-        if "trainer" not in found.components:
-            raise ProtocolError(f"{self.store.url} holds the record of another kind of training: give another store")
         folder = Path(tempfile.mkdtemp(prefix="pol-"))
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
-        tensors = module_state(found.components, self._trainer.model.state_dict())
+        tensors = module_state(components, self._trainer.model.state_dict())
         save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
-        (folder / "trainer_state.json").write_text(json.dumps(found.components["trainer"]["state"]["state"]))
+        (folder / "trainer_state.json").write_text(json.dumps(components["trainer"]["state"]["state"]))
         return str(folder)
 
     def on_train_begin(

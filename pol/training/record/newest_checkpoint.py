@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pol.commitments.complete_state import CompleteState
+from pol.errors import ProtocolError
 from pol.training.record import learning_record
 from pol.training.record.learning_record import LearningRecord
 from pol.training.record.recorded_run import RecordedRun
@@ -41,3 +42,16 @@ def load(
     run = RecordedRun(store, learning_record.load(store))
     saved = run.document(run.checkpoint())
     return NewestCheckpoint(run.record, saved.step, components.decode(read(store, saved)))
+
+
+def components_of(store: Store, trainer: str) -> Mapping[str, Any] | None:
+    """The components of the newest checkpoint; None if there is none. ``trainer`` names the one of its own trainer.
+
+    Raises:
+        ProtocolError: the record of another kind of training, or as `load`.
+        OperationalError: the store failed.
+    """
+    found = load(store)
+    if found is not None and trainer not in found.components:
+        raise ProtocolError(f"{store.url} holds the record of another kind of training: give another store")
+    return None if found is None else found.components
