@@ -16,7 +16,7 @@ from pol.demo.lying_players import Lie, LyingExecutor, LyingTrace, draw_lie
 from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.execution.cpu import CpuExecutor
 from pol.execution.executor import Executor
-from pol.graph.node_names import Names
+from pol.graph.node_names import ProgramNames
 from pol.roles.party.policy import PUBLIC_CHAIN, Policy
 from pol.roles.party.role import Role
 from pol.roles.solver.solver import Solver
@@ -104,6 +104,6 @@ class BaselessWhistleblower(Schemer, Whistleblower):
         return {}
 
 
-def backward_nodes(names: Names) -> list[int]:
+def backward_nodes(names: ProgramNames) -> list[int]:
     """The nodes of the backward pass."""
     return [i for i, node in enumerate(names.nodes) if node.name.startswith("backward") or ".grad" in node.name]

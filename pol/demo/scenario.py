@@ -32,7 +32,7 @@ from pol.dispute.rules import apply, picked
 from pol.dispute.state_hash import state_hash
 from pol.errors import OperationalError, ProtocolError
 from pol.graph.capture import Capture
-from pol.graph.node_names import Names
+from pol.graph.node_names import ProgramNames
 from pol.incentives.forced_errors import LARGEST_RATE
 from pol.report.last_operation import OneStep, one_step, shown
 from pol.report.move_descriptions import HEADING, Row, line, opening_row, resignation_row, row, who
@@ -435,7 +435,7 @@ class Story:
             self._tell_row(row_of(move), gas_of(move))
         return made
 
-    def _one_step(self, last: MoveMade, sides: tuple[Duel, Duel], names: Names) -> OneStep | None:
+    def _one_step(self, last: MoveMade, sides: tuple[Duel, Duel], names: ProgramNames) -> OneStep | None:
         """What decided: a proof, or the one that the losing side would have had to make."""
         if isinstance(last.move, ProveStep):
             found = one_step(last.position, last.move, names)

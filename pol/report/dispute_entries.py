@@ -12,7 +12,7 @@ from pol.dispute.moves import Describe, DisputeEnded, Move, OpenState, ProveStep
 from pol.dispute.position import Level, Position
 from pol.dispute.rules import picked
 from pol.errors import ProtocolError
-from pol.graph.node_names import Names
+from pol.graph.node_names import ProgramNames
 from pol.graph.tensor_type import LEAF_WORDS
 from pol.report.last_operation import OneStep, one_step
 from pol.report.move_descriptions import Row, opening_row, part, resignation_row, row, who
@@ -67,7 +67,7 @@ class Entry:
 
 
 def entries(
-    record: DisputeRecord, names: Names, gas_of: Callable[[int], int | None] = lambda number: None
+    record: DisputeRecord, names: ProgramNames, gas_of: Callable[[int], int | None] = lambda number: None
 ) -> Iterator[Entry]:
     """All moves of a dispute, every rule checked on the way; ``gas_of`` a move, counted from 1, if it is known.
 
@@ -92,7 +92,7 @@ def entries(
         )
 
 
-def given_up(record: DisputeRecord, names: Names, how: str, gas: int | None = None) -> Entry:
+def given_up(record: DisputeRecord, names: ProgramNames, how: str, gas: int | None = None) -> Entry:
     """The end of a dispute in which the side on turn made no more move.
 
     Raises:
@@ -115,7 +115,7 @@ def shown_at(position: Position) -> tuple[Shown, ...]:
     return tuple(Shown(part(position, i), f"0x{picked(position, i).hex()}") for i in range(count))
 
 
-def place_of(position: Position, move: Move | None, names: Names) -> Place:
+def place_of(position: Position, move: Move | None, names: ProgramNames) -> Place:
     """Where a dispute stands; with the node that ``move`` describes, if it does."""
     facts: Facts = position.facts
     step = node = element = term = None

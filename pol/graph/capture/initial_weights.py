@@ -13,15 +13,14 @@ from torch.fx import GraphModule
 from pol.errors import UnsupportedError
 from pol.graph.aten_graph import AtenGraph, AtenInput, InputRole, Ref
 from pol.graph.capture.assemble import Capture
-from pol.graph.capture.tracing.aten_recorder import Recorder, tensor_type
+from pol.graph.capture.tracing.aten_recorder import AtenRecorder, tensor_type
 from pol.graph.capture.tracing.decompositions import decompositions
-from pol.graph.capture.tracing.functionalization import Replay
+from pol.graph.capture.tracing.functionalization import FunctionalReplay
 from pol.graph.capture.tracing.random_operations import CounterRandomness, seed_words
+from pol.graph.capture.tracing.step_inputs import AVERAGE
 from pol.graph.capture.tracing.trace import quiet, traced
 from pol.graph.lowering import lower
 from pol.graph.step_program import Component, StepProgram
-
-AVERAGE = "ema."
 
 
 @dataclass(frozen=True)
@@ -75,7 +74,7 @@ def capture_initialisation(
 
         def replay(*tensors: Tensor) -> list[Tensor]:
             key, at = tensors[-2:]
-            results = dict(zip(given, Replay(first).run(key.clone(), at.clone()), strict=True))
+            results = dict(zip(given, FunctionalReplay(first).run(key.clone(), at.clone()), strict=True))
             return [
                 results[source].clone() if isinstance(source, str) else torch.full(like.shape, source, dtype=like.dtype)
                 for _, like, source in chosen.values()
@@ -90,7 +89,7 @@ def capture_initialisation(
         AtenInput(InputRole.CONSTANT, "seed", tensor_type("seed", words)),
         AtenInput(InputRole.STEP, "step", tensor_type("step", number)),
     ]
-    recorder = Recorder(inputs, words)
+    recorder = AtenRecorder(inputs, words)
     outputs = recorder.record(graph)
     if recorder.constants:
         raise UnsupportedError(

@@ -25,7 +25,7 @@ from pol.claims.segment_claim import Three
 from pol.dispute.dispute_record import DisputeRecord
 from pol.dispute.position import Position, Side
 from pol.errors import OperationalError, ProtocolError
-from pol.graph.node_names import Names, NodeName
+from pol.graph.node_names import NodeName, ProgramNames
 from pol.graph.step_program import StepProgram
 from pol.roles.party.decisions import Deed
 from pol.roles.party.policy import PUBLIC_CHAIN, Policy
@@ -84,7 +84,7 @@ class DisputeView:
     until: int
     """When who is on turn has no time left; 0 if it is over."""
     record: DisputeRecord | None
-    names: Names | None
+    names: ProgramNames | None
     last: Position | None
     executed: Executed | None
     missing: str = ""
@@ -294,7 +294,7 @@ class Surveyor:
             return Side.NONE
         return Side.CHALLENGER if (charge.index, int(charge.kind)) in found else Side.ASSERTER
 
-    def _program(self, task_id: bytes, number: int, about_profile: bool) -> tuple[StepProgram, Names]:
+    def _program(self, task_id: bytes, number: int, about_profile: bool) -> tuple[StepProgram, ProgramNames]:
         task = self._reader.task(task_id)
         if about_profile:
             program = self._reader.measurement(task_id).program(self._reader.market.profiles.charge(number))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pol.commitments import canonical_json
-from pol.graph.node_names import Names
+from pol.graph.node_names import ProgramNames
 from pol.graph.step_program import StepProgram
 from pol.training.record import learning_record
 from pol.training.record.learning_record import LearningRecord
@@ -49,7 +49,7 @@ def _copy_task(source: Store, target: Store, digest: str) -> int:
     """As `copy_task`; the bytes that a file with a state of its program has at most."""
     task = Task.decode(source.get(digest, limit=DOCUMENT_LIMIT))
     program = StepProgram.from_bytes(source.get(task.program, limit=PROGRAM_LIMIT))
-    names = Names.from_dict(canonical_json.decode(source.get(task.names, limit=GRAPH_LIMIT), "the names"))
+    names = ProgramNames.from_dict(canonical_json.decode(source.get(task.names, limit=GRAPH_LIMIT), "the names"))
     state = checkpoint.limit(names.slots, [slot.type for slot in program.slots])
     _copy(source, target, task.program, PROGRAM_LIMIT)
     _copy(source, target, task.names, GRAPH_LIMIT)

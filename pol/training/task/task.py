@@ -16,7 +16,7 @@ from pol.commitments.tensor import constants_root, state_root, tensor_root
 from pol.errors import EvidenceError, Fault, ProtocolError
 from pol.graph.aten_graph import AtenGraph
 from pol.graph.lowering import lower
-from pol.graph.node_names import Names
+from pol.graph.node_names import ProgramNames
 from pol.graph.step_program import MAX_STEPS, StepProgram
 from pol.graph.tensor_type import DType, TensorType
 from pol.graph.work_estimate import step_work
@@ -44,7 +44,7 @@ class CapturedStep(Protocol):
         """The step for replay."""
 
     @property
-    def names(self) -> Names:
+    def names(self) -> ProgramNames:
         """What people call its parts."""
 
     @property
@@ -138,7 +138,7 @@ class LoadedTask:
     digest: str
     document: Task
     program: StepProgram
-    names: Names
+    names: ProgramNames
     aten: AtenGraph
     constants: list[Words]
     initial_state: list[Words]
@@ -214,7 +214,7 @@ def load(store: Store, digest: str, *, levels: int = MAX_LEVELS, most: int | Non
     data = store.get(task.program, limit=PROGRAM_LIMIT)
     program = StepProgram.from_bytes(data)
     names_data = store.get(task.names, limit=GRAPH_LIMIT)
-    names = Names.from_dict(canonical_json.decode(names_data, "the names"))
+    names = ProgramNames.from_dict(canonical_json.decode(names_data, "the names"))
     aten = AtenGraph.from_dict(canonical_json.decode(store.get(task.aten, limit=GRAPH_LIMIT), "the ATen graph"))
     lowered, lowered_names = lower(aten)
     _require(lowered.to_bytes() == data, "its ATen graph doesn't lower to its step program")
@@ -246,17 +246,17 @@ def held_bytes(program: StepProgram) -> int:
     return 4 * sum(type_.numel for type_ in (*program.constants, *(slot.type for slot in program.slots)))
 
 
-def order_root(program: StepProgram, names: Names, constants: list[Words]) -> bytes:
+def order_root(program: StepProgram, names: ProgramNames, constants: list[Words]) -> bytes:
     """The root of the order table: row t holds the indices of the samples that step t sees."""
     index = _order_index(names)
     return tensor_root(program.constants[index], constants[index])
 
 
-def _seed(names: Names, constants: list[Words]) -> Words | None:
+def _seed(names: ProgramNames, constants: list[Words]) -> Words | None:
     return constants[names.constants.index(SEED_CONSTANT)] if SEED_CONSTANT in names.constants else None
 
 
-def _require_order(program: StepProgram, names: Names, steps: int) -> None:
+def _require_order(program: StepProgram, names: ProgramNames, steps: int) -> None:
     _require(len(names.constants) == len(program.constants), "its names don't fit its constants")
     _require(len(names.slots) == len(program.slots), "its names don't fit its slots")
     type_ = program.constants[_order_index(names)]
@@ -265,7 +265,7 @@ def _require_order(program: StepProgram, names: Names, steps: int) -> None:
     _require(is_table, problem, Fault.WRONG_ORDER)
 
 
-def _order_index(names: Names) -> int:
+def _order_index(names: ProgramNames) -> int:
     _require(names.constants.count(ORDER) == 1, f"it needs exactly one constant named {ORDER!r}", Fault.WRONG_ORDER)
     return names.constants.index(ORDER)
 

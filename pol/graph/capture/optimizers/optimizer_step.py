@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from pol.errors import UnsupportedError
-from pol.graph.capture.optimizers import RULES, SQUARES_SCALE, Number, OptimizerRule, Options, State
+from pol.graph.capture.optimizers import RULES, SQUARES_SCALE, Number, OptimizerRule, OptimizerState, Options
 from pol.graph.capture.optimizers.traced_optimizer import own_state, own_step
 
 TABLE = "schedule"
@@ -24,7 +24,7 @@ class _Member:
     """One parameter that the optimizer updates. Numbers are floats, or names of tables with an entry for each step."""
 
     group: int
-    state: State
+    state: OptimizerState
     numbers: Mapping[str, float | str]
 
 
@@ -64,9 +64,9 @@ class OptimizerStep:
         self,
         parameters: Mapping[str, Tensor],
         gradients: Mapping[str, Tensor],
-        states: Mapping[str, State],
+        states: Mapping[str, OptimizerState],
         entries: Mapping[str, Tensor],
-    ) -> tuple[dict[str, Tensor], dict[str, State]]:
+    ) -> tuple[dict[str, Tensor], dict[str, OptimizerState]]:
         """Next value and next state of every parameter that has a gradient; `entries` are this step's of the tables.
 
         A rule computes in float32, whatever the type of the parameter, and rounds once at its end.
@@ -76,7 +76,7 @@ class OptimizerStep:
             groups = [{**options, **numbers[index]} for index, options in enumerate(self._options)]
             return own_step(self._optimizer, self._names, groups, parameters, gradients, states)
         after: dict[str, Tensor] = {}
-        next_states: dict[str, State] = {}
+        next_states: dict[str, OptimizerState] = {}
         for name, gradient in gradients.items():
             parameter, state, member = parameters[name].detach(), states[name], self._members_by_name[name]
             value, next_state = self._rule.update(

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-State: TypeAlias = dict[str, Tensor]
+OptimizerState: TypeAlias = dict[str, Tensor]
 Options: TypeAlias = Mapping[str, Any]
 Number: TypeAlias = Tensor | float
 """A float if it is the same in every step, else a scalar tensor: the entry of this step in a table."""
@@ -26,7 +26,7 @@ class OptimizerRule(Protocol):
     squares: frozenset[str]
     """Keys of the state that average squared gradients: small by nature, so distances look at them more closely."""
 
-    def initial(self, options: Options, parameter: Tensor) -> State:
+    def initial(self, options: Options, parameter: Tensor) -> OptimizerState:
         """The state before the first step; what the optimizer already has takes its place, key by key."""
         ...
 
@@ -38,8 +38,13 @@ class OptimizerRule(Protocol):
         ...
 
     def update(
-        self, options: Options, parameter: Tensor, gradient: Tensor, state: State, numbers: Mapping[str, Number]
-    ) -> tuple[Tensor, State]:
+        self,
+        options: Options,
+        parameter: Tensor,
+        gradient: Tensor,
+        state: OptimizerState,
+        numbers: Mapping[str, Number],
+    ) -> tuple[Tensor, OptimizerState]:
         """The next parameter and state, all in float32; nothing may be written in place.
 
         Of `options` only what is no number may be used (`nesterov`): numbers are those of the first step. Reading one

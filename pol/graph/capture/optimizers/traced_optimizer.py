@@ -14,15 +14,15 @@ from torch.optim import Optimizer
 from torch.overrides import TorchFunctionMode
 
 from pol.errors import PolError, UnsupportedError
-from pol.graph.capture.guards.mutation_guard import is_same
-from pol.graph.capture.optimizers import Options, State
+from pol.graph.capture.guards.plain_values import is_same
+from pol.graph.capture.optimizers import OptimizerState, Options
 
 _NUMBERS = {Tensor.item, Tensor.tolist, Tensor.__float__, Tensor.__int__, Tensor.__bool__}
 _PLACES = {Tensor.__getitem__, Tensor.__setitem__}
 READS = "its step reads the numbers of a tensor, which differ from step to step"
 
 
-def own_state(optimizer: Optimizer, present: Mapping[str, Any]) -> State:
+def own_state(optimizer: Optimizer, present: Mapping[str, Any]) -> OptimizerState:
     """Copies of the tensors among the state of a parameter; UnsupportedError if the optimizer has other state."""
     _require_state_of_parameters(optimizer, optimizer.state)
     return {key: value.detach().clone() for key, value in present.items() if isinstance(value, Tensor)}
@@ -34,8 +34,8 @@ def own_step(
     groups: Sequence[Options],
     parameters: Mapping[str, Tensor],
     gradients: Mapping[str, Tensor],
-    states: Mapping[str, State],
-) -> tuple[dict[str, Tensor], dict[str, State]]:
+    states: Mapping[str, OptimizerState],
+) -> tuple[dict[str, Tensor], dict[str, OptimizerState]]:
     """Run the optimizer's `step` on other tensors; next values and states of the parameters with a gradient.
 
     Parameters change in place. The user's optimizer is not touched. Raises UnsupportedError, with a way out.
@@ -74,7 +74,7 @@ def own_step(
     _require_same(optimizer, attributes, vars(shadow), "its attribute {!r}")
     _require_state_of_parameters(optimizer, shadow.state)
     after = {name: parameters[name].detach() for name in gradients}
-    kept: dict[str, State] = {}
+    kept: dict[str, OptimizerState] = {}
     for group in optimizer.param_groups:
         for own in group["params"]:
             name = names[id(own)]

@@ -48,7 +48,7 @@ BATCH_NORMS = frozenset(
 """Their first result has the type of the batch, the others that of the statistics."""
 
 
-class Recorder:
+class AtenRecorder:
     """Writes down one traced graph."""
 
     def __init__(self, inputs: Sequence[AtenInput], seed: Tensor) -> None:
@@ -220,7 +220,7 @@ def _is_none(value: object) -> bool:
     return value is None
 
 
-def graph_of(recorder: Recorder, next_state: Sequence[Argument], loss: Argument) -> AtenGraph:
+def graph_of(recorder: AtenRecorder, next_state: Sequence[Argument], loss: Argument) -> AtenGraph:
     """The finished graph with its outputs."""
     if not isinstance(loss, Ref) or not all(isinstance(item, Ref) for item in next_state):
         raise UnsupportedError("the step gives a state or a loss that is not a tensor")

@@ -1,4 +1,4 @@
-"""Replays a traced graph with every effect of an operation where functionalisation sees it.
+"""Replays a traced graph with every effect of an operation where functionalization sees it.
 
 torch's native_batch_norm writes its running statistics without saying so in its schema: the graph would lose them.
 """
@@ -14,7 +14,7 @@ from torch.fx import Interpreter
 _WHOLE = [True, True, True]
 
 
-class Replay(Interpreter):
+class FunctionalReplay(Interpreter):
     """Runs a graph; batch normalisation by operations that write nothing."""
 
     def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

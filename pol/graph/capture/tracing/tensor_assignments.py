@@ -19,7 +19,7 @@ from pol.graph.capture.tracing.provenance import current_line
 _DATA = torch.Tensor.data
 
 
-class Assignments(TorchFunctionMode):
+class DataAssignments(TorchFunctionMode):
     """While active, follows assignments to the attribute ``data`` of tensors."""
 
     def __init__(self, place: Callable[[], str]) -> None:

@@ -26,15 +26,16 @@ from torch.optim import Optimizer
 from torch.utils._pytree import tree_flatten
 
 from pol.errors import PolError, UnsupportedError
-from pol.graph.capture.guards.mutation_guard import untouched
+from pol.graph.capture.guards.mutation_guard import mutation_guard
 from pol.graph.capture.guards.purity import require_equal, require_pure
 from pol.graph.capture.loop import Loop
 from pol.graph.capture.optimizers.optimizer_step import OptimizerStep
 from pol.graph.capture.tracing.aten_recorder import data_dependent
 from pol.graph.capture.tracing.decompositions import decompositions
-from pol.graph.capture.tracing.functionalization import Replay
+from pol.graph.capture.tracing.functionalization import FunctionalReplay
 from pol.graph.capture.tracing.provenance import PHASE, SOURCE, line_of_error
-from pol.graph.capture.tracing.training_step import StepInputs, TrainingStep
+from pol.graph.capture.tracing.step_inputs import StepInputs
+from pol.graph.capture.tracing.training_step import TrainingStep
 from pol.graph.lowering.advice import undefined
 
 _DATA_DEPENDENT = (DataDependentOutputException, DynamicOutputShapeException, GuardOnDataDependentSymNode)
@@ -76,7 +77,7 @@ def trace_step(
         sdpa_kernel(SDPBackend.MATH),
         torch.backends.mkldnn.flags(enabled=False),
         torch.enable_grad(),
-        untouched({**own, "model": model, "loss": loss, "optimizer": optimizer}) as before,
+        mutation_guard({**own, "model": model, "loss": loss, "optimizer": optimizer}) as before,
     ):
         first = traced(step, arguments, None, lines.running)
         require_pure(first, before, own, optimizer)
@@ -91,7 +92,7 @@ def trace_step(
 
         def replay(*tensors: Tensor) -> Any:
             # Copies, so that updates in place stay inside the graph and become ordinary values.
-            return Replay(first).run(*(tensor.clone() for tensor in tensors))
+            return FunctionalReplay(first).run(*(tensor.clone() for tensor in tensors))
 
         second = traced(torch.func.functionalize(replay), flat, decompositions(), lines.running)
     second.graph.eliminate_dead_code()
