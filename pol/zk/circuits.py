@@ -13,7 +13,7 @@ import pol
 from pol.commitments import canonical_json
 from pol.commitments.keccak import keccak256
 from pol.errors import OperationalError, ProtocolError
-from pol.zk.network import Network
+from pol.zk.network import StepNetwork
 
 NETWORK, CIRCUIT, MANIFEST, STEP = "network.json", "circuit.json", "manifest.json", "step.py"
 MIN_LOGROWS, MAX_LOGROWS = 11, 22
@@ -36,7 +36,7 @@ class Circuit:
     """
 
     name: str
-    network: Network
+    network: StepNetwork
     logrows: dict[Visibility, int]
     base: int
     digits: int
@@ -98,7 +98,7 @@ def load(name: str | Path) -> Circuit:
     place = Path(name) if isinstance(name, Path) or "/" in name else folder() / name
     try:
         raw = canonical_json.parse((place / CIRCUIT).read_bytes(), str(place / CIRCUIT))
-        network = Network.from_json((place / NETWORK).read_bytes())
+        network = StepNetwork.from_json((place / NETWORK).read_bytes())
     except FileNotFoundError as error:
         raise OperationalError(f"there is no circuit {name}; pol has {', '.join(names())}") from error
     try:

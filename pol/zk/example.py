@@ -9,8 +9,8 @@ from random import Random
 from pol.commitments import canonical_json
 from pol.errors import OperationalError, ProtocolError
 from pol.zk.circuits import Circuit
-from pol.zk.fixed_point import Integers, integers, quantise
-from pol.zk.network import Node
+from pol.zk.fixed_point import Integers, integers, quantize
+from pol.zk.network import NetworkNode
 
 ONE_HOT = "one-hot"
 Range = tuple[int, float, float]
@@ -45,17 +45,17 @@ def read_inputs(circuit: Circuit, path: Path, skip: int = 0) -> list[Integers]:
         if exact and not all(type(value) is int for value in values):
             raise ProtocolError(f"{path}: {name}.integers are whole numbers")
         try:
-            found.append(integers(values, node.shape) if exact else quantise(values, network.scale).reshape(node.shape))
+            found.append(integers(values, node.shape) if exact else quantize(values, network.scale).reshape(node.shape))
         except (TypeError, ValueError) as error:
             raise ProtocolError(f"{path}: {name} holds something that is no number") from error
     return found
 
 
-def _drawn(random: Random, node: Node, how: str | Sequence[Range] | None, scale: int) -> Integers:
+def _drawn(random: Random, node: NetworkNode, how: str | Sequence[Range] | None, scale: int) -> Integers:
     if how == ONE_HOT:
         rows = [random.randrange(node.shape[-1]) for _ in range(node.size // node.shape[-1])]
         flat = [int(column == row) << scale for row in rows for column in range(node.shape[-1])]
         return integers(flat, node.shape)
     ranges = [(node.size, -0.5, 0.5)] if how is None or isinstance(how, str) else how
     values = [random.uniform(low, high) for count, low, high in ranges for _ in range(int(count))]
-    return quantise(values, scale).reshape(node.shape)
+    return quantize(values, scale).reshape(node.shape)

@@ -9,7 +9,7 @@ from types import ModuleType
 
 from pol.errors import OperationalError
 from pol.zk.circuits import CIRCUIT, NETWORK, STEP, folder
-from pol.zk.network import Network
+from pol.zk.network import StepNetwork
 from pol.zk.tracing import trace
 
 SCALE = 20
@@ -29,7 +29,7 @@ def step_module(place: Path) -> ModuleType:
     return module
 
 
-def network_of(place: Path) -> Network:
+def network_of(place: Path) -> StepNetwork:
     """What the step of a circuit is as a network."""
     module = step_module(place)
     return trace(module.step, module.INPUTS, SCALE)

@@ -24,7 +24,7 @@ from pol.graph.step_program import Component, StepProgram
 
 
 @dataclass(frozen=True)
-class CapturedInitialisation:
+class CapturedInitialization:
     """A step program that draws tensors from a seed; ``slots`` are their names, in the program's order."""
 
     program: StepProgram
@@ -32,12 +32,12 @@ class CapturedInitialisation:
     seed: int
 
 
-def capture_initialisation(
+def capture_initialization(
     build: Callable[[], nn.Module],
     seed: int = 0,
     step: Capture | None = None,
     slots: Collection[str] | None = None,
-) -> CapturedInitialisation:
+) -> CapturedInitialization:
     """What ``with TaskRandomness(seed).initialisation(): build()`` draws, as a program.
 
     ``build`` makes the model and draws its parameters; it runs under a trace, and its draws touch none of torch's
@@ -100,7 +100,7 @@ def capture_initialisation(
     recorder.name({}, written, "")
     aten = AtenGraph(tuple(recorder.inputs), tuple(recorder.nodes), tuple(written.values()), ())
     program, _ = lower(aten)
-    return CapturedInitialisation(program, tuple(chosen), seed)
+    return CapturedInitialization(program, tuple(chosen), seed)
 
 
 _Chosen = Mapping[str, tuple[Component, Tensor, "str | float"]]

@@ -35,7 +35,7 @@ Typed = tuple[TensorType, Words]
 
 
 class Captured(Protocol):
-    """What `pol.graph.capture.capture_initialisation` gives; named here without importing torch."""
+    """What `pol.graph.capture.capture_initialization` gives; named here without importing torch."""
 
     @property
     def program(self) -> StepProgram:

@@ -14,7 +14,7 @@ from pol.zk.circuits import Circuit
 from pol.zk.exact.circuit import require_exact
 from pol.zk.exact.groth16 import Proof, VerifyingKey
 from pol.zk.fixed_point import Integers, step
-from pol.zk.network import Network
+from pol.zk.network import StepNetwork
 from pol.zk.poseidon import vector_hash
 
 
@@ -22,7 +22,7 @@ from pol.zk.poseidon import vector_hash
 class ExactKeys:
     """Where the keys of a circuit lie. Whoever ran the setup may know a secret that forges proofs."""
 
-    network: Network
+    network: StepNetwork
     folder: Path
 
     @property
@@ -85,13 +85,13 @@ def prove(keys: ExactKeys, first: Integers, data: Sequence[Sequence[Integers]], 
     with tempfile.TemporaryDirectory(prefix="pol-zk-") as place:
         path = Path(place, "jobs.json")
         path.write_text(json.dumps(jobs))
-        answer = native_process.call("exact_prove", None, folder=str(keys.folder), jobs=str(path))
+        proved = native_process.call("exact_prove", None, folder=str(keys.folder), jobs=str(path))
     hashes = [_hash(vector) for vector in vectors]
     steps = tuple(
         ExactStep(hashes[i], tuple(map(_hash, data[i])), hashes[i + 1], Proof.decode(bytes.fromhex(proof)))
-        for i, proof in enumerate(answer.result["proofs"])
+        for i, proof in enumerate(proved.result["proofs"])
     )
-    return ExactRun(steps, vectors[-1], answer.seconds, answer.result["loading_seconds"], answer.peak_bytes)
+    return ExactRun(steps, vectors[-1], proved.seconds, proved.result["loading_seconds"], proved.peak_bytes)
 
 
 def _hash(vector: Integers) -> bytes:

@@ -1,8 +1,7 @@
-"""Setting a circuit up: reference string, circuit, keys and verifier, each made once and found again."""
+"""Sets a circuit up: reference string, circuit, keys and verifier. Each is made once and kept."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -23,8 +22,8 @@ STAGES = ("reference string", "network", "settings", "circuit", "keys", "verifie
 
 
 @dataclass(frozen=True)
-class Summary:
-    """What a manifest records of keys; digests are SHA-256 of files, in hex, but for the network's (keccak-256)."""
+class KeySummary:
+    """The record of keys in a manifest; digests are SHA-256 of files, in hex, but for the network's (keccak-256)."""
 
     circuit: str
     visibility: str
@@ -51,7 +50,7 @@ class Keys:
 
     @property
     def name(self) -> str:
-        """What the keys depend on, as a digest in hex."""
+        """A digest, in hex, of everything that the keys depend on."""
         return self.folder.name
 
     def file(self, name: str) -> str:
@@ -59,10 +58,10 @@ class Keys:
         return str(self.folder / name)
 
     @property
-    def summary(self) -> Summary:
+    def summary(self) -> KeySummary:
         """Raises OperationalError if the keys aren't set up."""
         try:
-            return Summary(**canonical_json.parse((self.folder / "summary.json").read_bytes(), "the summary"))
+            return KeySummary(**canonical_json.parse((self.folder / "summary.json").read_bytes(), "the summary"))
         except (OSError, ProtocolError, TypeError) as error:
             raise OperationalError(f"the keys of {self.circuit.name} aren't set up: pol zk setup") from error
 
@@ -79,9 +78,9 @@ def setup(
     ceremony: Path | None = None,
     progress: Progress = lambda stage, done, of: None,
 ) -> Keys:
-    """Make whatever of a circuit's files isn't there yet; a stop at any time loses one stage at most.
+    """Make the files of a circuit that are missing; an interrupt loses one stage at most.
 
-    ``ceremony``: a powers-of-tau file. Without one the reference string is one whose secret everybody knows.
+    ``ceremony``: a powers-of-tau file. Without one the secret of the reference string is public.
     Raises ProtocolError if the circuit isn't made for the visibility or the ceremony's file is bad, OperationalError if
     EZKL or space is missing.
     """
@@ -136,7 +135,7 @@ def setup(
                 "verifier", None, **given, reference_string=str(string), out=str(parts[0]), abi=str(parts[1])
             )
             parts[1].touch()
-    summary = Summary(
+    summary = KeySummary(
         circuit.name,
         str(visibility),
         native_process.VERSION,
@@ -145,8 +144,8 @@ def setup(
         circuit.network.digest.hex(),
         string_digest,
         reference_string.is_test_only(string),
-        _sha256(keys.folder / "verification.key"),
-        _sha256(keys.folder / "verifier.sol"),
+        reference_string.digest(keys.folder / "verification.key"),
+        reference_string.digest(keys.folder / "verifier.sol"),
         (keys.folder / "verification.key").stat().st_size,
         (keys.folder / "proving.key").stat().st_size,
     )
@@ -194,8 +193,3 @@ def _made(keys: Keys, *names: str) -> Iterator[list[Path]]:
     yield parts
     for part, name in zip(parts, names, strict=True):
         part.replace(keys.folder / name)
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -19,7 +19,7 @@ from pol.zk.bn254 import R
 from pol.zk.exact import groth16
 from pol.zk.exact.circuit import constraints
 from pol.zk.fixed_point import integers
-from pol.zk.network import Network
+from pol.zk.network import StepNetwork
 
 
 def main() -> None:
@@ -135,7 +135,7 @@ def poseidon(elements: list[str]) -> str:
 def exact_setup(folder: str) -> None:
     """Write proving and verifying key of the network in a folder."""
     place = Path(folder)
-    network = Network.from_json((place / "network.json").read_bytes())
+    network = StepNetwork.from_json((place / "network.json").read_bytes())
     proving, verifying = groth16.setup(constraints(network))
     (place / "proving.key").write_bytes(proving)
     (place / "verifying.key.part").write_bytes(verifying.encode())
@@ -145,7 +145,7 @@ def exact_setup(folder: str) -> None:
 def exact_prove(folder: str, jobs: str) -> dict[str, Any]:
     """Proofs of all jobs in a file, in hex."""
     place = Path(folder)
-    network = Network.from_json((place / "network.json").read_bytes())
+    network = StepNetwork.from_json((place / "network.json").read_bytes())
     began = time.monotonic()
     key = groth16.load((place / "proving.key").read_bytes())
     loading = time.monotonic() - began

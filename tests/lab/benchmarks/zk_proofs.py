@@ -24,7 +24,7 @@ from pol.zk.ezkl import ezkl_prover
 from pol.zk.ezkl.gradient_proof import GradientProof
 from pol.zk.ezkl.keys import Keys, setup
 from pol.zk.ezkl.verifier_contract import bytecode, compiler
-from pol.zk.fixed_point import Integers, dequantise, step
+from pol.zk.fixed_point import Integers, dequantize, step
 
 MEASURED: dict[str, tuple[str, Visibility]] = {
     "linear_regression": ("linear_regression", Visibility.HASHED),
@@ -70,9 +70,9 @@ def float_error(name: str, inputs: Sequence[Integers], after: Integers) -> tuple
     """Greatest difference from the same step in float32, and the norm of all of them over that of the weights."""
     module = step_module(folder() / name)
     scale = load(name).network.scale
-    theta, *rest = (torch.tensor(dequantise(array, scale), dtype=torch.float32) for array in inputs)
+    theta, *rest = (torch.tensor(dequantize(array, scale), dtype=torch.float32) for array in inputs)
     expected = module.step(theta.requires_grad_(), *rest).detach().to(torch.float64).numpy()
-    difference = dequantise(after, scale) - expected
+    difference = dequantize(after, scale) - expected
     return float(np.abs(difference).max()), float(np.linalg.norm(difference) / np.linalg.norm(expected))
 
 
