@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.table import Table
 
-from pol.cli.file_output import DIFFERS, FINE, SHOWN_ROWS, console, looking
+from pol.cli.file_output import DIFFERS, FINE, SHOWN_ROWS, console, json_option, unsupported_is_unseen
 from pol.training.record.recorded_run import split_step
 
 if TYPE_CHECKING:
@@ -26,8 +26,8 @@ CHANGES_SHOWN = 40
 @click.argument("b", required=False)
 @click.option("--all", "show_all", is_flag=True, help=f"Show equal tensors too, and more than {SHOWN_ROWS}.")
 @click.option("--picture", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Draw a map as SVG.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@looking
+@json_option
+@unsupported_is_unseen
 def diff(a: str, b: str | None, show_all: bool, picture: Path | None, as_json: bool) -> int:
     """Compare A and B: each a safetensors file, a folder of them, or a learning record (RECORD@STEP: a checkpoint).
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pol.cli.file_output import DIFFERS, FINE, console, looking
+from pol.cli.file_output import DIFFERS, FINE, console, json_option, unsupported_is_unseen
 from pol.errors import OperationalError
 
 if TYPE_CHECKING:
@@ -29,9 +29,9 @@ OUTPUT_SHOWN = 2000
 @click.option("--steps", type=click.IntRange(6), default=20, show_default=True, help="How far each run goes.")
 @click.option("--timeout", type=click.IntRange(1), default=3600, show_default=True, metavar="S", help="Of each run.")
 @click.option("--keep", type=click.Path(path_type=Path, file_okay=False), metavar="DIR", help="Keep the runs here.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
-@looking
+@unsupported_is_unseen
 def doctor(command: tuple[str, ...], steps: int, timeout: int, keep: Path | None, as_json: bool) -> int:
     """Run COMMAND (after --) four times, kill it once, and compare: is a resumed training an uninterrupted one?
 

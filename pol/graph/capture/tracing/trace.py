@@ -44,7 +44,7 @@ _NEEDS_NUMBERS = (
     "Cannot access data pointer",
     "data pointer is not allocated",
 )
-"""What torch says where code asks a tensor that is being traced for its numbers: .numpy(), .tolist(), numpy.asarray."""
+"""Messages of torch where code reads the numbers of a traced tensor: .numpy(), .tolist(), numpy.asarray."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,10 @@ def trace_step(
     loop: Loop,
     inputs: StepInputs,
 ) -> TracedStep:
-    """The step as a graph; UnsupportedError where the user's code cannot be one. Leaves everything as it was."""
+    """The step as a graph; the user's objects are restored.
+
+    Raises UnsupportedError, with the user's line, where the code has no graph.
+    """
     own = {f"model.{name}": tensor for name, tensor in (*model.named_parameters(), *model.named_buffers())}
     step = TrainingStep(model, loss, plan, loop, inputs.seed)
     lines = step.lines
@@ -86,7 +89,7 @@ def trace_step(
         again = traced(step, arguments, None, lines.running)
         before.require_unchanged(first_run=False)
         require_equal(first, again)
-        _settle_sources(first)
+        _assign_sources(first)
         first.graph.set_codegen(CodeGen())
         flat = tree_flatten(arguments)[0]
 
@@ -119,7 +122,7 @@ def quiet() -> Iterator[None]:
 def traced(
     function: Callable[..., Any], arguments: Sequence[Any], table: Any, running: Callable[[], str]
 ) -> GraphModule:
-    """The graph of a function; ``running`` says what runs where no line of the user's is to be found."""
+    """The graph of a function; ``running`` names the running module where no line of the user is found."""
     maker = make_fx(
         function, decomposition_table=table, tracing_mode="fake", _allow_non_fake_inputs=True, record_module_stack=False
     )
@@ -135,7 +138,7 @@ def traced(
 
 
 def _refusal(error: Exception, line: str) -> UnsupportedError:
-    """What an exception of the user's code under the trace means for the user."""
+    """The error for an exception of the user's code under the trace."""
     if isinstance(error, UnsupportedOperatorException):
         return undefined(line, str(error.func))
     text = str(error).strip().partition("\n")[0].rstrip(".")
@@ -147,8 +150,8 @@ def _refusal(error: Exception, line: str) -> UnsupportedError:
     )
 
 
-def _settle_sources(graph: GraphModule) -> None:
-    """Final marks of the first trace: a backward node has the line of the forward node that it belongs to."""
+def _assign_sources(graph: GraphModule) -> None:
+    """Give every backward node of the first trace the line of its forward node, and drop profiler nodes."""
     lines: dict[int, str] = {}
     for node in list(graph.graph.nodes):
         if "profiler" in str(node.target):
