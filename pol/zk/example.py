@@ -1,4 +1,4 @@
-"""Vectors to try a circuit with."""
+"""Inputs of a circuit: drawn examples, or from a JSON file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pol.zk.network import NetworkNode
 
 ONE_HOT = "one-hot"
 Range = tuple[int, float, float]
-"""So many numbers, between two bounds."""
+"""A count of numbers, and the bounds to draw them between."""
 
 
 def example(circuit: Circuit, seed: int) -> list[Integers]:
@@ -27,8 +27,8 @@ def example(circuit: Circuit, seed: int) -> list[Integers]:
 def read_inputs(circuit: Circuit, path: Path, skip: int = 0) -> list[Integers]:
     """Inputs from a JSON file, but for the first ``skip``: lists of numbers by name, in row-major order.
 
-    Whole numbers of a list named `NAME.integers` are taken as they are, at the network's scale: so a vector after a
-    step is given to the next one without rounding. Raises ProtocolError if one is missing or has another size.
+    Whole numbers of a list named `NAME.integers` are at the network's scale: so the vector after a step goes into the
+    next one without rounding. Raises ProtocolError if one is missing or has another size.
     """
     try:
         raw = canonical_json.parse(path.read_bytes(), str(path))

@@ -1,4 +1,4 @@
-"""From a step in torch, gradient by autograd, to a network."""
+"""Traces a step in torch, with gradients by autograd, into a network."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def trace(step: Callable[..., Tensor], inputs: dict[str, tuple[int, ...]], scale
     graph = make_fx(differentiated, decomposition_table=dict(core_aten_decompositions()))(*samples).graph
     result = graph.output_node().args[0]
     needed = _needed(result)
-    writer = _Writer(scale)
+    writer = _NetworkWriter(scale)
     for (name, shape), traced in zip(inputs.items(), graph.find_nodes(op="placeholder"), strict=True):
         writer.of[traced] = writer.input(name, shape)
     for traced in graph.nodes:
@@ -59,7 +59,7 @@ def trace(step: Callable[..., Tensor], inputs: dict[str, tuple[int, ...]], scale
 
 
 def _needed(result: Any) -> set[Traced]:
-    """What a result is computed from. Of a tensor that only lends its shape, nothing is needed."""
+    """The nodes that a result is computed from, without tensors of which only the shape is used."""
     needed: set[Traced] = set()
     waiting = [result]
     while waiting:
@@ -70,8 +70,8 @@ def _needed(result: Any) -> set[Traced]:
     return needed
 
 
-class _Writer:
-    """Collects nodes; a value is the number of a node, or a tensor that is the same in every step."""
+class _NetworkWriter:
+    """Collects nodes. A value is the number of a node, or a tensor that is the same in every step."""
 
     def __init__(self, scale: int) -> None:
         self.scale = scale
@@ -101,7 +101,7 @@ class _Writer:
     def constant(self, value: Tensor) -> int:
         array = value.detach().to(torch.float64).numpy()
         shape = array.shape or (1,)
-        # Equal numbers are one number: it is broadcast.
+        # A tensor of equal numbers is one number, broadcast.
         if array.size > 1 and (array == array.ravel()[0]).all():
             array, shape = array.ravel()[:1], (1,)
         return self._number(
@@ -109,7 +109,7 @@ class _Writer:
         )
 
     def network(self, result: int) -> StepNetwork:
-        """Only what the result needs, in order, the result last."""
+        """The network of the nodes that the result needs, in order, the result last."""
         needed = {result, *range(len(self.names))}
         for number in range(len(self.nodes) - 1, -1, -1):
             if number in needed:
@@ -135,7 +135,7 @@ class _Writer:
             value = traced.args[1] if target is aten.full_like.default else _LIKE[target]
             return torch.full(tuple(traced.meta["val"].shape), float(cast(float, value)))
         arguments = [self._resolve(argument) for argument in traced.args]
-        if not any(isinstance(argument, _Place) for argument in _flat(arguments)):
+        if not any(isinstance(argument, _NodeNumber) for argument in _flat(arguments)):
             result: Tensor = target(*arguments, **traced.kwargs)
             return result
         shape = tuple(traced.meta["val"].shape) or (1,)
@@ -144,13 +144,13 @@ class _Writer:
     def _resolve(self, argument: Any) -> Any:
         if isinstance(argument, Traced):
             value = self.of[argument]
-            return value if isinstance(value, Tensor) else _Place(value)
+            return value if isinstance(value, Tensor) else _NodeNumber(value)
         if isinstance(argument, list | tuple):
             return [self._resolve(part) for part in argument]
         return argument
 
     def _at(self, value: Any) -> int:
-        if isinstance(value, _Place):
+        if isinstance(value, _NodeNumber):
             return value.number
         return self.constant(value if isinstance(value, Tensor) else torch.tensor(float(value)))
 
@@ -182,7 +182,7 @@ class _Writer:
             return self.add(NetworkOp.RECIPROCAL, shape, self.add(NetworkOp.SQRT, shape, self._at(first)))
         if target is aten.pow.Tensor_Scalar and arguments[1] in {2, 3}:
             square = self._multiplied(first, first, shape)
-            return square if arguments[1] == 2 else self._multiplied(_Place(square), first, shape)
+            return square if arguments[1] == 2 else self._multiplied(_NodeNumber(square), first, shape)
         if target is aten.relu.default:
             return self.add(NetworkOp.GATE, self.nodes[self._at(first)].shape, self._at(first), self._at(first))
         if target is aten.le.Scalar and arguments[1] == 0:
@@ -196,7 +196,7 @@ class _Writer:
         if target is aten.mean.dim:
             place = self._at(first)
             count = np.prod([self.nodes[place].shape[axis] for axis in arguments[1]])
-            return self._multiplied(_Place(self._summed(place, arguments[1], shape)), 1.0 / float(count), shape)
+            return self._multiplied(_NodeNumber(self._summed(place, arguments[1], shape)), 1.0 / float(count), shape)
         return self._moved(target, arguments, shape)
 
     def _moved(self, target: Any, arguments: list[Any], shape: tuple[int, ...]) -> int:
@@ -217,10 +217,10 @@ class _Writer:
         raise ProtocolError(f"no circuit has the operation {target}: write the step with those of docs/spec/zk.md")
 
     def _multiplied(self, a: Any, b: Any, shape: tuple[int, ...]) -> int:
-        """A product; numbers that are the same in every step are multiplied with each other first."""
-        if not isinstance(a, _Place):
+        """A product; constant factors are multiplied with each other first."""
+        if not isinstance(a, _NodeNumber):
             a, b = b, a
-        if isinstance(b, _Place):
+        if isinstance(b, _NodeNumber):
             places = self._at(a), self._at(b)
             return self.add(NetworkOp.MUL, broadcast(*(self.nodes[place].shape for place in places)), *places)
         factor = b if isinstance(b, Tensor) else torch.tensor(float(b), dtype=torch.float64)
@@ -244,19 +244,19 @@ class _Writer:
         return result
 
     def _divided(self, a: Any, b: Any, shape: tuple[int, ...]) -> int:
-        if not isinstance(b, _Place):
+        if not isinstance(b, _NodeNumber):
             inverse = 1.0 / (b.to(torch.float64) if isinstance(b, Tensor) else float(b))
             return self._multiplied(a, inverse, shape)
         divisor = self._at(b)
         if divisor in self._factor:
             divisor, factor = self._factor[divisor]
-            a = _Place(self._multiplied(a, 1.0 / float(factor), shape))
+            a = _NodeNumber(self._multiplied(a, 1.0 / float(factor), shape))
         inverse_of = self.add(NetworkOp.RECIPROCAL, self.nodes[divisor].shape, divisor)
-        return self._multiplied(a, _Place(inverse_of), shape)
+        return self._multiplied(a, _NodeNumber(inverse_of), shape)
 
     def _selected(self, condition: Any, if_so: Any, otherwise: Any) -> int:
         """``where(x <= 0, 0, y)``, the derivative of a ReLU."""
-        if not isinstance(condition, _Place) or isinstance(if_so, _Place) or float(if_so) != 0.0:
+        if not isinstance(condition, _NodeNumber) or isinstance(if_so, _NodeNumber) or float(if_so) != 0.0:
             raise ProtocolError("no circuit has a choice other than that of a ReLU: zero where x <= 0")
         kept, by = self._at(otherwise), self._at(condition)
         return self.add(NetworkOp.GATE, broadcast(self.nodes[kept].shape, self.nodes[by].shape), kept, by)
@@ -271,8 +271,8 @@ class _Writer:
         return place if self.nodes[place].shape == shape else self.add(NetworkOp.RESHAPE, shape, place)
 
 
-class _Place:
-    """The number of a node, apart from numbers that are arguments."""
+class _NodeNumber:
+    """The number of a node, to tell it from numbers that are arguments."""
 
     def __init__(self, number: int) -> None:
         self.number = number

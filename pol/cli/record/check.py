@@ -1,4 +1,4 @@
-"""``pol check``: files against a commitment, or a learning record against itself."""
+"""``pol check``: checks files against a commitment, or a learning record against itself."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def check(path: str, commitment: Path | None, sample: int | None, seed: int | No
     place, step = split_step(path)
     if not is_run(place):
         if "://" not in place and not Path(place).exists():
-            raise OperationalError(f"can't read {path}: there is nothing of that name")
+            raise OperationalError(f"can't read {path}: it does not exist")
         raise click.UsageError(
             f"{path} is no learning record: give a commitment to check it against (pol commit {path} --out FILE)"
         )

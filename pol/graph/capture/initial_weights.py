@@ -1,4 +1,4 @@
-"""Captures what draws a model's first weights as a step program of its own, so that anybody can draw them again."""
+"""Captures the initialization of a model as a step program, so that anybody can draw the same weights."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def capture_initialization(
     step: Capture | None = None,
     slots: Collection[str] | None = None,
 ) -> CapturedInitialization:
-    """What ``with TaskRandomness(seed).initialisation(): build()`` draws, as a program.
+    """The draws of ``with TaskRandomness(seed).initialisation(): build()``, as a program.
 
     ``build`` makes the model and draws its parameters; it runs under a trace, and its draws touch none of torch's
     generators. With ``step``, the program gives the slots of this captured step instead of all parameters and buffers:
@@ -64,7 +64,7 @@ def capture_initialization(
 
     words, number = seed_words(seed), torch.zeros((), dtype=torch.int64)
     with quiet(), torch.enable_grad():
-        first = traced(built, [words, number], None, lambda: "initialisation")
+        first = traced(built, [words, number], None, lambda: "initialization")
         given = dict(zip((name for name, _ in names), _outputs(first), strict=True))
         chosen = _chosen(dict(names), given, step, slots)
         entries = [
@@ -82,7 +82,7 @@ def capture_initialization(
 
         states = [torch.zeros(like.shape, dtype=like.dtype) for _, like, _ in chosen.values()]
         arguments = [*states, words, number]
-        graph = traced(torch.func.functionalize(replay), arguments, decompositions(), lambda: "initialisation")
+        graph = traced(torch.func.functionalize(replay), arguments, decompositions(), lambda: "initialization")
     graph.graph.eliminate_dead_code()
     inputs = [
         *entries,
@@ -93,7 +93,7 @@ def capture_initialization(
     outputs = recorder.record(graph)
     if recorder.constants:
         raise UnsupportedError(
-            "the initialisation reads a tensor from elsewhere: a provable one draws its numbers, or computes them from "
+            "the initialization reads a tensor from elsewhere: a provable one draws its numbers, or computes them from "
             "numbers in the code. Weights that were trained come from the training's proof or record"
         )
     written = {name: item for name, item in zip(chosen, outputs, strict=True) if isinstance(item, Ref)}
@@ -104,7 +104,7 @@ def capture_initialization(
 
 
 _Chosen = Mapping[str, tuple[Component, Tensor, "str | float"]]
-"""By slot: its component, a tensor of its type, and the tensor of the model or the number that it begins with."""
+"""By slot: its component, a tensor of its type, and its first value: a tensor of the model by name, or a number."""
 
 
 def _chosen(
@@ -136,7 +136,7 @@ def _chosen(
     if missing:
         raise UnsupportedError(f"what builds the model gives no {missing[0]}, and it isn't one number everywhere")
     if not chosen:
-        raise UnsupportedError("there is nothing to initialise: all that is left is zero")
+        raise UnsupportedError("there is nothing to initialize: every remaining slot is zero")
     return chosen
 
 

@@ -18,7 +18,7 @@ from pol.zk.ezkl.keys import Keys
 from pol.zk.fixed_point import Integers, integers, step
 
 MAX_MAGNITUDE = 1 << 126
-"""Integers of a witness are below this: more EZKL can't read."""
+"""Integers of a witness are below this: EZKL reads no larger ones."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ def prove(keys: Keys, inputs: Sequence[Integers]) -> ProvenStep:
 
 
 def verify(keys: Keys, proof: GradientProof) -> None:
-    """Raises ProtocolError unless the proof holds for these keys, OperationalError if we could not look."""
+    """Raises ProtocolError unless the proof holds for these keys, OperationalError if it could not be checked."""
     if proof.keys != keys.name or proof.visibility is not keys.visibility:
         raise ProtocolError(f"the proof is for the keys {proof.keys[:16]}, not for {keys.name[:16]}")
     if proof.vectors != len(keys.circuit.network.inputs) + 1:
@@ -106,7 +106,7 @@ def verify(keys: Keys, proof: GradientProof) -> None:
 
 
 def _ezkl_form(proof: GradientProof) -> dict[str, Any]:
-    """The file that EZKL reads. The proof stands in it once: its other copy there is verified by nobody."""
+    """The file that EZKL reads. Its second copy of the proof is left out, as it is never verified."""
     return {
         "protocol": None,
         "instances": [[instance.to_bytes(32, "little").hex() for instance in proof.instances]],

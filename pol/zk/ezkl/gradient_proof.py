@@ -1,4 +1,4 @@
-"""A proof of one gradient step, as a file that strangers exchange (docs/spec/zk.md, "Proof file")."""
+"""A proof of one gradient step, and its file (docs/spec/zk.md, "Proof file")."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _VERIFY = keccak256(b"verifyProof(bytes,uint256[])")[:4]
 
 @dataclass(frozen=True)
 class GradientProof:
-    """What a prover publishes: which keys it is for, the public numbers, and the proof.
+    """The proof of a prover, with the digest of its keys and the public numbers.
 
-    ``vectors``: how many the step reads, and one more. Raises ProtocolError for numbers outside the field.
+    ``vectors``: the number of input vectors of the step, plus one. Raises ProtocolError for numbers outside the field.
     """
 
     circuit: str
@@ -47,7 +47,7 @@ class GradientProof:
 
     @property
     def commitments(self) -> tuple[bytes, ...]:
-        """Of all vectors that the step reads, in order, and of the one it yields: 32 bytes each, or points of 64.
+        """Commitments to the inputs of the step, in order, and to its result: 32 bytes each, or points of 64.
 
         Raises ProtocolError for a public proof, which shows the numbers.
         """
@@ -69,7 +69,7 @@ class GradientProof:
 
     @property
     def data(self) -> tuple[bytes, ...]:
-        """Commitments to what else the step reads: its batch, or a gradient."""
+        """Commitments to the other inputs of the step: its batch, or a gradient."""
         return self.commitments[1:-1]
 
     @property

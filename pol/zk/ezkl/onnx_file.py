@@ -1,4 +1,4 @@
-"""The ONNX file of a network, which is what EZKL reads."""
+"""The ONNX file of a network, the input of EZKL."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SAME_NAME = {
 
 def onnx_file(network: StepNetwork) -> bytes:
     """The file's bytes, the same for equal networks and one version of onnx."""
-    writer = _Writer(network)
+    writer = _OnnxWriter(network)
     for number, node in enumerate(network.nodes):
         writer.write(number, node)
     inputs = [
@@ -42,7 +42,7 @@ def onnx_file(network: StepNetwork) -> bytes:
     return bytes(model.SerializeToString(deterministic=True))
 
 
-class _Writer:
+class _OnnxWriter:
     def __init__(self, network: StepNetwork) -> None:
         self.scale = network.scale
         self.nodes: list[onnx.NodeProto] = []

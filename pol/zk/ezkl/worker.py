@@ -51,7 +51,7 @@ def settings(model: str, out: str, visibility: str, scale: int, base: int, legs:
     """Write the settings of a network's circuit; in their file the order of range checks doesn't depend on chance."""
     import ezkl
 
-    # The package describes its own arguments wrongly.
+    # The type stubs of the package are wrong.
     arguments: Any = ezkl.PyRunArgs()
     arguments.input_visibility = arguments.output_visibility = visibility
     arguments.param_visibility = "fixed"
@@ -102,7 +102,7 @@ def prove(witness: str, circuit: str, proving_key: str, out: str, reference_stri
 
 
 def verify(proof: str, settings: str, verification_key: str, reference_string: str) -> str | None:
-    """None if a proof holds, else why not."""
+    """None if a proof holds, else the reason."""
     import ezkl
 
     try:
@@ -112,7 +112,7 @@ def verify(proof: str, settings: str, verification_key: str, reference_string: s
 
 
 def verifier(verification_key: str, settings: str, reference_string: str, out: str, abi: str) -> None:
-    """Write the Solidity source of the verifier. EZKL then looks for a compiler of its own, which nobody needs."""
+    """Write the Solidity source of the verifier. EZKL then looks for a compiler, which is not needed."""
     import ezkl
 
     async def write() -> None:

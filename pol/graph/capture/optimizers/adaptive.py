@@ -13,7 +13,7 @@ from pol.graph.capture.optimizers.rule import Number, OptimizerState, Options, d
 
 @defines(RMSprop)
 class RmspropRule:
-    """torch.optim.RMSprop, centred or not, with or without momentum."""
+    """torch.optim.RMSprop, centered or not, with or without momentum."""
 
     squares = frozenset({"square_avg"})
 
@@ -57,7 +57,7 @@ class AdagradRule:
     """torch.optim.Adagrad."""
 
     squares = frozenset[str]()
-    """Its sum of squares grows without end, so it is none of these."""
+    """The sum of squares is not small: it grows without bound."""
 
     def initial(self, options: Options, parameter: Tensor) -> OptimizerState:
         """The sum of the squares; torch has made it already."""

@@ -1,4 +1,4 @@
-"""The optimizer's part of a step: which parameters it updates, by which rule, with which numbers in which step."""
+"""The optimizer's part of a step: the parameters that it updates, its rule, and the numbers of every step."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class OptimizerStep:
         self._names = {id(parameter): name for name, parameter in parameters.items()}
         self._options = options[0]
         self._fixed = [
-            _Fixed(optimizer, group, keys) for group, keys in zip(options[0], _changing(options), strict=True)
+            _FixedOptions(optimizer, group, keys) for group, keys in zip(options[0], _changing(options), strict=True)
         ]
         self._known: dict[tuple[int, int], Mapping[str, float | str]] = {}
         if self._rule is not None:
@@ -56,7 +56,7 @@ class OptimizerStep:
         self._group_numbers = [] if self._rule else list(self._varying(options))
 
     def scale(self, slot: str) -> int:
-        """How closely distances look at the optimizer state "parameter:key": the scale of its slot."""
+        """The scale of the slot "parameter:key" in distances."""
         key = slot.rpartition(":")[2]
         return SQUARES_SCALE if self._rule is not None and key in self._rule.squares else 0
 
@@ -113,7 +113,7 @@ class OptimizerStep:
         return _Member(index, state, self._known[index, taken])
 
     def _require_same_state(self, rule: OptimizerRule, options: Sequence[Sequence[Options]]) -> None:
-        """A schedule that turns momentum on or off on the way would need state that comes and goes."""
+        """Refuse a schedule that turns momentum on or off: the state would not be the same in every step."""
         sample = torch.zeros(1, 1)
         for index, changing in enumerate(_changing(options)):
             keys = set(rule.initial(options[0][index], sample)) if changing else set()
@@ -130,7 +130,7 @@ class OptimizerStep:
         return {key: self._number(key, np.array([float(numbers[key]) for numbers in steps])) for key in steps[0]}
 
     def _number(self, key: str, values: NDArray[np.float64]) -> float | str:
-        """The number itself if it is always the same, else the name of a table of it."""
+        """The number itself if it is the same in every step, else the name of a table of its values."""
         if not np.isfinite(values).all():
             raise UnsupportedError(f"{type(self._optimizer).__name__}: {key} is not finite in some step")
         if (values == values[0]).all():
@@ -155,8 +155,8 @@ class OptimizerStep:
             yield {key: self._number(key, np.array([float(group[key]) for group in course])) for key in changed}
 
 
-class _Fixed(Mapping[str, Any]):
-    """Options for all steps. Raises UnsupportedError where a rule reads one that a schedule changes."""
+class _FixedOptions(Mapping[str, Any]):
+    """The options of all steps. Raises UnsupportedError where a rule reads one that a schedule changes."""
 
     def __init__(self, optimizer: Optimizer, options: Options, changing: Sequence[str]) -> None:
         self._optimizer = optimizer

@@ -1,4 +1,4 @@
-"""An optimizer without a rule: its own `step` is traced, if that reads no number and makes no state."""
+"""Traces the own `step` of an optimizer without a rule; it may not read numbers of tensors or create state."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def own_step(
     gradients: Mapping[str, Tensor],
     states: Mapping[str, OptimizerState],
 ) -> tuple[dict[str, Tensor], dict[str, OptimizerState]]:
-    """Run the optimizer's `step` on other tensors; next values and states of the parameters with a gradient.
+    """Run the optimizer's `step` on the given tensors; next values and states of the parameters with a gradient.
 
-    Parameters change in place. The user's optimizer is not touched. Raises UnsupportedError, with a way out.
+    Parameters change in place, the user's optimizer does not. Raises UnsupportedError, with advice.
     """
     shadow = object.__new__(type(optimizer))
     # A scheduler wraps `step` of the object; the shadow has that of its class.
@@ -91,7 +91,7 @@ def _tensors(groups: Sequence[Options]) -> list[Tensor]:
 
 
 def _require_same(optimizer: Optimizer, before: Mapping[str, Any], after: Mapping[str, Any], what: str) -> None:
-    """What isn't a tensor of a parameter's state is a constant of the program: every step has to leave it alone."""
+    """Refuse a change of anything but the state of a parameter: it would be a constant of the program."""
     for key in dict.fromkeys([*before, *after]):
         if key not in before or key not in after or not is_same(before[key], after[key]):
             raise no_rule(optimizer, f"its step changes {what.format(key)}, which every step would find as it is now")
@@ -104,7 +104,7 @@ def _require_state_of_parameters(optimizer: Optimizer, state: Mapping[Any, Any])
 
 
 class _Reads(TorchFunctionMode):
-    """While active, notes whether the number of a tensor is asked for, or decides about places (a mask as an index)."""
+    """While active, notes whether a number of a tensor is read, or a mask is used as an index."""
 
     found = False
 
@@ -122,7 +122,7 @@ class _Reads(TorchFunctionMode):
 
 
 def no_rule(optimizer: Optimizer, why: str) -> UnsupportedError:
-    """The refusal of an optimizer that nobody has written a rule for."""
+    """The error for an optimizer without a rule."""
     return UnsupportedError(
         f"the optimizer {type(optimizer).__name__} has no rule, and {why}. Otherwise use one of "
         "pol.graph.capture.optimizers.RULES, or write its rule (docs/guides/capture.md, 'Another optimizer')"
@@ -130,7 +130,7 @@ def no_rule(optimizer: Optimizer, why: str) -> UnsupportedError:
 
 
 def _require_known(optimizer: Optimizer, before: Mapping[str, Any], after: Mapping[str, Any], reads: bool) -> None:
-    """Only what was a tensor before may change."""
+    """Refuse new state, and a change of state that is no tensor."""
     for key, value in after.items():
         if isinstance(value, Tensor) and not isinstance(before.get(key), Tensor):
             if reads:

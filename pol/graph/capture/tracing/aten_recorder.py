@@ -204,7 +204,7 @@ def data_dependent(line: str, cause: str) -> UnsupportedError:
 
 
 def _with_statistics(outputs: tuple[AtenType, ...], node: FxNode) -> tuple[AtenType, ...]:
-    """Statistics of a bfloat16 batch are binary32 where weights or running statistics are; the trace has wrong types."""
+    """Correct the trace: statistics of a bfloat16 batch are binary32 where weights or running statistics are."""
     given = [item.meta["val"].dtype for item in node.args if isinstance(item, FxNode)]
     if torch.float32 not in given:
         return outputs
