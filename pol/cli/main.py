@@ -103,7 +103,7 @@ def _run() -> int:
 
 
 def _unwritten(error: OSError) -> int:
-    """Report that the output can't be written, and drop its buffer, so that the interpreter doesn't write it at exit."""
+    """Report that the output can't be written, and drop its buffer: the interpreter must not write it at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     if isinstance(error, BrokenPipeError):
         return EXIT_UNREAD

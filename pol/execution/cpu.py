@@ -10,7 +10,6 @@ from weakref import WeakSet
 import numpy as np
 
 from pol.arithmetic.primitives import Words
-from pol.arithmetic.scalar_program import ScalarProgram
 from pol.commitments.keccak import keccak256
 from pol.errors import OperationalError, ProtocolError
 from pol.execution import _kernels
@@ -78,11 +77,6 @@ class CpuExecutor:
         self._results.keep(results)
         return [results[i] for i in self._state_places], [results[i] for i in self._observed_places]
 
-    @property
-    def arena_words(self) -> int:
-        """Words of memory that `advance` works in, besides its arguments and results."""
-        return self._kernel.arena_words
-
     def _check(self, state: Sequence[Words], step: int) -> None:
         check_step(step)
         check_tensors("state slot", self._state_types, state)
@@ -126,14 +120,6 @@ def _release() -> None:
     """
     for holder in list(_native):
         del holder._kernel
-
-
-def program_values(program: ScalarProgram, inputs: Sequence[Words]) -> Words:
-    """The result of every instruction on equally long input arrays, shape [instructions, lanes]; for tests."""
-    lanes = len(inputs[0]) if inputs else 1
-    results = np.empty((len(program.instructions), lanes), np.uint32)
-    _kernels.program_values(program.encode(), np.array(inputs[: program.inputs], np.uint32), results, lanes)
-    return results
 
 
 @functools.cache

@@ -14,9 +14,9 @@ from typing import Any
 
 import rfc8785
 
-from pol.commitments import canonical_json
 from pol.commitments.keccak import keccak256
 from pol.errors import ProtocolError
+from pol.zk.document_files import read_document
 
 VERSION = 1
 MAX_SCALE = 28
@@ -161,15 +161,11 @@ class StepNetwork:
     @classmethod
     def from_json(cls, data: bytes) -> StepNetwork:
         """The network in a file. Raises ProtocolError for anything that `to_json` would not write."""
-        raw = canonical_json.parse(data, "not a network: it")
-        try:
-            nodes = tuple(_read_node(entry) for entry in raw["nodes"])
-            network = cls(raw["scale"], tuple(raw["inputs"]), nodes)
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise ProtocolError(f"not a network: {error!r}") from error
-        if network.to_json() != data:
-            raise ProtocolError("not a network: its JSON isn't canonical, or has unknown fields")
-        return network
+        return read_document(
+            data,
+            "not a network",
+            lambda raw: cls(raw["scale"], tuple(raw["inputs"]), tuple(_read_node(entry) for entry in raw["nodes"])),
+        )
 
 
 def exact_scale(node: NetworkNode, scale: int, operands: Sequence[int]) -> int:

@@ -76,7 +76,7 @@ class _ProgramWriter:
             case NetworkOp.CONSTANT:
                 return max(abs(value) for value in node.values).bit_length()
             case NetworkOp.ADD | NetworkOp.SUB | NetworkOp.CONCAT:
-                bits = max(map(add, of, left))
+                bits = max(bits + shift for bits, shift in zip(of, left, strict=True))
                 bits += node.kind is not NetworkOp.CONCAT
             case NetworkOp.SUM:
                 shape = self.network.nodes[node.operands[0]].shape
@@ -105,7 +105,7 @@ class _ProgramWriter:
                 return self._constant(type_, node)
             case NetworkOp.ADD | NetworkOp.SUB:
                 operation = add if node.kind is NetworkOp.ADD else sub
-                return self._map(type_, self._both(node), integer_words.combined(operation, *left, shift))
+                return self._map(type_, self._both(node), integer_words.combined(operation, left[0], left[1], shift))
             case NetworkOp.MUL:
                 return self._map(type_, self._both(node), integer_words.product(shift))
             case NetworkOp.GATE:

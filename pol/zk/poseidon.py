@@ -56,16 +56,6 @@ def poseidon(width: int, partial_rounds: int) -> Poseidon:
     return Poseidon(width, partial_rounds, constants, matrix)
 
 
-def ezkl_hash(elements: Sequence[int]) -> int:
-    """EZKL's hash of a vector of field elements: a sponge of width 2 that absorbs one at a time."""
-    permutation = poseidon(2, 56)
-    state = [0, 1 << 64]
-    for element in elements:
-        state[0] = (state[0] + element) % R
-        state = permutation.permute(state)
-    return state[0]
-
-
 def packed(values: Sequence[int]) -> list[int]:
     """Signed integers of 24 bits, ten in each field element, the first one lowest; the last element is not padded.
 

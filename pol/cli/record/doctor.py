@@ -1,4 +1,4 @@
-"""``pol doctor -- python train.py``: checks that a trainer that is killed and resumed gives the uninterrupted training."""
+"""``pol doctor -- python train.py``: checks that a killed and resumed trainer repeats the uninterrupted run."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ OUTPUT_SHOWN = 2000
 def doctor(command: tuple[str, ...], steps: int, timeout: int, keep: Path | None, as_json: bool) -> int:
     """Run COMMAND (after --) four times, kill it once, and compare: is a resumed training an uninterrupted one?
 
-    The program has to use pol.training.Recorder or one of the integrations. It records every step into a folder of this command,
-    whatever the program sets; other files that it writes stay.
+    The program has to use pol.training.Recorder or one of the integrations. It records every step into a folder of
+    this command, whatever the program sets; other files that it writes stay.
     """
     from pol.verification.runs.resume_check import EXACT, check_resumption
 

@@ -57,14 +57,6 @@ class Constraints:
         self.require(a, b, result)
         return result
 
-    def same(self, terms: Sum) -> Sum:
-        """One variable for a sum, so that later rows have one term."""
-        if len(terms) == 1 and next(iter(terms.values())) == 1:
-            return terms
-        result = self.variable(self.value(terms))
-        self.require(terms, number(1), result)
-        return result
-
     def bits(self, terms: Sum, count: int) -> list[Sum]:
         """The bits of a sum, the lowest first: no solution unless it is in 0 .. 2**count - 1."""
         value = self.value(terms)

@@ -5,20 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import rfc8785
-from eth_abi.abi import encode
 
-from pol.commitments import canonical_json
-from pol.commitments.keccak import keccak256
 from pol.errors import ProtocolError
 from pol.zk.bn254 import R
 from pol.zk.circuits import Visibility
+from pol.zk.document_files import read_document
 
 KIND = "pol/gradient-proof"
 VERSION = 1
 MAX_PROOF_BYTES = 1 << 16
 MAX_INSTANCES = 1 << 20
 _POINT = 64
-_VERIFY = keccak256(b"verifyProof(bytes,uint256[])")[:4]
 
 
 @dataclass(frozen=True)
@@ -72,11 +69,6 @@ class GradientProof:
         """Commitments to the other inputs of the step: its batch, or a gradient."""
         return self.commitments[1:-1]
 
-    @property
-    def calldata(self) -> bytes:
-        """A call of the verifier contract."""
-        return _VERIFY + encode(["bytes", "uint256[]"], [self.proof, self.instances])
-
     def to_json(self) -> bytes:
         """Canonical JSON."""
         return rfc8785.dumps(
@@ -95,19 +87,15 @@ class GradientProof:
     @classmethod
     def from_json(cls, data: bytes) -> GradientProof:
         """The proof in a file. Raises ProtocolError for anything that `to_json` would not write."""
-        raw = canonical_json.parse(data, "not a proof of a gradient step: it")
-        try:
-            proof = cls(
+        return read_document(
+            data,
+            "not a proof of a gradient step",
+            lambda raw: cls(
                 raw["circuit"],
                 raw["keys"],
                 Visibility(raw["visibility"]),
                 raw["vectors"],
                 tuple(int(instance, 16) for instance in raw["instances"]),
                 bytes.fromhex(raw["proof"]),
-            )
-            same = proof.to_json() == data
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise ProtocolError(f"not a proof of a gradient step: {error!r}") from error
-        if not same:
-            raise ProtocolError("not a proof of a gradient step: its JSON isn't canonical, or has other fields")
-        return proof
+            ),
+        )

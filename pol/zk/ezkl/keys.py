@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -99,42 +98,52 @@ def setup(
     # Needs the extra pol[zk]; proofs are verified without it.
     from pol.zk.ezkl.onnx_file import onnx_file
 
-    with _made(keys, "network.onnx") as parts:
-        for part in parts:
-            part.write_bytes(onnx_file(circuit.network))
+    _make(keys, ("network.onnx",), lambda out: Path(out).write_bytes(onnx_file(circuit.network)))
     progress("settings", 0, 1)
-    with _made(keys, "settings.json") as parts:
-        for part in parts:
-            native_process.call(
-                "settings",
-                model=keys.file("network.onnx"),
-                out=str(part),
-                visibility=str(visibility),
-                scale=circuit.network.scale,
-                base=circuit.base,
-                legs=circuit.digits,
-                logrows=logrows,
-            )
+    _make(
+        keys,
+        ("settings.json",),
+        lambda out: native_process.call(
+            "settings",
+            model=keys.file("network.onnx"),
+            out=out,
+            visibility=str(visibility),
+            scale=circuit.network.scale,
+            base=circuit.base,
+            legs=circuit.digits,
+            logrows=logrows,
+        ),
+    )
     settings = canonical_json.parse((keys.folder / "settings.json").read_bytes(), "the settings")
     _require_same_rule(circuit, settings)
     progress("circuit", 0, 1)
-    with _made(keys, "circuit.ezkl") as parts:
-        for part in parts:
-            given = {"model": keys.file("network.onnx"), "settings": keys.file("settings.json")}
-            native_process.call("compile_circuit", None, **given, out=str(part))
+    given = {"model": keys.file("network.onnx"), "settings": keys.file("settings.json")}
+    _make(keys, ("circuit.ezkl",), lambda out: native_process.call("compile_circuit", None, **given, out=out))
     progress("keys", 0, 1)
-    with _made(keys, "verification.key", "proving.key") as parts:
-        if parts:
-            given = {"circuit": keys.file("circuit.ezkl"), "reference_string": str(string)}
-            native_process.call("setup", None, **given, verification_key=str(parts[0]), proving_key=str(parts[1]))
+    _make(
+        keys,
+        ("verification.key", "proving.key"),
+        lambda verification_key, proving_key: native_process.call(
+            "setup",
+            circuit=keys.file("circuit.ezkl"),
+            reference_string=str(string),
+            verification_key=verification_key,
+            proving_key=proving_key,
+        ),
+    )
     progress("verifier", 0, 1)
-    with _made(keys, "verifier.sol", "verifier.abi") as parts:
-        if parts:
-            given = {"verification_key": keys.file("verification.key"), "settings": keys.file("settings.json")}
-            native_process.call(
-                "verifier", None, **given, reference_string=str(string), out=str(parts[0]), abi=str(parts[1])
-            )
-            parts[1].touch()
+    _make(
+        keys,
+        ("verifier.sol", "verifier.abi"),
+        lambda out, abi: native_process.call(
+            "verifier",
+            verification_key=keys.file("verification.key"),
+            settings=keys.file("settings.json"),
+            reference_string=str(string),
+            out=out,
+            abi=abi,
+        ),
+    )
     summary = KeySummary(
         circuit.name,
         str(visibility),
@@ -149,9 +158,7 @@ def setup(
         (keys.folder / "verification.key").stat().st_size,
         (keys.folder / "proving.key").stat().st_size,
     )
-    with _made(keys, "summary.json") as parts:
-        for part in parts:
-            part.write_bytes(rfc8785.dumps(asdict(summary)))
+    _make(keys, ("summary.json",), lambda out: Path(out).write_bytes(rfc8785.dumps(asdict(summary))))
     return keys
 
 
@@ -183,13 +190,12 @@ def _remembered(string: Path) -> str:
     return note.read_text().strip()
 
 
-@contextmanager
-def _made(keys: Keys, *names: str) -> Iterator[list[Path]]:
-    """Temporary names for files that get their own names together, at the end; none if they are there already."""
+def _make(keys: Keys, names: Sequence[str], write: Callable[..., object]) -> None:
+    """Write files under temporary names, then give them their names together; nothing if all are there."""
     if all((keys.folder / name).is_file() for name in names):
-        yield []
         return
     parts = [keys.folder / f"{name}.part" for name in names]
-    yield parts
+    write(*map(str, parts))
     for part, name in zip(parts, names, strict=True):
+        part.touch()
         part.replace(keys.folder / name)

@@ -40,13 +40,6 @@ def main() -> None:
     os._exit(0)
 
 
-def version() -> str:
-    """EZKL's."""
-    from importlib.metadata import version as installed
-
-    return installed("ezkl")
-
-
 def settings(model: str, out: str, visibility: str, scale: int, base: int, legs: int, logrows: int) -> dict[str, Any]:
     """Write the settings of a network's circuit; in their file the order of range checks doesn't depend on chance."""
     import ezkl
@@ -125,13 +118,6 @@ def verifier(verification_key: str, settings: str, reference_string: str, out: s
             raise
 
 
-def poseidon(elements: list[str]) -> str:
-    """EZKL's hash of field elements (32 bytes each in hex, little-endian)."""
-    import ezkl
-
-    return str(ezkl.poseidon_hash(elements)[0])
-
-
 def exact_setup(folder: str) -> None:
     """Write proving and verifying key of the network in a folder."""
     place = Path(folder)
@@ -161,7 +147,6 @@ def exact_prove(folder: str, jobs: str) -> dict[str, Any]:
 CALLS = {
     call.__name__: call
     for call in (
-        version,
         settings,
         compile_circuit,
         setup,
@@ -169,7 +154,6 @@ CALLS = {
         prove,
         verify,
         verifier,
-        poseidon,
         exact_setup,
         exact_prove,
     )
