@@ -117,8 +117,8 @@ def setup(
     settings = canonical_json.parse((keys.folder / "settings.json").read_bytes(), "the settings")
     _require_same_rule(circuit, settings)
     progress("circuit", 0, 1)
-    given = {"model": keys.file("network.onnx"), "settings": keys.file("settings.json")}
-    _make(keys, ("circuit.ezkl",), lambda out: native_process.call("compile_circuit", None, **given, out=out))
+    model = {"model": keys.file("network.onnx"), "settings": keys.file("settings.json")}
+    _make(keys, ("circuit.ezkl",), lambda out: native_process.call("compile_circuit", None, **model, out=out))
     progress("keys", 0, 1)
     _make(
         keys,
@@ -132,18 +132,13 @@ def setup(
         ),
     )
     progress("verifier", 0, 1)
-    _make(
-        keys,
-        ("verifier.sol", "verifier.abi"),
-        lambda out, abi: native_process.call(
-            "verifier",
-            verification_key=keys.file("verification.key"),
-            settings=keys.file("settings.json"),
-            reference_string=str(string),
-            out=out,
-            abi=abi,
-        ),
-    )
+    given = {"verification_key": keys.file("verification.key"), "settings": keys.file("settings.json")}
+
+    def write_verifier(out: str, abi: str) -> None:
+        native_process.call("verifier", None, **given, reference_string=str(string), out=out, abi=abi)
+        Path(abi).touch()
+
+    _make(keys, ("verifier.sol", "verifier.abi"), write_verifier)
     summary = KeySummary(
         circuit.name,
         str(visibility),
@@ -197,5 +192,4 @@ def _make(keys: Keys, names: Sequence[str], write: Callable[..., object]) -> Non
     parts = [keys.folder / f"{name}.part" for name in names]
     write(*map(str, parts))
     for part, name in zip(parts, names, strict=True):
-        part.touch()
         part.replace(keys.folder / name)

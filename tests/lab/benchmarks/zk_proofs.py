@@ -98,10 +98,8 @@ def _generated_figures(prefix: str, keys: Keys, proof: GradientProof) -> dict[st
     with local_node("prague") as url:
         wallet = _funded(Connection.to(url))
         generated, _ = deploy_generated(wallet, code)
-        call = keccak256(b"verifyProof(bytes,uint256[])")[:4] + encode(
-            ["bytes", "uint256[]"], [proof.proof, proof.instances]
-        )
-        receipt = wallet.send_data(generated, call, "verifyProof")
+        arguments = encode(["bytes", "uint256[]"], [proof.proof, proof.instances])
+        receipt = wallet.send_data(generated, _VERIFY + arguments, "verifyProof")
     return {
         f"{prefix}verify_gas": Figure(receipt["gasUsed"], "gas"),
         f"{prefix}verifier_bytes": Figure(size, "bytes"),
