@@ -1,5 +1,7 @@
 """The project's own rules: style, types, layers, contracts, artefacts, documentation that runs."""
 
+import functools
+import json
 import re
 import shutil
 import subprocess
@@ -52,21 +54,35 @@ def test_no_circle_of_files() -> None:
     assert len(order) == len(imports)
 
 
-def forge_test(*arguments: str, profile: str = "default") -> int:
-    """Number of tests of a profile of foundry.toml that passed; all did."""
+def forge_said(*arguments: str, profile: str = "default") -> str:
+    """What forge says of the tests of a profile of foundry.toml, of which all passed."""
     (ROOT / "build").mkdir(exist_ok=True)
     # The lock of .ci/artifacts.py: what one process compiles, another one finds.
     forge = "node_modules/@foundry-rs/forge-linux-amd64/bin/forge"
-    out = run("flock", "build/forge.lock", "env", f"FOUNDRY_PROFILE={profile}", forge, "test", *arguments)
-    passed, failed = re.findall(r"(\d+) tests passed, (\d+) failed", out)[-1]
+    return run("flock", "build/forge.lock", "env", f"FOUNDRY_PROFILE={profile}", forge, "test", *arguments)
+
+
+def forge_test(*arguments: str, profile: str = "default") -> int:
+    """Number of tests of a profile of foundry.toml that passed; all did."""
+    passed, failed = re.findall(r"(\d+) tests passed, (\d+) failed", forge_said(*arguments, profile=profile))[-1]
     assert int(failed) == 0
     return int(passed)
+
+
+@functools.cache
+def forge_results() -> str:
+    """What all fast tests of the contracts came to, as JSON. One run for those who ask about it."""
+    return forge_said("--json")
 
 
 @pytest.mark.timeout(1500)  # most of it is the compiler, which is not native
 def test_contracts() -> None:
     """Unit, fuzz and invariant tests; their number is not zero."""
-    assert forge_test() > 200
+    said = forge_results()
+    suites = json.loads(said[said.index("{") :])
+    states = [test["status"] for suite in suites.values() for test in suite["test_results"].values()]
+    assert set(states) == {"Success"}
+    assert len(states) > 200
 
 
 def test_no_expectation_is_about_a_cheatcode() -> None:
@@ -125,8 +141,10 @@ def test_contract_artefacts_are_those_of_the_sources() -> None:
     run(sys.executable, ".ci/artifacts.py", "--check")
 
 
-def test_no_call_became_dearer() -> None:
-    run(sys.executable, ".ci/gas.py")
+@pytest.mark.timeout(1500)  # alone it waits for the compiler
+def test_no_call_became_dearer(tmp_path: Path) -> None:
+    (tmp_path / "results.json").write_text(forge_results())
+    run(sys.executable, ".ci/gas.py", tmp_path / "results.json")
 
 
 @pytest.mark.slow
@@ -149,7 +167,7 @@ def test_a_bot_operator_needs_no_torch() -> None:
         "pol.chain.deploy.deployment, pol.cli.dispute.replay, pol.cli.market.run, pol.cli.market.stake, "
         "pol.cli.market.explain, pol.cli.verification.verify, pol.report.verification_page, "
         "pol.roles.verifier.verifier_decisions, pol.roles.whistleblower.watch_decisions, "
-        "pol.training.record.task_proof, pol.verification.profile.profile, pol.verification.engines.cores, "
+        "pol.training.record.task_proof, pol.verification.profile.profile_document, pol.verification.engines.cores, "
         "pol.verification.examination.proof_examination, pol.verification.examination.screening"
     )
     check = f"import sys, {modules}; sys.exit(any(m in sys.modules for m in ('torch', 'eth_tester')))"

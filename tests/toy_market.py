@@ -13,7 +13,7 @@ from pol.chain.account.wallet import Wallet
 from pol.chain.court.dispute_game import DisputeGame
 from pol.chain.deploy.deployment import Deployment, deploy
 from pol.chain.deployment_rules import BeaconKind, Settings
-from pol.chain.desks.challenges import ChargeKind, ClaimCharge
+from pol.chain.desks.challenges import ClaimCharge, ClaimChargeKind
 from pol.chain.desks.market import Market
 from pol.chain.desks.task_registry import Terms
 from pol.chain.node.connection import Connection
@@ -75,7 +75,7 @@ class ToyMarket:
             about = SumClaim(bytes(32), program_hash(program), component, *states, sums[component - 1])
         payload = player.open(about.first(header))
         placed = self.market.verdicts.placed(self.task_id, self.market.registry.task(self.task_id).seating, 0)
-        charge = ClaimCharge(0, ChargeKind(kind), component)
+        charge = ClaimCharge(0, ClaimChargeKind(kind), component)
         whistleblower = self.wallets["whistleblower"]
         return self.market.challenges.challenge(whistleblower, self.task_id, charge, placed, header, payload)
 

@@ -17,7 +17,7 @@ from pol.training.storage.store import Store
 from pol.training.task.learning_proof import LearningProof, load_checkpoint
 from pol.training.task.task import LoadedTask, load, publish
 from pol.training.task.task_training import StepExecutor, TaskRecorder, environment, train
-from pol.verification.profile.profile import Profile
+from pol.verification.profile.profile_document import Profile
 from pol.verification.profile.profiling import measure_profile
 from pol.verification.verdict.segment_verification import verify_segment
 from pol.verification.verdict.verdict import Verdict

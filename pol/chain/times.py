@@ -1,15 +1,15 @@
-"""Seconds of a chain as a person reads them."""
+"""Times of a chain in a form for people."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 
 LAST = 253_402_300_799
-"""The last second of the year 9999: what is later is no time but a number."""
+"""The last second of the year 9999: later ones are shown as numbers."""
 
 
 def utc(seconds: int) -> str:
-    """``2026-11-24 02:05:00 UTC``; numbers that are no time of this era stay numbers."""
+    """``2026-11-24 02:05:00 UTC``; a number out of range is shown as seconds."""
     if not 0 < seconds <= LAST:
         return f"{seconds} s"
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

@@ -1,1 +1,1 @@
-"""Claims about segments: exact distances, draws, and what a verifier posts."""
+"""Claims about segments: exact distances, draws, the acceptance rule, and the structs that verifiers post."""

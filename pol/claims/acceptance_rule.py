@@ -1,4 +1,4 @@
-"""The acceptance rule: how a distance is held against a threshold (docs/spec/verdict.md, "Rule").
+"""The acceptance rule: when a distance is within a threshold (docs/spec/verdict.md, "Rule").
 
 A threshold is the squared relative distance that is allowed, in units of 2^-64. It follows from a profile
 (`pol.verification.profile.profile_claim`); in exact mode it is zero.

@@ -1,4 +1,4 @@
-"""Exact integer distances between states: what the chain compares (docs/spec/verdict.md, "Distance").
+"""Exact integer distances between states, as the chain compares them (docs/spec/verdict.md, "Distance").
 
 Tensors are arrays of 32-bit words. All sums are exact; from 2^191 on they are INFINITE.
 """
@@ -16,7 +16,7 @@ from pol.graph.tensor_type import LEAF_WORDS, DType, TensorType
 INFINITE = (1 << 256) - 1
 SATURATION = 1 << 191
 UNEQUAL = 1 << 160
-"""The distance of two integers that differ; what f32 words add up to stays below it."""
+"""The distance of two integers that differ; sums over f32 words stay below it."""
 _FRACTION_BITS = 40
 BLOCK = 1 << 16
 """Words at a time: sums of 32-bit halves stay below 2^64 for up to 2^32 of them, and temporaries stay in the cache."""
@@ -98,7 +98,7 @@ def require_state(program: StepProgram, state: Sequence[Words]) -> None:
 
 
 def require_distances(program: StepProgram, state: Sequence[Words], names: Sequence[str]) -> None:
-    """Check that every number of a first state that may change has a distance: else no segment could be accepted.
+    """Check that every number of a first state that may change has a distance; otherwise no segment can be accepted.
 
     Raises:
         ProtocolError: one hasn't, or is NaN; the message names its slot.
@@ -133,7 +133,7 @@ def _require_equal_shapes(x: Words, y: Words) -> None:
 def differences(x: Words, y: Words, scale: int) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
     """``|fix(x) - fix(y)|`` per f32 word (0 where it is infinite), and which pairs are infinitely far apart.
 
-    What is no NaN is no way from itself, however large.
+    A word is at distance 0 from itself, unless it is NaN.
     """
     with np.errstate(invalid="ignore"):
         a, b = x.view(np.float32).astype(np.float64), y.view(np.float32).astype(np.float64)

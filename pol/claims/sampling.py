@@ -52,7 +52,8 @@ def draws_for(segments: int, cheated: int, probability: Fraction, most: int = MA
     if draws is not None and draws <= most:
         return draws
     raise ProtocolError(
-        f"{min(segments, most)} draws of {segments} segments can't find {cheated} bad ones so surely ({probability})"
+        f"{min(segments, most)} draws of {segments} segments can't find {cheated} bad ones with probability "
+        f"{probability}"
     )
 
 

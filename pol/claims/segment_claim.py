@@ -12,7 +12,7 @@ Three = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class SegmentClaim:
-    """The roots and distances that a verifier posts about a drawn segment; the contract's struct ``Claim``."""
+    """The roots and distances that a verifier posts about a drawn segment; the contract's struct ``SegmentClaim``."""
 
     segment: int
     start: bytes

@@ -1,7 +1,7 @@
 """The root of an array whose bytes lie in several places (docs/spec/complete_state.md, "Arrays in parts").
 
-Each holder of a range of bytes hashes what is its own and sends subtree roots and the few bytes that share a leaf with
-another holder's; the root that comes out is that of the whole array.
+Each holder of a range of bytes hashes its own bytes. It sends subtree roots, and the few bytes that share a leaf with
+another holder's. The result is the root of the whole array.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def describe_part(first: int, data: Bytes, threads: int = 0) -> ArrayPart:
 
 
 def root_of_parts(type_: ArrayType, parts: Iterable[ArrayPart]) -> bytes:
-    """The array root. A range that several holders have told about counts once; they need no order.
+    """The array root. Reports may come in any order, and several holders may report one range.
 
     Raises:
         ProtocolError: the ranges leave a gap or overlap.

@@ -67,7 +67,7 @@ def parse(data: bytes, what: str, *, unique: bool = False) -> Any:
             problem = f"{what} has more members than any document here: {MAX_MEMBERS} at most"
             raise EvidenceError(Fault.MALFORMED, problem)
     try:
-        # Not the bytes, of which the parser would guess another encoding, with brackets where none were counted.
+        # Decoded here: given bytes, the parser guesses the encoding, and brackets could escape the count above.
         return json.loads(data.decode(), object_pairs_hook=_distinct if unique else None)
     except ValueError as error:
         raise EvidenceError(Fault.MALFORMED, f"{what} isn't valid JSON: {error}") from error
@@ -93,7 +93,7 @@ class Fields:
         self._what = what
 
     def value(self, name: str) -> Any:
-        """Whatever stands there."""
+        """The member, of any type."""
         return self._document[name]
 
     def text(self, name: str) -> str:

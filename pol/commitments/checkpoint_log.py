@@ -68,8 +68,8 @@ class CheckpointLog:
         path = [bytes(node) for node in proof.path]
         if proof.subset[0]:
             return path
-        # Where the old tree ends at a subtree's edge, pymerkle spells the subtree to its right out down to a leaf; the
-        # RFC gives its root, and leaves out the old tree's own root, which the verifier knows.
+        # Where the old tree ends at the edge of a subtree, pymerkle lists the subtree to its right down to a leaf. The
+        # RFC gives that subtree's root, and omits the root of the old tree, which the verifier knows.
         edge = proof.subset.index(1)
         right = path[0]
         for bit, sibling in zip(proof.rule[: edge - 1], path[1:edge], strict=True):

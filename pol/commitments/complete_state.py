@@ -86,8 +86,8 @@ class CompleteState:
     def prove(self, position: int, index: int) -> ChunkProof:
         """The proof of one leaf of the entry at a position; both count on from 0 when they are past the end.
 
-        So every pair of numbers names a leaf, also for somebody who doesn't know what the state holds. An array
-        without bytes has the leaf 0, which is empty.
+        So every pair of numbers names a leaf, and nobody needs to know the content of the state. An array without
+        bytes has the leaf 0, which is empty.
         """
         entry = self.entries[position % len(self.entries)]
         data = _bytes_of(self.documents[entry.name]) if entry.type is None else self.arrays[entry.name].data

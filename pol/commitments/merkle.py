@@ -90,7 +90,7 @@ def length_of_two(position: int, depth_: int) -> int:
 
 
 def climb_two(left: bytes, right: bytes, position: int, siblings: Sequence[bytes]) -> bytes:
-    """The root that follows from leaves at ``position`` and the next one, and what `branch_of_two` yields for them."""
+    """The root that follows from the leaves at ``position`` and the next one, and their `branch_of_two`."""
     rest = list(siblings)
     while position & 1:
         if len(rest) < 2:

@@ -82,15 +82,5 @@ def program_hash(program: StepProgram) -> bytes:
     return ProgramCommitment.of(program).hash
 
 
-def node_branch(program: StepProgram, node: int) -> list[bytes]:
-    """The branch of a node's descriptor; for more than one use `ProgramCommitment`."""
-    return ProgramCommitment.of(program).node_branch(node)
-
-
-def slot_branch(program: StepProgram, slot: int) -> list[bytes]:
-    """The branch of a slot's descriptor; for more than one use `ProgramCommitment`."""
-    return ProgramCommitment.of(program).slot_branch(slot)
-
-
 def _hashes(tag: bytes, descriptors: Iterable[bytes]) -> tuple[bytes, ...]:
     return tuple(keccak256(tag + descriptor) for descriptor in descriptors)

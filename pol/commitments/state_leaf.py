@@ -1,4 +1,4 @@
-"""One leaf of a state and its way to the state root (docs/spec/market.md, "Data on demand")."""
+"""One leaf of a state and its branches up to the state root (docs/spec/market.md, "Data on demand")."""
 
 from __future__ import annotations
 

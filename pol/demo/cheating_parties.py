@@ -9,7 +9,7 @@ from functools import cached_property
 from random import Random
 
 from pol.chain.deploy.deployment import Deployment
-from pol.chain.desks.challenges import ChargeKind
+from pol.chain.desks.challenges import ClaimChargeKind
 from pol.chain.node.connection import Connection
 from pol.demo.cheating_training import SkippingExecutor
 from pol.demo.lying_players import Lie, LyingExecutor, LyingTrace, draw_lie
@@ -89,7 +89,7 @@ class BaselessWhistleblower(Schemer, Whistleblower):
         """A finding without any ground."""
         claims = self.market.verdicts.claims(task_id, self.market.registry.task(task_id).seating)
         index = self._random.randrange(len(claims))
-        return [Finding(index, claims[index], ChargeKind.REPLAY, 0)]
+        return [Finding(index, claims[index], ClaimChargeKind.REPLAY, 0)]
 
     def trace(self, task_id: bytes, segment: int) -> SegmentTrace:
         """An execution with a lie in it: without one there would be nothing to open."""

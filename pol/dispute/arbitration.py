@@ -14,7 +14,7 @@ from pol.commitments.merkle import climb, depth
 from pol.commitments.program_hash import SLOT_TAG
 from pol.commitments.tensor import ListTag
 from pol.dispute.agreed_facts import AtElement, AtNode, AtSlot, AtState, AtTerm, Pick, node_of, picked_roots, step_of
-from pol.dispute.moves import DisputeEnded, IllegalMove, ProveSlot, ProveStep, ProveSum, UpheldClaim
+from pol.dispute.moves import DisputeEnded, IllegalMove, ProveSlot, ProveStep, ProveSum, Upheld
 from pol.dispute.openings import Opening, require_branch, require_node_opening, require_opening, word_in_leaf
 from pol.dispute.position import CHUNK_TERMS, Level, Position
 from pol.dispute.program_header import ProgramHeader
@@ -297,5 +297,5 @@ def prove_sum(position: Position, index: int, claimed: bytes, move: ProveSum) ->
 
 def _decided(position: Position, claimed: object, right: object, detail: str) -> DisputeEnded:
     if claimed == right:
-        raise UpheldClaim(f"{detail}: this is what the other side had said, so the proof refutes nothing")
+        raise Upheld(f"{detail}: this is what the other side had said, so the proof refutes nothing")
     return DisputeEnded(position.turn, detail)

@@ -1,7 +1,7 @@
-"""Reading the calldata of a move back, in the terms of docs/spec/dispute.md#moves: for people with an explorer.
+"""Decoder of a move's calldata into the terms of docs/spec/dispute.md#moves: for users of an explorer.
 
-Calldata names neither the level nor the height of the position, which the chain knows. A reader that has them gives
-them (`Place`). Without them each place where such a move may be made is tried: lengths and frames rule the others out.
+Calldata names neither the level nor the height of the position; the chain stores them (`StoredPlace`). If they aren't
+given, every place where such a move is legal is tried: lengths and frames exclude the wrong ones.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ LEVELS: dict[str, tuple[Level, ...]] = {
 """Where each move belongs."""
 
 
-class Place(NamedTuple):
-    """What the chain knows of a position beside what the move repeats; ``bits`` are fixed by the deployment."""
+class StoredPlace(NamedTuple):
+    """The parts of a position that the chain stores and a move doesn't repeat; the deployment fixes ``bits``."""
 
     level: Level
     height: int
@@ -77,7 +77,7 @@ class PackedMove:
         return document
 
 
-def decode(data: bytes, place: Place | None = None, bits: int = HASH_BITS) -> PackedMove:
+def decode(data: bytes, place: StoredPlace | None = None, bits: int = HASH_BITS) -> PackedMove:
     """The move in a transaction's calldata.
 
     Args:
@@ -97,7 +97,7 @@ def decode(data: bytes, place: Place | None = None, bits: int = HASH_BITS) -> Pa
     return _decoded(data, place, bits)
 
 
-def _decoded(data: bytes, place: Place | None, bits: int) -> PackedMove:
+def _decoded(data: bytes, place: StoredPlace | None, bits: int) -> PackedMove:
     name = {selector(name): name for name in (*LEVELS, "resign")}.get(data[:4])
     if name is None:
         raise ProtocolError(f"no move of a dispute begins with 0x{data[:4].hex()}")
@@ -127,7 +127,7 @@ def _decoded(data: bytes, place: Place | None, bits: int) -> PackedMove:
     return replace(first, levels=tuple(dict.fromkeys(other.levels[0] for other in found)))
 
 
-def _outlines(name: str, count: int, lo: int, hi: int, place: Place | None, bits: int) -> Iterator[Position]:
+def _outlines(name: str, count: int, lo: int, hi: int, place: StoredPlace | None, bits: int) -> Iterator[Position]:
     """Positions with these numbers at which the move belongs; placeholders lie open."""
     places = [place] if place is not None else _places(LEVELS[name], count, bits)
     for level, height, width in places:
@@ -145,13 +145,13 @@ def _outlines(name: str, count: int, lo: int, hi: int, place: Place | None, bits
         yield replace(p, opened=bytes(p.expected_bytes))
 
 
-def _places(levels: tuple[Level, ...], count: int, bits: int) -> Iterator[Place]:
+def _places(levels: tuple[Level, ...], count: int, bits: int) -> Iterator[StoredPlace]:
     for level in levels:
         if level not in TREES:
-            yield Place(level, 0, bits)
+            yield StoredPlace(level, 0, bits)
         elif count:
             leaves = -(-count // LEAF_WORDS) if level is Level.LEAVES else count
-            yield from (Place(level, height, bits) for height in tree_heights(depth(leaves), bits))
+            yield from (StoredPlace(level, height, bits) for height in tree_heights(depth(leaves), bits))
 
 
 def _plain(value: Value | Mapping[str, Value]) -> object:

@@ -1,4 +1,4 @@
-"""The bytes by which a move is sent (docs/spec/dispute.md#moves): fixed offsets, nothing that could be left out."""
+"""The calldata of a move (docs/spec/dispute.md#moves): fixed offsets, no optional parts."""
 
 from __future__ import annotations
 

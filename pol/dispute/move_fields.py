@@ -61,7 +61,7 @@ def tree_heights(top: int, bits: int) -> list[int]:
 
 
 def read_witness(p: Position, index: int, reader: PackedReader) -> dict[str, Value]:
-    """What a move shows of the opening to pick a part.
+    """The witness by which a move picks a part.
 
     Raises:
         IllegalMove: there is no such part.
@@ -220,7 +220,7 @@ def _prove_step(p: Position, frame: bytes, index: int, witness: Mapping[str, Val
 def _disputed_terms(
     p: Position, index: int, witness: Mapping[str, Value], at_node: AtNode, element: int, term: int, agreed: int
 ) -> tuple[DisputedTerms, int]:
-    """What the proof executes, and the word that the other side had claimed."""
+    """The terms that the proof executes, and the word that the other side had claimed."""
     words = [int.from_bytes(word, "big") for word in _tuple(witness["results" if p.level is Level.BODY else "piece"])]
     if p.level is Level.BODY:
         return DisputedTerms(at_node, element, term, term + 1, agreed, index, tuple(words)), words[index]
@@ -247,7 +247,7 @@ REST: dict[str, Callable[[Position, bytes, int, Mapping[str, Value], PackedReade
 
 
 def _opened(after: Position, reader: PackedReader) -> Fields:
-    """What the mover opens at the next position."""
+    """The parts that the mover opens at the next position."""
     payload = reader.take(after.expected_bytes)
     name = f"opens {OPENED[after.level]}"
     if after.level is Level.LEAF:

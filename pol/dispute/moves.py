@@ -1,4 +1,4 @@
-"""The moves of the game: what a side may put on the chain (docs/spec/dispute.md#moves)."""
+"""The moves of the game, which a side sends to the chain (docs/spec/dispute.md#moves)."""
 
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -12,8 +12,8 @@ class IllegalMove(ProtocolError):
     """The move breaks a rule of docs/spec/dispute.md; the contract reverts on it."""
 
 
-class UpheldClaim(IllegalMove):
-    """The proof yields just what the other side had said: it refutes nothing, and the contract reverts on it."""
+class Upheld(IllegalMove):
+    """The proof yields the value that the other side had claimed: it refutes nothing; the contract reverts on it."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Describe:
 
 @dataclass(frozen=True)
 class OpenState:
-    """Agree with the whole trace and open the state that one had said follows from it."""
+    """Agree with the whole trace and open the state that one had claimed to follow from it."""
 
     header: bytes
     payload: bytes
@@ -45,7 +45,7 @@ class OpenState:
 
 @dataclass(frozen=True)
 class Unfold:
-    """Pick an element and open how one computes it: accumulators, or the results of all instructions."""
+    """Pick an element and open its computation: accumulators, or the results of all instructions."""
 
     index: int
     payload: bytes

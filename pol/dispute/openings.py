@@ -1,4 +1,4 @@
-"""One word of a committed tensor, shown with the branches that prove where it stands (docs/spec/dispute.md)."""
+"""Openings: leaves of a committed tensor with the branches that prove their place (docs/spec/dispute.md)."""
 
 from dataclasses import dataclass
 

@@ -6,7 +6,7 @@ from pol.dispute.moves import IllegalMove
 
 
 class PackedReader:
-    """A cursor over packed bytes; whoever reads past their end gets an `IllegalMove`."""
+    """A cursor over packed bytes; reading past their end raises `IllegalMove`."""
 
     def __init__(self, data: bytes) -> None:
         self._rest = data

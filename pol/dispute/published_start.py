@@ -106,7 +106,7 @@ def _node(trace: AtTrace, counts: ProgramHeader, is_leaf: bool, reader: PackedRe
     siblings = reader.hashes(depth(type_.leaves))
     if at >= type_.leaves or root_over_tree(type_, climb(claimed, at, siblings)) != root:
         raise WrongInclusionProof(f"leaf {at} of node {number} was not published like that")
-    # Of an output with a single leaf the rules compare the tensor's root.
+    # The rules compare the tensor's root if an output has a single leaf.
     return lay_open(replace(p, lo=at, height=0), reader.rest(), root if type_.leaves == 1 else claimed)
 
 

@@ -2,7 +2,7 @@
 
 A move first narrows the position down to the part that it picks, then lays the mover's own version open. The contract
 `DisputeGame` is the same function; tests compare the two, state hash by state hash. Clocks run on chain only
-(contracts/dispute/Clock.sol), where `timeout` ends a dispute whose side on turn has no time left.
+(contracts/dispute/ClockExpiry.sol), where `timeout` ends a dispute whose side on turn has no time left.
 
 Every rule states its rationale: the lie, or the waste, that it rules out.
 """
@@ -43,7 +43,7 @@ from pol.dispute.moves import (
     ProveStep,
     ProveSum,
     Unfold,
-    UpheldClaim,
+    Upheld,
 )
 from pol.dispute.openings import require_branch, word_in_leaf
 from pol.dispute.position import SUMS, TREES, Level, Position
@@ -55,7 +55,7 @@ from pol.graph.tensor_type import LEAF_WORDS
 def start(position: Position, claimed: bytes, payload: bytes) -> Position:
     """The challenger opens its own version of a claim.
 
-    Rationale: nobody can stop a claim by saying that it is false; one says where, and puts something else in its place.
+    Rationale: saying that a claim is false costs nothing; a challenger must commit to another value.
     """
     return lay_open(position, payload, claimed)
 
@@ -68,42 +68,32 @@ def apply(position: Position, move: Move) -> Position | DisputeEnded:
         WrongInclusionProof: something shown is not what was committed to; the contract would revert.
     """
     match move:
-        # Rationale: sixteen parts at a time a disagreement about 2^32 values takes eight moves.
         case Answer(index, payload):
+            # Rationale: at sixteen parts a move, a disagreement about 2^32 values is narrowed down in eight moves.
             return lay_open(answered(position, index), payload, picked(position, index))
-        # Rationale: the program was committed to before the dispute, so neither side chooses what a node computes.
-        case Describe(index, header, branch, descriptor, payload):
-            _require_program(position, header)
-            after = described(position, index, descriptor)
-            program, what = (
-                ProgramHeader.decode(header, step_of(position.facts).before.program),
-                f"node {position.lo + index}",
-            )
-            leaf = keccak256(NODE_TAG + descriptor)
-            require_branch(leaf, position.lo + index, branch, program.nodes, program.nodes_tree, what)
-            return lay_open(after, payload, picked(position, index))
+        case Describe():
+            return _describe(position, move)
         case OpenState(header, payload):
-            _require_program(position, header)
             return _open_state(position, header, payload)
-        # Rationale: a fold may have millions of terms; the chain executes 64 of them at most.
         case Unfold(index, payload):
+            # Rationale: a fold may have millions of terms, of which the chain executes 64 at most.
             return lay_open(unfolded(position, index), payload, picked(position, index))
-        # Rationale: the chain executes one instruction, so the results of all instructions of a body are told apart.
         case OpenBody(index, payload):
+            # Rationale: the chain executes one instruction, so the results of all instructions are told apart.
             return lay_open(opened_body(position, index), payload, picked(position, index))
         case DescribeSlot():
             return _describe_slot(position, move)
-        # Rationale: one scalar operation on agreed operands has one result, and the chain computes it itself.
         case ProveStep(index=index):
+            # Rationale: one scalar operation on agreed operands has one result, and the chain computes it itself.
             require_level(position, Level.LEAF, Level.TERMS, Level.BODY)
             return prove_step(position, index, picked(position, index), move)
-        # Rationale: the trace is agreed, so the node that produces a slot has already said what stands in it.
         case ProveSlot(index=index):
+            # Rationale: the trace is agreed, so the root that the slot's node produced is agreed as well.
             require_level(position, Level.STATE)
             require_children(position, leaves=True)
             return prove_slot(position, index, picked(position, index), move)
-        # Rationale: both states are agreed, and the chain adds up 64 squared differences in one transaction.
         case ProveSum(index=index):
+            # Rationale: both states are agreed, and the chain adds up 64 squared differences in one transaction.
             require_level(position, Level.SUM_LEAVES)
             return prove_sum(position, index, picked(position, index), move)
 
@@ -114,7 +104,7 @@ def apply(position: Position, move: Move) -> Position | DisputeEnded:
 def picked(position: Position, index: int) -> bytes:
     """The other side's claim about part ``index``: a root, a sum, or a word.
 
-    Rationale: padding belongs to nobody, so a disagreement about it must not exist.
+    Rationale: padding is fixed, so no disagreement about it can exist.
 
     Raises:
         IllegalMove: there is no such part.
@@ -219,7 +209,7 @@ def _pick_nodes(position: Position) -> AtSubtree:
 def require_level(position: Position, *levels: Level) -> None:
     """Refuse a move that does not belong to where the dispute stands.
 
-    Rationale: a move of another level would read the open bytes as something that nobody has said.
+    Rationale: a move of another level would read the open bytes as claims that were never made.
     """
     if position.level not in levels:
         raise IllegalMove(f"this move belongs to {levels[0].name}, the dispute is at {position.level.name}")
@@ -236,13 +226,13 @@ def require_children(position: Position, leaves: bool) -> None:
         )
 
 
-def _require_program(position: Position, header: bytes) -> None:
-    """Refuse the header of another program.
+def _own_header(position: Position, header: bytes) -> ProgramHeader:
+    """The header of the disputed program.
 
-    Rationale: counts and trees of the header decide which branches are accepted.
+    Rationale: its counts and trees decide which branches are accepted, so the header of another program is refused.
     """
     require_level(position, Level.NODES)
-    ProgramHeader.decode(header, step_of(position.facts).before.program)
+    return ProgramHeader.decode(header, step_of(position.facts).before.program)
 
 
 # --- opening ----------------------------------------------------------------------------------------------------------
@@ -251,7 +241,7 @@ def _require_program(position: Position, header: bytes) -> None:
 def lay_open(position: Position, payload: bytes, claimed: bytes) -> Position:
     """The mover's own version lies open at ``position``, the other side is on turn.
 
-    Rationale: who opens the same value agrees with it, and a dispute about nothing would never end.
+    Rationale: a mover that opens the same value agrees with it, and a dispute about nothing would never end.
 
     Raises:
         IllegalMove: the payload has the wrong length, or leads to just what the other side had said.
@@ -300,14 +290,26 @@ def _output(p: Position, tree_root: bytes) -> bytes:
     return root_over_tree(node_of(p.facts).node.type, tree_root)
 
 
+def _describe(position: Position, move: Describe) -> Position:
+    """Show the descriptor of one node, and open one's own output of it.
+
+    Rationale: the program was committed to before the dispute, so neither side chooses what a node computes.
+    """
+    header = _own_header(position, move.header)
+    after, number = described(position, move.index, move.descriptor), position.lo + move.index
+    leaf = keccak256(NODE_TAG + move.descriptor)
+    require_branch(leaf, number, move.branch, header.nodes, header.nodes_tree, f"node {number}")
+    return lay_open(after, move.payload, picked(position, move.index))
+
+
 def _open_state(position: Position, header: bytes, payload: bytes) -> Position:
     """Agree with the whole trace, and open the state that one had claimed to follow from it.
 
     Rationale: a side may execute honestly and still claim another end; the slots show where the two part.
     """
+    slots = _own_header(position, header).slots
     if not isinstance(position.facts, AtStep):
         raise IllegalMove("a state can be opened only where the whole trace lies open")
-    slots = ProgramHeader.decode(header, position.facts.before.program).slots
     facts, turn = AtState(position.facts, position.opening), position.turn.other
     p = replace(position, level=Level.STATE, facts=facts, opened=payload, count=slots, height=depth(slots), turn=turn)
     _require_length(p, payload)
@@ -335,7 +337,7 @@ def _describe_slot(position: Position, move: DescribeSlot) -> Position | Dispute
         if move.payload:
             raise IllegalMove("the slot belongs to another component: nothing is opened")
         if not any(claimed):
-            raise UpheldClaim(f"slot {q} belongs to another component: its distance is 0, as the other side had said")
+            raise Upheld(f"slot {q} belongs to another component: its distance is 0, as the other side had said")
         return DisputeEnded(position.turn, f"slot {q} belongs to another component, so its distance is 0")
     facts = AtSlot(position.facts, q, move.descriptor)
     p = replace(position, level=Level.SUM_LEAVES, facts=facts, opened=b"", lo=0, hi=slot.type.leaves)

@@ -14,7 +14,7 @@ from pol.report.dispute_picture import COLOURS, picture
 from pol.report.html_elements import Markup, document, element, join, table
 from pol.report.last_operation import shown
 from pol.roles.monitor.market_view import DisputeView, MarketView, Reason, TaskView
-from pol.verification.examination.verification_report import shares
+from pol.verification.examination.verification_report import limit_shares
 from pol.verification.verdict.verdict import Outcome
 
 ETHER = 10**18
@@ -216,7 +216,7 @@ def _turn(dispute: DisputeView, now: int) -> list[str | Markup]:
 def _verdict(task: TaskView) -> Markup:
     rows = []
     for verdict in task.verdicts:
-        values = shares(verdict, task.thresholds)
+        values = limit_shares(verdict, task.thresholds)
         good = verdict.outcome is Outcome.ACCEPTED
         label = element("span", verdict.outcome.name.lower(), class_=f"state {'good' if good else 'bad'}")
         bars = [

@@ -10,7 +10,7 @@ from pol.report import charts
 from pol.report.html_elements import Markup, document, element, join, table
 from pol.verification.examination.proof_examination import SegmentDraw
 from pol.verification.examination.screening import SUSPICIOUS
-from pol.verification.examination.verification_report import VerificationReport, because, shares
+from pol.verification.examination.verification_report import VerificationReport, draw_reasons, limit_shares
 from pol.verification.verdict.verdict import Outcome
 
 OUTCOMES = {Outcome.ACCEPTED: "#009e73", Outcome.REJECTED: "#d55e00", Outcome.INCONCLUSIVE: "#868e96"}
@@ -77,7 +77,7 @@ def _draw(found: VerificationReport) -> Markup:
     colours = {segment: OUTCOMES[verdict.outcome] for segment, verdict in told.items()}
     tips = {s: f"segment {s}: {v.outcome.name.lower()}, {_chosen(draw, s)}" for s, v in told.items()}
     picture = charts.strip(draw.segments, colours, tips, "all segments, the replayed ones coloured by their outcome")
-    sentences = (element("p", sentence) for sentence in because(found))
+    sentences = (element("p", sentence) for sentence in draw_reasons(found))
     if draw.seed is None:
         return join((element("h2", "What was drawn, and why"), picture, *sentences))
     order = ", ".join(map(str, draw.drawn))
@@ -93,7 +93,7 @@ def _distances(found: VerificationReport) -> Markup:
     if not verdicts:
         return Markup()
     series = {
-        component.name.lower(): [(v.segment, shares(v, found.thresholds)[i]) for v in verdicts]
+        component.name.lower(): [(v.segment, limit_shares(v, found.thresholds)[i]) for v in verdicts]
         for i, component in enumerate(Component)
     }
     what = "Distance between the solver's end of a segment and the replayed one, "
@@ -128,7 +128,7 @@ def _segments(found: VerificationReport) -> Markup:
     rows = []
     for result in order[:MOST_ROWS]:
         verdict, first = result.verdict, result.verdict.segment * interval
-        far = [f"{share:.3g}" for share in shares(verdict, found.thresholds)] or ["-"] * len(Component)
+        far = [f"{share:.3g}" for share in limit_shares(verdict, found.thresholds)] or ["-"] * len(Component)
         reasons = ", ".join(reason.value for reason in verdict.reasons)
         steps = f"{first} to {first + interval}"
         chosen = _chosen(found.draw, verdict.segment)

@@ -17,7 +17,7 @@ from pol.graph.step_program import Component
 from pol.training.storage.store import Store
 from pol.training.task.task import load, publish
 from pol.verification.examination.screening import ranked, suspicions
-from pol.verification.replay.replay import replay_end
+from pol.verification.replay.canonical_replay import replay_end
 from pol.verification.verdict.verdict import Outcome
 
 EXPECTED = {

@@ -8,7 +8,7 @@ from lab.attacks.attack_target import numbers
 from lab.attacks.state_tampering import ATTACKS
 from pol.claims.distance import component_distances
 from pol.graph.step_program import Component
-from pol.verification.runs.state_metrics import component_metrics
+from pol.verification.profile.state_metrics import component_metrics
 
 ONE = Expected(1.0, 1)
 EXPECTED = {

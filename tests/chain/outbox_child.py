@@ -14,9 +14,8 @@ from pool import COUNTER, KEY
 from web3 import HTTPProvider, Web3
 from web3.types import RPCEndpoint
 
-from pol.chain.account.gas_fees import Patience
-from pol.chain.account.outbox_journal import kept_journal
-from pol.chain.account.outgoing_calls import Call
+from pol.chain.account.gas_fees import InclusionPolicy
+from pol.chain.account.outbox_journal import OutgoingCall, kept_journal
 from pol.chain.account.wallet import Wallet
 from pol.chain.node.connection import Connection
 
@@ -44,7 +43,7 @@ def main(url: str, directory: str, wanted: int, moment: str) -> None:
     if moment == "hold":
         print("holds", flush=True)
         time.sleep(60)
-    wallet = Wallet.create(connection, KEY, journal=journal, patience=Patience(3, 5, 30))
+    wallet = Wallet.create(connection, KEY, journal=journal, patience=InclusionPolicy(3, 5, 30))
     provider.moment = moment
     if moment != "careless":
         wallet.outbox.resume()
@@ -59,7 +58,7 @@ def main(url: str, directory: str, wanted: int, moment: str) -> None:
         elif moment == "careless":
             wallet.send_data(COUNTER, b"\x01", "count")
         else:
-            wallet.outbox.send(Call("count", COUNTER, data=b"\x01"), lambda number=number: counted() >= number)  # type: ignore[misc]
+            wallet.outbox.send(OutgoingCall("count", COUNTER, data=b"\x01"), lambda number=number: counted() >= number)  # type: ignore[misc]
     print(counted(), flush=True)
 
 

@@ -11,7 +11,7 @@ from eth_utils.address import to_checksum_address
 
 from anvil_node import anvil_node
 from arranged import order
-from pol.chain.account.gas_fees import GWEI, Patience
+from pol.chain.account.gas_fees import GWEI, InclusionPolicy
 from pol.chain.account.wallet import Wallet
 from pol.chain.node.connection import Connection
 
@@ -43,7 +43,7 @@ class Pool:
         return order(self.connection, method, *arguments)
 
     def wallet(self, key: bytes = KEY, **settings: Any) -> Wallet:
-        settings.setdefault("patience", Patience(blocks=2, seconds=30, timeout=100))
+        settings.setdefault("patience", InclusionPolicy(blocks=2, seconds=30, timeout=100))
         wallet = Wallet.create(
             self.connection, key, clock=lambda: self.time, sleep=self.wait, tell=self.told.append, **settings
         )

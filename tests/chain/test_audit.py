@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from lab.simulations.population_on_chain import Desks
-from pol.chain.accounting.settlement_audit import Auditor, Finding
+from pol.chain.accounting.settlement_audit import AuditFinding, Auditor
 from pol.chain.accounting.vault_ledger import Ledger, held
 from pol.chain.node.connection import Connection
 from pol.incentives.game.parameter_design import Needs, design
@@ -30,7 +30,7 @@ def scene() -> Desks:
     return scene
 
 
-def findings(scene: Desks) -> list[Finding]:
+def findings(scene: Desks) -> list[AuditFinding]:
     return list(Auditor(scene.market, scene.treasury).findings())
 
 

@@ -13,7 +13,7 @@ from drand_rounds import ROUNDS
 from pol.chain.account.wallet import Reverted, Wallet
 from pol.chain.beacon.beacon_contract import Beacon
 from pol.chain.beacon.drand_relays import Relays
-from pol.chain.contract.contract_creation import deploy_contract
+from pol.chain.contract.binding import deploy_contract
 from pol.chain.deploy.deployment import Deployment, deploy
 from pol.chain.deployment_rules import DRAND_DELAY, BeaconKind, Settings
 from pol.chain.node.connection import Connection
@@ -150,7 +150,7 @@ def test_a_deployment_says_which_beacon_it_has() -> None:
     wallet = toy_market.wallets(connection)["deployer"]
     deployment = deploy(wallet, Settings(wallet.address, beacon=BeaconKind.PREVRANDAO))
     assert Deployment.from_json(deployment.to_json()) == deployment
-    assert deployment.beacon_on(connection).next_round() == connection.block_number() + 2
+    assert deployment.beacon_on(connection).read("nextRound") == connection.block_number() + 2
     with pytest.raises(ProtocolError, match="no document of a deployment"):
         Deployment.from_json(deployment.to_json().replace('  "beacon_kind": "prevrandao",\n', ""))
     with pytest.raises(ProtocolError, match="no document of a deployment"):

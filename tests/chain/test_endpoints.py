@@ -30,7 +30,7 @@ from pol.chain.node.http_endpoint import public_name
 from pol.chain.node.latest_block import HeadWatch
 from pol.chain.node.node_provider import Endpoints, NoQuorum, StaleHead
 from pol.chain.node.quorum import agreed, at_least
-from pol.chain.node.retry_policy import Patience
+from pol.chain.node.retry_policy import RetryPolicy
 from pol.errors import OperationalError
 
 KEY = b"\x31" * 32
@@ -49,8 +49,8 @@ class Clock:
         self.slept.append(seconds)
         self.time += seconds
 
-    def patience(self, **settings: Any) -> Patience:
-        return Patience(now=self.now, sleep=self.sleep, seed=1, **settings)
+    def patience(self, **settings: Any) -> RetryPolicy:
+        return RetryPolicy(now=self.now, sleep=self.sleep, seed=1, **settings)
 
 
 @pytest.fixture(scope="module")
@@ -199,7 +199,7 @@ def dripping(begin: bytes, more: bytes, secured: ssl.SSLContext | None = None) -
 def test_an_answer_that_drips(what: str) -> None:
     """Each piece comes in time, the whole answer never does."""
     with dripping(*DRIPS[what]) as url:
-        endpoints = Endpoints([url], patience=Patience(attempts=1), timeout=0.4)
+        endpoints = Endpoints([url], patience=RetryPolicy(attempts=1), timeout=0.4)
         started = time.monotonic()
         with pytest.raises(OperationalError, match=r"didn't (finish its )?answer within 0\.4 s"):
             over(endpoints)
@@ -215,7 +215,7 @@ def test_a_secured_answer_that_drips(what: str, tmp_path: Path, monkeypatch: pyt
     with dripping(*DRIPS[what], context) as url:
         started = time.monotonic()
         with pytest.raises(OperationalError, match=r"didn't (finish its )?answer within 0\.4 s"):
-            over(Endpoints([url], patience=Patience(attempts=1), timeout=0.4))
+            over(Endpoints([url], patience=RetryPolicy(attempts=1), timeout=0.4))
         assert time.monotonic() - started < 3
 
 
@@ -225,13 +225,13 @@ def test_a_drip_behind_a_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("no_proxy", "")
         started = time.monotonic()
         with pytest.raises(OperationalError, match=r"didn't answer within 0\.4 s"):
-            over(Endpoints(["http://node.invalid:8545"], patience=Patience(attempts=1), timeout=0.4))
+            over(Endpoints(["http://node.invalid:8545"], patience=RetryPolicy(attempts=1), timeout=0.4))
         assert time.monotonic() - started < 3
 
 
 def test_the_others_of_a_quorum_go_on(gateways: list[Gateway]) -> None:
     with dripping(*DRIPS["a header"]) as url:
-        endpoints = Endpoints([url, *urls(gateways)[:2]], quorum=2, patience=Patience(attempts=1), timeout=0.4)
+        endpoints = Endpoints([url, *urls(gateways)[:2]], quorum=2, patience=RetryPolicy(attempts=1), timeout=0.4)
         assert over(endpoints).chain_id == 31337
 
 
@@ -243,14 +243,14 @@ def test_an_answer_without_an_end(node: str, encoding: str | None, monkeypatch: 
     raw = Raw(200, gzip.compress(body, 1), {"Content-Encoding": "gzip"}) if encoding else Raw(200, body)
     told = "answered with more than 1048576 bytes"
     with gateway(node, lambda *_: raw) as huge, pytest.raises(OperationalError, match=told):
-        over(Endpoints([huge.url], patience=Patience(attempts=1)))
+        over(Endpoints([huge.url], patience=RetryPolicy(attempts=1)))
 
 
 def test_nobody_sends_us_to_another_node(gateways: list[Gateway]) -> None:
     first, second, _ = gateways
     first.manner = lambda *_: Raw(307, headers={"Location": second.url})
     with pytest.raises(OperationalError, match=r"refused \(HTTP 307\)"):
-        over(Endpoints([first.url], patience=Patience(attempts=1)))
+        over(Endpoints([first.url], patience=RetryPolicy(attempts=1)))
     assert not second.calls
 
 
@@ -285,7 +285,7 @@ def test_retry_after(node: str) -> None:
 def test_equal_seeds_wait_equally_long() -> None:
     def waits(seed: int) -> list[float]:
         clock = Clock()
-        list(Patience(seed=seed, now=clock.now, sleep=clock.sleep, attempts=12).rounds(lambda: 0.0))
+        list(RetryPolicy(seed=seed, now=clock.now, sleep=clock.sleep, attempts=12).rounds(lambda: 0.0))
         return clock.slept
 
     assert waits(1) == waits(1) != waits(2)

@@ -12,8 +12,8 @@ import toy_market
 from anvil_node import anvil_node
 from pol.chain.account.wallet import Reverted, Wallet
 from pol.chain.node.connection import Connection
-from pol.chain.records.learning_log import Demand, LearningLog, RunStatus
-from pol.chain.records.record_publisher import Publisher, Schedule, answer_from
+from pol.chain.records.learning_log import LearningLog, RecordDemand, RunStatus
+from pol.chain.records.record_publisher import RecordPublisher, Schedule, answer_from
 from pol.commitments.checkpoint_log import CheckpointLog, verify_inclusion
 from pol.commitments.keccak import keccak256
 from pol.errors import OperationalError, ProtocolError
@@ -41,10 +41,10 @@ class Parties:
     def grow(self, size: int) -> LearningRecord:
         return write_record(self.store, size)
 
-    def publisher(self, checkpoints: int | None = 3, seconds: int | None = None) -> Publisher:
-        return Publisher(self.log, self.wallet, self.store, Schedule(checkpoints, seconds))
+    def publisher(self, checkpoints: int | None = 3, seconds: int | None = None) -> RecordPublisher:
+        return RecordPublisher(self.log, self.wallet, self.store, Schedule(checkpoints, seconds))
 
-    def demand(self, index: int, position: int, leaf: int) -> Demand:
+    def demand(self, index: int, position: int, leaf: int) -> RecordDemand:
         return self.log.demand(self.demander, self.publisher().id, index, position, leaf)
 
 
@@ -89,7 +89,7 @@ def test_another_history_is_refused_before_it_is_sent(parties: Parties, tmp_path
     record = write_record(other, 6, salt=1)
     sent = len(parties.wallet.receipts)
     with pytest.raises(ProtocolError, match="doesn't extend the 4 checkpoints"):
-        Publisher(parties.log, parties.wallet, other, Schedule(1)).post()
+        RecordPublisher(parties.log, parties.wallet, other, Schedule(1)).post()
     assert len(parties.wallet.receipts) == sent
     with pytest.raises(Reverted, match="NotAnExtension"):
         parties.log.post(parties.wallet, publisher.id, 6, record.log.root(), record.log.consistency(4))

@@ -34,9 +34,9 @@ def test_each_thing_is_asked_for_once_while_nothing_is_sent() -> None:
         wallet = Wallet.create(connection, KEY)
         order(connection, "anvil_setBalance", wallet.address, hex(10**20))
         asked.clear()
-        with connection.looking():
+        with connection.cached():
             before = connection.balance(address)
-            with connection.looking():
+            with connection.cached():
                 assert connection.balance(address) == before
             assert connection.now() == connection.now()
             assert (asked["eth_getBalance"], asked["eth_getBlockByNumber"]) == (1, 1)
@@ -54,7 +54,7 @@ def test_a_refusal_is_asked_for_again() -> None:
         provider = Counting(url)
         connection = Connection(Web3(provider), url)
         provider.asked.clear()
-        with connection.looking():
+        with connection.cached():
             for _ in range(2):
                 with pytest.raises(Web3Exception):
                     connection.web3.eth.get_logs({"fromBlock": 9, "toBlock": 1})

@@ -3,9 +3,8 @@
 import pytest
 from pool import COUNTER, ONCE, count, pool
 
-from pol.chain.account.gas_fees import GWEI, Budget, FeePolicy, Fees, Patience
-from pol.chain.account.outbox_journal import MemoryJournal, State
-from pol.chain.account.outgoing_calls import Call
+from pol.chain.account.gas_fees import GWEI, Budget, FeePolicy, Fees, InclusionPolicy
+from pol.chain.account.outbox_journal import IntentState, MemoryJournal, OutgoingCall
 from pol.chain.account.wallet import Reverted, Wallet
 from pol.chain.node.connection import Connection
 from pol.chain.node.refused_transactions import Refusal
@@ -55,13 +54,13 @@ def test_a_fee_spike_of_a_hundred_is_followed() -> None:
 
 def test_the_cap_is_told_and_the_last_attempt_stays() -> None:
     with pool() as node:
-        wallet = node.wallet(policy=FeePolicy(cap=5 * GWEI, tip_cap=2 * GWEI), patience=Patience(2, 30, 20))
+        wallet = node.wallet(policy=FeePolicy(cap=5 * GWEI, tip_cap=2 * GWEI), patience=InclusionPolicy(2, 30, 20))
         spike = [lambda: node.mine(base=100 * GWEI)] * 60
         node.steps = list(spike)
         with pytest.raises(OperationalError, match=r"count at nonce 0 isn't in enough blocks.*cap of the fees"):
             count(wallet)
         assert sum("has reached the cap" in told for told in node.told) == 1
-        assert len(wallet.journal.intents(State.OPEN)) == 1
+        assert len(wallet.journal.intents(IntentState.OPEN)) == 1
         assert node.counted() == 0
         node.steps = []
         node.mine(base=GWEI)
@@ -98,7 +97,8 @@ def test_reorganisations(depth: int, finished: bool) -> None:
 
     with pool() as node:
         wallet = node.wallet(
-            patience=Patience(2, 30, 100, confirmations=1 if finished else depth + 1), journal=MemoryJournal(kept=10)
+            patience=InclusionPolicy(2, 30, 100, confirmations=1 if finished else depth + 1),
+            journal=MemoryJournal(kept=10),
         )
         if finished:
             count(wallet)
@@ -129,19 +129,19 @@ def test_what_a_reorganisation_took_comes_before_what_is_new() -> None:
 
 def test_a_transaction_from_before_the_journal_was_lost_is_waited_for() -> None:
     with pool() as node:
-        lost = node.wallet(patience=Patience(2, 30, 0))
+        lost = node.wallet(patience=InclusionPolicy(2, 30, 0))
         node.steps = [node.halt] * 3
         with pytest.raises(OperationalError, match="stays where it is"):
             count(lost)
         wallet = node.wallet()
         node.steps = []
-        assert wallet.outbox.send(Call("count", COUNTER, data=b"\x01"), lambda: node.counted() == 1) is None
+        assert wallet.outbox.send(OutgoingCall("count", COUNTER, data=b"\x01"), lambda: node.counted() == 1) is None
         assert (node.counted(), node.nonce(wallet)) == (1, 1)
 
 
 def test_a_stuck_nonce_from_before_the_journal_was_lost_is_used_up() -> None:
     with pool() as node:
-        lost = node.wallet(patience=Patience(2, 30, 0))
+        lost = node.wallet(patience=InclusionPolicy(2, 30, 0))
         node.steps = [node.halt] * 3
         with pytest.raises(OperationalError):
             count(lost)
@@ -169,7 +169,7 @@ def test_a_gap_is_filled() -> None:
 def test_a_stuck_transaction_of_the_journal_is_raised_after_a_restart() -> None:
     with pool() as node:
         journal = MemoryJournal()
-        first = node.wallet(journal=journal, patience=Patience(2, 30, 0))
+        first = node.wallet(journal=journal, patience=InclusionPolicy(2, 30, 0))
         node.steps = [node.halt] * 3
         with pytest.raises(OperationalError):
             count(first)
@@ -208,7 +208,7 @@ def test_a_call_that_became_wrong_while_it_waited_is_cancelled() -> None:
 def test_what_is_done_is_not_done_again() -> None:
     with pool() as node:
         wallet = node.wallet()
-        call = Call("count", ONCE, data=b"\x01")
+        call = OutgoingCall("count", ONCE, data=b"\x01")
         assert wallet.outbox.send(call, lambda: node.counted(ONCE) == 1) is not None
         assert wallet.outbox.send(call, lambda: node.counted(ONCE) == 1) is None
         with pytest.raises(Reverted):
@@ -240,7 +240,7 @@ def test_low_funds() -> None:
         node.order("anvil_setBalance", wallet.address, hex(10**6))
         with pytest.raises(OperationalError, match=r"it needs [0-9]+ wei"):
             wallet.transfer(COUNTER, 10**6)
-        assert wallet.journal.intents(State.OPEN) == []
+        assert wallet.journal.intents(IntentState.OPEN) == []
         node.order("anvil_setBalance", wallet.address, hex(10**20))
         count(wallet)
         assert (node.counted(), node.nonce(wallet)) == (1, 1)

@@ -10,7 +10,7 @@ import pytest
 from pool import COUNTER, KEY, Pool, count, pool
 
 from anvil_node import anvil_node
-from pol.chain.account.outbox_journal import Attempt, Intent, MemoryJournal, SqliteJournal, State, kept_journal
+from pol.chain.account.outbox_journal import Attempt, Intent, IntentState, MemoryJournal, SqliteJournal, kept_journal
 from pol.chain.account.wallet import Wallet
 from pol.errors import OperationalError
 
@@ -91,14 +91,14 @@ def test_both_journals_keep_the_same(tmp_path: Path) -> None:
         for number in range(4):
             intent = journal.begin(INTENT, Attempt(bytes([number]) * 32, 1, 1, b"raw"))
             journal.add(intent, Attempt(bytes([number, 1]) * 16, 2**200, 2, b"other", cancels=True))
-            journal.mark(intent, State.DONE)
+            journal.mark(intent, IntentState.DONE)
         opened = journal.begin(INTENT, ATTEMPT)
-        assert [i.id for i in journal.intents(State.DONE)] == [3, 4]
-        assert journal.intents(State.OPEN) == [opened]
+        assert [i.id for i in journal.intents(IntentState.DONE)] == [3, 4]
+        assert journal.intents(IntentState.OPEN) == [opened]
         if isinstance(journal, SqliteJournal):
             journal.close()
             again = SqliteJournal(path, GENESIS, kept=2)
-            for state in State:
+            for state in IntentState:
                 assert again.intents(state) == journal.intents(state)
                 for intent in again.intents(state):
                     assert again.attempts(intent) == journal.attempts(intent)
@@ -125,11 +125,11 @@ def test_a_damaged_journal_is_put_aside(damage: str, tmp_path: Path) -> None:
             path.write_bytes(content.replace(b"attempts", b"attempt5"))
     genesis = b"\x09" * 32 if damage == "other chain" else GENESIS
     again = SqliteJournal(path, genesis, tell=told.append)
-    assert again.intents(State.OPEN) == []
+    assert again.intents(IntentState.OPEN) == []
     assert bool(told) == (damage != "empty")
     again.begin(INTENT, ATTEMPT)
     again.close()
-    assert len(SqliteJournal(path, genesis, tell=told.append).intents(State.OPEN)) == 1
+    assert len(SqliteJournal(path, genesis, tell=told.append).intents(IntentState.OPEN)) == 1
 
 
 def test_a_journal_that_is_deleted_goes_on_in_memory(tmp_path: Path) -> None:
@@ -141,7 +141,7 @@ def test_a_journal_that_is_deleted_goes_on_in_memory(tmp_path: Path) -> None:
         for file in tmp_path.iterdir():
             file.unlink()
         count(wallet)
-        assert (node.counted(), len(journal.intents(State.DONE))) == (2, 2)
+        assert (node.counted(), len(journal.intents(IntentState.DONE))) == (2, 2)
         assert len(told) == 1
         assert "going on without it" in told[0]
 

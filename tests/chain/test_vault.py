@@ -10,14 +10,23 @@ from eth_typing import ChecksumAddress
 
 import solidity
 import toy_market
+from pol.chain.account.typed_data import signed_struct, signing_domain
 from pol.chain.account.wallet import Reverted, Wallet
+from pol.chain.contract.binding import deploy_contract
 from pol.chain.contract.token import Token
-from pol.chain.desks.vault import Balances, Duty, StakeVault
+from pol.chain.desks.vault import NATIVE, Balances, StakedDuty, StakeVault
 from pol.chain.node.connection import Connection
 
 ETHER = 10**18
 DAY = 86_400
 KEY = b"a duty".ljust(32, b"\0")
+PERMIT_TYPE = signed_struct("Permit", "address owner, address spender, uint256 value, uint256 nonce, uint256 deadline")
+
+
+def deploy_vault(wallet: Wallet, exit_delay: int, token: ChecksumAddress | None = None) -> StakeVault:
+    forwarder = deploy_contract(wallet, "Forwarder")
+    arguments = (token or NATIVE, exit_delay, forwarder, wallet.address)
+    return StakeVault(wallet.connection, deploy_contract(wallet, "StakeVault", *arguments))
 
 
 class Parties:
@@ -34,18 +43,32 @@ class Parties:
             for wallet in wallets:
                 self.deployer.send(self.coin.functions.give(wallet.address, 10 * ETHER))
         token = self.coin.address if with_token else None
-        self.vault = StakeVault.deploy(self.deployer, 3 * DAY, token)
+        self.vault = deploy_vault(self.deployer, 3 * DAY, token)
         self.desk = self.contract("tests/forge/incentives/PlainDesk.sol", "PlainDesk", self.vault.address)
 
     def contract(self, path: str, name: str, *arguments: ChecksumAddress) -> Any:
         built = solidity.compiled(path, name)
         factory = self.connection.web3.eth.contract(abi=built["abi"], bytecode=built["bytecode"]["object"])
-        address = self.deployer.deploy(factory, *arguments)["contractAddress"]
+        address = self.deployer.deploy(factory, *arguments)
         return self.connection.web3.eth.contract(address=address, abi=built["abi"])
 
     def wired(self) -> Parties:
-        self.vault.wire(self.deployer, [self.desk.address])
+        self.vault.transact(self.deployer, "wire", [self.desk.address])
         return self
+
+    def permit(self, wallet: Wallet, amount: int) -> tuple[int, int, bytes, bytes]:
+        """An approval of the vault by signature (ERC-2612): deadline, v, r, s."""
+        _, name, version, chain_id, address, *_ = self.coin.functions.eip712Domain().call()
+        deadline = self.connection.now() + DAY
+        message = {
+            "owner": wallet.address,
+            "spender": self.vault.address,
+            "value": amount,
+            "nonce": self.coin.functions.nonces(wallet.address).call(),
+            "deadline": deadline,
+        }
+        signature = wallet.sign_typed(signing_domain(name, version, chain_id, address), PERMIT_TYPE, message)
+        return deadline, signature[64], signature[:32], signature[32:64]
 
     def tell(self, verb: str, wallet: Wallet, amount: int) -> None:
         self.deployer.send(self.desk.functions[verb](KEY, wallet.address, amount))
@@ -61,7 +84,7 @@ def test_money_comes_in_answers_for_a_duty_leaves_and_goes_out() -> None:
     parties.tell("lock", alice, 4 * ETHER)
     parties.tell("startExit", alice, 3 * ETHER)
     until = parties.connection.now() + 3 * DAY
-    duty = Duty(parties.desk.address, KEY, ETHER, 3 * ETHER, until)
+    duty = StakedDuty(parties.desk.address, KEY, ETHER, 3 * ETHER, until)
     balances = vault.balances(alice.address)
     assert balances == Balances(2 * ETHER, (duty,))
     assert (balances.locked, balances.leaving) == (ETHER, 3 * ETHER)
@@ -88,14 +111,14 @@ def test_nothing_comes_in_before_desks_are_named_and_they_are_named_once() -> No
     with pytest.raises(Reverted, match=r"NotWired\(\)"):
         parties.vault.deposit(parties.alice, 1)
     with pytest.raises(Reverted, match="NotADesk"):
-        parties.vault.wire(parties.deployer, [parties.alice.address])
+        parties.vault.transact(parties.deployer, "wire", [parties.alice.address])
     parties.wired()
     with pytest.raises(Reverted, match="NotAllowed"):
         parties.wired()
     with pytest.raises(Reverted, match=r"BadExitDelay\(86399\)"):
-        StakeVault.deploy(parties.deployer, DAY - 1)
+        deploy_vault(parties.deployer, DAY - 1)
     with pytest.raises(Reverted, match="NotAToken"):
-        StakeVault.deploy(parties.deployer, DAY, parties.alice.address)
+        deploy_vault(parties.deployer, DAY, parties.alice.address)
 
 
 def test_who_has_no_ether_is_relayed() -> None:
@@ -137,13 +160,11 @@ def test_tokens_come_in_by_approval_and_by_permit() -> None:
     sent = len(alice.receipts)
     vault.deposit(alice, 1 * ETHER)
     assert len(alice.receipts) == sent + 1
-    vault.deposit_with_permit(bob, 2 * ETHER)
+    vault.transact(bob, "depositWithPermit", bob.address, 2 * ETHER, *parties.permit(bob, 2 * ETHER))
     assert len(bob.receipts) == 1
     assert (vault.free(alice.address), vault.free(bob.address)) == (4 * ETHER, 2 * ETHER)
     assert token.balance(vault.address) == 6 * ETHER
-    permit = token.permit(poor, vault.address, ETHER, parties.connection.now() + DAY)
-    signed = (permit.deadline, permit.v, permit.r, permit.s)
-    call = vault.function("depositWithPermit", poor.address, ETHER, *signed)
+    call = vault.function("depositWithPermit", poor.address, ETHER, *parties.permit(poor, ETHER))
     vault.forwarder.send(bob, vault.forwarder.sign(poor, call))
     assert vault.free(poor.address) == ETHER
     vault.withdraw(alice, 4 * ETHER, poor.address)

@@ -55,7 +55,7 @@ def test_ways_to_write_a_share() -> None:
 def test_shares_that_are_none(option: str, share: str) -> None:
     said = pol("sample", "--segments", "300", option, share)
     assert said.code == 2
-    assert "above 0 and up to 1" in said.out or "is no number" in said.out
+    assert "above 0 and up to 1" in said.out or "isn't a number" in said.out
 
 
 @pytest.mark.parametrize("segments", ["0", "-1", "10000001", "many"])

@@ -19,7 +19,7 @@ import sha3
 
 from pol.commitments import _hashing, merkle
 from pol.commitments.keccak import keccak256
-from pol.commitments.program_hash import ProgramCommitment, header_hash, node_branch, slot_branch
+from pol.commitments.program_hash import ProgramCommitment, header_hash
 from pol.commitments.tensor import (
     ListTag,
     constants_root,
@@ -269,8 +269,8 @@ def test_program(recorded: Any) -> None:
     commitment = ProgramCommitment.of(program)
     assert text(commitment.header) == file["header"]
     assert text(commitment.hash) == text(header_hash(raw(file["header"]))) == file["hash"]
-    assert [texts(node_branch(program, i)) for i in range(len(program.nodes))] == file["node_branches"]
-    assert [texts(slot_branch(program, i)) for i in range(len(program.slots))] == file["slot_branches"]
+    assert [texts(commitment.node_branch(i)) for i in range(len(program.nodes))] == file["node_branches"]
+    assert [texts(commitment.slot_branch(i)) for i in range(len(program.slots))] == file["slot_branches"]
 
 
 if __name__ == "__main__":

@@ -9,10 +9,8 @@ from pol.commitments import merkle
 from pol.commitments.program_hash import (
     ProgramCommitment,
     header_hash,
-    node_branch,
     program_hash,
     program_header,
-    slot_branch,
 )
 from pol.errors import ProtocolError
 from pol.graph.node import Affine, Input, InputKind, Node, Operand, Source
@@ -55,11 +53,10 @@ def test_branches_lead_to_the_header() -> None:
     commitment = ProgramCommitment.of(steps)
     nodes_tree, slots_tree = commitment.header[16:48], commitment.header[48:80]
     for i, node in enumerate(steps.nodes):
-        branch = node_branch(steps, i)
-        assert branch == commitment.node_branch(i)
+        branch = commitment.node_branch(i)
         assert merkle.climb(keccak(b"\x04" + node.encode()), i, branch) == nodes_tree
     for q, slot in enumerate(steps.slots):
-        branch = slot_branch(steps, q)
+        branch = commitment.slot_branch(q)
         assert merkle.climb(keccak(b"\x05" + slot.encode()), q, branch) == slots_tree
     with pytest.raises(ProtocolError):
         commitment.node_branch(4)

@@ -15,7 +15,7 @@ from pol.demo import digits
 from pol.graph.step_program import StepProgram
 from pol.training.storage.store import Store
 from pol.training.task.task import load
-from pol.verification.profile import profile as profiles
+from pol.verification.profile.profile_document import load_profile
 
 SIZE, STEPS = SMALL["gelu"], 16
 
@@ -61,7 +61,7 @@ def trained(published: tuple[Store, str, str], rate: float = 1.0) -> Tally:
     task = load(store, digest)
     training = Training(SIZE, 1, digits.order(1, STEPS, SIZE.batch))
     training.optimizer.param_groups[0]["lr"] *= rate
-    return run_kind(task, profiles.load_profile(store, profile, task).thresholds, training, KINDS["eager"])
+    return run_kind(task, load_profile(store, profile, task).thresholds, training, KINDS["eager"])
 
 
 def test_honest_intervals_are_accepted(published: tuple[Store, str, str]) -> None:

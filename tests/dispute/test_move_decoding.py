@@ -18,7 +18,7 @@ from pol.commitments.program_hash import program_header
 from pol.demo.lying_players import Lie, LyingTrace
 from pol.dispute.arbitration import executed
 from pol.dispute.dispute_record import DisputeRecord
-from pol.dispute.move_decoding import LEVELS, PackedMove, Place, decode
+from pol.dispute.move_decoding import LEVELS, PackedMove, StoredPlace, decode
 from pol.dispute.move_encoding import FUNCTIONS, encode, selector
 from pol.dispute.moves import Describe, DescribeSlot, Move, OpenState, ProveSlot, ProveStep, ProveSum
 from pol.dispute.openings import Opening
@@ -82,7 +82,7 @@ def test_every_kind_of_move_is_among_them() -> None:
 
 def test_a_move_is_read_back_as_it_was_made() -> None:
     for data, position, move in MOVES:
-        found = decode(data, Place(position.level, position.height, position.bits))
+        found = decode(data, StoredPlace(position.level, position.height, position.bits))
         assert (found.function, found.dispute, found.levels) == (FUNCTIONS[type(move)], NUMBER, (position.level,))
         assert found.frame == position.facts.frame
         assert found.outline is not None
@@ -123,7 +123,7 @@ def test_calldata_alone_tells_the_same_or_leaves_several_levels_open() -> None:
     """Only an answer can be ambiguous: it doesn't say whether it is about nodes, leaves, slots or sums."""
     for data, position, _ in MOVES:
         found = decode(data, bits=position.bits)
-        exact = decode(data, Place(position.level, position.height, position.bits))
+        exact = decode(data, StoredPlace(position.level, position.height, position.bits))
         assert position.level in found.levels
         if found.function != "answer":
             assert found == exact
@@ -149,7 +149,7 @@ def test_what_is_no_move_is_refused() -> None:
     with pytest.raises(ProtocolError, match="no move"):
         decode(b"")
     for data, position, move in MOVES:
-        place = Place(position.level, position.height, position.bits)
+        place = StoredPlace(position.level, position.height, position.bits)
         for cut in (data[:-1], data + b"\0", data[:70], data[:9]):
             with pytest.raises(ProtocolError):
                 decode(cut, place)
@@ -168,7 +168,7 @@ def test_damaged_calldata_is_read_or_refused_and_nothing_else() -> None:
                 damaged[random.randrange(4, len(damaged))] = random.choice(
                     (0, 1, 0x7F, 0x80, 0xFF, random.randrange(256))
                 )
-            for place in (None, Place(position.level, position.height, position.bits)):
+            for place in (None, StoredPlace(position.level, position.height, position.bits)):
                 with contextlib.suppress(ProtocolError):
                     decode(bytes(damaged), place, position.bits)
 
@@ -188,7 +188,7 @@ def test_a_fact_that_was_changed_is_noticed() -> None:
         damaged = bytearray(data)
         damaged[8] ^= 1  # in the frame
         with pytest.raises(ProtocolError, match="fits no position"):
-            decode(bytes(damaged), Place(position.level, position.height, position.bits))
+            decode(bytes(damaged), StoredPlace(position.level, position.height, position.bits))
 
 
 def test_the_bytes_that_are_read_are_those_that_the_encoder_writes() -> None:

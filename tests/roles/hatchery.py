@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from lab.benchmarks.arena import AT_ANY_PRICE, key
-from pol.chain.account.gas_fees import Patience
+from pol.chain.account.gas_fees import InclusionPolicy
 from pol.chain.account.outbox_journal import kept_journal
 from pol.chain.deploy.deployment import Deployment
 from pol.chain.node.connection import Connection
@@ -85,7 +85,7 @@ class Party:
             try:
                 role = self.role()
                 role.wallet.keep(kept_journal(role.connection, role.wallet.address, folder, tell), tell)
-                role.wallet.patience = Patience(blocks=4, seconds=10, timeout=60)
+                role.wallet.patience = InclusionPolicy(blocks=4, seconds=10, timeout=60)
                 told: dict[bytes, tuple[str, str]] = {}
 
                 def note(taken: Any) -> None:

@@ -22,7 +22,7 @@ from anvil_node import anvil_node
 from arranged import unchanged
 from pol.chain.account.wallet import Reverted
 from pol.chain.contract.announcements import announcement
-from pol.chain.desks.challenges import ChargeKind
+from pol.chain.desks.challenges import ClaimChargeKind
 from pol.chain.desks.task_registry import Status, TaskOutcome
 from pol.chain.desks.verdicts import leak_evidence
 from pol.chain.node.connection import Connection
@@ -107,7 +107,7 @@ def test_a_forced_error_is_planted_found_disclosed_and_paid(proven: bytes, town:
     verifier.open_watch(proven)
     assert watcher.watched(proven) == [0]
     (finding,) = watcher.watch(proven)
-    assert finding.kind is ChargeKind.REPLAY
+    assert finding.kind is ClaimChargeKind.REPLAY
     with pytest.raises(Reverted, match="WrongStatus"):
         watcher.challenge(proven, finding)
     with pytest.raises(Reverted, match="DeadlineNotPassed"):
@@ -127,7 +127,7 @@ def test_a_forced_error_is_planted_found_disclosed_and_paid(proven: bytes, town:
     assert watcher.collect(proven, SECOND, finding.index) == 1
     assert gain(watcher, tickets=1) == share(watcher, proven)
     assert watcher.collect(proven, SECOND, finding.index) == 0
-    town.connection.wait_until(market.registry.task(proven).closed + market.jackpot.catch_window())
+    town.connection.wait_until(market.jackpot.catch_until(market.registry.task(proven).closed))
     market.jackpot.sweep(verifier.wallet, proven)
     tax = market.jackpot.tax(terms.jackpot)
     assert market.jackpot.available() == reserve + terms.jackpot - share(watcher, proven) + tax
@@ -147,7 +147,7 @@ def test_where_nothing_is_wrong_nobody_commits_and_the_reserve_is_swept(proven: 
     jackpot = market.registry.terms(proven).jackpot
     with pytest.raises(Reverted, match="TooEarly"):
         market.jackpot.sweep(verifier.wallet, proven)
-    town.connection.wait_until(market.registry.task(proven).closed + market.jackpot.catch_window())
+    town.connection.wait_until(market.jackpot.catch_until(market.registry.task(proven).closed))
     market.jackpot.sweep(verifier.wallet, proven)
     assert market.jackpot.available() == reserve + jackpot + market.jackpot.tax(jackpot)
 

@@ -27,9 +27,9 @@ from pol.roles.solver.solver import Solver
 from pol.roles.verifier.verifier import Verifier
 from pol.roles.whistleblower.whistleblower import Whistleblower
 from pol.training.task.task import LoadedTask
-from pol.verification.profile.profile import Profile
 from pol.verification.profile.profile_challenge import ProfileCharge, ProfileChargeKind
 from pol.verification.profile.profile_claim import ProfileClaim
+from pol.verification.profile.profile_document import Profile
 
 RERUNS = OFFER.rerun_count
 CHARGES = [

@@ -24,7 +24,7 @@ from bad_nodes import Gateway, Manner, Pass, Raw, gateway, honest
 from lab.benchmarks.arena import Arena, key, live, ordered, party, unchanged
 from lab.benchmarks.mortal import KINDS
 from lab.benchmarks.role_drills import OFFER, again, small
-from pol.chain.account.gas_fees import Patience
+from pol.chain.account.gas_fees import InclusionPolicy
 from pol.chain.account.outbox_journal import SqliteJournal, kept_journal
 from pol.chain.account.wallet import Wallet
 from pol.chain.desks.task_registry import Status
@@ -72,7 +72,7 @@ class Scene:
         connection = Connection.to(*(urls or (self.url,)), quorum=quorum)
         kind, decide = KINDS[self.kind]
         role = party(kind, connection, self.place.deployment, self.place.store_url, self.kind)
-        role.wallet.patience = Patience(blocks=3, seconds=2, timeout=10)
+        role.wallet.patience = InclusionPolicy(blocks=3, seconds=2, timeout=10)
         role.wallet.keep(role.wallet.journal, self.told.append)
         return Running(Process(role, decide), 0, self.told.append, lambda seconds: False)
 

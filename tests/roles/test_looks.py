@@ -10,7 +10,7 @@ from town import INTERVAL, OFFER, SELDOM, Town, awarded, profiled, settle, state
 
 from anvil_node import anvil_node
 from arranged import unchanged
-from pol.chain.desks.challenges import ChargeKind
+from pol.chain.desks.challenges import ClaimChargeKind
 from pol.chain.desks.task_registry import Status, TaskOutcome
 from pol.chain.node.connection import Connection
 from pol.claims.segment_claim import Rerun, SecondLook
@@ -23,7 +23,7 @@ from pol.roles.solver.solver import Solver
 from pol.roles.verifier.verifier import Verifier
 from pol.roles.whistleblower.whistleblower import Finding, Whistleblower
 from pol.training.task.task_training import TaskRecorder
-from pol.verification.replay.replay import replay_end
+from pol.verification.replay.canonical_replay import replay_end
 from pol.verification.verdict.verdict import Outcome, Verdict
 
 DRIFT = 1 + 2.0**-16
@@ -68,27 +68,27 @@ def test_what_the_thresholds_reject_is_looked_at_again_on_chain(drifted: bytes, 
     verifier, whistleblower = town.join(Verifier, "v"), town.join(Whistleblower, "w")
     (verdict,) = verified(verifier, drifted)
     market = verifier.market
-    assert verdict.look is not None
-    assert market.verdicts.looks(drifted, 2) == {0: verdict.look}
+    assert verdict.second_look is not None
+    assert market.verdicts.looks(drifted, 2) == {0: verdict.second_look}
     assert whistleblower.check(drifted) == []
     settle(verifier, drifted)
     outcome = market.registry.task(drifted).outcome
     assert (outcome is TaskOutcome.ACCEPTED) == (verdict.outcome is Outcome.ACCEPTED)
 
 
-def falsified(verdict: Verdict, kind: ChargeKind) -> Verdict:
+def falsified(verdict: Verdict, kind: ClaimChargeKind) -> Verdict:
     """The verdict with another end of its second rerun, or with another distance of it."""
-    assert verdict.look is not None
-    first, second = verdict.look.reruns
+    assert verdict.second_look is not None
+    first, second = verdict.second_look.reruns
     false = replace(second, end=b"\x07" * 32)
-    if kind is ChargeKind.LOOK_DISTANCE:
+    if kind is ClaimChargeKind.LOOK_DISTANCE:
         a, b, c = second.distances
         false = Rerun(second.end, (a, b, c + 1))
-    return replace(verdict, look=SecondLook(verdict.look.segment, (first, false)))
+    return replace(verdict, second_look=SecondLook(verdict.second_look.segment, (first, false)))
 
 
-@pytest.mark.parametrize("kind", [ChargeKind.LOOK_RERUN, ChargeKind.LOOK_DISTANCE])
-def test_a_false_second_look_is_convicted(drifted: bytes, town: Town, kind: ChargeKind) -> None:
+@pytest.mark.parametrize("kind", [ClaimChargeKind.LOOK_RERUN, ClaimChargeKind.LOOK_DISTANCE])
+def test_a_false_second_look_is_convicted(drifted: bytes, town: Town, kind: ClaimChargeKind) -> None:
     verifier, whistleblower = town.join(Verifier, "v"), town.join(Whistleblower, "w")
     (verdict,) = verifier.replay(drifted)
     stated(verifier, drifted, [falsified(verdict, kind)])
@@ -113,8 +113,8 @@ class Seer(Whistleblower):
         return ReplayPlayer(LyingTrace(honest.trace, lie))
 
 
-@pytest.mark.parametrize(("kind", "component"), [(ChargeKind.LOOK_RERUN, 0), (ChargeKind.LOOK_DISTANCE, 1)])
-def test_an_honest_second_look_is_defended(drifted: bytes, town: Town, kind: ChargeKind, component: int) -> None:
+@pytest.mark.parametrize(("kind", "component"), [(ClaimChargeKind.LOOK_RERUN, 0), (ClaimChargeKind.LOOK_DISTANCE, 1)])
+def test_an_honest_second_look_is_defended(drifted: bytes, town: Town, kind: ClaimChargeKind, component: int) -> None:
     """By a new process, from chain and store alone."""
     verified(town.join(Verifier, "v"), drifted)
     seer = town.join(Seer, "w")

@@ -10,7 +10,7 @@ from town import OFFER, SELDOM, Town, awarded, gain, profiled, seated, settle, s
 from anvil_node import anvil_node
 from arranged import unchanged
 from pol.chain.account.wallet import Reverted
-from pol.chain.desks.challenges import ChargeKind
+from pol.chain.desks.challenges import ClaimChargeKind
 from pol.chain.desks.task_registry import Status, TaskOutcome
 from pol.chain.node.connection import Connection
 from pol.claims.segment_claim import SegmentClaim
@@ -70,14 +70,14 @@ def only_claim(role: Whistleblower, task_id: bytes) -> SegmentClaim:
 
 
 @pytest.mark.parametrize("fights", [True, False])
-@pytest.mark.parametrize("kind", [ChargeKind.DISTANCE, ChargeKind.REFERENCE])
+@pytest.mark.parametrize("kind", [ClaimChargeKind.DISTANCE, ClaimChargeKind.REFERENCE])
 def test_a_verifier_that_lies_about_a_distance_is_slashed(
-    proven: bytes, town: Town, kind: ChargeKind, fights: bool
+    proven: bytes, town: Town, kind: ClaimChargeKind, fights: bool
 ) -> None:
     """A right replay and a wrong sum: the game goes down to a leaf, or the liar sees that it is wrong and gives up."""
     verifier, whistleblower = town.join(Verifier, "v"), town.join(Whistleblower, "w")
     (verdict,) = verifier.replay(proven)
-    stated(verifier, proven, [lied(verdict, "distances" if kind is ChargeKind.DISTANCE else "references")])
+    stated(verifier, proven, [lied(verdict, "distances" if kind is ClaimChargeKind.DISTANCE else "references")])
     (finding,) = whistleblower.check(proven)
     assert (finding.kind, finding.component) == (kind, 3)
     dispute = whistleblower.challenge(proven, finding)
@@ -99,8 +99,10 @@ def test_a_verifier_that_lies_about_a_distance_is_slashed(
     assert gain(verifier, tickets=1) == terms.verifier_fee - terms.verifier_stake
 
 
-@pytest.mark.parametrize("kind", [ChargeKind.DISTANCE, ChargeKind.REFERENCE])
-def test_an_honest_distance_is_defended_from_chain_and_store_alone(proven: bytes, town: Town, kind: ChargeKind) -> None:
+@pytest.mark.parametrize("kind", [ClaimChargeKind.DISTANCE, ClaimChargeKind.REFERENCE])
+def test_an_honest_distance_is_defended_from_chain_and_store_alone(
+    proven: bytes, town: Town, kind: ClaimChargeKind
+) -> None:
     """The defending process is a new one: it has the key, the chain and the store."""
     verifier, whistleblower = town.join(Verifier, "v"), town.join(Seer, "w")
     verified(verifier, proven)
@@ -120,7 +122,8 @@ def test_an_honest_verifier_defends_several_disputes_at_once(proven: bytes, town
     verified(verifier, proven)
     market, terms, before = verifier.market, verifier.market.registry.terms(proven), gain(verifier)
     attacks = []
-    for name, kind in (("w", ChargeKind.DISTANCE), ("x", ChargeKind.REFERENCE), ("y", ChargeKind.DISTANCE)):
+    kinds = (ClaimChargeKind.DISTANCE, ClaimChargeKind.REFERENCE, ClaimChargeKind.DISTANCE)
+    for name, kind in zip("wxy", kinds, strict=True):
         whistleblower = town.join(Seer, name)
         finding = Finding(0, only_claim(whistleblower, proven), kind, 1)
         attacks.append(whistleblower.attack(proven, finding, whistleblower.challenge(proven, finding)))

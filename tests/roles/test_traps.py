@@ -28,11 +28,11 @@ from town import (
 from anvil_node import anvil_node
 from arranged import unchanged
 from pol.chain.account.wallet import Reverted
-from pol.chain.contract.contract_creation import deploy_contract
+from pol.chain.contract.binding import deploy_contract
 from pol.chain.court.dispute_game import DisputeGame
 from pol.chain.deployment_rules import GameRules
-from pol.chain.desks.challenges import ChargeKind, ClaimCharge
-from pol.chain.desks.proven_steps import Pin
+from pol.chain.desks.challenges import ClaimCharge, ClaimChargeKind
+from pol.chain.desks.proven_steps import PinnedProofs
 from pol.chain.desks.task_registry import Status, TaskOutcome, Terms
 from pol.chain.node.connection import Connection
 from pol.commitments.checkpoint_log import CheckpointLog
@@ -46,8 +46,8 @@ from pol.roles.submitter.submitter import Offer, Submitter
 from pol.roles.verifier.verifier import Verifier
 from pol.roles.whistleblower.whistleblower import Finding, Whistleblower
 from pol.training.task.task_training import TaskRecorder
-from pol.verification.profile.profile import Profile
 from pol.verification.profile.profile_claim import claim
+from pol.verification.profile.profile_document import Profile
 from pol.verification.verdict.verdict import Outcome, Reason
 
 DAY = 24 * 3600
@@ -144,7 +144,7 @@ def test_proofs_that_this_party_does_not_trust(town: Town, terms: Terms) -> None
     """A submitter that can forge proofs would win any dispute about a replay, and with it somebody's stake."""
     submitter = town.join(Submitter, "s")
     verifier = deploy_contract(submitter.wallet, "Groth16Verifier", bytes(18 * 32))
-    pin = Pin(verifier, b"\1" * 32, b"\2" * 32, 20)
+    pin = PinnedProofs(verifier, b"\1" * 32, b"\2" * 32, 20)
     nonce = int(submitter.market.registry.read("nonces", submitter.wallet.address))
     task_id = submitter.market.proven_steps.pin(submitter.wallet, nonce, terms, pin)
     assert submitter.market.registry.submit(submitter.wallet, terms) == task_id
@@ -194,7 +194,7 @@ def test_nobody_stakes_on_a_clock_that_loses(town: Town) -> None:
     verified(verifier, task_id)
     (claim,) = verifier.market.verdicts.claims(task_id, 2)
     with pytest.raises(ProtocolError, match="clock of 600 s"):
-        town.join(Whistleblower, "w").challenge(task_id, Finding(0, claim, ChargeKind.REPLAY, 0))
+        town.join(Whistleblower, "w").challenge(task_id, Finding(0, claim, ClaimChargeKind.REPLAY, 0))
 
 
 @pytest.mark.parametrize(
@@ -396,7 +396,7 @@ def test_a_zero_state_is_rejected_without_a_replay(final: bytes, town: Town, for
     market = whistleblower.market
     placed = market.verdicts.placed(final, 2, 0)
     header = program_header(whistleblower.task(final).program)
-    for kind, component in ((ChargeKind.REPLAY, 0), (ChargeKind.DISTANCE, 1)):
+    for kind, component in ((ClaimChargeKind.REPLAY, 0), (ClaimChargeKind.DISTANCE, 1)):
         charge = ClaimCharge(0, kind, component)
         with pytest.raises(Reverted, match="InvalidChallenge"):
             market.challenges.challenge(whistleblower.wallet, final, charge, placed, header, b"")
@@ -428,7 +428,7 @@ def test_every_challenge_costs_the_next_one_twice_as_much(final: bytes, town: To
     verified(verifier, final)
     whistleblower = town.join(Whistleblower, "w")
     market, bond = whistleblower.market, whistleblower.market.registry.terms(final).bond
-    placed, charge = market.verdicts.placed(final, 2, 0), ClaimCharge(0, ChargeKind.REPLAY, 0)
+    placed, charge = market.verdicts.placed(final, 2, 0), ClaimCharge(0, ClaimChargeKind.REPLAY, 0)
     header = program_header(whistleblower.task(final).program)
     # State roots that nobody executed: one for each step of a segment.
     roots = b"".join(keccak256(b"root %d" % i) for i in range(INTERVAL))

@@ -26,7 +26,7 @@ from town import (
 from anvil_node import anvil_node
 from lab.benchmarks.arena import ordered
 from pol.chain.account.wallet import Reverted
-from pol.chain.desks.challenges import ChargeKind
+from pol.chain.desks.challenges import ClaimChargeKind
 from pol.chain.desks.task_registry import Status, TaskOutcome
 from pol.chain.node.connection import Connection
 from pol.demo.lying_players import LyingSums
@@ -92,8 +92,8 @@ def test_a_verifier_discloses_a_planted_error(proven: bytes, town: Town, tmp_pat
     assert gain(again, tickets=1) > 0
 
 
-@pytest.mark.parametrize("kind", [ChargeKind.DISTANCE, ChargeKind.REFERENCE])
-def test_a_verifier_defends_an_honest_verdict(proven: bytes, town: Town, tmp_path: Path, kind: ChargeKind) -> None:
+@pytest.mark.parametrize("kind", [ClaimChargeKind.DISTANCE, ClaimChargeKind.REFERENCE])
+def test_a_verifier_defends_an_honest_verdict(proven: bytes, town: Town, tmp_path: Path, kind: ClaimChargeKind) -> None:
     verifier, seer = town.join(Verifier, "v", evidence=tmp_path / "v"), town.join(Seer, "w", evidence=tmp_path / "w")
     verified(verifier, proven)
     assert seer.check(proven) == []
@@ -143,7 +143,7 @@ def test_a_full_disk_keeps_nobody_from_defending_and_stakes_nothing_new(
     verifier, seer = town.join(Verifier, "v", evidence=tmp_path / "v"), town.join(Seer, "w", evidence=tmp_path / "w")
     verified(verifier, proven)
     (claim,) = verifier.market.verdicts.claims(proven, verifier.market.registry.task(proven).seating)
-    dispute = seer.challenge(proven, Finding(0, claim, ChargeKind.DISTANCE, 1))
+    dispute = seer.challenge(proven, Finding(0, claim, ClaimChargeKind.DISTANCE, 1))
     shutil.rmtree(tmp_path / "v")
     full = town.join(Verifier, "v", evidence=tmp_path / "v")
     assert isinstance(full.store, KeptStore)
@@ -154,7 +154,7 @@ def test_a_full_disk_keeps_nobody_from_defending_and_stakes_nothing_new(
     monkeypatch.setattr(full.store._own, "put", refuse)
     defence, attack, game = (
         full.defend(proven),
-        seer.attack(proven, Finding(0, claim, ChargeKind.DISTANCE, 1), dispute),
+        seer.attack(proven, Finding(0, claim, ClaimChargeKind.DISTANCE, 1), dispute),
         seer.market.game,
     )
     while game.winner(dispute) is Side.NONE:

@@ -26,7 +26,7 @@ from pol.roles.solver.solver import Solver
 from pol.roles.submitter.submitter import Offer, Submitter
 from pol.roles.verifier.verifier import Verifier
 from pol.roles.whistleblower.whistleblower import Whistleblower
-from pol.verification.profile.profile import Profile
+from pol.verification.profile.profile_document import Profile
 from pol.verification.verdict.verdict import Verdict
 from toy_market import ETHER, fund
 

@@ -18,9 +18,9 @@ from pol.graph.step_program import Component
 from pol.training.storage.store import Store
 from pol.training.task.task import LoadedTask, load, publish
 from pol.training.task.task_training import StepExecutor, TaskRecorder, environment, train
-from pol.verification.profile.profile import Profile
+from pol.verification.profile.profile_document import Profile
 from pol.verification.profile.profiling import measure_profile
-from pol.verification.replay.replay import replay_end
+from pol.verification.replay.canonical_replay import replay_end
 from pol.verification.verdict.segment_verification import verify_segment
 from pol.verification.verdict.verdict import Verdict
 

@@ -21,10 +21,10 @@ from pol.verification.engines.engine import ExaminedSegment
 from pol.verification.engines.local import LocalEngine
 from pol.verification.examination.proof_examination import (
     SegmentDraw,
+    checked_proof,
     conclude,
     examine_proof,
-    open_subject,
-    subject_of,
+    open_proof,
     verdict_on_failure,
 )
 from pol.verification.verdict.verdict import Outcome, Reason, Verdict
@@ -68,7 +68,7 @@ def test_what_is_drawn_and_what_is_suspected_are_replayed_once() -> None:
 
 
 def test_segments_that_the_task_doesn_t_have(exact: tuple[Store, LoadedTask, str]) -> None:
-    subject = open_subject(exact[0], exact[2])
+    subject = open_proof(exact[0], exact[2])
     for bad in ([], [20], [-1]):
         with pytest.raises(ProtocolError, match="from 0"):
             examine_proof(subject, bad, EXACT, LocalEngine(1))
@@ -77,7 +77,7 @@ def test_segments_that_the_task_doesn_t_have(exact: tuple[Store, LoadedTask, str
 def test_progress_is_told(exact: tuple[Store, LoadedTask, str]) -> None:
     seen: list[tuple[int, int]] = []
     found = examine_proof(
-        open_subject(exact[0], exact[2]), [5, 2], EXACT, LocalEngine(1), lambda *told: seen.append(told)
+        open_proof(exact[0], exact[2]), [5, 2], EXACT, LocalEngine(1), lambda *told: seen.append(told)
     )
     assert [r.verdict.segment for r in found.examined] == [2, 5]
     assert seen == [(0, 2), (1, 2), (2, 2)]
@@ -89,7 +89,7 @@ def test_an_engine_that_loses_a_segment_is_caught(exact: tuple[Store, LoadedTask
             return super().run(jobs[1:])
 
     with pytest.raises(OperationalError, match="lost"):
-        examine_proof(open_subject(exact[0], exact[2]), [1, 2], EXACT, Losing(1))
+        examine_proof(open_proof(exact[0], exact[2]), [1, 2], EXACT, Losing(1))
 
 
 def hostile(document: dict[str, Any], data: st.DataObject) -> None:
@@ -130,7 +130,7 @@ def test_no_hostile_document_is_accepted_unless_it_says_the_same(
             proof = LearningProof.decode(
                 rfc8785.dumps(document | {"log_root": compute_log_root(proof.checkpoints).hex()})
             )
-        subject = subject_of(store, task, proof)
+        subject = checked_proof(store, task, proof)
     except EvidenceError as error:
         refusal = error
     if refusal is not None:
@@ -145,8 +145,8 @@ def test_no_hostile_document_is_accepted_unless_it_says_the_same(
 def test_a_subject_is_what_was_committed_to(exact: tuple[Store, LoadedTask, str], tmp_path: Path) -> None:
     store, _, digest = exact
     proof = learning_proof.decode(store, digest)
-    assert open_subject(store, digest, proof.log_root).proof == proof
+    assert open_proof(store, digest, proof.log_root).proof == proof
     with pytest.raises(EvidenceError, match="committed was"):
-        open_subject(store, digest, bytes(32))
+        open_proof(store, digest, bytes(32))
     with pytest.raises(OperationalError):
-        open_subject(Store(f"file://{tmp_path}"), digest)
+        open_proof(Store(f"file://{tmp_path}"), digest)

@@ -20,7 +20,7 @@ from pol.graph.tensor_type import DType, TensorType
 from pol.training.storage.store import CorruptObjectError, Store
 from pol.training.task import checkpoint, task
 from pol.training.task.learning_proof import LearningProof, compute_log_root, require_committed, require_proof_of
-from pol.verification.replay.replay import replay_end
+from pol.verification.replay.canonical_replay import replay_end
 from pol.verification.verdict.segment_verification import verify_segment
 from pol.verification.verdict.verdict import Outcome, Reason, Verdict, outcome_of_failure
 from trained import Training, checkpoints, executor, honest, loaded, profiled, proof_over, published, verdict

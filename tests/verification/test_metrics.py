@@ -15,7 +15,7 @@ from pol.claims.distance import component_distances
 from pol.errors import ProtocolError
 from pol.graph.step_program import Component, Slot, StepProgram
 from pol.graph.tensor_type import DType, TensorType
-from pol.verification.runs.state_metrics import UNIT, component_metrics, cosine_distance, gaps
+from pol.verification.profile.state_metrics import UNIT, component_metrics, cosine_distance, gaps
 
 NUMBERS = st.floats(-(2.0**24), 2.0**24, width=32) | st.sampled_from([0.0, 1.0, math.inf, math.nan])
 INTEGERS = st.integers(0, 3)

@@ -18,7 +18,7 @@ from pol.verification.profile import native_reruns
 from pol.verification.profile.native_reruns import NativeRerun, NativeReruns, rerun_natively
 from pol.verification.profile.native_setting import NativeSetting, settings_here
 from pol.verification.profile.profile_claim import ProfileClaim
-from pol.verification.replay.replay import replay_end
+from pol.verification.replay.canonical_replay import replay_end
 from trained import loaded, profiled
 
 PLAIN, DOUBLE, NOWHERE = NativeSetting(), NativeSetting(precision="float64"), NativeSetting(device="meta:7")

@@ -32,11 +32,11 @@ from pol.graph.step_program import Component, StepProgram
 from pol.training.storage.store import Store
 from pol.training.task.task import LoadedTask, publish
 from pol.training.task.task import load as load_task
-from pol.verification.profile.profile import Profile, load_profile
 from pol.verification.profile.profile_claim import FLOOR, claim
+from pol.verification.profile.profile_document import Profile, load_profile
 from pol.verification.profile.profiling import measure_profile, rerun_programs, rerun_programs_root, slots_apart
-from pol.verification.replay.replay import replay_end
-from pol.verification.runs.state_metrics import component_metrics
+from pol.verification.profile.state_metrics import component_metrics
+from pol.verification.replay.canonical_replay import replay_end
 from trained import loaded, profiled, published
 
 

@@ -171,7 +171,7 @@ def test_everything_at_once_in_the_order_of_the_specification() -> None:
 def test_profiles_of_other_terms_are_not_compared() -> None:
     one = claim(64, honest().portions[:1], honest().reruns[:4])
     for other in (honest(), replace(one, margin=63), claim(64, one.portions, one.reruns[:3]), claim(0, (), ())):
-        with pytest.raises(ProtocolError, match="other terms"):
+        with pytest.raises(ProtocolError, match="different terms"):
             find_false_parts(one, other)
     exact = claim(0, (), ())
     assert exact.thresholds == EXACT

@@ -9,8 +9,8 @@ from pol.commitments.tensor import state_root
 from pol.errors import ProtocolError
 from pol.execution.reference import ReferenceExecutor, next_state
 from pol.graph.step_program import Component
-from pol.verification.replay.replay import replay, replay_end
-from pol.verification.runs.state_metrics import component_metrics as metrics
+from pol.verification.profile.state_metrics import component_metrics as metrics
+from pol.verification.replay.canonical_replay import replay, replay_end
 from pol.verification.verdict.segment_verification import measure_segment
 from pol.verification.verdict.verdict import Outcome, Reason, decide
 

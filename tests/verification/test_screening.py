@@ -118,7 +118,7 @@ def test_honest_segments_are_not_named() -> None:
 
 
 def test_one_state_is_no_training() -> None:
-    with pytest.raises(ProtocolError, match="two at least"):
+    with pytest.raises(ProtocolError, match="at least two"):
         suspicions(PROGRAM, trail()[:1])
     with pytest.raises(ProtocolError, match="slots"):
         suspicions(PROGRAM, [state[:2] for state in trail()])

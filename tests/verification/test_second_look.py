@@ -22,11 +22,11 @@ from pol.graph.reordering import reorder
 from pol.graph.step_program import Component
 from pol.verification.engines.local import LocalEngine
 from pol.verification.examination.proof_examination import ExaminedProof, examine_proof
-from pol.verification.examination.verdict_advice import looked_at_often
+from pol.verification.examination.verdict_advice import frequent_second_looks
 from pol.verification.examination.verification_report import segment_document
 from pol.verification.profile.profile_claim import FLOOR
 from pol.verification.profile.profiling import rerun_programs
-from pol.verification.replay.replay import replay_end
+from pol.verification.replay.canonical_replay import replay_end
 from pol.verification.verdict.second_look import (
     SecondLookChallenge,
     SecondLooker,
@@ -71,7 +71,7 @@ def test_the_rule(distance: int, reruns: list[int], margin: int) -> None:
     within = distance <= min(margin**2 * max(reruns), CAP)
     assert found.outcome is (ACCEPTED if within else REJECTED)
     assert found.reasons == ((Reason.WITHIN_SECOND_LOOK if within else Reason.DISTANCE_ABOVE_THRESHOLD),)
-    assert found.look == looked(*reruns)
+    assert found.second_look == looked(*reruns)
 
 
 def test_components_that_the_thresholds_accept_stay_accepted() -> None:
@@ -189,13 +189,15 @@ def test_a_branch_that_a_rerun_takes_is_accepted() -> None:
     assert first.outcome is REJECTED
     found = looker(first, canonical()[0])
     assert (found.outcome, found.reasons) == (ACCEPTED, (Reason.WITHIN_SECOND_LOOK,))
-    assert found.look is not None
-    assert 0 < max(second_look_shares(made, found.look, 1)) <= 1
-    assert max(second_look_shares(made, found.look)) == pytest.approx(max(second_look_shares(made, found.look, 1)) / 2)
+    assert found.second_look is not None
+    assert 0 < max(second_look_shares(made, found.second_look, 1)) <= 1
+    assert max(second_look_shares(made, found.second_look)) == pytest.approx(
+        max(second_look_shares(made, found.second_look, 1)) / 2
+    )
     # Thresholds alone decide where there are no looks, and what they accept isn't looked at again.
     assert replace(looker, count=0)(first, canonical()[0]) is first
     loose: Three = (2**60, 2**60, 2**60)
-    assert replace(looker, thresholds=loose)(decide(made, loose), canonical()[0]).look is None
+    assert replace(looker, thresholds=loose)(decide(made, loose), canonical()[0]).second_look is None
 
 
 def test_a_percent_of_the_rate_is_still_rejected() -> None:
@@ -211,15 +213,15 @@ def test_a_percent_of_the_rate_is_still_rejected() -> None:
     assert needs_second_look(made, STRICT)
     found = looker(decide(made, STRICT), start)
     assert (found.outcome, found.reasons) == (REJECTED, (Reason.DISTANCE_ABOVE_THRESHOLD,))
-    assert found.look is not None
-    assert max(second_look_shares(made, found.look)) > 10
+    assert found.second_look is not None
+    assert max(second_look_shares(made, found.second_look)) > 10
     assert "by a second look" in found.detail
 
 
 def test_gross_work_costs_no_second_look() -> None:
     made, looker = judged(trained.checkpoints(trained.honest())[SEGMENT + 2])
     found = looker(decide(made, STRICT), canonical()[0])
-    assert (found.outcome, found.look) == (REJECTED, None)
+    assert (found.outcome, found.second_look) == (REJECTED, None)
     assert "programs" not in vars(looker)
 
 
@@ -244,10 +246,10 @@ def test_many_second_looks_are_remarked_upon(needed: int, of: int, told: int) ->
     plain = decide(claim((0, 0, 0)), STRICT)
     again = decide_with_second_look(claim((2**80, 0, 0)), STRICT, looked(2**80), 1)
     refused = decide_with_second_look(claim((2**80, 0, 0)), STRICT, looked(1), 1)
-    found = looked_at_often([again] * needed + [plain] * (of - needed))
+    found = frequent_second_looks([again] * needed + [plain] * (of - needed))
     assert len(found) == told
     assert all(f"{needed} of {of} segments" in sentence for sentence in found)
-    assert looked_at_often([refused] * of) == []
+    assert frequent_second_looks([refused] * of) == []
 
 
 def test_the_terms_commit_to_the_programs_of_looks_after_those_of_the_profile() -> None:

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lab.verification.rate_bounds import clopper_pearson_upper
 from pol.errors import ProtocolError
 from pol.verification.profile.tolerance_bounds import (
-    clopper_pearson_upper,
     fresh_share,
     maximum_confidence,
     maximum_share,

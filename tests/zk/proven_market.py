@@ -9,8 +9,8 @@ import numpy as np
 
 import toy_market
 from pol.arithmetic.primitives import Words
-from pol.chain.contract.contract_creation import deploy_contract as create
-from pol.chain.desks.proven_steps import Pin, StepProof, batch_entry, context_of
+from pol.chain.contract.binding import deploy_contract as create
+from pol.chain.desks.proven_steps import PinnedProofs, StepProof, batch_entry, context_of
 from pol.chain.desks.task_registry import Terms
 from pol.commitments.checkpoint_log import CheckpointLog
 from pol.commitments.keccak import keccak256
@@ -81,7 +81,7 @@ def pinned(ground: Ground, given: Training, keys: exact_prover.ExactKeys) -> byt
     submitter = ground.wallets["submitter"]
     verifier = create(ground.wallets["deployer"], "Groth16Verifier", keys.verifying_key.encode())
     layout = keccak256(tensor_types(given.network))
-    pin = Pin(verifier, given.batches.root(), layout, given.network.scale)
+    pin = PinnedProofs(verifier, given.batches.root(), layout, given.network.scale)
     nonce = int(ground.market.registry.read("nonces", submitter.address))
     return ground.market.proven_steps.pin(submitter, nonce, terms_of(given), pin)
 

@@ -9,7 +9,7 @@ import pytest
 from proven_market import STEPS, Training, training
 
 from pol.arithmetic.primitives import Words
-from pol.chain.desks.proven_steps import Pin
+from pol.chain.desks.proven_steps import PinnedProofs
 from pol.commitments.keccak import keccak256
 from pol.errors import ProtocolError
 from pol.roles.party.proof_pins import batches, require_pin
@@ -26,8 +26,9 @@ def constants(given: Training) -> list[Words]:
     return list(given.traces[0].constants)
 
 
-def honest(given: Training) -> Pin:
-    return Pin("0x" + "11" * 20, given.batches.root(), keccak256(tensor_types(given.network)), given.network.scale)
+def honest(given: Training) -> PinnedProofs:
+    layout = keccak256(tensor_types(given.network))
+    return PinnedProofs("0x" + "11" * 20, given.batches.root(), layout, given.network.scale)
 
 
 def test_an_honest_pin_is_taken(given: Training) -> None:

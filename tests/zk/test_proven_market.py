@@ -12,7 +12,7 @@ from proven_market import INTERVAL, STEPS, Training, terms_of
 import toy_market
 from anvil_node import anvil_node
 from pol.chain.account.wallet import Reverted
-from pol.chain.desks.challenges import ChargeKind, ClaimCharge
+from pol.chain.desks.challenges import ClaimCharge, ClaimChargeKind
 from pol.chain.desks.proven_steps import StepProof
 from pol.chain.node.connection import Connection
 from pol.demo.lying_players import Lie, LyingTrace
@@ -95,7 +95,7 @@ def test_proofs_settle_a_dispute_at_once(ground: Ground, keys: ExactKeys, lie: b
     begin = segment * INTERVAL
     shown = toy.honest.state_root(begin + INTERVAL)
     placed = toy.market.verdicts.placed(toy.task_id, toy.market.registry.task(toy.task_id).seating, 0)
-    about = (number, ClaimCharge(0, ChargeKind.REPLAY, 0), placed, shown)
+    about = (number, ClaimCharge(0, ClaimChargeKind.REPLAY, 0), placed, shown)
     anybody, settle = toy.wallets["deployer"], toy.market.challenges.settle_by_proof
     with pytest.raises(Reverted, match="NotProven"):
         settle(anybody, *about)

@@ -1,4 +1,4 @@
-"""What a transaction offers for a unit of gas, what it may offer at most, and what a whole game may cost; wei."""
+"""Fees of transactions: offers, caps, patience, and the budget of a game. Amounts in wei."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ GWEI = 10**9
 
 @dataclass(frozen=True)
 class Fees:
-    """An offer: at most ``most`` for a unit of gas, of which ``tip`` goes to the proposer of the block (EIP-1559)."""
+    """An offer for a unit of gas: at most ``most``, of which ``tip`` goes to the block's proposer (EIP-1559)."""
 
     most: int
     tip: int
@@ -17,7 +17,7 @@ class Fees:
 
 @dataclass(frozen=True)
 class FeePolicy:
-    """Caps in wei for a unit of gas: ``cap`` for the whole price, ``tip_cap`` for the tip in it."""
+    """Caps for a unit of gas: ``cap`` for the whole price, ``tip_cap`` for the tip in it."""
 
     cap: int = 2000 * GWEI
     tip_cap: int = 200 * GWEI
@@ -27,9 +27,9 @@ class FeePolicy:
         return self._capped(2 * base + tip, tip)
 
     def raised(self, last: Fees, base: int, tip: int) -> Fees | None:
-        """An offer that nodes take in the place of ``last`` and that follows the base fee; None beyond the caps.
+        """An offer that replaces ``last`` and follows the base fee; None beyond the caps.
 
-        Nodes want both fields raised by an eighth (12.5 %) at most; what is paid is the base fee and the tip.
+        Nodes ask for a raise of both fields by up to an eighth (12.5 %). Only base fee and tip are paid.
         """
         least = Fees(_eighth_more(last.most), _eighth_more(last.tip))
         tip = max(least.tip, tip)
@@ -42,7 +42,7 @@ class FeePolicy:
 
 
 FEES = FeePolicy()
-"""What transactions may cost, if nobody says otherwise."""
+"""The default policy."""
 
 
 def _eighth_more(wei: int) -> int:
@@ -50,11 +50,11 @@ def _eighth_more(wei: int) -> int:
 
 
 @dataclass(frozen=True)
-class Patience:
-    """How long a transaction may wait.
+class InclusionPolicy:
+    """How long a transaction may wait for its block.
 
-    It is replaced when ``blocks`` blocks or ``seconds`` seconds went by without it; a call gives up after ``timeout``
-    seconds, its transaction stays; a transaction is done when ``confirmations`` blocks hold it, its own counts.
+    It is replaced after ``blocks`` blocks or ``seconds`` seconds without it. A call gives up after ``timeout`` seconds;
+    its transaction stays. A transaction is done after ``confirmations`` blocks, its own included.
     """
 
     blocks: int = 3
@@ -65,12 +65,12 @@ class Patience:
 
 @dataclass(frozen=True)
 class Budget:
-    """The moves that a game may still ask of one side, the gas of the dearest, and the wei that they carry."""
+    """The remaining moves of one side of a game, the gas of the dearest move, and the wei that they carry."""
 
     moves: int
     gas: int
     value: int = 0
 
     def most(self, policy: FeePolicy) -> int:
-        """What the rest of the game may cost at most: every move at the cap; wei."""
+        """Highest cost of the rest of the game: every move at the cap."""
         return self.moves * self.gas * policy.cap + self.value

@@ -1,4 +1,4 @@
-"""The transactions of one key on one chain: each effect once, whatever happens to pools, blocks and this process."""
+"""The transactions of one key on one chain: each effect once, in spite of pools, reorganizations and crashes."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ from hexbytes import HexBytes
 from web3.exceptions import TransactionNotFound, Web3RPCError
 from web3.types import TxParams, TxReceipt, Wei
 
-from pol.chain.account.gas_fees import Budget, FeePolicy, Fees, Patience
-from pol.chain.account.outbox_journal import Attempt, Intent, Journal, State
-from pol.chain.account.outgoing_calls import Call
+from pol.chain.account.gas_fees import Budget, FeePolicy, Fees, InclusionPolicy
+from pol.chain.account.outbox_journal import Attempt, Intent, IntentState, MemoryJournal, OutgoingCall
 from pol.chain.node.connection import Connection, operational
 from pol.chain.node.refused_transactions import Refusal
 from pol.commitments.keccak import keccak256
@@ -24,22 +23,22 @@ from pol.errors import OperationalError, ProtocolError
 LOG = logging.getLogger(__name__)
 TRANSFER_GAS = 21_000
 POLL_SECONDS = (0.02, 1.0)
-"""The first pause between two looks, which doubles, and the longest."""
+"""The first pause between two polls, which doubles, and the longest."""
 
-LOOKS = 3
-"""A nonce is taken by a stranger when so many looks find none of our attempts: one back end may be behind another."""
+MISSES = 3
+"""Polls without our attempts after which a nonce counts as taken by a stranger: one back end may lag behind another."""
 
 
 def with_margin(gas: int) -> int:
-    """An estimate holds for the state that it was made on; the next block may need a little more."""
+    """An estimate with a quarter more: the state of the next block may need more gas."""
     return gas * 5 // 4
 
 
 class Outbox:
     """Sends one transaction after another with one key, and leaves none behind.
 
-    ``sign`` gives the raw bytes of a transaction; ``simulate`` the gas of a call, or raises what the contract says;
-    ``fees`` the base fee of the latest block and the tip that the node suggests, in wei.
+    ``sign`` returns the raw bytes of a transaction. ``simulate`` returns the gas of a call, or raises the contract's
+    error. ``fees`` returns the base fee of the latest block and the node's suggested tip, in wei.
     """
 
     def __init__(
@@ -47,11 +46,11 @@ class Outbox:
         connection: Connection,
         address: ChecksumAddress,
         sign: Callable[[TxParams], bytes],
-        simulate: Callable[[Call], int],
-        journal: Journal,
+        simulate: Callable[[OutgoingCall], int],
+        journal: MemoryJournal,
         fees: Callable[[], tuple[int, int]],
         policy: FeePolicy,
-        patience: Patience,
+        patience: InclusionPolicy,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
         tell: Callable[[str], None] = LOG.warning,
@@ -65,13 +64,15 @@ class Outbox:
         self._told: set[tuple[str, bytes]] = set()
         self._lock = threading.RLock()
 
-    def send(self, call: Call, done: Callable[[], bool] = lambda: False, fees: Fees | None = None) -> TxReceipt | None:
-        """Make a call happen once and wait until it is in a block; None if ``done`` says that it has happened.
+    def send(
+        self, call: OutgoingCall, done: Callable[[], bool] = lambda: False, fees: Fees | None = None
+    ) -> TxReceipt | None:
+        """Make a call happen once and wait until it is in a block; None if ``done`` returns that it has happened.
 
         Raises:
-            ProtocolError: the simulation says that the contract refuses it.
-            OperationalError: the node fails, the money is short, or it takes too long. What was sent stays in the
-                journal and is taken up by the next call; the same call again waits for it and isn't made twice.
+            ProtocolError: the contract refuses it in the simulation.
+            OperationalError: the node fails, the money is short, or it takes too long. The transaction stays in the
+                journal; the next call resumes it, and the same call isn't sent twice.
         """
         with self._lock, operational(f"send {call.name}"):
             deadline = self._clock() + self.patience.timeout
@@ -94,9 +95,9 @@ class Outbox:
                     return receipt
 
     def resume(self) -> list[TxReceipt]:
-        """Finish what an earlier process, or an earlier call, has begun; receipts of what is now in blocks.
+        """Finish the transactions of an earlier process or call; their receipts.
 
-        Call it at the start, before the chain is read: what it finishes is then on the chain. Raises as ``send``.
+        Call it at the start, before the chain is read. Raises as ``send``.
         """
         with self._lock, operational("finish earlier transactions"):
             receipts: list[TxReceipt] = []
@@ -104,10 +105,10 @@ class Outbox:
             return receipts
 
     def require(self, budget: Budget) -> None:
-        """Nothing, if the balance covers the rest of a game at the cap of the fees.
+        """Require that the balance covers the rest of a game at the cap of the fees.
 
         Raises:
-            OperationalError: it doesn't; the message says how much is missing.
+            OperationalError: it doesn't; the message names the missing amount.
         """
         most, held = budget.most(self.policy), self._connection.balance(self._address)
         if held < most:
@@ -117,17 +118,17 @@ class Outbox:
             )
 
     def _settle(
-        self, deadline: float, call: Call | None, receipts: list[TxReceipt] | None = None
+        self, deadline: float, call: OutgoingCall | None, receipts: list[TxReceipt] | None = None
     ) -> tuple[int, TxReceipt | None]:
         """The next free nonce once everything before it is in blocks, or the receipt if that was the same call."""
         waited = None
         while True:
             latest = self._count("latest")
-            for undone in self.journal.intents(State.DONE):
+            for undone in self.journal.intents(IntentState.DONE):
                 if undone.nonce >= latest and self._found(undone) is None:
-                    self._tell(f"{undone.name} (nonce {undone.nonce}) is no longer in a block: taking it up again")
-                    self.journal.mark(undone, State.OPEN)
-            intent = next(iter(self.journal.intents(State.OPEN)), None)
+                    self._tell(f"{undone.name} (nonce {undone.nonce}) is no longer in a block: sending it again")
+                    self.journal.mark(undone, IntentState.OPEN)
+            intent = next(iter(self.journal.intents(IntentState.OPEN)), None)
             if intent is not None and intent.nonce <= latest:
                 receipt = self._drive(intent, deadline)
                 if receipt is not None and call is not None and call.is_of(intent):
@@ -138,8 +139,8 @@ class Outbox:
             pending = self._count("pending")
             if intent is None and pending <= latest:
                 return latest, None
-            # Somebody's transactions with our key, which may be ours from before the journal was lost: one of them
-            # may be this very call. So none is sent behind them; they get the time that ours would get.
+            # Unknown transactions of our key, perhaps from before the journal was lost: one of them may be this very
+            # call. So wait for them as long as for our own, instead of sending another one.
             waited = waited if waited and waited[0] == latest else (latest, self._moment())
             if (intent is not None and pending <= latest) or self._late(waited[1]):
                 self._tell(f"nonce {latest} is a gap or stuck: using it up with a transfer of nothing to ourselves")
@@ -151,14 +152,14 @@ class Outbox:
                 self._pause(deadline, POLL_SECONDS[1], f"a transaction at nonce {latest} that isn't in the journal")
 
     def _begin(self, intent: Intent, fees: Fees | None = None) -> Intent:
-        """Journal, then broadcast."""
+        """Write to the journal, then broadcast."""
         attempt = self._attempt(intent, fees or self.policy.first(*self._fees()))
         intent = self.journal.begin(intent, attempt)
         self._broadcast(intent, attempt)
         return intent
 
     def _drive(self, intent: Intent, deadline: float) -> TxReceipt | None:
-        """Wait, rebroadcast and replace until an attempt is deep enough in blocks; None if the effect isn't there."""
+        """Wait, rebroadcast and replace until an attempt is deep enough in blocks; None if the intent was given up."""
         since, pause, missed = self._moment(), POLL_SECONDS[0], 0
         while True:
             found = self._found(intent)
@@ -170,27 +171,27 @@ class Outbox:
                         self._paid(receipt)
                     if receipt["status"] != 1:
                         self._tell(f"{intent.name} (nonce {intent.nonce}) failed in block {receipt['blockNumber']}")
-                    self.journal.mark(intent, State.LOST if attempt.cancels else State.DONE)
+                    self.journal.mark(intent, IntentState.LOST if attempt.cancels else IntentState.DONE)
                     return None if attempt.cancels else receipt
             elif self._count("latest") > intent.nonce:
                 missed += 1
-                if missed == LOOKS:
+                if missed == MISSES:
                     self._tell(f"another transaction has taken nonce {intent.nonce} of {intent.name}")
-                    self.journal.mark(intent, State.LOST)
+                    self.journal.mark(intent, IntentState.LOST)
                     return None
             elif not self._push(intent, since):
                 since = self._moment()
-                if intent not in self.journal.intents(State.OPEN):
+                if intent not in self.journal.intents(IntentState.OPEN):
                     return None
             self._pause(deadline, pause, f"{intent.name} at nonce {intent.nonce}")
             pause = min(2 * pause, POLL_SECONDS[1])
 
     def _push(self, intent: Intent, since: tuple[float, int]) -> bool:
-        """Whether the newest attempt may wait on; if not, it was replaced, or the intent was given up."""
+        """Whether the newest attempt goes on waiting; otherwise it was replaced, or the intent was given up."""
         attempts = self.journal.attempts(intent)
         newest = attempts[-1]
         known = self._is_known(newest)
-        # While no block comes, none that pays more would come either.
+        # Without a new block, a higher fee can't help.
         late = self._late(since) and (not known or self._connection.block_number() > since[1])
         if known and not late:
             return True
@@ -198,17 +199,17 @@ class Outbox:
         cancels, gas = newest.cancels, intent.gas
         if not cancels and intent.data:
             try:
-                gas = self._simulate(Call(intent.name, intent.to, intent.value, intent.data))
+                gas = self._simulate(OutgoingCall(intent.name, intent.to, intent.value, intent.data))
             except ProtocolError as refused:
                 if not any(self._is_known(attempt) for attempt in attempts):
                     self._tell(f"{intent.name} is given up, no node has it: {refused}")
-                    self.journal.mark(intent, State.LOST)
+                    self.journal.mark(intent, IntentState.LOST)
                     return False
                 self._tell(f"{intent.name} is cancelled at nonce {intent.nonce}: {refused}")
                 cancels = True
         if not known and cancels == newest.cancels:
             self._broadcast(intent, newest)
-        # After a reorganisation the same call may need more gas: the first write of a word, for example.
+        # After a reorganization the same call may need more gas, for example for the first write of a word.
         hopeless = not known and (base > newest.most or gas > intent.gas)
         if cancels == newest.cancels and not hopeless and not late:
             return True
@@ -216,7 +217,7 @@ class Outbox:
         if raised is None:
             told = (
                 f"{intent.name} (nonce {intent.nonce}) has reached the cap of its fees, {newest.most} wei with a tip "
-                f"of {newest.tip}, and isn't in a block: it waits as it is; raise the cap of the policy to go on"
+                f"of {newest.tip}, and isn't in a block: it goes on waiting; raise the cap of the policy to replace it"
             )
             self._tell_once("cap", newest, told)
             return True
@@ -243,7 +244,7 @@ class Outbox:
         return Attempt(keccak256(raw), fees.most, fees.tip, raw, cancels)
 
     def _broadcast(self, intent: Intent, attempt: Attempt) -> None:
-        """Offer an attempt to the node; what it refuses for now is looked at again later."""
+        """Offer an attempt to the node; a temporary refusal is retried later."""
         try:
             self._eth.send_raw_transaction(HexBytes(attempt.raw))
         except Web3RPCError as error:
@@ -253,7 +254,7 @@ class Outbox:
             if refusal is Refusal.UNSURE:
                 raise
             if refusal is not Refusal.LOW_FEE and not any(self._is_known(a) for a in self.journal.attempts(intent)):
-                self.journal.mark(intent, State.LOST)
+                self.journal.mark(intent, IntentState.LOST)
                 need = f"; it needs {intent.value + intent.gas * attempt.most} wei" if refusal is Refusal.FUNDS else ""
                 raise OperationalError(f"the node refuses {intent.name} from {self._address}: {error}{need}") from error
             told = f"the node refuses an attempt of {intent.name} (nonce {intent.nonce}) for now: {error}"

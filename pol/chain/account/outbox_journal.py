@@ -1,4 +1,7 @@
-"""What an outbox has promised and signed: written down before it leaves. A cache: the chain is the database."""
+"""The journal of an outbox: intents and signed transactions, written before they are sent.
+
+A cache: without it, everything starts anew from the chain.
+"""
 
 from __future__ import annotations
 
@@ -7,17 +10,16 @@ import os
 import sqlite3
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from enum import IntEnum
 from pathlib import Path
-from typing import Protocol
 
 from pol.chain.node.connection import Connection, operational
 from pol.errors import OperationalError
 
 LOG = logging.getLogger(__name__)
 KEPT = 128
-"""Closed intents that are remembered: a reorganisation may bring one of them back."""
+"""Closed intents that are kept: a reorganization may reopen one of them."""
 
 _APPLICATION = 0x706F6C31
 _TABLES = """
@@ -30,19 +32,19 @@ CREATE TABLE attempts (hash BLOB NOT NULL, intent INTEGER NOT NULL REFERENCES in
 """
 
 
-class State(IntEnum):
-    """What became of an intent."""
+class IntentState(IntEnum):
+    """The state of an intent."""
 
     OPEN = 1
     DONE = 2
     """One of its attempts is in a block."""
     LOST = 3
-    """Another transaction took its nonce, its own cancellation for example, or no node ever took it."""
+    """Another transaction took its nonce, for example its own cancellation, or no node ever accepted it."""
 
 
 @dataclass(frozen=True)
 class Intent:
-    """One effect that is wanted once, at one nonce. ``to`` is None for a contract creation; ``value`` in wei."""
+    """One effect, wanted once, at one nonce. ``to`` is None for a contract creation; ``value`` in wei."""
 
     id: int
     nonce: int
@@ -51,12 +53,12 @@ class Intent:
     value: int
     data: bytes
     gas: int
-    state: State = State.OPEN
+    state: IntentState = IntentState.OPEN
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """One signed transaction at the nonce of an intent; ``cancels`` if it only uses up the nonce. Fees in wei."""
+    """A signed transaction at the nonce of an intent; ``cancels`` if it only uses up the nonce. Fees in wei."""
 
     hash: bytes
     most: int
@@ -65,27 +67,23 @@ class Attempt:
     cancels: bool = False
 
 
-class Journal(Protocol):
-    """Intents of one key on one chain, oldest nonce first, and their attempts, oldest first."""
+@dataclass(frozen=True)
+class OutgoingCall:
+    """A wanted effect: ``to`` None creates a contract; ``value`` in wei; ``gas`` None is found by simulation."""
 
-    def begin(self, intent: Intent, attempt: Attempt) -> Intent:
-        """Write an intent and its first attempt; gives the intent its id."""
+    name: str
+    to: str | None
+    value: int = 0
+    data: bytes = b""
+    gas: int | None = None
 
-    def add(self, intent: Intent, attempt: Attempt) -> None:
-        """Write one more attempt."""
-
-    def mark(self, intent: Intent, state: State) -> None:
-        """Write what became of an intent, or open it again."""
-
-    def intents(self, state: State) -> list[Intent]:
-        """Intents in a state."""
-
-    def attempts(self, intent: Intent) -> list[Attempt]:
-        """The attempts of an intent."""
+    def is_of(self, intent: Intent) -> bool:
+        """Whether the intent has the same effect."""
+        return (self.to, self.value, self.data) == (intent.to, intent.value, intent.data)
 
 
 class MemoryJournal:
-    """A journal that ends with the process and keeps ``kept`` closed intents."""
+    """Intents of one key on one chain, with their attempts; ends with the process. Keeps ``kept`` closed intents."""
 
     def __init__(self, kept: int = 0) -> None:
         self.kept = kept
@@ -94,7 +92,7 @@ class MemoryJournal:
         self._last = 0
 
     def begin(self, intent: Intent, attempt: Attempt) -> Intent:
-        """See Journal."""
+        """Write an intent and its first attempt; returns the intent with its id."""
         self._last += 1
         intent = replace(intent, id=self._last)
         self._intents[intent.id] = intent
@@ -102,31 +100,31 @@ class MemoryJournal:
         return intent
 
     def add(self, intent: Intent, attempt: Attempt) -> None:
-        """See Journal."""
+        """Write one more attempt."""
         self._attempts[intent.id].append(attempt)
 
-    def mark(self, intent: Intent, state: State) -> None:
-        """See Journal."""
+    def mark(self, intent: Intent, state: IntentState) -> None:
+        """Write what became of an intent, or open it again."""
         self._intents[intent.id] = replace(intent, state=state)
-        closed = [i for i in self._intents.values() if i.state != State.OPEN]
+        closed = [i for i in self._intents.values() if i.state != IntentState.OPEN]
         for old in closed[: max(0, len(closed) - self.kept)]:
             del self._intents[old.id], self._attempts[old.id]
 
-    def intents(self, state: State) -> list[Intent]:
-        """See Journal."""
+    def intents(self, state: IntentState) -> list[Intent]:
+        """Intents in a state, lowest nonce first."""
         return sorted((i for i in self._intents.values() if i.state == state), key=lambda i: i.nonce)
 
     def attempts(self, intent: Intent) -> list[Attempt]:
-        """See Journal."""
+        """The attempts of an intent, oldest first."""
         return list(self._attempts[intent.id])
 
 
 class SqliteJournal(MemoryJournal):
-    """A journal in one SQLite file (WAL, synchronous=FULL) that one process at a time may use.
+    """A journal in one SQLite file (WAL, synchronous=FULL) for one process at a time.
 
-    A file that is damaged, or of a chain with another genesis, is put aside: everything starts anew from the chain.
-    A write that fails (disk full, directory deleted) is told to ``tell``, and the journal goes on in memory: a move
-    that is not made loses a game, a journal that is lost does not.
+    A damaged file, or one of a chain with another genesis, is put aside, and the journal starts empty. When a write
+    fails (disk full, directory deleted), ``tell`` gets a message and the journal goes on in memory: a missed move loses
+    a game, a lost journal does not.
 
     Raises:
         OperationalError: another process uses the file, or it can't be created.
@@ -152,7 +150,7 @@ class SqliteJournal(MemoryJournal):
         except (sqlite3.DatabaseError, ValueError) as error:
             match getattr(error, "sqlite_errorcode", None):
                 case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
-                    told = f"another process works with this key on this chain and holds {path}: end one of the two"
+                    told = f"another process works with this key on this chain and holds {path}: end one of them"
                     raise OperationalError(told) from error
                 case sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_FULL | sqlite3.SQLITE_READONLY:
                     raise OperationalError(f"can't use the journal {path}: {error}") from error
@@ -162,35 +160,26 @@ class SqliteJournal(MemoryJournal):
             self._database = self._opened(genesis)
 
     def close(self) -> None:
-        """Let another process use the file."""
+        """Close the file for another process."""
         if self._database is not None:
             self._database.close()
             self._database = None
 
     def begin(self, intent: Intent, attempt: Attempt) -> Intent:
-        """See Journal."""
+        """See MemoryJournal."""
         intent = super().begin(intent, attempt)
-        values = (
-            intent.id,
-            intent.nonce,
-            intent.name,
-            intent.to,
-            str(intent.value),
-            intent.data,
-            intent.gas,
-            intent.state,
-        )
-        insert = "INSERT INTO intents VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
-        self._write((insert, values), self._inserted(intent, attempt))
+        # SQLite's integers have 64 bits: an amount of wei is stored as text.
+        values = astuple(replace(intent, value=str(intent.value)))  # type: ignore[arg-type]
+        self._write(("INSERT INTO intents VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values), self._inserted(intent, attempt))
         return intent
 
     def add(self, intent: Intent, attempt: Attempt) -> None:
-        """See Journal."""
+        """See MemoryJournal."""
         super().add(intent, attempt)
         self._write(self._inserted(intent, attempt))
 
-    def mark(self, intent: Intent, state: State) -> None:
-        """See Journal."""
+    def mark(self, intent: Intent, state: IntentState) -> None:
+        """See MemoryJournal."""
         before = set(self._intents)
         super().mark(intent, state)
         forgotten = before - set(self._intents)
@@ -214,7 +203,7 @@ class SqliteJournal(MemoryJournal):
             if not self.path.exists():
                 raise sqlite3.OperationalError("the file was deleted")
         except sqlite3.Error as error:
-            self._tell(f"the journal {self.path} fails ({error}): going on without it. Restart when that is mended")
+            self._tell(f"the journal {self.path} fails ({error}): going on without it. Repair that, then restart")
             with suppress(sqlite3.Error):
                 self._database.close()
             self._database = None
@@ -248,7 +237,7 @@ class SqliteJournal(MemoryJournal):
         if database.execute("SELECT genesis FROM chain").fetchall() != [(genesis,)]:
             raise ValueError("it is of another chain with this number")
         for id_, nonce, name, to, value, data, gas, state in database.execute("SELECT * FROM intents ORDER BY id"):
-            self._intents[id_] = Intent(id_, nonce, name, to, int(value), data, gas, State(state))
+            self._intents[id_] = Intent(id_, nonce, name, to, int(value), data, gas, IntentState(state))
             self._attempts[id_] = []
             self._last = id_
         for hash_, intent, most, tip, raw, cancels in database.execute("SELECT * FROM attempts ORDER BY rowid"):

@@ -1,4 +1,4 @@
-"""A signer in a process of its own, asked by JSON-RPC: Web3Signer or Clef. What it answers is checked, not trusted."""
+"""A signer in its own process, by JSON-RPC: Web3Signer or Clef. Its answers are checked, not trusted."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import requests
 from eth_account import Account
@@ -19,15 +18,17 @@ from hexbytes import HexBytes
 from web3.types import TxParams
 
 from pol.chain.account.signers import hexadecimal_key, read_private
+from pol.chain.account.typed_data import signed_struct
 from pol.chain.node.http_deadline import body_of, bounded_session, within
+from pol.chain.node.http_endpoint import public_name
 from pol.commitments import canonical_json
 from pol.commitments.keccak import keccak256
 from pol.errors import OperationalError, ProtocolError
 
 TIMEOUT = 30.0
-"""Seconds that a signer has for an answer. A person who confirms in Clef needs more."""
+"""Time limit of an answer, in seconds. A person who confirms in Clef needs more."""
 
-SECRETS_TYPE = {"Secrets": [{"name": "account", "type": "address"}, {"name": "purpose", "type": "string"}]}
+SECRETS_TYPE = signed_struct("Secrets", "address account, string purpose")
 SECRETS_PURPOSE = (
     "Whoever has this signature knows all secrets of this account's pol roles. Sign for your own role only."
 )
@@ -45,11 +46,11 @@ _MOST_BYTES = 1 << 20
 
 
 class LyingSigner(OperationalError):
-    """The signer answered with something else than it was asked for; nothing of it is used."""
+    """The signer's answer isn't the requested signature; nothing of it is used."""
 
 
 class Api(StrEnum):
-    """Which signer answers: the prefix of its methods."""
+    """The kind of the signer, by the prefix of its methods."""
 
     WEB3SIGNER = "eth"
     CLEF = "account"
@@ -57,10 +58,10 @@ class Api(StrEnum):
 
 @dataclass(frozen=True, repr=False)
 class RemoteSigner:
-    """Asks a signer at ``url`` to sign for ``address``; the key never comes here.
+    """A signer at ``url`` that signs for ``address``; the key never comes here.
 
-    timeout: seconds for each answer. secret_file: 64 hexadecimal digits from which secrets follow, for a signer that
-    signs the same message differently each time.
+    timeout: seconds for each answer. secret_file: 64 hexadecimal digits as root of secrets, for a signer whose
+    signatures of the same message differ each time.
     """
 
     url: str
@@ -74,16 +75,15 @@ class RemoteSigner:
 
     @property
     def place(self) -> str:
-        """Scheme, host and port: the rest of a URL may be a password."""
-        parts = urlsplit(self.url)
-        return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+        """The URL without its secrets."""
+        return public_name(self.url)
 
     def sign_transaction(self, transaction: TxParams) -> bytes:
-        """The signed transaction as it is broadcast: exactly the one given, by this account. Fees as of EIP-1559.
+        """The signed transaction as it is broadcast (EIP-1559): exactly the given one, signed by this account.
 
         Raises:
-            LyingSigner: the signer returned another transaction, or somebody else's.
-            OperationalError: it fails, refuses or takes too long.
+            LyingSigner: the signer returned another transaction, or another account's.
+            OperationalError: the signer fails, refuses or takes too long.
         """
         fields = {name: value for name, value in transaction.items() if name != "from"}
         asked = TypedTransaction.from_dict(fields)
@@ -92,7 +92,7 @@ class RemoteSigner:
         try:
             signed = TypedTransaction.from_bytes(HexBytes(raw))  # type: ignore[arg-type]  # checked by the conversion
             signer = Account.recover_transaction(signed.encode())
-        except Exception:  # noqa: BLE001  # whatever decoders make of bytes that are no transaction
+        except Exception:  # noqa: BLE001  # decoders raise anything for bytes that are no transaction
             raise LyingSigner(f"the signer at {self.place} returned no signed transaction of a known type") from None
         if signed.hash() != asked.hash():
             got = signed.as_dict()
@@ -127,16 +127,16 @@ class RemoteSigner:
             # Some signers count v from 0, contracts from 27.
             signature = signature[:-1] + bytes([27 + signature[-1] % 27])
             signer = Account.recover_message(encode_typed_data(domain, types, message), signature=signature)
-        except Exception:  # noqa: BLE001  # whatever decoders make of bytes that are no signature
+        except Exception:  # noqa: BLE001  # decoders raise anything for bytes that are no signature
             raise LyingSigner(f"the signer at {self.place} returned no signature of 65 bytes") from None
         self._require_own(signer)
         return signature
 
     def secret_key(self, chain_id: int) -> bytes:
-        """32 bytes from the secret file, or the hash of this account's signature under a message for nothing else.
+        """32 bytes from the secret file, or the hash of this account's signature of a message for this purpose only.
 
         Raises:
-            OperationalError: the signer fails or refuses, or signs the same message differently each time.
+            OperationalError: the signer fails or refuses, or its signatures of the same message differ.
         """
         if self.secret_file is not None:
             return hexadecimal_key(read_private(self.secret_file).decode("ascii", "replace"), str(self.secret_file))
@@ -159,7 +159,7 @@ class RemoteSigner:
                 response = session.post(self.url, json=request, **options)
                 body = body_of(response, _MOST_BYTES)
         except requests.RequestException as error:
-            # Without its text, which has the whole URL.
+            # Without its text, which contains the whole URL.
             trouble = type(error).__name__
             raise OperationalError(f"the signer at {self.place} doesn't answer {method} ({trouble})") from None
         try:
@@ -183,7 +183,7 @@ class RemoteSigner:
 
 
 def _as_json(fields: dict[str, Any]) -> dict[str, str]:
-    """A transaction's fields as both APIs read them; a creation has no ``to``."""
+    """A transaction's fields for both APIs; a creation has no ``to``."""
     taken = {name: value for name, value in fields.items() if name not in ("type", "accessList", "to")}
     if fields["to"]:
         taken["to"] = to_checksum_address(fields["to"])

@@ -1,6 +1,6 @@
-"""What a custom error of the contracts means to the party that meets it, and what to do then.
+"""Explanations of the contracts' custom errors for the party that meets them: the meaning, and what to do.
 
-Errors that only a faulty program can meet have no sentence: their names say enough to its author.
+Errors that only a faulty program can meet have none.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from pol.chain.times import utc
 
 
 def explained(error: str, arguments: tuple[Any, ...]) -> str:
-    """The meaning of a custom error by its name and arguments; empty if it has no sentence."""
+    """The explanation of a custom error; empty if it has none."""
     meaning = _MEANINGS.get(error)
     if meaning is None:
         return ""
     try:
         return meaning(*arguments)
     except (TypeError, ValueError):
-        # Two contracts share a name with other arguments: the sentence is of one of them.
+        # Two contracts share the name with other arguments; the explanation belongs to one of them.
         return ""
 
 
@@ -38,7 +38,7 @@ def _short(account: str, available: int, wanted: int) -> str:
 
 
 def _unrecorded(number: int) -> str:
-    return f"round {number} of the beacon isn't on chain: record it first (rounds of drand come from a --relay)"
+    return f"round {number} of the beacon isn't on chain: record it first (--relay for drand)"
 
 
 def _invalid_terms(field: str) -> str:
@@ -69,10 +69,8 @@ _MEANINGS: dict[str, Callable[..., str]] = {
     "NotDrawn": lambda account, ticket: f"ticket {ticket} of {account} isn't drawn for this watch",
     "IsParty": lambda task_id, account: f"{account} is a party of this task, and parties don't watch it",
     "RoundNotReached": lambda number: f"round {number} of the beacon isn't due yet: wait for it",
-    "RoundNotRecorded": lambda number: (
-        f"round {number} of the beacon isn't on chain: record it first (--relay for drand)"
-    ),
-    "DutyUnknown": lambda number: f"round {number} of the beacon isn't on chain: record it first (--relay for drand)",
+    "RoundNotRecorded": _unrecorded,
+    "DutyUnknown": _unrecorded,
     "RoundStands": lambda number: f"round {number} of the beacon is on chain: go on with it",
     "Beaten": lambda rank: "another ticket has a better rank for this seat: leave the seat to it",
     "BondTooHigh": lambda bond: f"the bond is {bond} wei now, more than this party was ready to put up",

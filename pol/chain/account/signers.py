@@ -1,4 +1,4 @@
-"""Who signs for an account: a key in this process, from a keystore file or, on test nets, from the environment."""
+"""Signers of an account: a key in this process, from a keystore file or, on test networks, from the environment."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _CURVE_ORDER = 0xFFFFFFFF_FFFFFFFF_FFFFFFFF_FFFFFFFE_BAAEDCE6_AF48A03B_BFD25E8C_
 
 
 class Signer(Protocol):
-    """Signs for one account, and shows its key to nobody."""
+    """Signs for one account without showing its key."""
 
     @property
     def address(self) -> ChecksumAddress:
@@ -44,10 +44,10 @@ class Signer(Protocol):
         """
 
     def secret_key(self, chain_id: int) -> bytes:
-        """32 bytes that only this account's key gives, the same at every start: a role's secrets follow from them.
+        """32 bytes that follow from this account's key, the same at every start: the root of a role's secrets.
 
         Raises:
-            OperationalError: the signer fails or refuses, or can't give the same bytes again.
+            OperationalError: the signer fails or refuses, or its signatures differ each time.
         """
 
 
@@ -80,7 +80,7 @@ class LocalSigner:
         return bytes(self._account.sign_typed_data(domain, types, message).signature)
 
     def secret_key(self, chain_id: int) -> bytes:
-        """The private key: whoever has it can sign anyway."""
+        """The private key, which can sign anyway."""
         return bytes(self._account.key)
 
 
@@ -88,11 +88,11 @@ def from_keystore(path: Path, passphrase: str) -> LocalSigner:
     """The key of a keystore file (Web3 secret storage, version 3).
 
     Raises:
-        ProtocolError: not such a file, a wrong passphrase, a key of another address, or others may read the file.
+        ProtocolError: no such file format, a wrong passphrase, a key of another address, or others may read the file.
         OperationalError: the file can't be read.
     """
     content = read_private(path)
-    # Errors have no cause and no context on show: those of parsers carry the file, those of ciphers the passphrase.
+    # Raised without cause: exceptions of parsers contain the file, those of ciphers the passphrase.
     try:
         # Old files write Crypto.
         keystore = {name.lower(): value for name, value in canonical_json.parse(content, "it").items()}
@@ -115,7 +115,7 @@ def from_keystore(path: Path, passphrase: str) -> LocalSigner:
 
 
 def read_passphrase(file: Path | None) -> str:
-    """A passphrase from a file (without the end of its last line), or asked for at the terminal.
+    """A passphrase from a file (without the last newline), or from the terminal.
 
     Raises:
         ProtocolError: others may read the file, or it isn't text.
@@ -123,7 +123,7 @@ def read_passphrase(file: Path | None) -> str:
     """
     if file is None:
         if not sys.stdin.isatty():
-            raise OperationalError("nobody can be asked for the passphrase without a terminal: name a file that has it")
+            raise OperationalError("there is no terminal to ask for the passphrase: name a file that has it")
         return getpass.getpass("Passphrase of the keystore: ")
     try:
         return read_private(file).decode().rstrip("\r\n")
@@ -132,7 +132,7 @@ def read_passphrase(file: Path | None) -> str:
 
 
 def from_environment(variable: str, chain_id: int) -> LocalSigner:
-    """The key in an environment variable, 64 hexadecimal digits; on test nets only.
+    """The key in an environment variable, 64 hexadecimal digits; on test networks only.
 
     Raises:
         ProtocolError: the chain may be worth money, or the variable holds no key.
@@ -150,10 +150,10 @@ def from_environment(variable: str, chain_id: int) -> LocalSigner:
 
 
 def hexadecimal_key(text: str, place: str) -> bytes:
-    """32 bytes from 64 hexadecimal digits, with 0x or without; errors name the place and never what is there.
+    """32 bytes from 64 hexadecimal digits, with or without 0x; messages name the place and never its content.
 
     Raises:
-        ProtocolError: there is something else.
+        ProtocolError: the text is something else.
     """
     digits = text.strip().removeprefix("0x")
     try:
@@ -169,7 +169,7 @@ def read_private(path: Path) -> bytes:
     """The content of a file that only its owner may read.
 
     Raises:
-        ProtocolError: others may read or write it too.
+        ProtocolError: others may read or write it.
         OperationalError: it can't be read.
     """
     try:

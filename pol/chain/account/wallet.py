@@ -1,4 +1,4 @@
-"""One account: builds, signs and sends transactions, and says what a revert meant."""
+"""One account: builds, signs and sends transactions, and explains reverts."""
 
 from __future__ import annotations
 
@@ -11,26 +11,25 @@ from typing import Any
 
 from eth_abi.abi import decode
 from eth_typing import ChecksumAddress
+from eth_utils.abi import function_abi_to_4byte_selector
 from hexbytes import HexBytes
 from web3.contract import Contract
 from web3.contract.contract import ContractFunction
 from web3.exceptions import ContractCustomError, ContractLogicError
 from web3.types import TxParams, TxReceipt, Wei
 
-from pol.chain.account.gas_fees import Budget, FeePolicy, Fees, Patience
+from pol.chain.account.gas_fees import Budget, FeePolicy, Fees, InclusionPolicy
 from pol.chain.account.outbox import TRANSFER_GAS, Outbox
-from pol.chain.account.outbox_journal import Journal, MemoryJournal
-from pol.chain.account.outgoing_calls import Call
+from pol.chain.account.outbox_journal import MemoryJournal, OutgoingCall
 from pol.chain.account.revert_reasons import explained
 from pol.chain.account.signers import LocalSigner, Signer
 from pol.chain.artifacts import artifact, contracts
 from pol.chain.node.connection import Connection, operational
-from pol.commitments.keccak import keccak256
 from pol.errors import OperationalError, ProtocolError
 
 
 class Reverted(ProtocolError):
-    """The contract refused a transaction; ``error`` is the name of its custom error."""
+    """A contract refused a transaction or a view; ``error`` is the name of its custom error."""
 
     def __init__(self, call: str, error: str, arguments: tuple[Any, ...] = ()) -> None:
         self.error = error
@@ -42,15 +41,15 @@ class Reverted(ProtocolError):
 
 @dataclass
 class Wallet:
-    """An account on one chain and its signer. ``gas_paid`` sums up what its transactions cost, in wei."""
+    """An account on one chain and its signer. ``gas_paid`` is the sum of its fees, in wei."""
 
     connection: Connection
     signer: Signer
     gas_paid: int = 0
     receipts: list[TxReceipt] = field(default_factory=list)
-    journal: Journal = field(default_factory=MemoryJournal)
+    journal: MemoryJournal = field(default_factory=MemoryJournal)
     policy: FeePolicy = field(default_factory=FeePolicy)
-    patience: Patience = field(default_factory=Patience)
+    patience: InclusionPolicy = field(default_factory=InclusionPolicy)
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
     tell: Callable[[str], None] = logging.getLogger(__name__).warning
@@ -77,8 +76,8 @@ class Wallet:
         """The wallet of a 32-byte private key; ``settings`` are further fields: journal, policy, patience."""
         return cls(connection, LocalSigner(key), **settings)
 
-    def keep(self, journal: Journal, tell: Callable[[str], None]) -> None:
-        """From now on write down what is sent before it is, in a journal that outlives the process."""
+    def keep(self, journal: MemoryJournal, tell: Callable[[str], None]) -> None:
+        """Use a journal that outlives the process from now on."""
         self.journal, self.tell = journal, tell
         self.__post_init__()
 
@@ -95,76 +94,69 @@ class Wallet:
         """Send a contract call and wait until it is in a block.
 
         Raises:
-            Reverted: the contract refuses it (found out before anything is sent).
-            OperationalError: the node fails, or it takes too long: what was sent stays, and the same call waits for it.
+            Reverted: the contract refuses it in the simulation; nothing is sent.
+            OperationalError: the node fails, or it takes too long; the same call then waits for the sent transaction.
         """
         return self._sent(self._call(call, value))
 
-    def send_once(self, call: ContractFunction, done: Callable[[], bool], value: int = 0) -> TxReceipt | None:
-        """Send a contract call unless ``done`` says that it has happened, by whomever: then None. Raises as send."""
-        return self._receipt(self.outbox.send(self._call(call, value), done), call.fn_name, done)
-
     def send_data(self, to: ChecksumAddress, data: bytes, name: str) -> TxReceipt:
-        """Send calldata that no ABI describes and wait until it is in a block; ``name`` is what errors call it.
-
-        Raises:
-            Reverted: the contract refuses it (found out before anything is sent).
-            OperationalError: the node fails.
-        """
-        return self._sent(Call(name, to, 0, data))
+        """Send calldata that no ABI describes; ``name`` is for messages. Waits and raises as send."""
+        return self._sent(OutgoingCall(name, to, 0, data))
 
     def send_data_once(self, to: ChecksumAddress, data: bytes, name: str, done: Callable[[], bool]) -> TxReceipt | None:
-        """Send calldata unless ``done`` says that what it does has happened: then None. Raises as send_data."""
-        return self._receipt(self.outbox.send(Call(name, to, 0, data), done), name, done)
+        """Send calldata unless ``done`` returns that its effect is there: then None. Raises as send."""
+        return self._receipt(self.outbox.send(OutgoingCall(name, to, 0, data), done), name, done)
 
     def sign_typed(self, domain: dict[str, Any], types: dict[str, Any], message: dict[str, Any]) -> bytes:
         """An EIP-712 signature of this account: r, s, v, 65 bytes."""
         return self.signer.sign_typed(domain, types, message)
 
-    def deploy(self, contract: type[Contract], *arguments: Any) -> TxReceipt:
-        """Send a contract creation and wait until it is in a block.
+    def deploy(self, contract: type[Contract], *arguments: Any) -> ChecksumAddress:
+        """Send a contract creation and wait until it is in a block; the contract's address.
 
         Raises:
-            Reverted: its constructor refuses (found out before anything is sent).
-            OperationalError: the node fails.
+            Reverted: its constructor refuses in the simulation; nothing is sent.
+            OperationalError: the node fails, or reports no address.
         """
-        return self._sent(
-            Call("constructor", None, 0, bytes(HexBytes(contract.constructor(*arguments).data_in_transaction)))
-        )
+        code = bytes(HexBytes(contract.constructor(*arguments).data_in_transaction))
+        address = self._sent(OutgoingCall("constructor", None, 0, code))["contractAddress"]
+        if address is None:
+            raise OperationalError("the node reports no address for the created contract; try the deployment again")
+        return address
 
     def transfer(self, to: ChecksumAddress, value: int) -> TxReceipt:
-        """Send plain ether."""
-        return self._sent(Call("transfer", to, value, gas=TRANSFER_GAS))
+        """Send ether."""
+        return self._sent(OutgoingCall("transfer", to, value, gas=TRANSFER_GAS))
 
     def transfer_all(self, to: ChecksumAddress) -> None:
-        """Send everything but the highest possible fee; nothing happens if there is no more than that."""
+        """Send the whole balance but the highest possible fee, if there is more than that."""
         fees = self.policy.first(*self._fees())
         value = self.balance() - TRANSFER_GAS * fees.most
         if value > 0:
-            self._sent(Call("transfer", to, value, gas=TRANSFER_GAS), fees)
+            self._sent(OutgoingCall("transfer", to, value, gas=TRANSFER_GAS), fees)
 
     def require(self, budget: Budget) -> None:
-        """Nothing, if the balance covers the rest of a game at the cap of the fees: asked before its first move.
+        """Require that the balance covers the rest of a game at the cap of the fees; call it before the first move.
 
         Raises:
-            OperationalError: it doesn't; the message says how much is missing.
+            OperationalError: it doesn't; the message names the missing amount.
         """
         self.outbox.require(budget)
 
     def _fees(self) -> tuple[int, int]:
-        """The base fee of the latest block and the tip that the node suggests; wei."""
+        """The base fee of the latest block and the node's suggested tip; wei."""
         eth = self.connection.web3.eth
         with operational("read the fees"):
             return int(eth.get_block("latest")["baseFeePerGas"]), int(eth.max_priority_fee)
 
-    def _call(self, call: ContractFunction, value: int) -> Call:
-        # All fields are given, so that nothing is asked of the node: the outbox finds them.
+    def _call(self, call: ContractFunction, value: int) -> OutgoingCall:
+        # Dummy fields keep web3 from asking the node: the outbox sets them.
         nothing: TxParams = {"from": self.address, "value": Wei(value), "gas": 0, "chainId": self.connection.chain_id}
         nothing.update({"maxFeePerGas": Wei(0), "maxPriorityFeePerGas": Wei(0)})
         built = call.build_transaction(nothing)
-        return Call(call.fn_name, str(built["to"]), value, bytes(HexBytes(built["data"])))
+        return OutgoingCall(call.fn_name, str(built["to"]), value, bytes(HexBytes(built["data"])))
 
-    def _simulated(self, call: Call) -> int:
+    def _simulated(self, call: OutgoingCall) -> int:
         """The gas of a call on the latest state."""
         parameters: TxParams = {"from": self.address, "value": Wei(call.value), "data": HexBytes(call.data)}
         if call.to is not None:
@@ -175,9 +167,9 @@ class Wallet:
     def _signed(self, transaction: TxParams) -> bytes:
         return bytes(self.signer.sign_transaction(transaction))
 
-    def _sent(self, call: Call, fees: Fees | None = None) -> TxReceipt:
+    def _sent(self, call: OutgoingCall, fees: Fees | None = None) -> TxReceipt:
         receipt = self._receipt(self.outbox.send(call, fees=fees), call.name)
-        assert receipt is not None  # only what is done already has none
+        assert receipt is not None  # only a call with `done` has none
         return receipt
 
     def _receipt(
@@ -196,7 +188,7 @@ class Wallet:
 
 @contextmanager
 def reverting(name: str) -> Iterator[None]:
-    """Turn a custom error of a contract into Reverted, with its name and arguments; ``name`` is what was called."""
+    """Turn a custom error of a contract into Reverted; ``name`` is that of the call."""
     try:
         yield
     except ContractCustomError as error:
@@ -206,14 +198,9 @@ def reverting(name: str) -> Iterator[None]:
 
 
 def decode_error(data: bytes) -> tuple[str, tuple[Any, ...]]:
-    """Name and arguments of a custom error of any contract of the protocol: one calls the other."""
+    """Name and arguments of a custom error of any contract of the protocol, as contracts call each other."""
     for abi in (artifact(name)["abi"] for name in contracts()):
         for item in abi:
-            if item["type"] == "error" and keccak256(signature(item).encode())[:4] == data[:4]:
+            if item["type"] == "error" and function_abi_to_4byte_selector(item) == data[:4]:
                 return item["name"], tuple(decode([i["type"] for i in item["inputs"]], data[4:]))
     return f"unknown error 0x{data[:4].hex()}", ()
-
-
-def signature(item: Any) -> str:
-    """Canonical signature of an ABI entry whose inputs are all elementary."""
-    return f"{item['name']}({','.join(i['type'] for i in item['inputs'])})"

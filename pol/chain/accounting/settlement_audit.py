@@ -1,4 +1,4 @@
-"""What was paid, against what should have been: every settlement recomputed from events by `pol.incentives.payouts`."""
+"""An audit of payments: every settlement recomputed from events by `pol.incentives.payouts`."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from typing import Any
 from eth_typing import ChecksumAddress
 
 from pol.chain.deployment_rules import FUND
-from pol.chain.desks.challenges import Challenges
+from pol.chain.desks.dispute_desk import DisputeDesk
 from pol.chain.desks.market import Market
-from pol.chain.desks.profiles import Profiles
 from pol.chain.desks.task_registry import TaskOutcome
 from pol.claims.acceptance_rule import EXACT
 from pol.claims.segment_claim import Three
@@ -26,8 +25,8 @@ from pol.verification.verdict.verdict import Outcome, Verdict, decide
 
 
 @dataclass(frozen=True)
-class Finding:
-    """Something that was recomputed."""
+class AuditFinding:
+    """A recomputed value beside the one on chain."""
 
     task_id: bytes
     what: str
@@ -36,34 +35,20 @@ class Finding:
 
     @property
     def holds(self) -> bool:
-        """Whether the chain has the same."""
+        """Whether the two are equal."""
         return bool(self.expected == self.found)
 
 
-@dataclass(frozen=True)
-class Names:
-    """What a desk calls its events about disputes."""
-
-    challenged: str
-    settled: str
-    moot: str
-    number: str
-
-
-VERDICT_DISPUTES = Names("Challenged", "DisputeSettled", "DisputeMoot", "number")
-PROFILE_DISPUTES = Names("ProfileChallenged", "ProfileDisputeSettled", "ProfileDisputeMoot", "dispute")
-
-
 class Auditor:
-    """Recomputes what a market has decided and paid, for ``treasury``'s share too; it needs no key and no store."""
+    """Recomputes the decisions and payments of a market, with the share of ``treasury``; needs no key and no store."""
 
     def __init__(self, market: Market, treasury: ChecksumAddress) -> None:
         self._market, self._treasury = market, treasury
-        self._held: dict[tuple[int, bytes, str], list[Finding]] = {}
-        """What held, by block, transaction and event: it isn't computed again while it stands there."""
+        self._held: dict[tuple[int, bytes, str], list[AuditFinding]] = {}
+        """Findings that held, by block, transaction and event: not recomputed while the event stands there."""
 
-    def findings(self) -> Iterator[Finding]:
-        """All verdicts that were settled, and all that was paid for them, for profiles and for disputes.
+    def findings(self) -> Iterator[AuditFinding]:
+        """Findings about all settled verdicts, and all payments for verdicts, profiles and disputes.
 
         Raises:
             OperationalError: the node fails.
@@ -73,13 +58,13 @@ class Auditor:
             yield from self._once("TaskClosed", event, self._closed)
         for event in market.profiles.events("ProfileConcluded"):
             yield from self._once("ProfileConcluded", event, self._profiled)
-        for desk, names in ((market.challenges, VERDICT_DISPUTES), (market.profiles, PROFILE_DISPUTES)):
-            for name, event in desk.log.read((names.settled, names.moot)):
-                yield from self._once(name, event, partial(self._disputed, desk, names, name))
+        for desk in (market.challenges, market.profiles):
+            for name, event in desk.log.read((desk.EVENTS.settled, desk.EVENTS.moot)):
+                yield from self._once(name, event, partial(self._disputed, desk, name))
 
     def _once(
-        self, name: str, event: dict[str, Any], examine: Callable[[dict[str, Any]], Iterable[Finding]]
-    ) -> list[Finding]:
+        self, name: str, event: dict[str, Any], examine: Callable[[dict[str, Any]], Iterable[AuditFinding]]
+    ) -> list[AuditFinding]:
         key = (
             int(event["block"]),
             bytes(event["transaction"]),
@@ -92,12 +77,12 @@ class Auditor:
             self._held[key] = found
         return found
 
-    def _profiled(self, event: dict[str, Any]) -> Iterator[Finding]:
+    def _profiled(self, event: dict[str, Any]) -> Iterator[AuditFinding]:
         task_id = bytes(event["taskId"])
         paid = {event["verifier"]: payouts.profile_concluded(self._deal(task_id)).holder}
         yield self._paid(task_id, "the profiler's pay", paid, 0, event["transaction"])
 
-    def _closed(self, event: dict[str, Any]) -> Iterator[Finding]:
+    def _closed(self, event: dict[str, Any]) -> Iterator[AuditFinding]:
         task_id, outcome, transaction = bytes(event["taskId"]), TaskOutcome(event["outcome"]), event["transaction"]
         if outcome in (TaskOutcome.CANCELLED, TaskOutcome.ABANDONED):
             return
@@ -105,7 +90,7 @@ class Auditor:
         posted = self._market.verdicts.events("VerdictPosted", taskId=task_id)[-1]
         rejecting, differing = self.recount(task_id, int(posted["seating"]))
         expected = TaskOutcome.REJECTED if rejecting else TaskOutcome.ACCEPTED
-        yield Finding(task_id, "outcome", expected.name, outcome.name)
+        yield AuditFinding(task_id, "outcome", expected.name, outcome.name)
         award = self._market.registry.events("Awarded", taskId=task_id)[-1]
         deal = self._deal(task_id, price=int(award["price"]))
         if outcome is TaskOutcome.ACCEPTED:
@@ -116,44 +101,43 @@ class Auditor:
         yield self._paid(task_id, "settlement", parties, row.fund, transaction)
 
     def recount(self, task_id: bytes, seating: int) -> tuple[int, int]:
-        """Claims of a verdict that reject, and those of them whose replay doesn't end where the solver did."""
+        """Number of rejecting claims of a verdict, and of those whose replay ends elsewhere than the solver."""
         claims = [v.claim for v in self.verdicts(task_id, seating) if v.outcome is Outcome.REJECTED]
         return len(claims), sum(claim is not None and claim.replay != claim.end for claim in claims)
 
     def verdicts(self, task_id: bytes, seating: int) -> list[Verdict]:
-        """What follows from each claim of a verdict as it stands, with its second look."""
+        """The verdict on each present claim, with its second look."""
         terms, thresholds = self._market.registry.terms(task_id), self.thresholds(task_id)
         looks = self._market.verdicts.looks(task_id, seating)
         found = []
         for index, claim in enumerate(self._market.verdicts.claims(task_id, seating)):
             verdict = decide(claim, thresholds)
             if verdict.outcome is Outcome.REJECTED and index in looks:
-                # A claim that was put right may have left a look behind that isn't of it.
+                # A corrected claim may have left behind the second look of the wrong one.
                 with suppress(ProtocolError):
                     verdict = decide_with_second_look(claim, thresholds, looks[index], terms.looks, terms.look_margin)
             found.append(verdict)
         return found
 
     def thresholds(self, task_id: bytes) -> Three:
-        """How far a segment may end from its replay: zeros in exact mode, and before there is a profile."""
+        """The thresholds of a task: zeros in exact mode, and before there is a profile."""
         if self._market.registry.terms(task_id).is_exact:
             return EXACT
         return self._market.profiles.standing(task_id).thresholds
 
-    def _disputed(
-        self, desk: Challenges | Profiles, names: Names, name: str, event: dict[str, Any]
-    ) -> Iterator[Finding]:
+    def _disputed(self, desk: DisputeDesk, name: str, event: dict[str, Any]) -> Iterator[AuditFinding]:
+        names = desk.EVENTS
         task_id, number = bytes(event["taskId"]), event[names.number]
         (began,) = desk.events(names.challenged, **{names.number: number})
         deal = self._deal(task_id, bond=int(began["bond"]))
         row = payouts.challenge_moot(deal)
         if name == names.settled:
             row = payouts.challenger_wrong(deal) if event["asserterWon"] else payouts.challenger_right(deal)
-        parties = _parties(row, holder=self._answers(task_id, event), challenger=began["challenger"])
+        parties = _parties(row, holder=self._asserter(task_id, event), challenger=began["challenger"])
         yield self._paid(task_id, f"dispute {number}", parties, row.fund, event["transaction"])
 
-    def _answers(self, task_id: bytes, event: dict[str, Any]) -> ChecksumAddress:
-        """Whose verdict or profile was challenged."""
+    def _asserter(self, task_id: bytes, event: dict[str, Any]) -> ChecksumAddress:
+        """The verifier whose verdict or profile was challenged."""
         if "seating" in event:
             posted = self._market.verdicts.events("VerdictPosted", taskId=task_id, seating=event["seating"])
         else:
@@ -176,8 +160,8 @@ class Auditor:
 
     def _paid(
         self, task_id: bytes, what: str, parties: dict[ChecksumAddress, int], fund: int, transaction: bytes
-    ) -> Finding:
-        """What a transaction has credited about a task: to parties, and to the fund."""
+    ) -> AuditFinding:
+        """The payments of a transaction about a task: to parties, and to the fund."""
         found: Counter[str] = Counter()
         for name, event in self._market.vault.log.read(("Paid", "Unlocked", "Moved"), transaction=transaction):
             if bytes(event["key"]) != task_id:
@@ -187,11 +171,11 @@ class Auditor:
             elif event["toDesk"] == self._market.jackpot.address and bytes(event["toKey"]) == FUND:
                 found["fund"] += int(event["amount"])
         expected = Counter({party: amount for party, amount in parties.items() if amount}) + Counter({"fund": fund})
-        return Finding(task_id, what, dict(expected), dict(found))
+        return AuditFinding(task_id, what, dict(expected), dict(found))
 
 
 def _parties(row: Payout, *named: ChecksumAddress, **others: ChecksumAddress) -> dict[ChecksumAddress, int]:
-    """Amounts by account, as one account may play several parts; ``named`` are submitter, solver and holder."""
+    """Amounts by account, which may have several roles; ``named`` are submitter, solver and holder."""
     accounts = dict(zip(("submitter", "solver", "holder"), named, strict=False)) | others
     amounts: Counter[ChecksumAddress] = Counter()
     for part, account in accounts.items():

@@ -1,4 +1,4 @@
-"""All that a vault holds, from its events alone: what anybody can recompute without believing a getter."""
+"""A vault's balances recomputed from its events alone, as a check of its getters."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from eth_typing import ChecksumAddress
 
 from pol.chain.desks.vault import StakeVault
 
-Duty = tuple[ChecksumAddress, bytes, ChecksumAddress]
-"""Desk, key and account."""
+DutyKey = tuple[ChecksumAddress, bytes, ChecksumAddress]
+"""Desk, key and account of a duty."""
 MOVES = ("Deposited", "Withdrawn", "Locked", "Unlocked", "Leaving", "Left", "Forfeited", "Moved", "Paid")
 
 
@@ -20,11 +20,11 @@ class Ledger:
     """Balances in the smallest unit of the asset."""
 
     free: Counter[ChecksumAddress] = field(default_factory=Counter)
-    locked: Counter[Duty] = field(default_factory=Counter)
-    leaving: Counter[Duty] = field(default_factory=Counter)
+    locked: Counter[DutyKey] = field(default_factory=Counter)
+    leaving: Counter[DutyKey] = field(default_factory=Counter)
     pots: Counter[tuple[ChecksumAddress, bytes]] = field(default_factory=Counter)
     overdrawn: list[str] = field(default_factory=list)
-    """Events after which something was below zero."""
+    """Events that led to a negative balance."""
 
     @classmethod
     def of(cls, vault: StakeVault) -> Ledger:
@@ -40,7 +40,7 @@ class Ledger:
 
     @property
     def owed(self) -> int:
-        """What the vault has to hold."""
+        """Sum of all balances: the money that the vault has to hold."""
         return self.free.total() + self.locked.total() + self.leaving.total() + self.pots.total()
 
     def enter(self, name: str, event: dict[str, Any]) -> None:
@@ -65,7 +65,7 @@ class Ledger:
                 self._add(name, self.leaving, duty, -amount)
                 self._add(name, self.free, account, amount)
             case "Forfeited":
-                # What is locked goes first; what is leaving answers for the rest.
+                # The locked part goes first, the leaving part covers the rest.
                 first = min(amount, self.locked[duty])
                 self._add(name, self.locked, duty, -first)
                 self._add(name, self.leaving, duty, first - amount)
@@ -84,7 +84,7 @@ class Ledger:
 
 
 def held(vault: StakeVault) -> int:
-    """What the vault has of its asset.
+    """The money that the vault holds.
 
     Raises:
         OperationalError: the node fails.

@@ -1,4 +1,4 @@
-"""The beacon of a deployment: how the round of a commitment gets on chain (contracts/market/IBeacon.sol)."""
+"""The beacon contract of a deployment (contracts/market/IBeacon.sol)."""
 
 from __future__ import annotations
 
@@ -7,33 +7,29 @@ from web3.types import TxReceipt
 
 from pol.chain.account.wallet import Wallet
 from pol.chain.beacon.drand_relays import RoundSource
-from pol.chain.contract.contract import Binding
+from pol.chain.contract.binding import Binding
 from pol.chain.deployment_rules import BeaconKind
 from pol.chain.node.connection import Connection
 from pol.errors import OperationalError
 from pol.verification.beacon.drand import QUICKNET, Round
 
 PATIENCE = 7 * 24 * 3600
-"""Seconds from when a round was fixed until it may be replaced, if it isn't recorded (contracts/market/IBeacon.sol)."""
+"""Seconds after which an unrecorded round may be replaced (contracts/market/IBeacon.sol)."""
 
 
 class Beacon(Binding):
-    """One beacon on one chain."""
+    """A beacon of any kind."""
 
     def __init__(self, connection: Connection, address: ChecksumAddress, kind: BeaconKind) -> None:
-        super().__init__(connection, kind.contract, address)
+        super().__init__(connection, address, kind.contract)
         self.kind = kind
-
-    def next_round(self) -> int:
-        """The round that a commitment is bound to in the next block, if time does not move on."""
-        return int(self.read("nextRound"))
 
     def recorded(self, number: int) -> bool:
         """Whether the seed of a round is on chain."""
         return bool(self.read("recorded", number))
 
     def is_due(self, number: int) -> bool:
-        """Whether `bring` has a round without waiting, as far as the chain's time says."""
+        """Whether a round is recorded, or due by the chain's clock: `bring` then doesn't wait."""
         if self.recorded(number):
             return True
         if self.kind is BeaconKind.DRAND:
@@ -44,32 +40,32 @@ class Beacon(Binding):
         """The seed of a round, 32 bytes.
 
         Raises:
-            Reverted: it is not recorded.
+            Reverted: the round is not recorded.
         """
         return bytes(self.read("seed", number))
 
     def record(self, wallet: Wallet, number: int) -> TxReceipt:
-        """Record the seed of a round that the chain itself knows: not one of drand."""
-        return wallet.send(self.function("record", number))
+        """Record the seed of a round of the chain itself: not one of drand."""
+        return self.transact(wallet, "record", number)
 
     def submit(self, wallet: Wallet, published: Round) -> TxReceipt:
         """Record a round of drand by its signature.
 
         Raises:
             ProtocolError: the signature is no point of the group.
-            Reverted: it is not the network's for this round, or the round is not due yet.
+            Reverted: the signature is not the network's for this round, or the round is not due yet.
         """
         from pol.verification.beacon.bls_arkworks import decompress_g1
 
         point = decompress_g1(published.signature)
         words = tuple(int.from_bytes(point[start:end], "big") for start, end in ((0, 16), (16, 48), (48, 64), (64, 96)))
-        return wallet.send(self.function("submit", published.number, words))
+        return self.transact(wallet, "submit", published.number, words)
 
     def bring(self, wallet: Wallet, number: int, rounds: RoundSource | None = None) -> None:
-        """Return when the market can draw by round ``number``; ``rounds`` gives it if the beacon is drand's.
+        """Wait for round ``number`` and bring its seed on chain; ``rounds`` is the source of drand's rounds.
 
         Raises:
-            OperationalError: nobody has submitted the round, and ``rounds`` can't give it.
+            OperationalError: nobody has submitted the round, and ``rounds`` doesn't have it.
         """
         if self.recorded(number):
             return

@@ -1,34 +1,32 @@
-"""Rounds of drand from its relays over HTTP; nothing that a relay says is believed before it is verified."""
+"""Rounds of drand from its relays over HTTP, each verified before use."""
 
 from __future__ import annotations
 
-import os
-import ssl
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import requests
 
+from pol.chain.node.http_deadline import TooLong, body_of, bounded_session, is_timeout, within
 from pol.commitments import canonical_json
 from pol.errors import OperationalError, PolError, ProtocolError
-from pol.training.storage.http_files import HttpFiles, Patience, TooLongError
 from pol.verification.beacon.drand import QUICKNET, DrandNetwork, Round, verify_round
 
 TIMEOUT = 10.0
 LIMIT = 4096
-"""Bytes of an answer; a round takes 700 at most."""
+"""Highest number of bytes of an answer; a round takes 700 at most."""
 
 RoundSource = Callable[[int], Round]
-"""Gives the round of a number, verified."""
+"""Returns the round of a number, verified."""
 
 
 class Relays:
-    """HTTP relays of one drand network, asked in this order; the user names them, there is no default.
+    """HTTP relays of one drand network, asked in this order. There is no default.
 
     Args:
         hosts: base URLs; below each lies ``/CHAIN_HASH/public/ROUND``.
         network: which network's rounds.
-        timeout: seconds that each relay has for its whole answer, from the connection to the last byte.
+        timeout: seconds for the whole answer of a relay, from the connection to the last byte.
     """
 
     def __init__(self, hosts: Sequence[str], network: DrandNetwork = QUICKNET, timeout: float = TIMEOUT) -> None:
@@ -43,8 +41,7 @@ class Relays:
 
         Raises:
             ProtocolError: there is no such round.
-            OperationalError: no relay gave it. So too if one gave something else: that is a relay's fault and says
-                nothing about anyone in a task.
+            OperationalError: no relay gave it. A wrong answer is the fault of a relay, never of a party of a task.
         """
         due = self.network.time_of(number)
         faults: list[str] = []
@@ -60,35 +57,23 @@ class Relays:
 
     def _ask(self, host: str, number: int) -> Round:
         url = f"{host}/{self.network.chain_hash.hex()}/public/{number}"
-        patience = Patience(self.timeout, self.timeout, self.timeout, total=self.timeout)
-        # Proxies and authorities are those that the endpoints of nodes are asked with.
-        options: dict[str, Any] = {"client_kwargs": {"trust_env": True}}
         try:
-            if host.lower().startswith("https:"):
-                options["ssl"] = _authorities()
-            text = HttpFiles(options, patience, redirects=0).read(url, LIMIT)
-        except TooLongError as error:
+            with bounded_session() as session, within(self.timeout):
+                answer = session.get(url, timeout=self.timeout, stream=True, allow_redirects=False)
+                text = body_of(answer, LIMIT)
+        except TooLong as error:
             raise ProtocolError(f"answers with more than {LIMIT} bytes") from error
-        except (OSError, ValueError) as error:
-            raise OperationalError(f"doesn't answer with a round: {error}") from error
+        except requests.RequestException as error:
+            reason = "in time" if is_timeout(error) else f"with a round: {error}"
+            raise OperationalError(f"doesn't answer {reason}") from error
+        if answer.status_code != requests.codes.ok:
+            raise OperationalError(f"answers with HTTP status {answer.status_code}")
         published, randomness = _parse(text)
         if published.number != number:
             raise ProtocolError(f"answers with round {published.number}")
         if verify_round(self.network, published) != randomness:
             raise ProtocolError("answers with another randomness than its signature's")
         return published
-
-
-def _authorities() -> ssl.SSLContext:
-    """Of certificates: those that `requests` would ask."""
-    place = (
-        os.environ.get("REQUESTS_CA_BUNDLE")
-        or os.environ.get("CURL_CA_BUNDLE")
-        or requests.utils.DEFAULT_CA_BUNDLE_PATH
-    )
-    if os.path.isdir(place):
-        return ssl.create_default_context(capath=place)
-    return ssl.create_default_context(cafile=place)
 
 
 def _parse(text: bytes) -> tuple[Round, bytes]:

@@ -1,39 +1,32 @@
-"""Relaying: a party signs a call (EIP-712), anybody sends it, and the contract takes it for the party's (ERC-2771)."""
+"""Relayed calls: a party signs (EIP-712), anybody sends, and the contract takes the party for the caller (ERC-2771)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 from eth_typing import ChecksumAddress
 from hexbytes import HexBytes
 from web3.contract.contract import ContractFunction
 from web3.types import TxParams, TxReceipt, Wei
 
+from pol.chain.account.typed_data import signed_struct, signing_domain
 from pol.chain.account.wallet import Wallet
-from pol.chain.contract.contract import Binding
-from pol.chain.node.connection import Connection
+from pol.chain.contract.binding import Binding
 
-REQUEST_TYPE = {
-    "ForwardRequest": [
-        {"name": "from", "type": "address"},
-        {"name": "to", "type": "address"},
-        {"name": "value", "type": "uint256"},
-        {"name": "gas", "type": "uint256"},
-        {"name": "nonce", "type": "uint256"},
-        {"name": "deadline", "type": "uint48"},
-        {"name": "data", "type": "bytes"},
-    ]
-}
+REQUEST_TYPE = signed_struct(
+    "ForwardRequest",
+    "address from, address to, uint256 value, uint256 gas, uint256 nonce, uint48 deadline, bytes data",
+)
 
 RELAYED_GAS = 500_000
-"""Enough for every verb of the vault; a request says how much it gets."""
+"""Default gas of a relayed call: enough for every verb of the vault."""
 
 VALID_SECONDS = 3600
 
 
 @dataclass(frozen=True)
 class Request:
-    """A signed call; it counts once, in the order of the signer's nonces, until its deadline (seconds)."""
+    """A signed call, valid once, in the order of the signer's nonces, until its deadline (seconds)."""
 
     signer: ChecksumAddress
     to: ChecksumAddress
@@ -45,10 +38,7 @@ class Request:
 
 
 class Forwarder(Binding):
-    """The contract that checks signatures and calls what trusts it."""
-
-    def __init__(self, connection: Connection, address: ChecksumAddress) -> None:
-        super().__init__(connection, "Forwarder", address)
+    """The contract that checks signatures and forwards calls to contracts that trust it."""
 
     def sign(
         self,
@@ -58,13 +48,12 @@ class Forwarder(Binding):
         gas: int = RELAYED_GAS,
         valid_seconds: int = VALID_SECONDS,
     ) -> Request:
-        """Sign a call; nothing is sent, and the wallet needs no ether.
+        """Sign a call without sending it; the wallet needs no ether.
 
-        value: wei that whoever sends it adds. gas: what the call gets.
+        value: wei that the sender adds. gas: gas limit of the call.
         """
         _, name, version, chain_id, address, *_ = self.read("eip712Domain")
-        domain = {"name": name, "version": version, "chainId": chain_id, "verifyingContract": address}
-        # All that a node would be asked for is given: only the data matters.
+        # Only the data matters; the other fields keep web3 from asking the node for them.
         given: TxParams = {"value": Wei(value), "gas": gas, "gasPrice": Wei(0), "chainId": chain_id}
         data = bytes(HexBytes(call.build_transaction(given)["data"]))
         deadline = self.connection.now() + valid_seconds
@@ -77,23 +66,18 @@ class Forwarder(Binding):
             "deadline": deadline,
             "data": data,
         }
-        signature = wallet.sign_typed(domain, REQUEST_TYPE, message)
+        signature = wallet.sign_typed(signing_domain(name, version, chain_id, address), REQUEST_TYPE, message)
         return Request(wallet.address, call.address, value, gas, deadline, data, signature)
 
     def is_valid(self, request: Request) -> bool:
-        """Whether the signature is right, nothing with its nonce was sent, it is in time and its target trusts us."""
-        return bool(self.read("verify", _fields(request)))
+        """Whether signature, nonce and deadline are right and the target trusts the forwarder."""
+        return bool(self.read("verify", astuple(request)))
 
     def send(self, wallet: Wallet, request: Request) -> TxReceipt:
-        """Send a signed call; ``wallet`` pays the gas and the value.
+        """Send a signed call; ``wallet`` pays gas and value.
 
         Raises:
-            Reverted: the forwarder refuses the request, or the contract the call (``FailedCall``, without its reason).
+            Reverted: the forwarder refuses the request, or the target the call (``FailedCall``, without a reason).
             OperationalError: the node fails.
         """
-        return wallet.send(self.function("execute", _fields(request)), request.value)
-
-
-def _fields(request: Request) -> tuple[ChecksumAddress, ChecksumAddress, int, int, int, bytes, bytes]:
-    r = request
-    return r.signer, r.to, r.value, r.gas, r.deadline, r.data, r.signature
+        return self.transact(wallet, "execute", astuple(request), value=request.value)

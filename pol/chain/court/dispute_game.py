@@ -1,4 +1,4 @@
-"""The dispute game as the roles see it: disputes rebuilt from events alone, and moves sent."""
+"""The dispute game: disputes rebuilt from events alone, and moves sent."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from hexbytes import HexBytes
 from web3 import Web3
 from web3.types import TxParams, TxReceipt
 
+from pol.chain.account.typed_data import signed_struct
 from pol.chain.account.wallet import Reverted, Wallet, reverting
-from pol.chain.contract.contract import Binding
+from pol.chain.contract.binding import Binding
+from pol.chain.contract.structs import decoded
 from pol.chain.court.published_moves import read_move
-from pol.chain.node.connection import Connection, operational
+from pol.chain.node.connection import operational
 from pol.commitments.keccak import keccak256
 from pol.commitments.program_hash import ProgramCommitment
 from pol.dispute.dispute_record import DisputeRecord
@@ -27,13 +29,13 @@ from pol.dispute.state_hash import packed_position, state_hash
 from pol.errors import OperationalError, ProtocolError
 from pol.graph.step_program import StepProgram
 
-MOVE_TYPE = {"Move": [{"name": "head", "type": "bytes32"}, {"name": "content", "type": "bytes32"}]}
-"""What a side signs for somebody else to relay (docs/spec/dispute.md, "Who may move")."""
+MOVE_TYPE = signed_struct("Move", "bytes32 head, bytes32 content")
+"""The signed form of a move that somebody else relays (docs/spec/dispute.md, "Who may move")."""
 
 
 @dataclass(frozen=True)
 class StartParams:
-    """What a dispute is about (contracts/dispute/IDisputeGame.sol)."""
+    """Parties and claim of a dispute; the contract's struct ``StartParams``."""
 
     asserter: ChecksumAddress
     challenger: ChecksumAddress
@@ -51,7 +53,7 @@ class StartParams:
     clock: int
 
     def claim(self, identity: bytes) -> DisputedClaim:
-        """What is disputed; ``identity`` is the dispute's id."""
+        """The disputed claim; ``identity`` is the dispute's id."""
         replayed = (identity, self.program, self.constants, self.first_step, self.steps, self.start, self.end)
         if self.kind is ClaimKind.REPLAY:
             return ReplayClaim(*replayed)
@@ -60,13 +62,13 @@ class StartParams:
         return SumClaim(identity, self.program, self.component, self.x, self.y, self.sum)
 
     def player(self, side: Side) -> ChecksumAddress:
-        """Who plays a side."""
+        """The account of a side."""
         return self.asserter if side is Side.ASSERTER else self.challenger
 
 
 @dataclass(frozen=True)
-class Standing:
-    """A running dispute: where it stands, who has to move, and how it came to that."""
+class RunningDispute:
+    """A running dispute: its parties, present position and past moves."""
 
     params: StartParams
     position: Position
@@ -74,15 +76,12 @@ class Standing:
 
     @property
     def on_turn(self) -> ChecksumAddress:
-        """Who has to move."""
+        """The account that has to move."""
         return self.params.player(self.position.turn)
 
 
 class DisputeGame(Binding):
-    """One dispute is one hash on chain; this class rebuilds what the hash stands for."""
-
-    def __init__(self, connection: Connection, address: ChecksumAddress) -> None:
-        super().__init__(connection, "DisputeGame", address)
+    """The contract of disputes. It keeps one hash for each; this class rebuilds the preimage from events."""
 
     @cached_property
     def bits(self) -> int:
@@ -91,15 +90,15 @@ class DisputeGame(Binding):
 
     @cached_property
     def graces(self) -> tuple[int, int]:
-        """Seconds that whoever comes on turn has at least: where something has to be executed, and elsewhere."""
+        """Shortest time for a move, in seconds: where a segment or step has to be executed, and elsewhere."""
         return int(self.read("replayGrace")), int(self.read("moveGrace"))
 
     def longest(self, clock: int) -> int:
-        """Seconds that no dispute with this budget on both sides outlasts."""
+        """Longest possible dispute with this time budget of each side; seconds."""
         return int(self.read("longest", clock))
 
     def started(self, dispute: int) -> dict[str, Any]:
-        """The event with which a dispute began.
+        """The event `Started` of a dispute.
 
         Raises:
             OperationalError: the node has no record of it.
@@ -110,36 +109,32 @@ class DisputeGame(Binding):
         return started[0]
 
     def params(self, dispute: int) -> StartParams:
-        """What a dispute is about.
+        """Parties and claim of a dispute.
 
         Raises:
             OperationalError: the node has no record of it.
         """
-        fields: dict[str, Any] = dict(self.started(dispute)["params"])
-        names = {"firstStep": "first_step"}
-        values = {names.get(name, name): value for name, value in fields.items()}
-        values["kind"] = ClaimKind(values["kind"])
-        return StartParams(**values)
+        return decoded(StartParams, self.started(dispute)["params"])
 
     def winner(self, dispute: int) -> Side:
-        """Who won, or NONE while the dispute runs."""
+        """The winning side, NONE while the dispute runs."""
         _, (_, _, _, _, result, _, _) = self.read("dispute", dispute)
         return Side(result)
 
-    def standing(self, dispute: int, program: StepProgram) -> Standing:
-        """Where a running dispute stands, from its events and its program alone.
+    def standing(self, dispute: int, program: StepProgram) -> RunningDispute:
+        """A running dispute, rebuilt from its events and its program.
 
         Raises:
-            OperationalError: the events don't lead to the position that the chain holds (a node out of sync).
+            OperationalError: the events don't lead to the position on chain (a node out of sync).
         """
         record, position = self.reconstruct(dispute, program)
-        standing = Standing(self.params(dispute), position, record)
+        standing = RunningDispute(self.params(dispute), position, record)
         if bytes(self.read("head", dispute)) != state_hash(position, packed(standing.on_turn)):
             raise OperationalError(f"dispute {dispute}: the events don't lead to the chain's position; read them again")
         return standing
 
     def record(self, dispute: int, program: StepProgram) -> DisputeRecord:
-        """The dispute from its events; a proof that ended it is not among the moves, the chain has executed it.
+        """The moves of a dispute, from its events; without a proof that ended it, which the chain has executed.
 
         Raises:
             OperationalError: the events aren't those of a dispute over this program.
@@ -147,7 +142,7 @@ class DisputeGame(Binding):
         return self.reconstruct(dispute, program)[0]
 
     def reconstruct(self, dispute: int, program: StepProgram) -> tuple[DisputeRecord, Position]:
-        """The dispute from its events, and where it stands after its last move. Raises as `record`."""
+        """The moves of a dispute, and the position after the last one. Raises as `record`."""
         started, params = self.started(dispute), self.params(dispute)
         claim, header, payload = params.claim(bytes(started["id"])), bytes(started["header"]), bytes(started["payload"])
         commitment, moves = ProgramCommitment.of(program), list[Move]()
@@ -165,18 +160,18 @@ class DisputeGame(Binding):
         return DisputeRecord(claim, header, payload, tuple(moves), self.bits), position
 
     def send(self, wallet: Wallet, dispute: int, position: Position, move: Move) -> TxReceipt | None:
-        """Make a move. A move that was made before (its receipt got lost) isn't made again: None.
+        """Make a move; None if it was made before (its receipt got lost).
 
         Raises:
-            Reverted: the move is illegal, late, or somebody moved in the meantime.
+            Reverted: the move is illegal, late, or the dispute has moved on.
         """
-        return self._settled(wallet, dispute, position, move, encode(dispute, position, move), _name(move))
+        return self._send_unless_made(wallet, dispute, position, move, encode(dispute, position, move), _name(move))
 
     def require_accepted(self, sender: ChecksumAddress, dispute: int, position: Position, move: Move) -> None:
-        """Ask the contract about a move without making it.
+        """Simulate a move.
 
         Raises:
-            Reverted: it would refuse it.
+            Reverted: the contract would refuse it.
         """
         call: TxParams = {"from": sender, "to": self.address, "data": HexBytes(encode(dispute, position, move))}
         with operational(f"try {_name(move)}"), reverting(_name(move)):
@@ -186,50 +181,44 @@ class DisputeGame(Binding):
         """Make a proof for the side on turn: anybody may, because only that side can win by it.
 
         Raises:
-            Reverted: the proof is wrong, late, or somebody moved in the meantime.
-            ProtocolError: it is no proof.
+            Reverted: the proof is wrong, late, or the dispute has moved on.
+            ProtocolError: the move is no proof.
         """
         if not isinstance(proof, Proof):
-            raise ProtocolError("only a proof can be made for another side; any other move that side can sign")
+            raise ProtocolError("only a proof can be made for another side; let that side sign any other move")
         on_turn = packed(self.params(dispute).player(position.turn))
         data = selector("help") + on_turn + encode(dispute, position, proof)
-        return self._settled(wallet, dispute, position, proof, data, "help")
+        return self._send_unless_made(wallet, dispute, position, proof, data, "help")
 
     def sign(self, wallet: Wallet, position: Position, content: bytes) -> bytes:
         """The signature (r, s, v) by which the side on turn lets anybody relay a move for it.
 
         ``content`` is `pol.dispute.move_encoding.encode` of the move, or `resignation`.
         """
-        domain = {
-            "name": "pol dispute",
-            "version": "1",
-            "chainId": self.connection.chain_id,
-            "verifyingContract": self.address,
-        }
         message = {"head": state_hash(position, packed(wallet.address)), "content": keccak256(content)}
-        return wallet.sign_typed(domain, MOVE_TYPE, message)
+        return wallet.sign_typed(self.signing_domain("pol dispute"), MOVE_TYPE, message)
 
     def relay(self, wallet: Wallet, content: bytes, signature: bytes) -> TxReceipt:
         """Send a move that the side on turn has signed; ``wallet`` pays.
 
         Raises:
-            Reverted: it is signed by somebody else, illegal, late, or the dispute stands elsewhere.
+            Reverted: the signature is somebody else's, or the move is illegal, late, or of another position.
         """
         return wallet.send_data(self.address, selector("relay") + signature + content, "relay")
 
     def resign(self, wallet: Wallet, dispute: int, position: Position) -> TxReceipt:
-        """Give up: the side on turn loses at once."""
+        """Give up for the side on turn, which loses at once."""
         return wallet.send_data(self.address, resignation(dispute, position), "resign")
 
     def timeout(self, wallet: Wallet, dispute: int) -> TxReceipt:
         """End a dispute whose side on turn has no time left."""
-        return wallet.send(self.function("timeout", dispute))
+        return self.transact(wallet, "timeout", dispute)
 
     def deadline(self, dispute: int) -> int:
-        """First second in which `timeout` is possible; 0 if the dispute is finished."""
+        """First second in which `timeout` is possible; 0 if the dispute is over."""
         return int(self.read("deadline", dispute))
 
-    def _settled(
+    def _send_unless_made(
         self, wallet: Wallet, dispute: int, position: Position, move: Move, data: bytes, name: str
     ) -> TxReceipt | None:
         try:
@@ -240,7 +229,7 @@ class DisputeGame(Binding):
             raise
 
     def _has_been_made(self, dispute: int, position: Position, move: Move) -> bool:
-        """Whether the dispute stands just where the move leads to: what it answers can't be anything else."""
+        """Whether the dispute is in the position after the move, which no other move leads to."""
         try:
             after = apply(position, move)
         except ProtocolError:

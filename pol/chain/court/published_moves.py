@@ -1,4 +1,4 @@
-"""The bytes by which an event tells of a move: all else follows from the program and from what was opened before."""
+"""Moves decoded from events, which omit everything that follows from the program and from earlier moves."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pol.graph.step_program import StepProgram
 
 
 class Verb(IntEnum):
-    """What a move does, as events say (contracts/dispute/Disputes.sol)."""
+    """The kind of a move in an event (contracts/dispute/Disputes.sol)."""
 
     NONE = 0
     ANSWER = 1
@@ -27,13 +27,13 @@ class Verb(IntEnum):
 
 
 def read_move(data: bytes, position: Position, program: StepProgram, commitment: ProgramCommitment) -> Move:
-    """The move at ``position`` that was published as `u8 verb || u8 index || payload`.
+    """The move at ``position`` from its published bytes: u8 verb, u8 index, payload.
 
     Raises:
-        OperationalError: no move is published like this.
+        OperationalError: the bytes are no move at this position.
     """
     if len(data) < 2:
-        raise OperationalError("an event of the game holds no move; does the node report what is on chain?")
+        raise OperationalError("an event of the game is too short for a move; ask another node")
     verb, index, payload = data[0], data[1], data[2:]
     match verb:
         case Verb.ANSWER:
@@ -53,10 +53,12 @@ def read_move(data: bytes, position: Position, program: StepProgram, commitment:
             branch, descriptor = tuple(commitment.slot_branch(slot)), program.slots[slot].encode()
             return DescribeSlot(index, commitment.header, branch, descriptor, payload)
         case _:
-            raise OperationalError(f"an event of the game has verb {verb}, which is no move; is it the right contract?")
+            raise OperationalError(
+                f"an event of the game has verb {verb}, which is no move; check the address of the game"
+            )
 
 
 def _within(number: int, count: int) -> int:
     if number >= count:
-        raise OperationalError(f"an event of the game names part {number} of {count}; is it the right contract?")
+        raise OperationalError(f"an event of the game names part {number} of {count}; check the address of the game")
     return number

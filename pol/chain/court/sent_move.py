@@ -1,4 +1,4 @@
-"""The move that a transaction made, read from its calldata: for people who follow a dispute in an explorer."""
+"""Moves decoded from the calldata of transactions, for people who follow a dispute in an explorer."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from web3.types import TxData
 
 from pol.chain.court.dispute_game import DisputeGame
 from pol.chain.node.connection import Connection, operational
-from pol.dispute.move_decoding import PackedMove, Place, decode
+from pol.dispute.move_decoding import PackedMove, StoredPlace, decode
 from pol.dispute.position import Level
 from pol.errors import OperationalError, ProtocolError
 
 
 @dataclass(frozen=True)
 class SentMove:
-    """A move with the transaction that sent it. ``block`` is None as long as no block holds it."""
+    """A move with its transaction. ``block`` is None while no block holds it."""
 
     move: PackedMove
     game: ChecksumAddress
@@ -29,7 +29,7 @@ class SentMove:
 
 
 def sent_move(connection: Connection, games: Sequence[DisputeGame], transaction: bytes) -> SentMove:
-    """The move that a transaction made in one of these games.
+    """The move of a transaction in one of these games.
 
     Raises:
         OperationalError: the node doesn't know the transaction, or fails.
@@ -45,7 +45,7 @@ def sent_move(connection: Connection, games: Sequence[DisputeGame], transaction:
         )
     data, block = bytes(found["input"]), found.get("blockNumber")
     move = decode(data, bits=game.bits)
-    # Only an answer can be ambiguous without what the chain knew.
+    # Only the meaning of an answer depends on the position before it.
     place = _place_before(game, move.dispute, found) if move.function == "answer" else None
     if place is not None and place.level in move.levels:
         move = decode(data, place)
@@ -66,8 +66,8 @@ def _transaction(connection: Connection, transaction: bytes) -> tuple[TxData, bo
         return found, connection.web3.eth.get_transaction_receipt(HexBytes(transaction))["status"] == 0
 
 
-def _place_before(game: DisputeGame, dispute: int, found: TxData) -> Place | None:
-    """Where a dispute stood before a transaction; None if the node keeps no old states, or its block has more moves."""
+def _place_before(game: DisputeGame, dispute: int, found: TxData) -> StoredPlace | None:
+    """The place of a dispute before a transaction; None without old states, or after other moves in the same block."""
     block, web3 = found.get("blockNumber"), game.connection.web3
     try:
         with operational("read a dispute"):
@@ -82,4 +82,4 @@ def _place_before(game: DisputeGame, dispute: int, found: TxData) -> Place | Non
             _, clock = call.call(block_identifier="latest" if block is None else BlockNumber(block - 1))
     except OperationalError:
         return None
-    return Place(Level(clock[1]), int(clock[2]), game.bits)
+    return StoredPlace(Level(clock[1]), int(clock[2]), game.bits)

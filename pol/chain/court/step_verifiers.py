@@ -1,4 +1,4 @@
-"""Verifiers of proofs of steps on a chain (contracts/zk/)."""
+"""On-chain verifiers of proofs of steps (contracts/zk/)."""
 
 from __future__ import annotations
 
@@ -7,40 +7,31 @@ from collections.abc import Sequence
 from eth_typing import ChecksumAddress
 
 from pol.chain.account.wallet import Wallet
-from pol.chain.contract.contract import Binding
-from pol.chain.contract.contract_creation import deploy_contract
-from pol.chain.node.connection import Connection
-from pol.errors import OperationalError
+from pol.chain.contract.binding import Binding, deploy_contract
 
 
-class StepVerifier(Binding):
-    """A verifier of one circuit's proofs, whichever made it."""
-
-    def __init__(self, connection: Connection, address: ChecksumAddress) -> None:
-        super().__init__(connection, "Groth16Verifier", address)
+class StepVerifier(Binding, contract="Groth16Verifier"):
+    """A verifier of one circuit's proofs; both kinds have the same ABI."""
 
     def holds(self, context: bytes, hashes: Sequence[bytes], proof: bytes) -> bool:
         """Whether a proof holds.
 
         Raises:
-            Reverted: it doesn't, and the verifier says so by reverting.
+            Reverted: it doesn't, and the verifier reverts.
         """
         return bool(self.read("verify", context, list(hashes), proof))
 
 
 def deploy_exact(wallet: Wallet, verifying_key: bytes) -> ChecksumAddress:
-    """A verifier of Groth16 proofs for this key."""
+    """Deploy a verifier of Groth16 proofs for this key; its address."""
     return deploy_contract(wallet, "Groth16Verifier", verifying_key)
 
 
 def deploy_generated(wallet: Wallet, bytecode: str) -> tuple[ChecksumAddress, ChecksumAddress]:
-    """The verifier that EZKL generated, and the one in front of it that a market can be told of.
+    """Deploy the verifier that EZKL generated and the adapter for a market; both addresses.
 
     Raises:
         OperationalError: the node fails, or reports no address.
     """
-    contract = wallet.connection.web3.eth.contract(abi=[], bytecode=bytecode)
-    address = wallet.deploy(contract)["contractAddress"]
-    if address is None:
-        raise OperationalError("the node reports no address for the verifier; try again")
+    address = wallet.deploy(wallet.connection.web3.eth.contract(abi=[], bytecode=bytecode))
     return address, deploy_contract(wallet, "EzklStepVerifier", address)

@@ -1,4 +1,4 @@
-"""Which contracts a deployment has, in which order they come, and how each learns of the others."""
+"""The contracts of a deployment, their order of creation, and the wiring that names them to each other."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any, Protocol
 from eth_typing import ChecksumAddress
 
 from pol.chain.deployment_rules import FUND, BeaconKind, Settings
-from pol.chain.desks.market import Desks
+from pol.chain.desks.market import MarketAddresses
 from pol.chain.desks.vault import NATIVE
 from pol.zk.poseidon import permutation_table
 
 
 class Create(Protocol):
-    """Makes a contract of the package, or says where it will be."""
+    """Creates a contract of the package, or computes its future address."""
 
     def __call__(self, contract: str, *arguments: Any) -> ChecksumAddress:
         """The contract's address."""
@@ -29,12 +29,12 @@ class Contracts:
     beacon: ChecksumAddress
     one_step: ChecksumAddress
     starts: ChecksumAddress
-    desks: Desks
+    desks: MarketAddresses
 
 
 @dataclass(frozen=True)
 class Wiring:
-    """A call ``wire`` of the deployer: it names contracts to another one, once and for ever."""
+    """A call ``wire`` of the deployer, which names contracts to another one, once and for ever."""
 
     contract: str
     address: ChecksumAddress
@@ -42,7 +42,7 @@ class Wiring:
 
 
 def lay_out(create: Create, settings: Settings, deployer: ChecksumAddress) -> Contracts:
-    """Every contract, after those that its constructor names; ``deployer`` may wire them."""
+    """Create every contract after those that its constructor names; ``deployer`` may wire them."""
     m, game = settings.market, settings.game
     draws = (settings.drand_delay,) if settings.beacon is BeaconKind.DRAND else ()
     beacon = create(settings.beacon.contract, *draws)
@@ -56,7 +56,7 @@ def lay_out(create: Create, settings: Settings, deployer: ChecksumAddress) -> Co
     profiles = create("Profiles", vault)
     proven_steps = create("ProvenSteps", vault, create("VectorHash", permutation_table()))
     challenges = create("Challenges", vault, proven_steps)
-    desks = Desks(
+    desks = MarketAddresses(
         vault=vault,
         registry=create("TaskRegistry", vault),
         auction=create("Auction", vault, jackpot, FUND, m.entry_work, m.growth),
@@ -89,7 +89,7 @@ KNOWN = (
     "sortition",
     "jackpot",
 )
-"""Desks of the vault, and what desks know of each other, in the order of contracts/market/MarketDesk.sol."""
+"""Desks of the vault, and the desks that each desk knows, in the order of contracts/market/MarketDesk.sol."""
 
 _WIRED = {
     "registry": "TaskRegistry",
@@ -102,11 +102,11 @@ _WIRED = {
     "settlement": "Settlement",
     "proven_steps": "ProvenSteps",
 }
-"""Desks that know all others. The last of them holds no money: the vault doesn't know it."""
+"""Desks that know all others. The last one holds no money: the vault doesn't know it."""
 
 
-def wiring(desks: Desks) -> Iterator[Wiring]:
-    """All names that are given, the vault's last: before that no money can come in."""
+def wiring(desks: MarketAddresses) -> Iterator[Wiring]:
+    """All wirings, the vault's last: before it no money can come in."""
     known = tuple(getattr(desks, name) for name in KNOWN)
     for name, contract in _WIRED.items():
         yield Wiring(contract, getattr(desks, name), ((*known, desks.game, desks.profile_game),))

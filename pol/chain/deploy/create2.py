@@ -1,6 +1,6 @@
-"""Contracts at addresses that follow from their code alone (EIP-1014), made by the factory that every chain has.
+"""Contracts at addresses that follow from their code (EIP-1014), created by the deterministic deployment proxy.
 
-The factory is the deterministic deployment proxy: it takes 32 bytes of salt and creation code, and has no owner.
+This factory takes 32 bytes of salt and creation code, has no owner, and exists on most chains.
 """
 
 from __future__ import annotations
@@ -11,28 +11,26 @@ from eth_typing import ChecksumAddress
 from hexbytes import HexBytes
 from web3 import Web3
 
-from pol.chain.artifacts import artifact
+from pol.chain.contract.binding import factory
 from pol.commitments.keccak import keccak256
 from pol.errors import OperationalError, ProtocolError
 
 FACTORY = Web3.to_checksum_address("0x4e59b44847b379578588920ca78fbf26c0b4956c")
-"""The same on all chains: who put it there signed one transaction that holds for all."""
+"""The same on all chains: its creation is one signed transaction that is valid everywhere."""
 
 SALT_BYTES = 32
 
 
 def init_code(web3: Web3, contract: str, *arguments: Any) -> bytes:
     """Creation code of a contract of the package, with its constructor's arguments."""
-    built = artifact(contract)
-    made = web3.eth.contract(abi=built["abi"], bytecode=built["bytecode"])
-    return bytes(HexBytes(made.constructor(*arguments).data_in_transaction))
+    return bytes(HexBytes(factory(web3, contract).constructor(*arguments).data_in_transaction))
 
 
 def address_of(code: bytes, salt: bytes) -> ChecksumAddress:
-    """Where the factory puts a contract.
+    """The address at which the factory creates a contract.
 
     Raises:
-        ProtocolError: the salt hasn't 32 bytes.
+        ProtocolError: the salt doesn't have 32 bytes.
     """
     if len(salt) != SALT_BYTES:
         raise ProtocolError(f"a salt has {SALT_BYTES} bytes, not {len(salt)}")
@@ -41,10 +39,10 @@ def address_of(code: bytes, salt: bytes) -> ChecksumAddress:
 
 
 def require_factory(web3: Web3, chain: str) -> None:
-    """Nothing, if the chain has the factory.
+    """Require that the chain has the factory.
 
     Raises:
-        OperationalError: it hasn't.
+        OperationalError: it doesn't.
     """
     if not web3.eth.get_code(FACTORY):
         raise OperationalError(

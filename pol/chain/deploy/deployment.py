@@ -1,4 +1,4 @@
-"""The protocol's contracts on one chain: deployed once, found again by their addresses."""
+"""The protocol's contracts on one chain: their deployment, and the document of their addresses."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ from web3 import Web3
 
 from pol.chain.account.wallet import Wallet
 from pol.chain.beacon.beacon_contract import Beacon
-from pol.chain.contract.contract import Binding
-from pol.chain.contract.contract_creation import deploy_contract
+from pol.chain.contract.binding import Binding, deploy_contract
 from pol.chain.deploy.contract_layout import Contracts, lay_out, wiring
 from pol.chain.deployment_rules import BeaconKind, Settings
-from pol.chain.desks.market import Desks, Market
+from pol.chain.desks.market import Market, MarketAddresses
 from pol.chain.node.connection import Connection
 from pol.commitments import canonical_json
 from pol.errors import OperationalError, ProtocolError
@@ -23,21 +22,21 @@ from pol.errors import OperationalError, ProtocolError
 
 @dataclass(frozen=True)
 class Deployment:
-    """Addresses on one chain."""
+    """The addresses of a deployment on one chain."""
 
     chain_id: int
     block: int
-    """The first of the contracts was deployed in this block: no event is older."""
+    """The block of the first contract: no event is older."""
     treasury: ChecksumAddress
     beacon: ChecksumAddress
     one_step: ChecksumAddress
     starts: ChecksumAddress
-    desks: Desks
+    desks: MarketAddresses
     beacon_kind: BeaconKind = BeaconKind.BLOCK
 
     @classmethod
     def of(cls, contracts: Contracts, settings: Settings, chain_id: int, block: int) -> Deployment:
-        """Contracts of a chain, none of which is older than ``block``."""
+        """The deployment of contracts that are not older than ``block``."""
         return cls(
             chain_id=chain_id,
             block=block,
@@ -50,15 +49,15 @@ class Deployment:
         )
 
     def to_json(self) -> str:
-        """The addresses as a document for the other roles."""
+        """The document of the addresses."""
         return json.dumps(asdict(self), indent=2, sort_keys=True) + "\n"
 
     @classmethod
     def from_json(cls, text: str) -> Deployment:
-        """Read `to_json` back.
+        """Read the document of `to_json`.
 
         Raises:
-            ProtocolError: it is something else.
+            ProtocolError: the text is something else.
         """
         document = canonical_json.parse(text.encode(), "the document of a deployment")
         try:
@@ -66,7 +65,9 @@ class Deployment:
                 chain_id=int(document["chain_id"]),
                 block=int(document["block"]),
                 beacon_kind=BeaconKind(document["beacon_kind"]),
-                desks=Desks(**{field.name: _address(document["desks"][field.name]) for field in fields(Desks)}),
+                desks=MarketAddresses(
+                    **{field.name: _address(document["desks"][field.name]) for field in fields(MarketAddresses)}
+                ),
                 **{name: _address(document[name]) for name in ("treasury", "beacon", "one_step", "starts")},
             )
         except KeyError as error:
@@ -91,7 +92,7 @@ class Deployment:
         return Market.at(connection, self.desks, self.block)
 
     def beacon_on(self, connection: Connection) -> Beacon:
-        """The beacon that the market draws by."""
+        """The beacon of the market."""
         return Beacon(connection, self.beacon, self.beacon_kind)
 
 
@@ -100,18 +101,18 @@ def _address(text: str) -> ChecksumAddress:
 
 
 def deploy(wallet: Wallet, settings: Settings | None = None) -> Deployment:
-    """Deploy the protocol at the addresses of the wallet's next contracts; the wallet is the treasury if none is named.
+    """Deploy the protocol at the addresses of the wallet's next contracts; the default treasury is the wallet.
 
-    `pol.chain.deploy.deployment_plan` deploys it at addresses that are known before.
+    `pol.chain.deploy.deployment_plan` deploys it at addresses that are known in advance.
 
     Raises:
-        Reverted: drand's beacon refuses to be where the chain has no precompiles for it, or with too short a delay; a
-            rule of the market is out of bounds.
+        Reverted: a rule of the market is out of bounds, the delay of drand is too short, or the chain has no
+            precompiles for drand.
         OperationalError: the node fails.
     """
     settings = settings or Settings(treasury=wallet.address)
     block = wallet.connection.block_number()
     contracts = lay_out(partial(deploy_contract, wallet), settings, wallet.address)
     for step in wiring(contracts.desks):
-        wallet.send(Binding(wallet.connection, step.contract, step.address).function("wire", *step.arguments))
+        Binding(wallet.connection, step.address, step.contract).transact(wallet, "wire", *step.arguments)
     return Deployment.of(contracts, settings, wallet.connection.chain_id, block)

@@ -1,4 +1,4 @@
-"""What holds of a deployment, looked up on the chain by anybody: nobody has to believe who deployed it."""
+"""Checks of a deployment against the chain, so that nobody has to trust its deployer."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from eth_typing import ChecksumAddress
 
 from pol.chain.artifacts import artifact
-from pol.chain.contract.contract import Binding
+from pol.chain.contract.binding import Binding
 from pol.chain.deploy.contract_layout import Contracts, wiring
 from pol.chain.deploy.deployment_plan import Plan
 from pol.chain.deployment_rules import Settings
@@ -21,7 +21,7 @@ from pol.commitments.keccak import keccak256
 
 @dataclass(frozen=True)
 class Assertion:
-    """Something that has to hold."""
+    """An expected value beside the one on chain."""
 
     what: str
     expected: Any
@@ -29,14 +29,14 @@ class Assertion:
 
     @property
     def holds(self) -> bool:
-        """Whether it does."""
+        """Whether the two are equal."""
         return bool(self.expected == self.found)
 
 
 def assertions(plan: Plan, block: int) -> Iterator[Assertion]:
-    """Code at every address, what constructors were told, and who knows whom; no event is older than ``block``.
+    """Assertions about code, constructor arguments and wiring; no event is older than ``block``.
 
-    An address follows from code and arguments. What the deployer told the contracts afterwards doesn't.
+    Addresses follow from code and arguments, but the wiring doesn't.
 
     Raises:
         OperationalError: the node fails.
@@ -46,11 +46,11 @@ def assertions(plan: Plan, block: int) -> Iterator[Assertion]:
         with operational(f"look for {step.contract}"):
             code = connection.web3.eth.get_code(step.address)
         yield Assertion(f"{step.contract} is at {step.address}", True, bool(code))
-    yield from _told(connection, settings, contracts, plan.deployer)
+    yield from _constructed(connection, settings, contracts, plan.deployer)
     yield from _wired(connection, contracts, block)
 
 
-def _told(
+def _constructed(
     connection: Connection, settings: Settings, contracts: Contracts, deployer: ChecksumAddress
 ) -> Iterator[Assertion]:
     desks, market, game = contracts.desks, settings.market, settings.game
@@ -87,15 +87,15 @@ def _told(
             "moveGrace": game.move_grace,
         }
     for (name, address), views in expected.items():
-        contract = Binding(connection, name, address)
+        contract = Binding(connection, address, name)
         for view, value in views.items():
             yield Assertion(f"{name}.{view}", value, contract.read(view))
 
 
 def _wired(connection: Connection, contracts: Contracts, block: int) -> Iterator[Assertion]:
-    """Who was named to whom: the getters of desks, and the events of those that keep sets."""
+    """The wiring: getters of desks, and events of the contracts that keep sets."""
     for step in wiring(contracts.desks):
-        contract = Binding(connection, step.contract, step.address)
+        contract = Binding(connection, step.address, step.contract)
         if step.contract in ("StakeVault", "Jackpot"):
             contract.log.start_at(block)
             named = [tuple(event.values())[: len(step.arguments)] for event in contract.events("Wired")]
@@ -104,18 +104,18 @@ def _wired(connection: Connection, contracts: Contracts, block: int) -> Iterator
         views = [entry["name"] for entry in _members(step.contract)]
         for view, value in zip(views, step.arguments[0], strict=True):
             if view in ("game", "profileGame"):
-                continue  # known to two desks only, each of which shows its own
+                continue  # known to two desks only, each of which has a getter
             yield Assertion(f"{step.contract}.{view}", value, contract.read(view))
     desks = contracts.desks
     for name, desk, game in (
         ("Challenges", desks.challenges, desks.game),
         ("Profiles", desks.profiles, desks.profile_game),
     ):
-        yield Assertion(f"{name}.game", game, Binding(connection, name, desk).read("game"))
+        yield Assertion(f"{name}.game", game, Binding(connection, desk, name).read("game"))
 
 
 def _members(contract: str) -> list[dict[str, Any]]:
-    """What `wire` of a market's desk names, in order."""
+    """The members of the argument of a desk's `wire`, in order."""
     wire = next(entry for entry in artifact(contract)["abi"] if entry.get("name") == "wire")
     members: list[dict[str, Any]] = wire["inputs"][0]["components"]
     return members

@@ -1,4 +1,4 @@
-"""The one file with all that a deployment fixes: TOML for people to review; its document holds the same."""
+"""The parameter file of a deployment: TOML for people to review, and the same as a document."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ _OTHERS: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
     "draws.beacon": ("beacon", BeaconKind),
     "draws.drand_delay": ("drand_delay", _number),
 }
-"""Section and key of everything but the rules of the game and of the market, its field in Settings, and what it is."""
+"""The other parameters by section and key: the field in Settings, and its parser."""
 
 
 def read_parameters(text: str, default: Settings) -> Settings:
-    """Settings of a parameter file; what it leaves out is as in ``default``.
+    """Settings of a parameter file; missing ones are taken from ``default``.
 
     Raises:
-        ProtocolError: not TOML, a section or key that nobody knows, or a value of another kind.
+        ProtocolError: not TOML, an unknown section or key, or a value of the wrong type.
     """
     try:
         return settings_of(tomllib.loads(text), default)
@@ -79,7 +79,7 @@ def settings_of(document: Mapping[str, Any], default: Settings) -> Settings:
 
 
 def document_of(settings: Settings) -> dict[str, dict[str, Any]]:
-    """Everything that is fixed, with the sections of `settings_of`."""
+    """All parameters, with the sections of `settings_of`."""
     document: dict[str, dict[str, Any]] = {"game": asdict(settings.game), "market": asdict(settings.market)}
     for place, (field, _) in _OTHERS.items():
         section, key = place.split(".")

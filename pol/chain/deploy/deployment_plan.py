@@ -1,4 +1,4 @@
-"""A deployment before it is made: addresses, what of it is there already, what the rest costs, and how it is done."""
+"""The plan of a deployment: addresses, missing contracts, their gas, and the transactions."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from pol.errors import OperationalError
 
 TRANSACTION_GAS, CREATE_GAS, SLOT_GAS = 21_000, 32_000, 22_100
 BYTE_GAS, WORD_GAS, DEPOSIT_GAS = (4, 16), 2, 200
-"""Of a zero and of another byte of calldata (EIP-2028), of a word of creation code (EIP-3860), of a byte of code."""
+"""Gas of a zero and another byte of calldata (EIP-2028), a word of creation code (EIP-3860), a byte of code."""
 CONSTRUCTOR_GAS, WIRE_GAS = 80_000, 40_000
-"""More than what a constructor executes, and than what a wiring does beside writing addresses."""
+"""Upper bounds for executing a constructor, and for a wiring without its writes of addresses."""
 
 
 @dataclass(frozen=True)
 class Creation:
-    """A contract at the address that follows from its code."""
+    """The creation of a contract at the address that follows from its code."""
 
     contract: str
     arguments: tuple[Any, ...]
@@ -38,26 +38,26 @@ class Creation:
 
     @property
     def gas(self) -> int:
-        """At most what creating it takes."""
+        """Upper bound for its gas."""
         fixed = TRANSACTION_GAS + CREATE_GAS + CONSTRUCTOR_GAS
         return fixed + _calldata_gas(self.code) + len(self.code) * DEPOSIT_GAS + ceil(len(self.code) / 32) * WORD_GAS
 
 
 @dataclass(frozen=True)
 class Missing:
-    """What is still to be sent."""
+    """The transactions that are still to be sent."""
 
     creations: tuple[Creation, ...]
     wirings: tuple[Wiring, ...]
     gas: int
-    """At most what that takes."""
+    """Upper bound."""
 
     def __len__(self) -> int:
         return len(self.creations) + len(self.wirings)
 
 
 class Plan:
-    """All contracts of a deployment at addresses that settings, deployer and salt give, the same on every chain."""
+    """The contracts of a deployment; settings, deployer and salt give their addresses, the same on every chain."""
 
     def __init__(self, connection: Connection, settings: Settings, deployer: ChecksumAddress, salt: bytes) -> None:
         self.connection, self.settings, self.deployer, self.salt = connection, settings, deployer, salt
@@ -71,7 +71,7 @@ class Plan:
         return self.creations[-1].address
 
     def missing(self) -> Missing:
-        """What the chain has not.
+        """The transactions that the chain lacks.
 
         Raises:
             OperationalError: the node fails, or the chain lacks the factory.
@@ -84,16 +84,18 @@ class Plan:
         return Missing(creations, wirings, gas)
 
     def carry_out(self, wallet: Wallet, missing: Missing, done: Callable[[str], None]) -> None:
-        """Send what is missing, one after another; ``done`` is told the name of each when it is in a block.
+        """Send the missing transactions one after another; ``done`` gets the name of each once it is in a block.
 
-        What was sent stays when this stops: a second plan finds it and goes on.
+        After an interruption a second plan finds what is there and goes on.
 
         Raises:
             Reverted: a contract refuses the settings.
             OperationalError: the node fails, or the wallet isn't the deployer's.
         """
         if wallet.address != self.deployer:
-            raise OperationalError(f"the plan is of the deployer {self.deployer}, and {wallet.address} signs")
+            raise OperationalError(
+                f"the plan is of the deployer {self.deployer}: sign with its key, not {wallet.address}'s"
+            )
         for creation in missing.creations:
             self._try(creation)
             wallet.send_data_once(
@@ -107,7 +109,7 @@ class Plan:
             done(f"{step.contract}.wire")
 
     def _try(self, step: Creation) -> None:
-        """Raise Reverted with the constructor's words: the factory says none."""
+        """Simulate a constructor for its error, which the factory would hide."""
         with operational(f"try to create {step.contract}"), reverting(step.contract):
             self.connection.web3.eth.call({"from": self.deployer, "data": HexBytes(step.code)})
 
@@ -116,13 +118,13 @@ class Plan:
             return bool(self.connection.web3.eth.get_code(step.address))
 
     def _is_wired(self, step: Wiring) -> bool:
-        """Whether the deployer may not do this any more; before a contract is there nothing is refused."""
+        """Whether the contract refuses a second wiring; at an address without code nothing is refused."""
         call: TxParams = {"from": self.deployer, "to": step.address, "data": HexBytes(self.data(step))}
         try:
             with operational(f"look at {step.contract}"), reverting("wire"):
                 self.connection.web3.eth.call(call)
         except Reverted as error:
-            # The vault refuses names of what isn't there yet.
+            # The vault refuses desks that don't exist yet.
             if error.error not in ("NotAllowed", "NotADesk"):
                 raise
             return error.error == "NotAllowed"
@@ -144,5 +146,5 @@ def _wiring_gas(data: bytes, step: Wiring) -> int:
 
 
 def _addresses(arguments: Sequence[Any]) -> int:
-    """Number of addresses in arguments, lists among them: each takes a slot."""
+    """Number of addresses in nested arguments: each takes a slot."""
     return sum(_addresses(a) if isinstance(a, list | tuple) else 1 for a in arguments)

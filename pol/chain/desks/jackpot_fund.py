@@ -1,4 +1,4 @@
-"""The fund, and who finds errors (contracts/incentives/IJackpot.sol)."""
+"""The jackpot's fund and its watch rewards (contracts/incentives/IJackpot.sol)."""
 
 from __future__ import annotations
 
@@ -6,23 +6,19 @@ from eth_typing import ChecksumAddress
 from web3.types import TxReceipt
 
 from pol.chain.account.wallet import Wallet
-from pol.chain.contract.contract import Binding
-from pol.chain.node.connection import Connection
+from pol.chain.contract.binding import Binding
 
 
-class Jackpot(Binding):
-    """One function per verb; those that send take the sender's wallet."""
-
-    def __init__(self, connection: Connection, address: ChecksumAddress) -> None:
-        super().__init__(connection, "Jackpot", address)
+class JackpotFund(Binding, contract="Jackpot"):
+    """The contract that pays watchers for found errors, from a fund that every task feeds."""
 
     def donate(self, wallet: Wallet, amount: int) -> TxReceipt:
         """Give free money to the fund."""
-        return wallet.send(self.function("donate", amount))
+        return self.transact(wallet, "donate", amount)
 
     def watch(self, wallet: Wallet, task_id: bytes, ticket: int, commitment: bytes) -> TxReceipt:
-        """Commit a drawn ticket to the error that it found, in the last seconds of the watch."""
-        return wallet.send(self.function("watch", task_id, ticket, commitment))
+        """Commit a drawn ticket to a found error, in the last seconds of the watch."""
+        return self.transact(wallet, "watch", task_id, ticket, commitment)
 
     def claim(
         self,
@@ -35,41 +31,37 @@ class Jackpot(Binding):
         salt: bytes,
         evidence: bytes,
     ) -> TxReceipt:
-        """Have a catch paid to ``account``, once the task is closed; ``evidence`` by `verdicts.evidence`."""
-        return wallet.send(self.function("claim", task_id, seating, account, ticket, index, salt, evidence))
+        """Pay a watch reward to ``account``, once the task is closed; ``evidence`` by `verdicts.evidence`."""
+        return self.transact(wallet, "claim", task_id, seating, account, ticket, index, salt, evidence)
 
     def sweep(self, wallet: Wallet, task_id: bytes) -> TxReceipt:
-        """Give back to the fund what nobody has claimed in time."""
-        return wallet.send(self.function("sweep", task_id))
+        """Return unclaimed watch rewards of a task to the fund."""
+        return self.transact(wallet, "sweep", task_id)
 
     def shares(self) -> int:
-        """Catches of a task that are paid, at most."""
+        """Highest number of watch rewards of a task."""
         return int(self.read("shares"))
 
     def available(self) -> int:
-        """What the fund could still reserve."""
+        """Money that the fund can still reserve."""
         return int(self.read("available"))
 
     def tax(self, jackpot: int) -> int:
-        """What a task with this jackpot pays the fund."""
+        """Tax that a task with this jackpot pays the fund."""
         return int(self.read("tax", jackpot))
 
     def commitment(self, task_id: bytes, seating: int, account: ChecksumAddress, ticket: int) -> bytes:
-        """What a ticket is committed to; zeros if it isn't, or once it is paid."""
+        """The commitment of a ticket; zeros if there is none, or once it is paid."""
         return bytes(self.read("commitments", task_id, seating, account, ticket))
 
     def reserved_of(self, task_id: bytes) -> int:
-        """What is reserved for those who find errors in a task; zero once it is given back."""
+        """Reserve for the watch rewards of a task; zero once it is returned."""
         return int(self.read("reserves", task_id)[0])
 
     def catch_until(self, closed_at: int) -> int:
-        """Last second to claim catches of a task that was closed at a time."""
-        return closed_at + self.catch_window()
+        """Last second to claim watch rewards of a task that was closed at second ``closed_at``."""
+        return closed_at + int(self.read("catchWindow"))
 
     def commit_window(self) -> int:
-        """Last seconds of the watch in which commitments are taken."""
+        """Length of the window for commitments at the end of a watch, in seconds."""
         return int(self.read("commitWindow"))
-
-    def catch_window(self) -> int:
-        """Seconds to claim catches, from when the task is closed."""
-        return int(self.read("catchWindow"))

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from typing import get_type_hints
 
 from eth_typing import ChecksumAddress
 
-from pol.chain.contract.contract import Binding
 from pol.chain.court.dispute_game import DisputeGame
 from pol.chain.desks.challenges import Challenges
 from pol.chain.desks.data_demands import DataDemands
-from pol.chain.desks.jackpot_fund import Jackpot
+from pol.chain.desks.jackpot_fund import JackpotFund
 from pol.chain.desks.profiles import Profiles
 from pol.chain.desks.proof_registry import ProofRegistry
 from pol.chain.desks.proven_steps import ProvenSteps
@@ -25,7 +25,7 @@ from pol.chain.node.connection import Connection
 
 
 @dataclass(frozen=True)
-class Desks:
+class MarketAddresses:
     """Addresses of one market's contracts."""
 
     vault: ChecksumAddress
@@ -49,7 +49,7 @@ class Desks:
 
 @dataclass(frozen=True)
 class Market:
-    """One market as a party sees it."""
+    """The bindings of one market's contracts; the members are those of `MarketAddresses`."""
 
     vault: StakeVault
     registry: TaskRegistry
@@ -62,32 +62,16 @@ class Market:
     demands: DataDemands
     settlement: Settlement
     sortition: Sortition
-    jackpot: Jackpot
+    jackpot: JackpotFund
     game: DisputeGame
     profile_game: DisputeGame
     proven_steps: ProvenSteps
 
     @classmethod
-    def at(cls, connection: Connection, desks: Desks, block: int) -> Market:
+    def at(cls, connection: Connection, addresses: MarketAddresses, block: int) -> Market:
         """Bind the contracts; no event is older than ``block``."""
-        market = cls(
-            vault=StakeVault(connection, desks.vault),
-            registry=TaskRegistry(connection, desks.registry),
-            auction=Auction(connection, desks.auction),
-            seats=Seats(connection, desks.seats),
-            proofs=ProofRegistry(connection, desks.proofs),
-            profiles=Profiles(connection, desks.profiles),
-            verdicts=Verdicts(connection, desks.verdicts),
-            challenges=Challenges(connection, desks.challenges),
-            demands=DataDemands(connection, desks.demands),
-            settlement=Settlement(connection, desks.settlement),
-            sortition=Sortition(connection, desks.sortition),
-            jackpot=Jackpot(connection, desks.jackpot),
-            game=DisputeGame(connection, desks.game),
-            profile_game=DisputeGame(connection, desks.profile_game),
-            proven_steps=ProvenSteps(connection, desks.proven_steps),
-        )
-        for field in fields(market):
-            binding: Binding = getattr(market, field.name)
+        kinds = get_type_hints(cls)
+        bindings = {name: kind(connection, getattr(addresses, name)) for name, kind in kinds.items()}
+        for binding in bindings.values():
             binding.log.start_at(block)
-        return market
+        return cls(**bindings)

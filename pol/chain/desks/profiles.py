@@ -1,4 +1,4 @@
-"""Profiles as the roles see them (contracts/market/IProfiles.sol says what each verb does)."""
+"""Profiles: posted, challenged, concluded (contracts/market/IProfiles.sol)."""
 
 from __future__ import annotations
 
@@ -9,13 +9,11 @@ from typing import Any
 from eth_abi.abi import encode
 from eth_typing import ChecksumAddress
 from eth_utils.crypto import keccak
-from web3.logs import DISCARD
 from web3.types import TxReceipt
 
 from pol.chain.account.wallet import Wallet
-from pol.chain.contract.announcements import Announcements
-from pol.chain.desks.challenges import Ending
-from pol.chain.node.connection import Connection
+from pol.chain.contract.structs import decoded
+from pol.chain.desks.dispute_desk import DeskDispute, Disputable, DisputeDesk, DisputeEvents
 from pol.claims.segment_claim import Rerun, Three
 from pol.commitments.checkpoint_log import CheckpointLog
 from pol.errors import OperationalError, ProtocolError
@@ -24,7 +22,7 @@ from pol.verification.profile.profile_challenge import ProfileCharge, ProfileCha
 from pol.verification.profile.profile_claim import Portion, ProfileClaim
 
 WITNESS = "(uint32,(bytes32,uint256[3]),bytes32[])"
-Proved = tuple[bytes, list[bytes]]
+ProvedProgram = tuple[bytes, list[bytes]]
 """A program's hash and its inclusion path in `Terms.reruns`."""
 
 
@@ -38,22 +36,8 @@ class Witness:
 
 
 @dataclass(frozen=True)
-class PostedProfile:
-    """All that the chain knows about a profile."""
-
-    number: int
-    verifier: ChecksumAddress
-    portions: tuple[Portion, ...]
-    root: bytes
-    witnesses: tuple[Witness, Witness, Witness]
-    thresholds: Three
-    digest: bytes
-    deadline: int
-
-
-@dataclass(frozen=True)
-class Standing:
-    """Where the profile of a task is in its life; zeros but for ``number`` if there is none."""
+class ProfileStanding:
+    """The present profile of a task; zeros but for ``number`` if there is none."""
 
     verifier: ChecksumAddress
     deadline: int
@@ -73,35 +57,32 @@ class Standing:
 
 
 @dataclass(frozen=True)
-class ProfileDispute:
-    """What the contract knows about a dispute of its game."""
+class PostedProfile:
+    """A posted profile in full."""
 
-    task_id: bytes
-    challenger: ChecksumAddress
-    profile: int
-    ending: Ending
-    bond: int
-
-    @property
-    def is_settled(self) -> bool:
-        """Whether its bond is free or lost."""
-        return self.ending is Ending.SETTLED
+    number: int
+    verifier: ChecksumAddress
+    portions: tuple[Portion, ...]
+    root: bytes
+    witnesses: tuple[Witness, Witness, Witness]
+    thresholds: Three
+    digest: bytes
+    deadline: int
 
 
-class Profiles(Announcements):
-    """One function per verb; those that send take the sender's wallet."""
+class Profiles(DisputeDesk):
+    """The desk of profiles and of disputes about them."""
 
-    def __init__(self, connection: Connection, address: ChecksumAddress) -> None:
-        super().__init__(connection, "Profiles", address)
+    EVENTS = DisputeEvents(
+        "ProfileChallenged", "ProfileDisputeSettled", "ProfileDisputeMoot", number="dispute", subject="profile"
+    )
 
-    def standing(self, task_id: bytes) -> Standing:
-        """Where the profile of a task is in its life."""
-        fields = list(self.read("profile", task_id))
-        fields[3] = tuple(fields[3])
-        return Standing(*fields)
+    def standing(self, task_id: bytes) -> ProfileStanding:
+        """The present profile of a task."""
+        return self.read_as(ProfileStanding, "profile", task_id)
 
     def posted(self, task_id: bytes) -> PostedProfile:
-        """The profile that the task has now, from its event.
+        """The present profile of a task with the content of its event.
 
         Raises:
             OperationalError: there is none.
@@ -109,26 +90,24 @@ class Profiles(Announcements):
         standing = self.standing(task_id)
         events = self.events("ProfilePosted", taskId=task_id, profile=standing.number)
         if not standing.is_posted or not events:
-            raise OperationalError("the task has no profile, so no thresholds to agree to yet; try again later")
+            raise OperationalError("the task has no profile yet; try again later")
         event = events[-1]
-        first, second, third = (_witness(witness) for witness in event["witnesses"])
         return PostedProfile(
             number=standing.number,
             verifier=standing.verifier,
-            portions=tuple(Portion(bytes(end), _three(sums)) for end, sums in map(_values, event["portions"])),
+            portions=tuple(decoded(Portion, portion) for portion in event["portions"]),
             root=bytes(event["rerunRoot"]),
-            witnesses=(first, second, third),
+            witnesses=decoded(tuple[Witness, Witness, Witness], event["witnesses"]),
             thresholds=standing.thresholds,
             digest=bytes(event["digest"]),
             deadline=standing.deadline,
         )
 
     def post(self, wallet: Wallet, task_id: bytes, claim: ProfileClaim, digest: bytes) -> TxReceipt:
-        """State what was measured; the contract computes the thresholds from the witnesses."""
+        """Post a measured profile; the contract computes the thresholds from the witnesses."""
         log = claim.log
-        witnesses = [_tuple(witness_of(claim, log, index)) for index in claim.witnesses]
-        portions = [astuple(portion) for portion in claim.portions]
-        return wallet.send(self.function("post", task_id, portions, log.root(), witnesses, digest))
+        witnesses = [astuple(witness_of(claim, log, index)) for index in claim.witnesses]
+        return self.transact(wallet, "post", task_id, _tuples(claim.portions), log.root(), witnesses, digest)
 
     def challenge(
         self,
@@ -139,49 +118,45 @@ class Profiles(Announcements):
         header: bytes,
         payload: bytes,
         rerun: Witness | None = None,
-        program: Proved | None = None,
+        program: ProvedProgram | None = None,
     ) -> int:
         """Dispute one part of the posted profile for the bond of the moment; returns the number of the dispute.
 
-        ``payload`` is the challenger's own version: its first move. The challenge is announced a block before, so that
-        nobody copies it. RERUN and DISTANCE take the ``rerun`` with its proof, RERUN also the ``program`` that the
-        rerun executes, whose header is ``header``.
+        payload: the challenger's own version, its first move. rerun: with its proof, for RERUN and DISTANCE. program:
+        of a RERUN, which has this ``header``. The challenge is announced a block before, so that nobody copies it.
 
         Raises:
             ProtocolError: UNDERSTATED is no dispute (`convict`), or the proofs are missing.
             Reverted: the contract refuses the challenge.
         """
-        opening, told = (header, payload, 8 * self.bond_of(task_id)), [astuple(portion) for portion in portions]
-        if charge.kind is ProfileChargeKind.PORTION:
-            call = self.function("challengePortion", task_id, told, charge.index, opening)
-        elif charge.kind is ProfileChargeKind.RERUN and rerun and program:
-            call = self.function("challengeRerun", task_id, told, _tuple(rerun), program, opening)
-        elif charge.kind is ProfileChargeKind.DISTANCE and rerun:
-            call = self.function("challengeDistance", task_id, told, _tuple(rerun), charge.component, opening)
-        elif charge.kind is ProfileChargeKind.REFERENCE:
-            call = self.function("challengeReference", task_id, told, charge.index, charge.component, opening)
-        else:
-            raise ProtocolError(f"{charge.kind.name} is no dispute, or its proofs are missing")
-        self.bring(wallet, task_id, charge_evidence(charge, payload))
-        receipt = wallet.send(call)
-        (event,) = self.contract.events.ProfileChallenged().process_receipt(receipt, errors=DISCARD)
-        return int(event["args"]["dispute"])
+        opening, told = self._opening(task_id, header, payload), _tuples(portions)
+        match charge.kind:
+            case ProfileChargeKind.PORTION:
+                call = self.function("challengePortion", task_id, told, charge.index, opening)
+            case ProfileChargeKind.RERUN if rerun and program:
+                call = self.function("challengeRerun", task_id, told, astuple(rerun), program, opening)
+            case ProfileChargeKind.DISTANCE if rerun:
+                call = self.function("challengeDistance", task_id, told, astuple(rerun), charge.component, opening)
+            case ProfileChargeKind.REFERENCE:
+                call = self.function("challengeReference", task_id, told, charge.index, charge.component, opening)
+            case _:
+                raise ProtocolError(f"{charge.kind.name} is no dispute, or its proofs are missing")
+        return self._challenged(wallet, task_id, charge_evidence(charge, payload), call)
 
     def convict(
         self, wallet: Wallet, task_id: bytes, portions: Sequence[Portion], rerun: Witness, component: Component
     ) -> TxReceipt:
-        """Show a rerun from which a higher threshold follows than the posted one, or none: the profile is void.
+        """Void the profile by a rerun that needs a higher threshold than the posted one, or that allows none.
 
-        Announced in an earlier block (`conviction_evidence`).
+        The rerun is announced in an earlier block (`conviction_evidence`).
 
         Raises:
             Reverted: it isn't announced, the posted threshold covers the rerun, or the proof is wrong.
         """
-        told = [astuple(portion) for portion in portions]
-        return wallet.send(self.function("convict", task_id, told, _tuple(rerun), int(component)))
+        return self.transact(wallet, "convict", task_id, _tuples(portions), astuple(rerun), int(component))
 
     def charge(self, number: int) -> ProfileCharge:
-        """What a dispute is about.
+        """The disputed part of a profile.
 
         Raises:
             OperationalError: the node has no record of it.
@@ -194,53 +169,27 @@ class Profiles(Announcements):
             ProfileChargeKind(event["charge"]), int(event["index"]), Component(component) if component else None
         )
 
-    def bond_of(self, task_id: bytes) -> int:
-        """What the next challenger of the posted profile puts up, in wei (`payouts.bond_after`)."""
-        return int(self.read("bondOf", task_id))
+    def dispute(self, number: int) -> DeskDispute:
+        """A dispute about a profile."""
+        return self.read_as(DeskDispute, "dispute", number)
 
-    def dispute(self, number: int) -> ProfileDispute:
-        """What is known about a dispute; zeros if no challenge led to it."""
-        task_id, challenger, profile, ending, bond = self.read("dispute", number)
-        return ProfileDispute(task_id, challenger, profile, Ending(ending), bond)
-
-    def disputes(self, task_id: bytes) -> list[int]:
-        """Numbers of the disputes that the posted profile waits for, oldest first."""
+    def disputable(self, task_id: bytes) -> Disputable:
+        """The profile that can be challenged."""
         standing = self.standing(task_id)
-        if not standing.is_posted or not standing.open:
-            return []
-        challenged = self.events("ProfileChallenged", taskId=task_id, profile=standing.number)
-        return [n for n in (int(event["dispute"]) for event in challenged) if not self.dispute(n).is_settled]
-
-    def settleable(self, task_id: bytes, challenger: ChecksumAddress) -> list[int]:
-        """Numbers of a challenger's disputes that the game has ended, or whose profile fell otherwise."""
-        standing, numbers = self.standing(task_id), []
-        for event in self.events("ProfileChallenged", taskId=task_id, challenger=challenger):
-            dispute = self.dispute(number := int(event["dispute"]))
-            is_moot = standing.fell or not standing.is_posted or dispute.profile != standing.number
-            if not dispute.is_settled and (is_moot or dispute.ending is not Ending.NONE):
-                numbers.append(number)
-        return numbers
-
-    def settle(self, wallet: Wallet, number: int) -> TxReceipt:
-        """Pay out what a dispute was about: anybody does it, once the game has ended it or it is moot.
-
-        Raises:
-            Reverted: it is neither, or somebody has done it.
-        """
-        return wallet.send(self.function("settleDispute", number))
+        return Disputable(standing.number if standing.is_posted else None, standing.open, standing.fell)
 
     def conclude(self, wallet: Wallet, task_id: bytes) -> TxReceipt:
-        """End the profiling of a task: its profile can't be challenged any more, and the auction begins."""
-        return wallet.send(self.function("conclude", task_id))
+        """End the profiling of a task: its profile is final, and the auction begins."""
+        return self.transact(wallet, "conclude", task_id)
 
 
 def conviction_evidence(rerun: Witness, component: Component) -> bytes:
-    """What is announced before a rerun convicts (`announcements.announcement`)."""
-    return keccak(encode([WITNESS, "uint8"], [_tuple(rerun), int(component)]))
+    """The evidence of a conviction (`announcements.announcement`)."""
+    return keccak(encode([WITNESS, "uint8"], [astuple(rerun), int(component)]))
 
 
 def charge_evidence(charge: ProfileCharge, payload: bytes) -> bytes:
-    """What is announced before a challenge whose opening has this ``payload`` (`announcements.announcement`)."""
+    """The evidence of a challenge whose opening has this ``payload`` (`announcements.announcement`)."""
     component = 0 if charge.kind in {ProfileChargeKind.PORTION, ProfileChargeKind.RERUN} else int(charge.component or 0)
     told = (int(charge.kind), charge.index, component, keccak(payload))
     return keccak(encode(["uint8", "uint32", "uint8", "bytes32"], told))
@@ -251,21 +200,5 @@ def witness_of(claim: ProfileClaim, log: CheckpointLog, index: int) -> Witness:
     return Witness(index, claim.reruns[index], tuple(log.inclusion(index)))
 
 
-def _tuple(witness: Witness) -> tuple[int, tuple[bytes, Three], list[bytes]]:
-    return witness.index, (witness.rerun.end, witness.rerun.distances), list(witness.path)
-
-
-def _witness(fields: Any) -> Witness:
-    index, rerun, path = _values(fields)
-    end, distances = _values(rerun)
-    return Witness(int(index), Rerun(bytes(end), _three(distances)), tuple(bytes(sibling) for sibling in path))
-
-
-def _values(fields: Any) -> list[Any]:
-    """The members of a struct as an event carries it."""
-    return list(fields.values()) if hasattr(fields, "values") else list(fields)
-
-
-def _three(numbers: Sequence[int]) -> Three:
-    parameter, buffer, optimizer = numbers
-    return int(parameter), int(buffer), int(optimizer)
+def _tuples(portions: Sequence[Portion]) -> list[tuple[Any, ...]]:
+    return [astuple(portion) for portion in portions]

@@ -9,18 +9,18 @@ from eth_abi.abi import encode
 from eth_typing import ChecksumAddress
 
 from pol.chain.account.wallet import Wallet
-from pol.chain.contract.contract import Binding
+from pol.chain.contract.binding import Binding
 from pol.chain.desks.task_registry import Terms
-from pol.chain.node.connection import Connection
 from pol.commitments.keccak import keccak256
 
 
 @dataclass(frozen=True)
-class Pin:
-    """Which proofs a task takes: the verifier, the log root of the hashes of each step's data, and the state's form."""
+class PinnedProofs:
+    """The proofs that a task accepts; the contract's struct ``Pin``."""
 
     verifier: ChecksumAddress
     batches: bytes
+    """Log root of the hashes of each step's data."""
     layout: bytes
     """keccak-256 of the types of the state's tensors."""
     scale: int
@@ -28,7 +28,7 @@ class Pin:
 
 @dataclass(frozen=True)
 class StepProof:
-    """One step as the contract takes it."""
+    """One proved step; the contract's struct ``StepProof``."""
 
     data: tuple[bytes, ...]
     path: tuple[bytes, ...]
@@ -37,57 +37,54 @@ class StepProof:
 
 
 def batch_entry(data: Sequence[bytes]) -> bytes:
-    """The entry of a step in the pinned log: the hash of the hashes of its data."""
+    """The log entry of a step: the hash of the hashes of its data."""
     return keccak256(encode(["bytes32[]"], [list(data)]))
 
 
 def context_of(task_id: bytes, step: int) -> bytes:
-    """What the proof of a step is bound to."""
+    """The context to which the proof of a step is bound."""
     return keccak256(encode(["bytes32", "uint64"], [task_id, step]))
 
 
 class ProvenSteps(Binding):
-    """One function per verb; those that send take the sender's wallet."""
+    """The desk of proofs of steps."""
 
-    def __init__(self, connection: Connection, address: ChecksumAddress) -> None:
-        super().__init__(connection, "ProvenSteps", address)
-
-    def pin(self, wallet: Wallet, nonce: int, terms: Terms, pin: Pin) -> bytes:
-        """The wallet's task with this nonce and these terms will take such proofs; returns the id that it will have.
+    def pin(self, wallet: Wallet, nonce: int, terms: Terms, pin: PinnedProofs) -> bytes:
+        """Pin the proofs that the wallet's future task with this nonce and these terms accepts; returns its future id.
 
         Raises:
             Reverted: the task exists, or there is no verifier at the address.
         """
-        wallet.send(self.function("pin", nonce, astuple(terms), astuple(pin)))
+        self.transact(wallet, "pin", nonce, astuple(terms), astuple(pin))
         return bytes(self.events("Pinned", submitter=wallet.address)[-1]["taskId"])
 
     def prove(self, wallet: Wallet, task_id: bytes, segment: int, first: bytes, steps: Sequence[StepProof]) -> int:
-        """Record the next steps of a segment from the vector with hash ``first``; returns the gas that it took.
+        """Record the next steps of a segment from the vector with hash ``first``; returns the gas.
 
         Raises:
             Reverted: a proof doesn't hold, or isn't of the next step.
         """
-        given = [(step.data, step.path, step.after, step.proof) for step in steps]
-        return int(wallet.send(self.function("prove", task_id, segment, first, given))["gasUsed"])
+        given = [astuple(step) for step in steps]
+        return int(self.transact(wallet, "prove", task_id, segment, first, given)["gasUsed"])
 
     def tie(self, wallet: Wallet, task_id: bytes, types: bytes, words: bytes) -> int:
-        """Show the vector of a state, so that its root and its hash are one thing; returns the gas that it took.
+        """Tie the hash of a state's vector to its state root by showing the vector; returns the gas.
 
         Raises:
             Reverted: the tensors have other types than the pinned ones, or a number isn't one of fixed point.
         """
-        return int(wallet.send(self.function("tie", task_id, types, words))["gasUsed"])
+        return int(self.transact(wallet, "tie", task_id, types, words)["gasUsed"])
 
-    def pinned(self, task_id: bytes) -> Pin:
-        """What is pinned for a task; zeros if nothing is."""
-        return Pin(*self.read("pinned", task_id))
+    def pinned(self, task_id: bytes) -> PinnedProofs:
+        """The pinned proofs of a task; zeros if there are none."""
+        return self.read_as(PinnedProofs, "pinned", task_id)
 
     def key_digest(self, verifier: ChecksumAddress) -> bytes:
-        """keccak-256 of the key that a verifier of exact proofs was made with."""
-        return bytes(Binding(self.connection, "Groth16Verifier", verifier).read("keyDigest"))
+        """keccak-256 of the verifying key of a verifier of exact proofs."""
+        return bytes(Binding(self.connection, verifier, "Groth16Verifier").read("keyDigest"))
 
     def proved(self, task_id: bytes, segment: int, first: bytes) -> tuple[int, bytes]:
-        """How many steps of a segment are proved from this vector on, and the hash of the one after them."""
+        """Number of proved steps of a segment from this vector on, and the hash of the vector after them."""
         steps, last = self.read("chain", task_id, segment, first)
         return int(steps), bytes(last)
 

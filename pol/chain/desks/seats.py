@@ -1,4 +1,4 @@
-"""Who profiles and who verifies (contracts/market/ISeats.sol)."""
+"""Seats of profilers and verifiers (contracts/market/ISeats.sol)."""
 
 from __future__ import annotations
 
@@ -8,16 +8,15 @@ from eth_typing import ChecksumAddress
 from web3.types import TxReceipt
 
 from pol.chain.account.wallet import Wallet
-from pol.chain.contract.contract import Binding
-from pol.chain.node.connection import Connection
+from pol.chain.contract.beacon_rounds import BeaconRounds
 
 NO_COMMITMENT = bytes(32)
-"""Of a profiler's claim: it has no duty to err."""
+"""The commitment of a profiler, which has no duty to err."""
 
 
 @dataclass(frozen=True)
 class Seating:
-    """One seat of one task, from the day that it is empty until its holder leaves it."""
+    """One seat of one task, from its vacancy until its holder leaves it."""
 
     number: int
     verifies: bool
@@ -37,45 +36,34 @@ class Seating:
 
     @property
     def is_held(self) -> bool:
-        """Whether somebody sits."""
+        """Whether somebody holds the seat."""
         return bool(int(self.holder, 16)) and not self.left
 
 
-class Seats(Binding):
-    """One function per verb; those that send take the sender's wallet."""
-
-    def __init__(self, connection: Connection, address: ChecksumAddress) -> None:
-        super().__init__(connection, "Seats", address)
+class Seats(BeaconRounds):
+    """The desk that draws profilers and verifiers."""
 
     def seating(self, task_id: bytes) -> Seating:
-        """The seat of a task."""
-        return Seating(*self.read("seating", task_id))
+        """The present seat of a task."""
+        return self.read_as(Seating, "seating", task_id)
 
     def open_claims(self, wallet: Wallet, task_id: bytes) -> TxReceipt:
-        """Take the seed of the round, recording it if nobody did."""
-        return wallet.send(self.function("openClaims", task_id))
+        """Start the window for claims with the seed of the round; records the seed if nobody did."""
+        return self.transact(wallet, "openClaims", task_id)
 
     def claim(self, wallet: Wallet, task_id: bytes, ticket: int, commitment: bytes = NO_COMMITMENT) -> TxReceipt:
-        """Claim the seat with one of the wallet's tickets; the stake is locked from its free money.
+        """Claim the seat with one of the wallet's tickets; locks the stake from its free money.
 
         Raises:
-            Reverted: the ticket doesn't count, or a claim of smaller rank is there.
+            Reverted: the ticket doesn't count, or another claim has a better rank.
         """
-        return wallet.send(self.function("claim", task_id, ticket, commitment))
+        return self.transact(wallet, "claim", task_id, ticket, commitment)
 
     def decide(self, wallet: Wallet, task_id: bytes) -> TxReceipt:
-        """After the window: the best claim sits down, or another round is drawn."""
-        return wallet.send(self.function("decide", task_id))
-
-    def replace_round(self, wallet: Wallet, task_id: bytes) -> TxReceipt:
-        """A round that the beacon hasn't given for a week is replaced."""
-        return wallet.send(self.function("replaceRound", task_id))
+        """End the window: the best claim takes the seat, or another round is drawn."""
+        return self.transact(wallet, "decide", task_id)
 
     def duty_seed(self, task_id: bytes) -> bytes | None:
-        """The seed that says whether the verifier has to err; None while the beacon has none."""
+        """The seed that decides whether the verifier has to err; None while the beacon has none."""
         seed = bytes(self.read("dutySeed", task_id))
         return seed if any(seed) else None
-
-    def patient_until(self, task_id: bytes) -> int:
-        """Last second of a wait for a round before the task may be abandoned; 0 if nothing waits."""
-        return int(self.read("patientUntil", task_id))

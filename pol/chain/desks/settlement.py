@@ -1,48 +1,43 @@
-"""What ends a task, and who is paid then (contracts/market/ISettlement.sol)."""
+"""The end of a task, and its payments (contracts/market/ISettlement.sol)."""
 
 from __future__ import annotations
 
 from dataclasses import astuple
 
-from eth_typing import ChecksumAddress
 from web3.types import TxReceipt
 
 from pol.chain.account.wallet import Wallet
-from pol.chain.contract.contract import Binding
+from pol.chain.contract.binding import Binding
 from pol.chain.desks.task_registry import Terms
-from pol.chain.node.connection import Connection
 
 
 class Settlement(Binding):
-    """One function per verb; those that send take the sender's wallet."""
-
-    def __init__(self, connection: Connection, address: ChecksumAddress) -> None:
-        super().__init__(connection, "Settlement", address)
+    """The desk that closes tasks and pays."""
 
     def escrow_of(self, terms: Terms) -> int:
-        """What a task with these terms locks of its submitter.
+        """The escrow that a task with these terms locks.
 
         Raises:
-            Reverted: the work at this price costs more than any task may.
+            Reverted: the price is above the bound of all tasks.
         """
         return int(self.read("escrowOf", astuple(terms)))
 
     def settle(self, wallet: Wallet, task_id: bytes) -> TxReceipt:
-        """Close a task whose verdict stood through its window and all disputes."""
-        return wallet.send(self.function("settle", task_id))
+        """Close a task whose verdict survived its window and all disputes."""
+        return self.transact(wallet, "settle", task_id)
 
     def claim_solver_default(self, wallet: Wallet, task_id: bytes) -> TxReceipt:
         """Remove a solver that missed its deadline; a new auction begins."""
-        return wallet.send(self.function("claimSolverDefault", task_id))
+        return self.transact(wallet, "claimSolverDefault", task_id)
 
     def claim_seat_default(self, wallet: Wallet, task_id: bytes) -> TxReceipt:
-        """Remove a profiler or verifier that missed its deadline; a verifier's rounds are recorded before."""
-        return wallet.send(self.function("claimSeatDefault", task_id))
+        """Remove a profiler or verifier that missed its deadline; records a verifier's rounds before."""
+        return self.transact(wallet, "claimSeatDefault", task_id)
 
     def extend(self, wallet: Wallet, task_id: bytes) -> TxReceipt:
-        """Give a verifier whose rounds the beacon hasn't given its whole window from now on."""
-        return wallet.send(self.function("extend", task_id))
+        """Restart the window of a verifier whose rounds the beacon hasn't given."""
+        return self.transact(wallet, "extend", task_id)
 
     def abandon(self, wallet: Wallet, task_id: bytes) -> TxReceipt:
-        """Close a task that waits for a round which the beacon hasn't given for two weeks."""
-        return wallet.send(self.function("abandon", task_id))
+        """Close a task whose round the beacon hasn't given for two weeks."""
+        return self.transact(wallet, "abandon", task_id)

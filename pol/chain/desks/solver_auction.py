@@ -8,13 +8,12 @@ from eth_typing import ChecksumAddress
 from web3.types import TxReceipt
 
 from pol.chain.account.wallet import Wallet
-from pol.chain.contract.contract import Binding
-from pol.chain.node.connection import Connection
+from pol.chain.contract.binding import Binding
 
 
 @dataclass(frozen=True)
 class Bidding:
-    """How far a round of the auction is; times are the last seconds."""
+    """The progress of a round of the auction; times are last seconds."""
 
     bids: int
     revealed: int
@@ -25,23 +24,20 @@ class Bidding:
 
 
 class Auction(Binding):
-    """One function per verb; those that send take the sender's wallet."""
-
-    def __init__(self, connection: Connection, address: ChecksumAddress) -> None:
-        super().__init__(connection, "Auction", address)
+    """The auction, in rounds of sealed bids."""
 
     def last_round(self, desk: ChecksumAddress, task_id: bytes) -> bytes:
         """The id of the last round of a task; zero if there was none."""
         return bytes(self.read("lastRound", desk, task_id))
 
     def standing(self, round_id: bytes) -> Bidding:
-        """How far a round is."""
+        """The progress of a round."""
         fields = self.read("round", round_id)
         window, bids, bid_until, revealed, closed, leader = (fields[i] for i in (5, 7, 9, 10, 11, 12))
         return Bidding(bids, revealed, bid_until, bid_until + window, closed, leader)
 
     def has_bid(self, round_id: bytes, bidder: ChecksumAddress) -> bool:
-        """Whether there is a bid that isn't revealed."""
+        """Whether the bidder has a bid that isn't revealed."""
         return bool(self.read("sealedBid", round_id, bidder)[1])
 
     def bid_until(self, round_id: bytes) -> int:
@@ -50,7 +46,7 @@ class Auction(Binding):
 
     def bid(self, wallet: Wallet, round_id: bytes, commitment: bytes) -> TxReceipt:
         """Bid by a commitment (`pol.incentives.auction.commitment`); the stake is locked."""
-        return wallet.send(self.function("bid", round_id, commitment))
+        return self.transact(wallet, "bid", round_id, commitment)
 
     def reveal(
         self, wallet: Wallet, round_id: bytes, bidder: ChecksumAddress, price: int, promised: int, salt: bytes
@@ -58,10 +54,10 @@ class Auction(Binding):
         """Reveal a bid.
 
         Raises:
-            Reverted: it is another one, or can't win by the rules.
+            Reverted: it isn't the committed bid, or the rules exclude it.
         """
-        return wallet.send(self.function("reveal", round_id, bidder, price, promised, salt))
+        return self.transact(wallet, "reveal", round_id, bidder, price, promised, salt)
 
     def forfeit(self, wallet: Wallet, round_id: bytes, bidder: ChecksumAddress) -> TxReceipt:
-        """Free the stake of a bid that nobody has revealed, less what it costs."""
-        return wallet.send(self.function("forfeit", round_id, bidder))
+        """Free the stake of a bid that nobody has revealed, less the penalty."""
+        return self.transact(wallet, "forfeit", round_id, bidder)

@@ -1,4 +1,4 @@
-"""Which tasks there are, and where each is in its life (contracts/market/ITaskRegistry.sol)."""
+"""Tasks, their terms, and their state (contracts/market/ITaskRegistry.sol)."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from eth_typing import ChecksumAddress
 from web3.types import TxReceipt
 
 from pol.chain.account.wallet import Wallet
-from pol.chain.contract.contract import Binding
-from pol.chain.node.connection import Connection
+from pol.chain.contract.binding import Binding
 
 
 class Status(IntEnum):
-    """Where a task is in its life (docs/spec/market.md, "Statuses")."""
+    """The status of a task (docs/spec/market.md, "Statuses")."""
 
     NONE = 0
     PROFILING = 1
@@ -40,7 +39,7 @@ class TaskOutcome(IntEnum):
 
 @dataclass(frozen=True)
 class Terms:
-    """What a submitter asks for; hashes are 32 bytes, windows and clock seconds, amounts units of the vault's asset."""
+    """The terms of a task; hashes have 32 bytes, windows and clock are seconds, amounts units of the vault's asset."""
 
     program: bytes
     constants: bytes
@@ -75,18 +74,18 @@ class Terms:
 
     @property
     def is_exact(self) -> bool:
-        """Whether the training has to be canonical, bit for bit; there is no profile then."""
+        """Whether the training has to be canonical, bit for bit: without a profile."""
         return self.margin == 0
 
     @property
     def maximum_price(self) -> int:
-        """The most that a solver can be paid: work times price, rounded up."""
+        """The highest pay of a solver: work times price, rounded up."""
         return -(-self.work_units * self.unit_price // (1 << 32))
 
 
 @dataclass(frozen=True)
 class Task:
-    """What all desks know of a task."""
+    """The state of a task, shared by all desks."""
 
     submitter: ChecksumAddress
     status: Status
@@ -95,47 +94,42 @@ class Task:
     solver: ChecksumAddress
     began: int
     holder: ChecksumAddress
-    """Who sits in the seat: profiler or verifier."""
+    """Of the seat: profiler or verifier."""
     seating: int
     price: int
     closed: int
 
     @property
     def is_seated(self) -> bool:
-        """Whether somebody sits in the seat."""
+        """Whether somebody holds the seat."""
         return bool(int(self.holder, 16))
 
 
 class TaskRegistry(Binding):
-    """One function per verb; those that send take the sender's wallet."""
-
-    def __init__(self, connection: Connection, address: ChecksumAddress) -> None:
-        super().__init__(connection, "TaskRegistry", address)
+    """The desk that opens tasks and keeps their state."""
 
     def task(self, task_id: bytes) -> Task:
         """The state of a task."""
-        fields = list(self.read("task", task_id))
-        fields[1], fields[2] = Status(fields[1]), TaskOutcome(fields[2])
-        return Task(*fields)
+        return self.read_as(Task, "task", task_id)
 
     def terms(self, task_id: bytes) -> Terms:
         """The terms of a task."""
-        return Terms(*self.read("terms", task_id))
+        return self.read_as(Terms, "terms", task_id)
 
     def submit(self, wallet: Wallet, terms: Terms) -> bytes:
-        """Open a task; its escrow is locked from the wallet's free money in the vault. Returns its id.
+        """Open a task; locks its escrow from the wallet's free money in the vault. Returns its id.
 
         Raises:
             Reverted: the terms break a rule, or the vault holds too little.
         """
         nonce = self.read("nonces", wallet.address)
-        wallet.send(self.function("submit", astuple(terms)))
+        self.transact(wallet, "submit", astuple(terms))
         return bytes(self.read("computeTaskId", wallet.address, nonce, astuple(terms)))
 
     def cancel(self, wallet: Wallet, task_id: bytes) -> TxReceipt:
-        """Withdraw a task for which no solver trains."""
-        return wallet.send(self.function("cancel", task_id))
+        """Cancel a task that has no solver."""
+        return self.transact(wallet, "cancel", task_id)
 
     def award(self, wallet: Wallet, task_id: bytes) -> TxReceipt:
-        """End a round of the auction: there is a solver, or a new round."""
-        return wallet.send(self.function("award", task_id))
+        """End a round of the auction: it has a winner, or a new round begins."""
+        return self.transact(wallet, "award", task_id)

@@ -1,6 +1,6 @@
-"""Which terms the registry takes (contracts/market/TermsRules.sol), said with the bound that they break.
+"""The rules for terms (contracts/market/TermsRules.sol), checked before sending, with messages that name the bound.
 
-The contract names a field alone. A submitter that is told before it sends knows what to write instead.
+The contract's error names the field only.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MIN_CLOCK, MAX_CLOCK = 600, 14 * 24 * 3600
 MAX_DRAWS, MAX_PROFILED, MAX_LOOKS, MAX_RERUNS_POSTED, MAX_RERUNS = 32, 16, 64, 512, 1 << 16
 MAX_MARGIN = (1 << 16) - 1
 MIN_PROMISE = 60
-"""Seconds of training that a bid promises at least."""
+"""Shortest training that a bid can promise; seconds."""
 WINDOWS = (
     "bid_window",
     "seat_window",
@@ -33,13 +33,13 @@ def require(terms: Terms, shares: int, tax: int, commit_window: int) -> None:
     """Check terms as the registry does.
 
     Args:
-        terms: what is to be submitted.
-        shares: shares of a jackpot, of the deployment.
+        terms: of the task to submit.
+        shares: watch rewards of a task at most, of the deployment.
         tax: of a task with these terms; units of the asset.
-        commit_window: seconds of the watch in which commitments are taken, of the deployment.
+        commit_window: last seconds of the watch in which commitments are accepted, of the deployment.
 
     Raises:
-        ProtocolError: they break a rule; the message says each bound that they miss.
+        ProtocolError: they break rules; the message names every broken bound.
     """
     broken = list(_broken(terms, shares, tax))
     if terms.watch_window <= commit_window:

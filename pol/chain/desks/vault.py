@@ -1,8 +1,7 @@
-"""The vault as parties see it: the only contract that holds value (contracts/incentives/IStakeVault.sol)."""
+"""The vault, the only contract that holds value (contracts/incentives/IStakeVault.sol)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -10,21 +9,17 @@ from eth_typing import ChecksumAddress
 from web3.types import TxReceipt
 
 from pol.chain.account.wallet import Wallet
-from pol.chain.contract.contract import Binding
-from pol.chain.contract.contract_creation import deploy_contract
+from pol.chain.contract.binding import Binding
 from pol.chain.contract.relaying import Forwarder
 from pol.chain.contract.token import Token
-from pol.chain.node.connection import Connection
 
 NATIVE = "0x0000000000000000000000000000000000000000"
-"""Stands for the chain's own currency where the address of a token is expected."""
-
-PERMIT_SECONDS = 3600
+"""The token address that stands for the chain's own currency."""
 
 
 @dataclass(frozen=True)
-class Duty:
-    """What of an account answers for one duty to one desk; what is leaving is free from ``until`` on (seconds)."""
+class StakedDuty:
+    """An account's stake for one duty to one desk; the leaving part is free from second ``until`` on."""
 
     desk: ChecksumAddress
     key: bytes
@@ -35,54 +30,24 @@ class Duty:
 
 @dataclass(frozen=True)
 class Balances:
-    """All that the vault holds for an account, in the smallest unit of the asset."""
+    """An account's money in the vault, in the smallest unit of the asset."""
 
     free: int
-    duties: tuple[Duty, ...]
+    duties: tuple[StakedDuty, ...]
 
     @property
     def locked(self) -> int:
-        """What answers for duties."""
+        """Stake for duties."""
         return sum(duty.locked for duty in self.duties)
 
     @property
     def leaving(self) -> int:
-        """What is on its way out, or has left and waits for `StakeVault.finish_exit`."""
+        """Money on its way out, or waiting for `StakeVault.finish_exit`."""
         return sum(duty.leaving for duty in self.duties)
 
 
 class StakeVault(Binding):
-    """One function per verb of a party; those that send take the sender's wallet."""
-
-    def __init__(self, connection: Connection, address: ChecksumAddress) -> None:
-        super().__init__(connection, "StakeVault", address)
-
-    @classmethod
-    def deploy(cls, wallet: Wallet, exit_delay: int, token: ChecksumAddress | None = None) -> StakeVault:
-        """Put a new vault and its forwarder on chain; nothing comes in before `wire`.
-
-        exit_delay: seconds that leaving takes. token: the asset, if it isn't the chain's own currency.
-
-        Raises:
-            Reverted: the delay is out of bounds, or there is no token at the address.
-            OperationalError: the node fails.
-        """
-        block = wallet.connection.block_number()
-        forwarder = deploy_contract(wallet, "Forwarder")
-        vault = cls(
-            wallet.connection,
-            deploy_contract(wallet, "StakeVault", token or NATIVE, exit_delay, forwarder, wallet.address),
-        )
-        vault.log.start_at(block)
-        return vault
-
-    def wire(self, wallet: Wallet, desks: Sequence[ChecksumAddress]) -> TxReceipt:
-        """Name the desks, once and for ever; for the deployer.
-
-        Raises:
-            Reverted: they have been named, or one of them is no contract.
-        """
-        return wallet.send(self.function("wire", list(desks)))
+    """The vault, with the verbs of a party."""
 
     @cached_property
     def token(self) -> Token | None:
@@ -97,15 +62,15 @@ class StakeVault(Binding):
 
     @cached_property
     def forwarder(self) -> Forwarder:
-        """By which parties are relayed that have no ether."""
+        """The forwarder of parties that have no ether."""
         return Forwarder(self.connection, self.read("trustedForwarder"))
 
     def deposit(self, wallet: Wallet, amount: int, account: ChecksumAddress | None = None) -> TxReceipt:
-        """Bring ``amount`` for ``account``, by default for the wallet itself; tokens are approved first if need be.
+        """Deposit ``amount`` for ``account``, by default for the wallet itself; approves tokens first if needed.
 
         Raises:
-            Reverted: no desks are named, nothing is brought, or the token doesn't bring what it says.
-            OperationalError: the node fails, or the wallet hasn't got it.
+            Reverted: the vault has no desks yet, the amount is zero, or the token transfers another amount.
+            OperationalError: the node fails, or the wallet holds too little.
         """
         call = self.function("deposit", account or wallet.address, amount)
         if self.token is None:
@@ -114,51 +79,39 @@ class StakeVault(Binding):
             self.token.approve(wallet, self.address, amount)
         return wallet.send(call)
 
-    def deposit_with_permit(self, wallet: Wallet, amount: int, account: ChecksumAddress | None = None) -> TxReceipt:
-        """The same with a signature instead of the approval: one transaction.
-
-        Raises:
-            Reverted: as `deposit`, or the token knows no permits.
-        """
-        if self.token is None:
-            return self.deposit(wallet, amount, account)
-        permit = self.token.permit(wallet, self.address, amount, self.connection.now() + PERMIT_SECONDS)
-        signed = (permit.deadline, permit.v, permit.r, permit.s)
-        return wallet.send(self.function("depositWithPermit", account or wallet.address, amount, *signed))
-
     def withdraw(self, wallet: Wallet, amount: int, to: ChecksumAddress | None = None) -> TxReceipt:
         """Take free money out, by default to the wallet itself.
 
         Raises:
-            Reverted: there is less, or the receiver refuses it.
+            Reverted: the account has less, or the receiver refuses it.
         """
-        return wallet.send(self.function("withdraw", to or wallet.address, amount))
+        return self.transact(wallet, "withdraw", to or wallet.address, amount)
 
     def finish_exit(
         self, wallet: Wallet, desk: ChecksumAddress, key: bytes, account: ChecksumAddress | None = None
     ) -> TxReceipt:
-        """Make free what has left; anybody may do it for any account.
+        """Free the stake of a finished exit; anybody may do it for any account.
 
         Raises:
             Reverted: it is too early, or nothing is leaving.
         """
-        return wallet.send(self.function("finishExit", desk, key, account or wallet.address))
+        return self.transact(wallet, "finishExit", desk, key, account or wallet.address)
 
     def free(self, account: ChecksumAddress) -> int:
-        """What an account can take out."""
+        """Money that an account can withdraw."""
         return int(self.read("free", account))
 
     def pot(self, desk: ChecksumAddress, key: bytes) -> int:
-        """What a desk holds that belongs to no party yet."""
+        """Money of a desk that belongs to no party yet."""
         return int(self.read("pot", desk, key))
 
-    def duty(self, desk: ChecksumAddress, key: bytes, account: ChecksumAddress) -> Duty:
-        """What of an account answers for one duty."""
+    def duty(self, desk: ChecksumAddress, key: bytes, account: ChecksumAddress) -> StakedDuty:
+        """An account's stake for one duty."""
         leaving, until = self.read("leaving", desk, key, account)
-        return Duty(desk, key, int(self.read("locked", desk, key, account)), int(leaving), int(until))
+        return StakedDuty(desk, key, int(self.read("locked", desk, key, account)), int(leaving), int(until))
 
     def balances(self, account: ChecksumAddress) -> Balances:
-        """All that is held for an account; where, events say."""
+        """An account's money; its duties are found from events."""
         places = dict.fromkeys((e["desk"], bytes(e["key"])) for e in self.events("Locked", account=account))
         duties = (self.duty(desk, key, account) for desk, key in places)
         return Balances(self.free(account), tuple(duty for duty in duties if duty.locked or duty.leaving))

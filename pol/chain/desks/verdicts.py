@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass
-from typing import Any
 
 from eth_abi.abi import encode
 from eth_typing import ChecksumAddress
@@ -13,7 +12,8 @@ from web3.types import TxReceipt
 
 from pol.chain.account.wallet import Wallet
 from pol.chain.contract.announcements import Announcements
-from pol.chain.node.connection import Connection
+from pol.chain.contract.beacon_rounds import BeaconRounds
+from pol.chain.contract.structs import decoded
 from pol.claims.segment_claim import Rerun, SecondLook, SegmentClaim
 from pol.errors import OperationalError
 from pol.incentives.abi import abi_hash
@@ -31,9 +31,9 @@ class PostedVerdict:
     verifier: ChecksumAddress
     rejecting: int
     differing: int
-    """Of the claims that reject, those whose replay doesn't end where the solver did."""
+    """Rejecting claims whose replay ends elsewhere than the solver."""
     looks: int
-    """Second looks that it has, each paid by the solver."""
+    """Its second looks, each paid by the solver."""
     disclosed: bool
     leaked: bool
     watch_round: int
@@ -45,8 +45,8 @@ class PostedVerdict:
 
 
 @dataclass(frozen=True)
-class Placed:
-    """A claim among the entries of its verdict."""
+class PlacedClaim:
+    """A claim with the hash of its second look, among the entries of its verdict."""
 
     claim: SegmentClaim
     look: bytes
@@ -62,26 +62,23 @@ def look_hash(look: SecondLook | None) -> bytes:
     """Hash of the reruns of a second look; zero if there is none."""
     if look is None:
         return NO_LOOK
-    return keccak(encode(["(bytes32,uint256[3])[]"], [[(rerun.end, rerun.distances) for rerun in look.reruns]]))
+    return keccak(encode(["(bytes32,uint256[3])[]"], [[astuple(rerun) for rerun in look.reruns]]))
 
 
 def entry(claim: SegmentClaim, look: bytes) -> bytes:
-    """What stands for a claim among the entries of its verdict (docs/spec/market.md, "Identifiers")."""
+    """The entry of a claim in its verdict (docs/spec/market.md, "Identifiers")."""
     return keccak(claim_hash(claim) + look)
 
 
-class Verdicts(Announcements):
-    """One function per verb; those that send take the sender's wallet."""
-
-    def __init__(self, connection: Connection, address: ChecksumAddress) -> None:
-        super().__init__(connection, "Verdicts", address)
+class Verdicts(Announcements, BeaconRounds):
+    """The desk of verdicts."""
 
     def verdict(self, task_id: bytes) -> PostedVerdict:
         """The verdict of the current seating; zeros if there is none."""
-        return PostedVerdict(*self.read("verdict", task_id))
+        return self.read_as(PostedVerdict, "verdict", task_id)
 
     def closed_at(self, task_id: bytes) -> int:
-        """When a task was closed; zero if it isn't."""
+        """Second in which a task was closed; zero if it is open."""
         return int(self.read("closedAt", task_id))
 
     def post(
@@ -93,48 +90,39 @@ class Verdicts(Announcements):
         looks: Sequence[SecondLook],
         sealed_claim: bytes,
     ) -> TxReceipt:
-        """Answer for every drawn segment; a proof is the inclusion paths of its start and its end.
+        """Post the claims about all drawn segments.
 
-        ``looks`` are the second looks in the order of the claims that need one.
+        proofs: for each claim, the inclusion paths of its start and its end. looks: second looks, in the order of the
+        claims that need one.
         """
-        paths = [(list(start), list(end)) for start, end in proofs]
-        told = [(look.segment, [(rerun.end, rerun.distances) for rerun in look.reruns]) for look in looks]
-        return wallet.send(
-            self.function("post", task_id, [astuple(claim) for claim in claims], paths, told, sealed_claim)
-        )
+        told = [astuple(look) for look in looks]
+        return self.transact(wallet, "post", task_id, [astuple(claim) for claim in claims], proofs, told, sealed_claim)
 
     def open_watch(self, wallet: Wallet, task_id: bytes) -> TxReceipt:
-        """Take the seed that draws the watchers, recording the round if nobody did."""
-        return wallet.send(self.function("openWatch", task_id))
-
-    def patient_until(self, task_id: bytes) -> int:
-        """Last second of a wait for a round before the task may be abandoned; 0 if nothing waits."""
-        return int(self.read("patientUntil", task_id))
-
-    def replace_round(self, wallet: Wallet, task_id: bytes) -> TxReceipt:
-        """A round that the beacon hasn't given for a week is replaced."""
-        return wallet.send(self.function("replaceRound", task_id))
+        """Start the watch with the seed that draws the watchers; records the round if nobody did."""
+        return self.transact(wallet, "openWatch", task_id)
 
     def disclose(self, wallet: Wallet, task_id: bytes, secret: bytes) -> TxReceipt:
-        """Show that the verdict had to be true."""
-        nothing = SegmentClaim(0, bytes(32), bytes(32), bytes(32), (0, 0, 0), (0, 0, 0))
-        return wallet.send(self.function("disclose", task_id, (secret, bytes(32), astuple(nothing), NO_LOOK, [])))
+        """Disclose a verdict that had to be true."""
+        nothing = PlacedClaim(SegmentClaim(0, bytes(32), bytes(32), bytes(32), (0, 0, 0), (0, 0, 0)), NO_LOOK, ())
+        return self.disclose_planted(wallet, task_id, secret, bytes(32), nothing)
 
-    def disclose_planted(self, wallet: Wallet, task_id: bytes, secret: bytes, salt: bytes, truth: Placed) -> TxReceipt:
-        """Show that the verdict had to err, and the claim that is true. ``truth`` has the entries as posted."""
-        shown = (secret, salt, astuple(truth.claim), truth.look, list(truth.entries))
-        return wallet.send(self.function("disclose", task_id, shown))
+    def disclose_planted(
+        self, wallet: Wallet, task_id: bytes, secret: bytes, salt: bytes, truth: PlacedClaim
+    ) -> TxReceipt:
+        """Disclose a forced error with the true claim; ``truth`` has the entries as posted."""
+        return self.transact(wallet, "disclose", task_id, (secret, salt, *astuple(truth)))
 
     def claim_undisclosed(self, wallet: Wallet, task_id: bytes) -> TxReceipt:
-        """Remove a verifier that hasn't disclosed in time, or whose secret was shown."""
-        return wallet.send(self.function("claimUndisclosed", task_id))
+        """Remove a verifier that hasn't disclosed in time, or whose secret leaked."""
+        return self.transact(wallet, "claimUndisclosed", task_id)
 
     def report_leak(self, wallet: Wallet, task_id: bytes, secret: bytes) -> TxReceipt:
         """Show a verifier's secret before it may be disclosed, announced in an earlier block (`leak_evidence`)."""
-        return wallet.send(self.function("reportLeak", task_id, secret))
+        return self.transact(wallet, "reportLeak", task_id, secret)
 
     def claims(self, task_id: bytes, seating: int) -> list[SegmentClaim]:
-        """The claims of a verdict as they stand: a disclosed one takes the place of what was posted."""
+        """The present claims of a verdict: a disclosed one has replaced the posted one."""
         return [claims[-1] for claims in self._posted(task_id, seating)]
 
     def claims_as_posted(self, task_id: bytes, seating: int) -> list[SegmentClaim]:
@@ -146,13 +134,11 @@ class Verdicts(Announcements):
         claims = self.claims(task_id, seating)
         posted = self.events("LookPosted", taskId=task_id, seating=seating)
         return {
-            int(event["index"]): SecondLook(
-                claims[int(event["index"])].segment, tuple(_rerun(rerun) for rerun in event["reruns"])
-            )
+            event["index"]: SecondLook(claims[event["index"]].segment, decoded(tuple[Rerun, ...], event["reruns"]))
             for event in posted
         }
 
-    def placed(self, task_id: bytes, seating: int, index: int, *, as_posted: bool = False) -> Placed:
+    def placed(self, task_id: bytes, seating: int, index: int, *, as_posted: bool = False) -> PlacedClaim:
         """A claim of a verdict among its entries, from events.
 
         Raises:
@@ -164,38 +150,21 @@ class Verdicts(Announcements):
         looks = self.looks(task_id, seating)
         hashes = [look_hash(looks.get(position)) for position in range(len(claims))]
         entries = tuple(entry(claim, look) for claim, look in zip(claims, hashes, strict=True))
-        return Placed(claims[index], hashes[index], entries)
+        return PlacedClaim(claims[index], hashes[index], entries)
 
     def _posted(self, task_id: bytes, seating: int) -> list[list[SegmentClaim]]:
         """For each index all claims that were posted there, oldest first."""
         found: dict[int, list[SegmentClaim]] = {}
         for event in self.events("ClaimPosted", taskId=task_id, seating=seating):
-            found.setdefault(int(event["index"]), []).append(_claim(event["claim"]))
+            found.setdefault(int(event["index"]), []).append(decoded(SegmentClaim, event["claim"]))
         return [found[index] for index in sorted(found)]
 
 
 def leak_evidence(secret: bytes) -> bytes:
-    """What is announced before a secret is shown (`announcements.announcement`)."""
+    """The evidence of a leak (`announcements.announcement`)."""
     return abi_hash(secret)
 
 
-def evidence(said: Placed, stands: Placed) -> bytes:
-    """What `Verdicts.refuted` is shown: that an entry said something else than the one that stands in the end."""
-    pair = [(astuple(placed.claim), placed.look, list(placed.entries)) for placed in (said, stands)]
-    return encode([PLACED, PLACED], pair)
-
-
-def _values(fields: Any) -> list[Any]:
-    """The members of a struct as an event carries it."""
-    return list(fields.values()) if hasattr(fields, "values") else list(fields)
-
-
-def _claim(fields: Any) -> SegmentClaim:
-    segment, start, end, replay, distances, references = _values(fields)
-    return SegmentClaim(int(segment), bytes(start), bytes(end), bytes(replay), tuple(distances), tuple(references))
-
-
-def _rerun(fields: Any) -> Rerun:
-    end, distances = _values(fields)
-    first, second, third = distances
-    return Rerun(bytes(end), (int(first), int(second), int(third)))
+def evidence(posted: PlacedClaim, final: PlacedClaim) -> bytes:
+    """Evidence for `Verdicts.refuted` that the posted entry differs from the final one."""
+    return encode([PLACED, PLACED], [astuple(posted), astuple(final)])

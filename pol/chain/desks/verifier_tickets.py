@@ -1,4 +1,4 @@
-"""Tickets of enrolled verifiers, and which of them are drawn (contracts/incentives/ISortition.sol)."""
+"""Tickets of enrolled verifiers (contracts/incentives/ISortition.sol)."""
 
 from __future__ import annotations
 
@@ -6,40 +6,36 @@ from eth_typing import ChecksumAddress
 from web3.types import TxReceipt
 
 from pol.chain.account.wallet import Wallet
-from pol.chain.contract.contract import Binding
-from pol.chain.node.connection import Connection
+from pol.chain.contract.binding import Binding
 
 
 class Sortition(Binding):
-    """One function per verb; those that send take the sender's wallet."""
-
-    def __init__(self, connection: Connection, address: ChecksumAddress) -> None:
-        super().__init__(connection, "Sortition", address)
+    """The register of tickets and their bonds."""
 
     def enrol(self, wallet: Wallet, count: int) -> TxReceipt:
-        """Lock the bond of ``count`` tickets more; they count from the next second on."""
-        return wallet.send(self.function("enrol", count))
+        """Lock the bond of ``count`` more tickets; they count from the next second on."""
+        return self.transact(wallet, "enrol", count)
 
     def resign(self, wallet: Wallet, count: int) -> TxReceipt:
-        """Give ``count`` tickets up; their bond leaves the vault's slow way."""
-        return wallet.send(self.function("resign", count))
+        """Give ``count`` tickets up; their bond leaves the vault after the exit delay."""
+        return self.transact(wallet, "resign", count)
 
     def tickets(self, account: ChecksumAddress, at: int) -> int:
-        """Tickets that count in a draw whose round was fixed at second ``at``."""
+        """An account's tickets in a draw whose round was fixed at second ``at``."""
         return int(self.read("tickets", account, at))
 
     def tickets_now(self, account: ChecksumAddress) -> int:
-        """Tickets as of now."""
+        """An account's tickets now."""
         return int(self.read("ticketsNow", account))
 
     def total(self, at: int) -> int:
-        """Tickets of all that count in such a draw."""
+        """All tickets in such a draw."""
         return int(self.read("total", at))
 
     def unit(self) -> int:
-        """What a ticket locks."""
+        """Bond of a ticket."""
         return int(self.read("unit"))
 
     def watchers(self) -> int:
-        """Tickets that watch a seating, on average."""
+        """Average number of tickets drawn to watch a seating."""
         return int(self.read("watchers"))

@@ -1,4 +1,4 @@
-"""A connection to an Ethereum node, or to an embedded chain in this process: blocks, time, logs."""
+"""A connection to Ethereum nodes, or to an embedded chain in this process: blocks, time, balances."""
 
 from __future__ import annotations
 
@@ -15,48 +15,48 @@ from web3.types import RPCEndpoint
 
 from pol.chain.node.node_provider import Endpoints
 from pol.chain.node.refused_transactions import Refusal
-from pol.chain.node.rpc_cache import Memory
+from pol.chain.node.rpc_cache import RpcCache
 from pol.errors import OperationalError
 
 POLL_SECONDS = 0.5
 TEST_CLIENTS = ("anvil", "hardhat", "ethereumtester")
-"""Nodes whose clock obeys ``evm_increaseTime`` and ``evm_mine``."""
+"""Nodes with ``evm_increaseTime`` and ``evm_mine``."""
 
 
 class Connection:
-    """What every role shares with the others: the chain.
+    """One chain.
 
-    Test chains (the embedded one, anvil) are told to move their clock; on any other chain waiting means waiting.
+    To wait, it moves the clock of a test chain (embedded, anvil); on other chains it sleeps.
     """
 
     def __init__(self, web3: Web3, name: str) -> None:
         self.web3 = web3
         self.name = name
-        self._memory = Memory.of(web3)
+        self._cache = RpcCache.of(web3)
         with operational(f"reach the node at {name}"):
             try:
                 self.chain_id = web3.eth.chain_id
                 client = str(web3.client_version).lower()
             except (TypeError, ValueError) as error:
-                raise OperationalError(f"what answers at {name} isn't an Ethereum node: {error}") from error
+                raise OperationalError(f"the server at {name} isn't an Ethereum node: {error}") from error
         self.is_test_chain = any(test in client for test in TEST_CLIENTS)
-        # A test chain stands still and goes back when it is told to.
+        # A test chain stands still, and goes back on command.
         if isinstance(web3.provider, Endpoints) and not self.is_test_chain:
             web3.provider.refuse_stale_heads()
 
     @classmethod
     def to(cls, *urls: str, quorum: int = 1) -> Connection:
-        """Connect to the JSON-RPC endpoints of one or several nodes over HTTP; ``quorum`` of them have to agree.
+        """Connect to the JSON-RPC endpoints of nodes over HTTP; ``quorum`` of them have to agree.
 
         Raises:
-            OperationalError: nothing answers there, the nodes are on different chains, or they are too few.
+            OperationalError: no node answers, the nodes are on different chains, or fewer than the quorum.
         """
         endpoints = Endpoints(urls, quorum)
         return cls(Web3(endpoints), endpoints.name)
 
     @classmethod
     def embedded(cls, seed: int = 0) -> Connection:
-        """A fresh chain inside this process (py-evm); it ends with the process. The seed moves its block hashes.
+        """A fresh chain inside this process (py-evm). The seed decides its block hashes.
 
         Raises:
             OperationalError: the extra ``pol[embedded]`` isn't installed.
@@ -65,9 +65,9 @@ class Connection:
 
         return cls(embedded_web3(seed), "embedded chain")
 
-    def looking(self) -> AbstractContextManager[None]:
-        """Within it the chain stands still until something is sent: what was read once isn't asked for again."""
-        return self._memory.looking()
+    def cached(self) -> AbstractContextManager[None]:
+        """Within it, repeated reads are answered from a cache until something is sent."""
+        return self._cache.active()
 
     def block_number(self) -> int:
         """Number of the latest block."""
@@ -85,7 +85,7 @@ class Connection:
             return int(self.web3.eth.get_block(BlockNumber(block))["timestamp"])
 
     def finalized(self) -> int | None:
-        """Number of the last block that can't be replaced any more; None if the node knows of none."""
+        """Number of the last finalized block; None if the node knows none."""
         with operational(f"read the finalized block of {self.name}"):
             try:
                 return int(self.web3.eth.get_block("finalized")["number"])
@@ -98,7 +98,7 @@ class Connection:
             return int(self.web3.eth.get_balance(address))
 
     def gas_price(self) -> int:
-        """What a unit of gas costs at present, in wei."""
+        """Present price of a unit of gas, in wei."""
         with operational(f"read the gas price of {self.name}"):
             return int(self.web3.eth.gas_price)
 
@@ -127,7 +127,7 @@ class Connection:
 
 @contextmanager
 def operational(action: str) -> Iterator[None]:
-    """Turn trouble with the node into OperationalError: it proves nothing about anyone."""
+    """Turn failures of the node into OperationalError: they prove nothing about anyone."""
     try:
         yield
     except (requests.RequestException, Web3RPCError, Web3Exception, ConnectionError, TimeoutError) as error:

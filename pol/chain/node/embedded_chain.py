@@ -1,4 +1,4 @@
-"""An EVM in this process: eth-tester over py-evm, with the clock and the mining methods that the roles need."""
+"""An EVM in this process: eth-tester over py-evm, with methods for clock and mining."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 ENOUGH_GAS = 8_000_000
 BLOCK_SECONDS = 12
 GENESIS_TIME = 1_767_225_600
-"""2026-01-01: a chain that starts at the same time for everyone can be repeated."""
+"""2026-01-01, fixed so that runs can be repeated."""
 
 
 def embedded_web3(seed: int) -> Web3:
@@ -36,7 +36,7 @@ def embedded_web3(seed: int) -> Web3:
         raise OperationalError("the embedded chain needs the extra: pip install 'pol[embedded]'") from error
 
     class Backend(PyEVMBackend):  # type: ignore[misc]  # eth_tester is untyped
-        """Takes randomness from the seed and time from the last block; the original asks the operating system."""
+        """Takes randomness from the seed and time from the last block instead of from the operating system."""
 
         def reset_to_genesis(self, *arguments: Any, **named: Any) -> None:
             super().reset_to_genesis(*arguments, **named)
@@ -56,7 +56,7 @@ def embedded_web3(seed: int) -> Web3:
             self.chain.header = self.chain.header.copy(timestamp=last + BLOCK_SECONDS)
 
     class Provider(EthereumTesterProvider):
-        """Adds the time methods under the names that anvil uses, and answers reverts as nodes do."""
+        """Adds anvil's methods for time, and answers reverts as nodes do."""
 
         def __init__(self, tester: EthereumTester) -> None:
             super().__init__(tester)
@@ -78,11 +78,11 @@ def embedded_web3(seed: int) -> Web3:
                 return _result("0x0")
             if method == "evm_increaseTime":
                 now, next_ = (tester.get_block_by_number(block)["timestamp"] for block in ("latest", "pending"))
-                # The next block is `BLOCK_SECONDS` late anyhow, and never early.
+                # The pending block is never earlier than `BLOCK_SECONDS` after the last one.
                 tester.time_travel(max(now + params[0], next_))
                 return _result(params[0])
             if method == "eth_estimateGas":
-                # The backend bisects, a dozen executions. Here gas is free: one execution finds out whether it reverts.
+                # The backend bisects, in a dozen executions. Gas is free here: one execution shows whether it reverts.
                 called = super().make_request(RPCEndpoint("eth_call"), [params[0] | {"gas": ENOUGH_GAS}, "latest"])
                 return called if "error" in called else _result(ENOUGH_GAS)
             if method == "eth_getLogs" and set(params[0]) == {"address", "from_block", "to_block"}:
@@ -92,7 +92,7 @@ def embedded_web3(seed: int) -> Web3:
             return super().make_request(method, params)
 
         def _logs_of(self, address: list[str], from_block: int, to_block: int) -> Any:
-            """For each question the backend derives the receipts of all its blocks anew; here once for each block."""
+            """Logs from a growing list: the backend would derive the receipts of all blocks at each request."""
             if to_block > self._logged:
                 missing = {"from_block": self._logged + 1, "to_block": to_block}
                 self._logs += super().make_request(RPCEndpoint("eth_getLogs"), [missing])["result"]
@@ -105,7 +105,7 @@ def embedded_web3(seed: int) -> Web3:
 
 
 def _reverted(error: Exception) -> Any:
-    """A JSON-RPC error with the revert's data, which web3 prints into the text of its exception."""
+    """A JSON-RPC error with the revert's data, taken from the text of the exception."""
     printed = re.search(r"b'.*'|b\".*\"", str(error), re.DOTALL)
     data = ast.literal_eval(printed[0]) if printed else b""
     return {

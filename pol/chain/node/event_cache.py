@@ -1,4 +1,4 @@
-"""A contract's events, read once: a cache that follows the chain and can be thrown away at any time."""
+"""A cache of a contract's events that follows the chain, reorganizations included."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from web3.types import LogReceipt
 from pol.chain.node.connection import Connection, operational
 
 CHUNK = 5_000
-"""Blocks asked for at once; public nodes refuse more."""
+"""Blocks of one request; public nodes refuse more."""
 KEPT = 256
-"""Places that are remembered for a reorganisation; behind a deeper one everything is read again."""
+"""Marks kept for reorganizations; after a deeper one everything is read again."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Mark:
 
 
 class EventLog:
-    """All events of one contract in the order in which they happened."""
+    """All events of one contract, in order."""
 
     def __init__(self, connection: Connection, contract: Contract) -> None:
         self._connection = connection
@@ -43,7 +43,7 @@ class EventLog:
         self._marks: list[Mark] = []
 
     def start_at(self, block: int) -> None:
-        """Look at no block before this one, in which the contract was deployed."""
+        """Read no block before this one, in which the contract was deployed."""
         self._first, self._events, self._marks = block, [], []
 
     def read(self, names: tuple[str, ...], **arguments: Any) -> list[tuple[str, dict[str, Any]]]:
@@ -60,7 +60,7 @@ class EventLog:
         eth = self._connection.web3.eth
         with operational("read events"):
             marks = list(self._marks)
-            # A reorganisation: what was read behind the last block that both chains have may not have happened.
+            # After a reorganization, forget the events behind the last block that both chains share.
             while marks and not self._stands(marks[-1]):
                 marks.pop()
             events = self._events[: marks[-1].events if marks else 0]
@@ -69,13 +69,13 @@ class EventLog:
                 high = min(low + CHUNK - 1, latest["number"])
                 logs = eth.get_logs({"address": self._contract.address, "fromBlock": low, "toBlock": high})
                 events += [self._decoded(log) for log in logs]
-        # Only now, together: after a failure in between, the next reading starts from where this one did.
+        # Set both at the end: after a failure in between, the next reading starts where this one did.
         if not marks or marks[-1].number < latest["number"]:
             marks.append(Mark(latest["number"], latest["hash"], len(events)))
         self._events, self._marks = events, marks[-KEPT:]
 
     def _stands(self, mark: Mark) -> bool:
-        """Whether the chain still has the block up to which something was read."""
+        """Whether the chain still has the block of a mark."""
         try:
             return self._connection.web3.eth.get_block(BlockNumber(mark.number))["hash"] == mark.hash
         except BlockNotFound:

@@ -1,7 +1,7 @@
-"""HTTP requests with one bound on their whole time: connection, headers and body.
+"""HTTP requests with one deadline for connection, headers and body together.
 
-The timeout of requests is for each piece that comes, so a server that sends a byte now and then holds its caller for
-hours, in the headers too. Here every wait for bytes ends with what is left of the whole.
+The timeout of `requests` restarts with each piece, so a server that sends a byte now and then could hold its caller for
+hours. Here every wait for bytes ends at the deadline.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _current = threading.local()
 
 @contextmanager
 def within(seconds: float) -> Iterator[None]:
-    """Requests of `bounded_session` that this thread makes inside end by then, with ``requests.Timeout``."""
+    """Set the deadline of this thread's requests in a `bounded_session`; they raise ``requests.Timeout`` then."""
     before = getattr(_current, "end", None)
     _current.end = time.monotonic() + seconds
     try:
@@ -38,7 +38,7 @@ def within(seconds: float) -> Iterator[None]:
 
 
 def bounded_session() -> requests.Session:
-    """A session that keeps to `within`."""
+    """A session that keeps the deadline of `within`."""
     session = requests.Session()
     for scheme in ("http://", "https://"):
         session.mount(scheme, _Adapter())
@@ -46,15 +46,15 @@ def bounded_session() -> requests.Session:
 
 
 class TooLong(requests.RequestException):
-    """An answer has more bytes than its reader takes."""
+    """An answer is longer than its reader's limit."""
 
 
 def body_of(response: requests.Response, limit: int) -> bytes:
-    """The bytes of an answer that was asked for with ``stream=True``, decoded.
+    """The decoded bytes of an answer, requested with ``stream=True``.
 
     Raises:
-        TooLong: they are more than ``limit``.
-        requests.RequestException: they break off, or take too long.
+        TooLong: more than ``limit`` bytes.
+        requests.RequestException: the answer breaks off, or takes too long.
     """
     body = bytearray()
     for piece in response.iter_content(_PIECE):
@@ -65,12 +65,12 @@ def body_of(response: requests.Response, limit: int) -> bytes:
 
 
 def is_timeout(error: requests.RequestException) -> bool:
-    """Whether time was over; in a body requests calls that a broken connection."""
+    """Whether an error is a timeout; `requests` reports one within a body as a broken connection."""
     inner = error.args[0] if error.args else None
     return isinstance(error, requests.Timeout) or isinstance(inner, ReadTimeoutError)
 
 
-def _wait_no_longer(waiting: socket.socket) -> None:
+def _apply_deadline(waiting: socket.socket) -> None:
     end = getattr(_current, "end", None)
     if end is None:
         return
@@ -82,15 +82,15 @@ def _wait_no_longer(waiting: socket.socket) -> None:
 
 class _Socket(socket.socket):
     def recv_into(self, *arguments: Any, **options: Any) -> int:
-        _wait_no_longer(self)
+        _apply_deadline(self)
         return super().recv_into(*arguments, **options)
 
 
 class _SecureSocket(ssl.SSLSocket):
-    """Of the context: urllib3 wraps whatever socket it has made."""
+    """The socket class of the TLS context, which wraps urllib3's own socket."""
 
     def recv_into(self, *arguments: Any, **options: Any) -> int:
-        _wait_no_longer(self)
+        _apply_deadline(self)
         return super().recv_into(*arguments, **options)
 
 
@@ -110,11 +110,11 @@ class _Pool(HTTPConnectionPool):
 class _Adapter(HTTPAdapter):
     def init_poolmanager(self, *arguments: Any, **options: Any) -> None:
         super().init_poolmanager(*arguments, ssl_context=_context(), **options)
-        _take(self.poolmanager)
+        _use_bounded_pools(self.poolmanager)
 
     def proxy_manager_for(self, proxy: str, **options: Any) -> Any:
         manager = super().proxy_manager_for(proxy, ssl_context=_context(), **options)
-        _take(manager)
+        _use_bounded_pools(manager)
         return manager
 
 
@@ -124,5 +124,5 @@ def _context() -> ssl.SSLContext:
     return context
 
 
-def _take(manager: PoolManager) -> None:
+def _use_bounded_pools(manager: PoolManager) -> None:
     manager.pool_classes_by_scheme = {"http": _Pool, "https": HTTPSConnectionPool}

@@ -1,4 +1,4 @@
-"""One JSON-RPC endpoint over HTTP: a request, an answer or what went wrong, and a record of both."""
+"""One JSON-RPC endpoint over HTTP, and a record of its answers and failures."""
 
 from __future__ import annotations
 
@@ -18,56 +18,56 @@ from web3.types import RPCEndpoint, RPCResponse
 from pol.chain.node.http_deadline import TooLong, body_of, bounded_session, is_timeout, within
 
 LIMIT_EXCEEDED = (-32005, 429)
-"""JSON-RPC codes of a node that wants to be asked less (EIP-1474; some gateways repeat the HTTP status)."""
+"""JSON-RPC codes for too many requests (EIP-1474; some gateways repeat the HTTP status)."""
 
 REST_SECONDS = 2.0
 MOST_REST_SECONDS = 120.0
 MOST_BYTES = 256 << 20
 MOST_NESTED = 64
-"""Deepest answer that is parsed: the parser is recursive, and beside a library that has lifted Python's limit (py-evm
-does) a node could end the process by brackets."""
+"""Deepest nesting of a parsed answer: the parser is recursive, and some libraries (py-evm) lift Python's limit for
+recursion, so that a node could crash the process by brackets."""
 
 _NO_BRACKETS = bytes(sorted(set(range(256)) - set(b"[]{}")))
 
 
 class Trouble(Exception):
-    """No usable answer of one endpoint: nothing that anybody may decide on."""
+    """No usable answer of one endpoint."""
 
     def __init__(self, message: str, *, passing: bool, wait: float = 0.0, sent: bool = True) -> None:
         super().__init__(message)
         self.passing = passing
-        """Asking again may help, also an endpoint that never answered before."""
+        """Whether another attempt may help, also at an endpoint that never answered."""
         self.wait = wait
-        """Seconds for which the endpoint asked not to be asked."""
+        """Pause that the endpoint asked for, in seconds."""
         self.sent = sent
-        """The node may have got the request."""
+        """Whether the node may have got the request."""
 
 
 @dataclass(frozen=True)
 class Health:
-    """What one endpoint did so far; for metrics and people. Times are seconds since 1970."""
+    """The record of one endpoint, for metrics and people. Times are seconds since 1970."""
 
     name: str
     answered: int = 0
     failed: int = 0
     failed_in_a_row: int = 0
     outvoted: int = 0
-    """Answers that differed from those of a quorum."""
+    """Answers that differed from the quorum's."""
     latency: float = 0.0
-    """Seconds that the last answer took."""
+    """Duration of the last answer, in seconds."""
     head: int | None = None
-    """The last block that it called its latest."""
+    """The last block that it called latest."""
     head_at: float = 0.0
     last_error: str = ""
     last_error_at: float = 0.0
     rests_until: float = 0.0
-    """Others are asked first until then."""
+    """Until then other endpoints are preferred."""
 
 
 class Endpoint(JSONBaseProvider):
-    """One URL. Each request is made once; who asks decides whether to ask again.
+    """One URL. Each request is made once; the caller decides about retries.
 
-    Messages and the name leave out path, query and password of the URL, which are keys at most hosted nodes.
+    Name and messages leave out path, query and password of the URL, which are keys at most hosted nodes.
     """
 
     def __init__(self, url: str, timeout: float, now: Callable[[], float]) -> None:
@@ -78,7 +78,7 @@ class Endpoint(JSONBaseProvider):
         self._health = Health(public_name(url))
         self._waits_until = 0.0
         self.chain_id: int | None = None
-        """What it said when it was asked last; None after trouble."""
+        """Its last answer; None after trouble."""
 
     @property
     def name(self) -> str:
@@ -87,16 +87,16 @@ class Endpoint(JSONBaseProvider):
 
     @property
     def asked_to_wait_until(self) -> float:
-        """Until when it asked not to be asked; seconds since 1970, 0 if it didn't."""
+        """End of the pause that it asked for; seconds since 1970, 0 if it didn't."""
         return self._waits_until
 
     @property
     def health(self) -> Health:
-        """What it did so far."""
+        """Its record so far."""
         return self._health
 
     def make_request(self, method: RPCEndpoint, params: Any) -> RPCResponse:
-        """Ask once.
+        """Send one request.
 
         Raises:
             Trouble: there is no usable answer.
@@ -113,7 +113,7 @@ class Endpoint(JSONBaseProvider):
         return answer
 
     def failed(self, message: str, wait: float = 0.0) -> None:
-        """Note what went wrong: the more often in a row, the longer others are asked first."""
+        """Record a failure: the more in a row, the longer other endpoints are preferred."""
         self.chain_id = None
         with self._lock:
             if wait:
@@ -124,13 +124,13 @@ class Endpoint(JSONBaseProvider):
             self._health = replace(error, failed=error.failed + 1, failed_in_a_row=in_a_row)
 
     def outvoted(self, message: str) -> None:
-        """Note an answer that a quorum contradicted."""
+        """Record an answer that a quorum contradicted."""
         with self._lock:
             error = replace(self._health, last_error=message, last_error_at=self._now())
             self._health = replace(error, outvoted=error.outvoted + 1)
 
     def saw_head(self, number: int) -> None:
-        """Note what it calls its latest block."""
+        """Record its latest block."""
         with self._lock:
             self._health = replace(self._health, head=number, head_at=self._now())
 
@@ -167,7 +167,7 @@ class Endpoint(JSONBaseProvider):
 
     @contextmanager
     def _trouble(self) -> Iterator[None]:
-        """The texts of these exceptions contain the URL, so neither they nor the chain of causes go on."""
+        """Convert exceptions of requests; their texts contain the URL, so neither text nor cause is passed on."""
         try:
             yield
         except requests.Timeout as error:
@@ -199,7 +199,7 @@ class Endpoint(JSONBaseProvider):
             raise Trouble(f"{self.name} refused (HTTP {status})", passing=False)
 
     def _retry_after(self, response: requests.Response) -> float:
-        """Seconds of the header Retry-After (RFC 9110: a number or a date); 0 where there is none that makes sense."""
+        """Seconds of the header Retry-After (RFC 9110: a number or a date); 0 if it is absent or malformed."""
         text = response.headers.get("Retry-After", "")
         try:
             if text.isascii() and text.isdigit():
@@ -212,14 +212,14 @@ class Endpoint(JSONBaseProvider):
 
 
 def public_name(url: str) -> str:
-    """Scheme, host and port of a URL, and dots where something is left out."""
+    """Scheme, host and port of a URL, and dots for the rest."""
     parts = urlsplit(url)
     host = parts.netloc.rpartition("@")[2]
     return f"{parts.scheme}://{host}" + ("/..." if parts.path.strip("/") or parts.query else "")
 
 
 def nesting(body: bytes) -> int:
-    """How deep brackets stand in each other; those in texts count too."""
+    """Depth of nested brackets, those in strings included."""
     depth = deepest = 0
     for bracket in body.translate(None, _NO_BRACKETS):
         depth += 1 if bracket in b"[{" else -1

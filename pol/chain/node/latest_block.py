@@ -1,4 +1,4 @@
-"""Is what a node calls the latest block late enough to decide on?"""
+"""Freshness of a node's latest block."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import threading
 from collections.abc import Callable
 
 STALL_SECONDS = 300.0
-"""Without a block for so long, a node isn't in step with its chain, or the chain stands still."""
+"""After so long without a block, a node is behind its chain, or the chain stands still."""
 
 _REMEMBERED = 256
 
 
 class HeadWatch:
-    """Follows the heads that answers show; asks nothing itself. Judges nothing before ``stall`` is set.
+    """Follows the heads in a node's answers, without requests of its own. It objects only after ``stall`` is set.
 
-    Times are seconds since 1970. A shorter chain is a reorganisation where a block's hash has changed; where that
-    can't be seen, it is a node that is behind, until ``stall`` seconds have passed.
+    Times are seconds since 1970. A lower head is a reorganization if a known block's hash has changed; otherwise the
+    node is taken to be behind, until ``stall`` seconds have passed.
     """
 
     def __init__(self, now: Callable[[], float], stall: float | None = None) -> None:
@@ -26,22 +26,22 @@ class HeadWatch:
 
     @property
     def highest(self) -> int:
-        """The number of the last head; -1 before there is one."""
+        """Number of the last head; -1 before the first."""
         return self._highest
 
     def forget(self) -> None:
-        """Start anew: a test chain has been told to go back."""
+        """Forget all heads: a test chain was sent back."""
         self._highest, self._risen = -1, 0.0
         self._hashes: dict[int, str] = {}
 
     def objection(self, number: int, block: str = "", timestamp: int | None = None) -> str | None:
-        """Why nobody should decide on this head; None if nothing speaks against it."""
+        """The reason not to use this head; None if it is fine."""
         with self._lock:
             now = self._now()
             if number < self._highest and self.stall is not None:
                 known = self._hashes.get(number)
-                reorganised = bool(block and known and block != known)
-                if not reorganised and now - self._risen < self.stall:
+                reorganized = bool(block and known and block != known)
+                if not reorganized and now - self._risen < self.stall:
                     return f"its head went back from block {self._highest} to {number}"
             if number != self._highest:
                 self._risen = now

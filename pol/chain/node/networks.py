@@ -1,4 +1,4 @@
-"""Networks that are known by name. Nothing on them is worth money: every other chain is taken for a main net."""
+"""Test networks, known by name. Every other chain is taken for a main net."""
 
 from __future__ import annotations
 
@@ -10,44 +10,44 @@ from pol.errors import ProtocolError
 
 
 @dataclass(frozen=True)
-class Network:
-    """A test net."""
+class KnownNetwork:
+    """A test network."""
 
     name: str
     title: str
     chain_id: int
     beacon: BeaconKind = BeaconKind.DRAND
     rpc: str | None = None
-    """Where a node is, if nobody names one: a node of this machine."""
+    """Default node: one of this machine."""
     explorer: str | None = None
-    """The pages of its block explorer, a Blockscout."""
+    """Its block explorer, a Blockscout."""
 
 
 NETWORKS = MappingProxyType(
     {
         network.name: network
         for network in (
-            Network("anvil", "anvil and hardhat", 31337, BeaconKind.BLOCK, rpc="http://127.0.0.1:8545"),
-            Network("ganache", "hardhat and ganache", 1337, BeaconKind.BLOCK, rpc="http://127.0.0.1:8545"),
-            Network("embedded", "the embedded chain", 131277322940537, BeaconKind.BLOCK),
-            Network("sepolia", "Sepolia", 11155111, explorer="https://eth-sepolia.blockscout.com"),
-            Network("hoodi", "Hoodi", 560048, explorer="https://eth-hoodi.blockscout.com"),
-            Network("base-sepolia", "Base Sepolia", 84532, explorer="https://base-sepolia.blockscout.com"),
+            KnownNetwork("anvil", "anvil and hardhat", 31337, BeaconKind.BLOCK, rpc="http://127.0.0.1:8545"),
+            KnownNetwork("ganache", "hardhat and ganache", 1337, BeaconKind.BLOCK, rpc="http://127.0.0.1:8545"),
+            KnownNetwork("embedded", "the embedded chain", 131277322940537, BeaconKind.BLOCK),
+            KnownNetwork("sepolia", "Sepolia", 11155111, explorer="https://eth-sepolia.blockscout.com"),
+            KnownNetwork("hoodi", "Hoodi", 560048, explorer="https://eth-hoodi.blockscout.com"),
+            KnownNetwork("base-sepolia", "Base Sepolia", 84532, explorer="https://base-sepolia.blockscout.com"),
         )
     }
 )
 
 
 def is_test_net(chain_id: int) -> bool:
-    """Whether nothing on a chain is worth money."""
+    """Whether a chain is one of the test networks."""
     return any(network.chain_id == chain_id for network in NETWORKS.values())
 
 
-def network_of(name: str) -> Network:
+def network_of(name: str) -> KnownNetwork:
     """The network of a name.
 
     Raises:
-        ProtocolError: there is none.
+        ProtocolError: the name is unknown.
     """
     if name not in NETWORKS:
         raise ProtocolError(

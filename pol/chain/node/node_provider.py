@@ -1,4 +1,4 @@
-"""A web3 provider over one or several nodes of a chain: asks again, fails over, and believes what a quorum says."""
+"""A web3 provider over several nodes of a chain, with retries, failover and quorum."""
 
 from __future__ import annotations
 
@@ -14,39 +14,40 @@ from web3.types import RPCEndpoint, RPCResponse
 from pol.chain.node.http_endpoint import Endpoint, Health, Trouble
 from pol.chain.node.latest_block import STALL_SECONDS, HeadWatch
 from pol.chain.node.quorum import agreed, at_least, comparable, reduced
-from pol.chain.node.retry_policy import Patience
-from pol.chain.node.rpc_methods import KNOWN, LOCAL, ORDERS, READS, pinned, quantity, varies
+from pol.chain.node.refused_transactions import Refusal
+from pol.chain.node.retry_policy import RetryPolicy
+from pol.chain.node.rpc_methods import LOCAL, ORDERS, READS, pinned, quantity, varies
 from pol.commitments.keccak import keccak256
 from pol.errors import OperationalError
 
 TIMEOUT = 30.0
-"""Seconds for one answer of one node."""
+"""Time limit of one answer of one node, in seconds."""
 
 NULL = '["result", null]'
 
 
 class StaleHead(OperationalError):
-    """What the node calls the latest block is too old to decide on."""
+    """The node's latest block is too old."""
 
 
 class NoQuorum(OperationalError):
-    """Too few nodes say the same."""
+    """Too few nodes agree."""
 
 
 class Endpoints(JSONBaseProvider):
-    """Nodes of one chain, in the order in which they are preferred.
+    """Nodes of one chain, in order of preference.
 
-    With ``quorum`` 1 a read goes to the first node that answers. With more, a read goes to all of them at one block
-    that so many have, and holds if so many agree. Signed transactions always go to all.
+    With ``quorum`` 1 a read goes to the first node that answers. With more, a read goes to all nodes, pinned to a block
+    that a quorum has, and a quorum has to agree. Signed transactions always go to all nodes.
     """
 
     def __init__(
-        self, urls: Sequence[str], quorum: int = 1, patience: Patience | None = None, timeout: float = TIMEOUT
+        self, urls: Sequence[str], quorum: int = 1, patience: RetryPolicy | None = None, timeout: float = TIMEOUT
     ) -> None:
         super().__init__()
         if not urls or not 1 <= quorum <= len(urls) or len(set(urls)) < len(urls):
             raise OperationalError(f"a quorum of {quorum} needs as many different URLs of nodes, not {len(set(urls))}")
-        self._patience = patience or Patience()
+        self._patience = patience or RetryPolicy()
         self._quorum = quorum
         self._all = [Endpoint(url, timeout, self._patience.now) for url in urls]
         self._watch = HeadWatch(self._patience.now)
@@ -60,19 +61,19 @@ class Endpoints(JSONBaseProvider):
         return ", ".join(endpoint.name for endpoint in self._all)
 
     def health(self) -> tuple[Health, ...]:
-        """What each node did so far."""
+        """The record of each node so far."""
         return tuple(endpoint.health for endpoint in self._all)
 
     def refuse_stale_heads(self, stall: float = STALL_SECONDS) -> None:
-        """From now on refuse a head that goes back, or that is older than ``stall`` seconds. Not for test chains."""
+        """Refuse heads that go back, or that are older than ``stall`` seconds. Not for test chains."""
         self._watch.stall = stall
 
     def make_request(self, method: RPCEndpoint, params: Any) -> RPCResponse:
-        """The answer that may be relied on.
+        """The reliable answer to a request.
 
         Raises:
-            StaleHead: the latest block is too old to decide on.
-            NoQuorum: too few nodes say the same.
+            StaleHead: the latest block is too old.
+            NoQuorum: too few nodes agree.
             OperationalError: no node answers.
         """
         if method == "eth_sendRawTransaction":
@@ -107,7 +108,7 @@ class Endpoints(JSONBaseProvider):
         ) from None
 
     def _until_enough_may_be_asked(self) -> float:
-        """Only what nodes asked for counts here: rests that we give them only say who is asked first."""
+        """Seconds until a quorum of nodes accepts requests; our own rests only order the nodes."""
         until = sorted(endpoint.asked_to_wait_until for endpoint in self._all)
         return max(0.0, until[self._quorum - 1] - self._patience.now())
 
@@ -152,7 +153,7 @@ class Endpoints(JSONBaseProvider):
                 number = quantity(head)
                 objection = self._watch.objection(number)
         except (KeyError, TypeError, ValueError):
-            message = f"{endpoint.name} said nothing sensible of its latest block"
+            message = f"{endpoint.name} gave a malformed latest block"
             endpoint.failed(message)
             raise Trouble(message, passing=True) from None
         endpoint.saw_head(number)
@@ -161,7 +162,7 @@ class Endpoints(JSONBaseProvider):
             raise _stale(endpoint.name, objection)
 
     def _greet(self, endpoint: Endpoint) -> None:
-        """Find out, once after each trouble, that a node is on the chain of the others."""
+        """Check, once after each trouble, that a node is on the chain of the others."""
         if endpoint.chain_id is None:
             self._chain_of(endpoint, endpoint.make_request(RPCEndpoint("eth_chainId"), []))
 
@@ -195,7 +196,7 @@ class Endpoints(JSONBaseProvider):
         yield from zip(endpoints, ask_all(ask, endpoints), strict=True)
 
     def _one_chain(self) -> RPCResponse:
-        """Different chains aren't outvoted: somebody mixed up URLs."""
+        """The chain id of all nodes. Differences aren't outvoted: the URLs are mixed up."""
         answers = list(self._each(self._all, RPCEndpoint("eth_chainId"), []))
         good = [(endpoint, answer) for endpoint, answer in answers if not isinstance(answer, Trouble)]
         ids = {endpoint.name: str(answer.get("result")) for endpoint, answer in good}
@@ -242,7 +243,7 @@ class Endpoints(JSONBaseProvider):
         return answer
 
     def _most(self, method: str, answers: Sequence[tuple[Endpoint, Any]]) -> RPCResponse:
-        """What a quorum of these answers says."""
+        """The answer of a quorum."""
         forms: dict[Endpoint, str] = {}
         told: dict[str, RPCResponse] = {}
         for endpoint, answer in answers:
@@ -259,7 +260,7 @@ class Endpoints(JSONBaseProvider):
             )
         form = agreed(list(forms.values()), self._quorum)
         if form is None:
-            # Something that is spreading: some have it, others don't yet.
+            # An object that is still spreading: some nodes have it, others don't yet.
             if len(told) == 2 and NULL in told:
                 return told[NULL]
             groups = "; ".join(" and ".join(e.name for e, f in forms.items() if f == one) for one in told)
@@ -288,14 +289,14 @@ class Endpoints(JSONBaseProvider):
                 elif "result" in answer and str(answer["result"]).lower() != digest:
                     trouble = Trouble(f"{endpoint.name} gave another hash to the transaction", passing=True)
                     endpoint.failed(str(trouble))
-                elif "result" in answer or _says(answer, KNOWN):
+                elif "result" in answer or Refusal.of(str(answer["error"])) is Refusal.KNOWN:
                     accepted.append(endpoint)
                 else:
                     refusals.append(answer)
             if accepted:
                 return taken
-            # A request whose answer was lost may have been carried out: the second one then finds the nonce used.
-            if any(_says(answer, ("nonce",)) for answer in refusals) and self._has(digest):
+            # The first request may have succeeded with its answer lost: the second one then finds the nonce used.
+            if any("nonce" in str(answer["error"]).lower() for answer in refusals) and self._has(digest):
                 return taken
             if len(refusals) >= self._quorum:
                 return refusals[0]
@@ -307,10 +308,6 @@ class Endpoints(JSONBaseProvider):
     def _has(self, digest: str) -> bool:
         found = self.make_request(RPCEndpoint("eth_getTransactionByHash"), [digest]).get("result")
         return isinstance(found, dict) and str(found.get("hash")).lower() == digest
-
-
-def _says(answer: RPCResponse, words: Sequence[str]) -> bool:
-    return any(word in str(answer.get("error")).lower() for word in words)
 
 
 def _stale(name: str, objection: str) -> StaleHead:

@@ -1,4 +1,4 @@
-"""What several nodes say, made one: pure functions, and the fields in which answers have to agree."""
+"""The agreement of several nodes: pure functions, and the fields in which answers have to agree."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ FIELDS = {
     "eth_getBlockByHash": BLOCK,
     "eth_feeHistory": ("oldestBlock", "baseFeePerGas", "reward"),
 }
-"""What nodes of every make say of a block, a transaction, a receipt and a log."""
+"""The fields of blocks, transactions, receipts and logs that all makes of nodes share."""
 
 
 def agreed(answers: Sequence[str], needed: int) -> str | None:
-    """The one answer that at least ``needed`` gave; None where there is none, or more than one."""
+    """The only answer that at least ``needed`` nodes gave; None if there is none, or more than one."""
     found = {answer for answer in answers if answers.count(answer) >= needed}
     return found.pop() if len(found) == 1 else None
 
 
 def at_least(numbers: Sequence[int], needed: int) -> int | None:
-    """The highest number that ``needed`` of these reach or pass: fewer liars can't lift it above every honest one."""
+    """The highest number that ``needed`` of these reach: fewer liars can't lift it above every honest one."""
     return sorted(numbers, reverse=True)[needed - 1] if len(numbers) >= needed else None
 
 
 def comparable(answer: Any) -> str:
-    """An answer in a form that is equal if and only if two nodes say the same.
+    """A canonical form of an answer: equal if and only if two nodes agree.
 
-    A revert is what the contract returned; what nodes say about it in words differs. Other errors agree by their code.
+    Reverts agree by the returned data, since their messages differ; other errors agree by their code.
     """
     error = answer.get("error")
     if error is None:
@@ -58,7 +58,7 @@ def comparable(answer: Any) -> str:
 
 
 def _without_nulls(value: Any) -> Any:
-    """A field that some nodes leave out and others call null is the same."""
+    """Without null fields, which some nodes leave out."""
     if isinstance(value, list):
         return [_without_nulls(item) for item in value]
     if isinstance(value, dict):
@@ -67,7 +67,7 @@ def _without_nulls(value: Any) -> Any:
 
 
 def reduced(method: str, result: Any) -> Any:
-    """A result without the fields that nodes of different make don't share: what isn't compared isn't passed on."""
+    """A result without the fields that makes of nodes don't share: only compared fields are passed on."""
     names = FIELDS.get(method)
     if names is None or result is None:
         return result

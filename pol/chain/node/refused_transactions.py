@@ -1,4 +1,4 @@
-"""What nodes answer when they refuse a transaction."""
+"""Reasons for which nodes refuse a transaction, recognized by their words."""
 
 from __future__ import annotations
 
@@ -6,13 +6,18 @@ from enum import Enum
 
 
 class Refusal(Enum):
-    """Why a node doesn't take a transaction, as far as that says what to do."""
+    """A reason, as far as it decides what to do next."""
 
-    KNOWN = ("already known", "already imported", "known transaction", "same hash", "alreadyknown")
+    KNOWN = (
+        *("already known", "already imported", "already_exists", "alreadyknown"),
+        *("known transaction", "already in mempool", "same hash"),
+    )
+    """It has the transaction."""
+
     USED = ("nonce too low", "nonce is too low", "oldnonce")
     LOW_FEE = ("underpriced", "max fee per gas less than block base fee", "fee too low", "price supplied is too low")
     UNSURE = ("internal error", "timeout", "timed out", "too many requests", "rate limit", "limit exceeded")
-    """It may have taken the transaction nevertheless."""
+    """It may have accepted the transaction nevertheless."""
 
     FUNDS = (
         "insufficient funds",
@@ -26,5 +31,5 @@ class Refusal(Enum):
 
     @classmethod
     def of(cls, message: str) -> Refusal:
-        """Geth, Nethermind, Erigon, Besu, Reth and anvil say the same in different words."""
+        """The reason in a message of Geth, Nethermind, Erigon, Besu, Reth or anvil."""
         return next((r for r in cls if any(words in message.lower() for words in r.value)), cls.OTHER)

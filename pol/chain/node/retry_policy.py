@@ -1,4 +1,4 @@
-"""How often and after how long to ask again."""
+"""Retries of requests: how many, and after how long."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
-class Patience:
-    """Back-off that doubles, with jitter, so that many bots don't come back at the same moment; seconds.
+class RetryPolicy:
+    """A doubling back-off with jitter, so that many bots don't return at once; seconds.
 
-    Equal seeds wait equally long. ``sleep`` takes seconds, ``now`` gives seconds since 1970.
+    Equal seeds wait equally long. ``sleep`` takes seconds, ``now`` returns seconds since 1970.
     """
 
     attempts: int = 6
     first: float = 0.25
     longest: float = 8.0
     total: float = 60.0
-    """A request that would have to wait longer fails: the caller's clock may be running."""
+    """Longest sum of waits: the caller's own clock may be running."""
     seed: int | None = None
     now: Callable[[], float] = time.time
     sleep: Callable[[float], None] = time.sleep
@@ -29,7 +29,7 @@ class Patience:
         object.__setattr__(self, "_random", random.Random(self.seed))
 
     def rounds(self, least: Callable[[], float]) -> Iterator[int]:
-        """Numbers of the attempts; waits between two of them, at least what ``least`` says then."""
+        """Numbers of the attempts; before each but the first it waits ``least()`` seconds or more."""
         waited = 0.0
         for attempt in range(self.attempts):
             if attempt:

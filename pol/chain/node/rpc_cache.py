@@ -1,4 +1,4 @@
-"""Answers of the node that stay true for a while: one look at the chain asks for each thing once."""
+"""A cache of a node's answers, for a stretch of reads from one state of the chain."""
 
 from __future__ import annotations
 
@@ -14,52 +14,51 @@ from web3.types import RPCEndpoint, RPCResponse
 LATEST = frozenset(
     {"eth_call", "eth_getBlockByNumber", "eth_blockNumber", "eth_getLogs", "eth_getBalance", "eth_gasPrice"}
 )
-"""What changes with a block."""
+"""Answers that change with a block."""
 CONSTANT = frozenset({"eth_chainId"})
 
+NAME = "RPC cache of pol"
 
-NAME = "memory of pol"
 
+class RpcCache:
+    """Keeps answers about the latest block while it is `active`, and constant ones for good.
 
-class Memory:
-    """Keeps answers about the latest block while somebody is `looking`, and those that never change for good.
-
-    A middleware of web3; `of` gives the one that a web3 has.
+    A middleware of web3; `of` returns the one of a web3.
     """
 
     @classmethod
-    def of(cls, web3: Web3) -> Memory:
-        """The memory of whoever shares this web3."""
+    def of(cls, web3: Web3) -> RpcCache:
+        """The cache that everybody shares who uses this web3."""
         onion = web3.middleware_onion
         if NAME not in onion:
-            memory = cls()
-            onion.add(lambda _: memory, NAME)  # type: ignore[arg-type]  # web3 only calls what it is given
-            memories[web3] = memory
-        return memories[web3]
+            cache = cls()
+            onion.add(lambda _: cache, NAME)  # type: ignore[arg-type]  # web3 only calls what it is given
+            _caches[web3] = cache
+        return _caches[web3]
 
     def __init__(self) -> None:
-        self._looking = 0
+        self._depth = 0
         self._answers: dict[str, RPCResponse] = {}
         self._constant: dict[str, RPCResponse] = {}
 
     @contextmanager
-    def looking(self) -> Iterator[None]:
-        """Within it the chain stands still, until something is sent."""
-        self._looking += 1
+    def active(self) -> Iterator[None]:
+        """Within it, answers about the latest block are kept until something is sent."""
+        self._depth += 1
         try:
             yield
         finally:
-            self._looking -= 1
-            if not self._looking:
+            self._depth -= 1
+            if not self._depth:
                 self._answers.clear()
 
     def wrap_make_request(self, make_request: Callable[[RPCEndpoint, Any], Any]) -> Callable[[RPCEndpoint, Any], Any]:
-        """The same requests, not all of which reach the node."""
+        """`make_request` behind the cache."""
 
         def answer(method: RPCEndpoint, params: Any) -> Any:
             kept = self._constant if method in CONSTANT else self._answers
-            if method not in CONSTANT and not (self._looking and method in LATEST):
-                # An order to a test node or a transaction: what was true before it may not be any more.
+            if method not in CONSTANT and not (self._depth and method in LATEST):
+                # A transaction or an order to a test node may change every answer.
                 if method not in LATEST:
                     self._answers.clear()
                 return make_request(method, params)
@@ -74,5 +73,4 @@ class Memory:
         return answer
 
 
-memories: WeakKeyDictionary[Web3, Memory] = WeakKeyDictionary()
-"""By the web3 that has them."""
+_caches: WeakKeyDictionary[Web3, RpcCache] = WeakKeyDictionary()

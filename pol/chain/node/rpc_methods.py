@@ -1,4 +1,4 @@
-"""JSON-RPC methods by what may be done with them, and how a read is tied to a block."""
+"""JSON-RPC methods by kind, and reads pinned to a block."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ PINNED = {
     "eth_getBlockByNumber": 0,
     "eth_feeHistory": 1,
 }
-"""Reads of the state at a block, and which parameter names the block."""
+"""Reads of the state at a block, with the index of the parameter that names the block."""
 
 RISING = frozenset({"eth_blockNumber", "eth_gasPrice", "eth_maxPriorityFeePerGas", "eth_estimateGas"})
 """Numbers in which honest nodes differ."""
 
 LOCAL = frozenset({"web3_clientVersion", "eth_syncing", "eth_accounts", "net_version"})
-"""What a node says about itself."""
+"""Answers of a node about itself."""
 
 READS = (
     PINNED.keys()
@@ -28,20 +28,10 @@ READS = (
     | LOCAL
     | {"eth_chainId", "eth_getLogs", "eth_getTransactionReceipt", "eth_getTransactionByHash", "eth_getBlockByHash"}
 )
-"""What may be asked any number of times. Anything else is sent once, unless it surely didn't arrive."""
+"""Methods that may be repeated. Any other is sent once, unless it surely didn't arrive."""
 
 ORDERS = ("evm_", "anvil_", "hardhat_")
-"""How the methods begin by which a test chain is moved, back too."""
-
-KNOWN = (
-    "already known",
-    "already imported",
-    "already_exists",
-    "alreadyknown",
-    "known transaction",
-    "already in mempool",
-)
-"""How nodes say that they have a transaction: geth, anvil, Erigon, Nethermind, Besu."""
+"""Prefixes of the orders to a test chain, which may send it back."""
 
 
 def varies(method: str, params: Sequence[Any]) -> bool:
@@ -50,7 +40,7 @@ def varies(method: str, params: Sequence[Any]) -> bool:
 
 
 def pinned(method: str, params: Sequence[Any], head: Callable[[], str]) -> list[Any]:
-    """The parameters with "latest" replaced by the number of a block, which is asked for only where it is needed."""
+    """The parameters with "latest" replaced by a block number; calls ``head`` only where needed."""
     params = [*params]
     if method == "eth_getLogs":
         query = dict(params[0])
@@ -68,7 +58,7 @@ def quantity(value: Any) -> int:
     """A JSON-RPC quantity: hexadecimal with 0x.
 
     Raises:
-        ValueError: it isn't one.
+        ValueError: not a quantity.
     """
     if not isinstance(value, str) or not value.startswith("0x"):
         raise ValueError("not a quantity")

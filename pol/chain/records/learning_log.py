@@ -1,4 +1,4 @@
-"""Learning records on chain: heads, demands for data and answers (contracts/commitments/ILearningLog.sol)."""
+"""Learning records on chain: heads, demands for data, answers (contracts/commitments/ILearningLog.sol)."""
 
 from __future__ import annotations
 
@@ -6,34 +6,23 @@ from collections.abc import Sequence
 from dataclasses import astuple, dataclass
 from enum import IntEnum
 
-from eth_abi.abi import encode
 from eth_typing import ChecksumAddress
 from web3.types import TxReceipt
 
+from pol.chain.account.typed_data import signed_struct
 from pol.chain.account.wallet import Wallet
-from pol.chain.contract.contract import Binding
-from pol.chain.contract.contract_creation import deploy_contract
-from pol.chain.contract.leaf_demands import decoded, open_demands
-from pol.chain.node.connection import Connection
+from pol.chain.contract.binding import deploy_contract
+from pol.chain.contract.leaf_demands import LeafDemand, LeafDemands
 from pol.commitments.array import ArrayType
 from pol.commitments.complete_state import DOCUMENT_TAG, ChunkProof
-from pol.commitments.keccak import keccak256
 from pol.commitments.tensor import TENSOR_TAG
 
-HEAD_TYPE = {
-    "Head": [
-        {"name": "id", "type": "bytes32"},
-        {"name": "size", "type": "uint64"},
-        {"name": "logRoot", "type": "bytes32"},
-    ]
-}
-"""What a publisher signs for somebody else to post."""
-
-DEMAND_TYPE = "(bytes32,bytes32,uint64,uint64,uint32,uint64,address,uint64,uint256)"
+HEAD_TYPE = signed_struct("Head", "bytes32 id, uint64 size, bytes32 logRoot")
+"""The signed form of a head that somebody else posts."""
 
 
 class RunStatus(IntEnum):
-    """Where a run stands; the last two are for good."""
+    """The status of a run; the last two are final."""
 
     NONE = 0
     OPEN = 1
@@ -43,7 +32,7 @@ class RunStatus(IntEnum):
 
 @dataclass(frozen=True)
 class PostedRun:
-    """A run as posted: times in seconds, amounts in wei."""
+    """A posted run; times in seconds, amounts in wei."""
 
     publisher: ChecksumAddress
     size: int
@@ -58,8 +47,10 @@ class PostedRun:
 
 
 @dataclass(frozen=True)
-class Demand:
-    """One leaf that somebody wants to see; position and leaf count on from 0 past the last one."""
+class RecordDemand(LeafDemand):
+    """A demand for one leaf of a checkpoint; position and leaf count on from 0 past the last one."""
+
+    ABI_TYPE = "(bytes32,bytes32,uint64,uint64,uint32,uint64,address,uint64,uint256)"
 
     id: bytes
     root: bytes
@@ -71,17 +62,12 @@ class Demand:
     deadline: int
     bond: int
 
-    @property
-    def key(self) -> bytes:
-        """The hash by which the contract knows it."""
-        return keccak256(encode([DEMAND_TYPE], [astuple(self)]))
-
 
 @dataclass(frozen=True)
-class Answer:
-    """What the chain has checked of an answer: a leaf, the entry that it stands in, and the state's root.
+class ShownLeaf:
+    """A checked answer: a leaf, its entry, and the state's root.
 
-    The contract doesn't look into a name; bytes that aren't UTF-8 are shown as escapes.
+    The contract doesn't check names: bytes that aren't UTF-8 are shown as escapes.
     """
 
     key: bytes
@@ -93,15 +79,15 @@ class Answer:
     leaf: bytes
 
 
-class LearningLog(Binding):
-    """One function per verb; those that send take the sender's wallet."""
+class LearningLog(LeafDemands[RecordDemand]):
+    """The contract that keeps heads of learning records and makes publishers show their data."""
 
-    def __init__(self, connection: Connection, address: ChecksumAddress) -> None:
-        super().__init__(connection, "LearningLog", address)
+    DEMAND = RecordDemand
+    OWNER = "id"
 
     @classmethod
     def deploy(cls, wallet: Wallet) -> LearningLog:
-        """Put a new contract on chain."""
+        """Deploy a new contract."""
         block = wallet.connection.block_number()
         deployed = cls(wallet.connection, deploy_contract(wallet, "LearningLog"))
         deployed.log.start_at(block)
@@ -112,41 +98,34 @@ class LearningLog(Binding):
         return bytes(self.read("computeId", publisher, run))
 
     def run(self, identity: bytes) -> PostedRun:
-        """A run as posted; its status is NONE if it was never opened."""
-        fields = list(self.read("runOf", identity))
-        fields[3], fields[8] = bytes(fields[3]), RunStatus(fields[8])
-        return PostedRun(*fields)
+        """A posted run; its status is NONE if it was never opened."""
+        return self.read_as(PostedRun, "runOf", identity)
 
     def open(
         self, wallet: Wallet, run: bytes, *, stake: int, window: int, exit_delay: int, price: int = 0
     ) -> TxReceipt:
-        """Open a run of this wallet, with a stake that its data can be had.
+        """Open a run of this wallet, with a stake for the availability of its data.
 
         window: seconds for an answer. exit_delay: seconds after the last post in which data can be demanded. price:
-        what an answer costs at least, on top of gas.
+        lowest price of an answer, on top of gas.
 
         Raises:
             Reverted: it is open already, or a time is out of bounds.
         """
-        return wallet.send(self.function("open", run, window, exit_delay, price), stake)
+        return self.transact(wallet, "open", run, window, exit_delay, price, value=stake)
 
     def post(self, wallet: Wallet, identity: bytes, size: int, root: bytes, path: Sequence[bytes]) -> TxReceipt:
-        """Post a longer log, by the publisher; ``path`` is the consistency path from the one posted last.
+        """Post a longer log of this publisher; ``path`` is the consistency path from the last posted head.
 
         Raises:
-            Reverted: the log is not longer, or no extension.
+            Reverted: the log isn't longer, or doesn't extend the posted one.
         """
-        return wallet.send(self.function("post", identity, size, root, list(path)))
+        return self.transact(wallet, "post", identity, size, root, list(path))
 
     def sign_head(self, wallet: Wallet, identity: bytes, size: int, root: bytes) -> bytes:
-        """The publisher's signature (r, s, v) by which anybody may post a head."""
-        domain = {
-            "name": "pol learning log",
-            "version": "1",
-            "chainId": self.connection.chain_id,
-            "verifyingContract": self.address,
-        }
-        return wallet.sign_typed(domain, HEAD_TYPE, {"id": identity, "size": size, "logRoot": root})
+        """The publisher's signature (r, s, v) that lets anybody post a head."""
+        message = {"id": identity, "size": size, "logRoot": root}
+        return wallet.sign_typed(self.signing_domain("pol learning log"), HEAD_TYPE, message)
 
     def relay(
         self, wallet: Wallet, identity: bytes, size: int, root: bytes, path: Sequence[bytes], signature: bytes
@@ -154,35 +133,29 @@ class LearningLog(Binding):
         """Post a head that the publisher has signed; ``wallet`` pays.
 
         Raises:
-            Reverted: as `post`, or it is signed by somebody else.
+            Reverted: as `post`, or the signature is somebody else's.
         """
-        return wallet.send(self.function("postSigned", identity, size, root, list(path), signature))
+        return self.transact(wallet, "postSigned", identity, size, root, list(path), signature)
 
     def bond(self, identity: bytes) -> int:
-        """What a demand costs at least at present, in wei."""
+        """Present lowest bond of a demand, in wei."""
         return int(self.read("bondOf", identity))
 
     def demand(
         self, wallet: Wallet, identity: bytes, index: int, position: int, leaf: int, bond: int | None = None
-    ) -> Demand:
-        """Demand one leaf of checkpoint ``index``. The bond is twice what is asked at present, if not given: gas moves.
+    ) -> RecordDemand:
+        """Demand one leaf of checkpoint ``index``; without a ``bond`` for twice the present one: gas moves.
 
         Raises:
             Reverted: no such checkpoint, a bond too low, or nothing can be demanded any more.
         """
         bond = 2 * self.bond(identity) if bond is None else bond
-        receipt = wallet.send(self.function("demand", identity, index, position, leaf), bond)
-        (event,) = self.contract.events.Demanded().process_receipt(receipt)
-        return decoded(Demand, event["args"]["demand"])
+        return self._demanded(self.transact(wallet, "demand", identity, index, position, leaf, value=bond))
 
-    def demands(self, identity: bytes) -> list[Demand]:
-        """All open demands of a run, the most urgent one first."""
-        return sorted(open_demands(self, Demand, id=identity), key=lambda d: d.deadline)
-
-    def answers(self, identity: bytes) -> list[Answer]:
-        """Everything that was shown of a run, in order."""
+    def answers(self, identity: bytes) -> list[ShownLeaf]:
+        """All answers about a run, in order."""
         return [
-            Answer(
+            ShownLeaf(
                 bytes(e["key"]),
                 e["answerer"],
                 bytes(e["completeRoot"]),
@@ -194,11 +167,11 @@ class LearningLog(Binding):
             for e in self.events("Answered", id=identity)
         ]
 
-    def answer(self, wallet: Wallet, demand: Demand, proof: ChunkProof, log_path: Sequence[bytes]) -> TxReceipt:
+    def answer(self, wallet: Wallet, demand: RecordDemand, proof: ChunkProof, log_path: Sequence[bytes]) -> TxReceipt:
         """Answer a demand; ``log_path`` is the inclusion path of the state's root in the log of ``demand.size``.
 
         Raises:
-            Reverted: too late, not what was demanded, or it is still the publisher's turn.
+            Reverted: too late, another leaf, or it is still the publisher's turn.
         """
         chunk = (
             proof.entry.encode(),
@@ -209,35 +182,27 @@ class LearningLog(Binding):
             list(proof.state_branch),
             list(log_path),
         )
-        return wallet.send(self.function("answer", astuple(demand), chunk))
-
-    def expire(self, wallet: Wallet, demand: Demand) -> TxReceipt:
-        """End a demand that was not answered in time: its run is marked withheld, and the stake is slashed.
-
-        Raises:
-            Reverted: its time isn't over, or it has ended.
-        """
-        return wallet.send(self.function("expire", astuple(demand)))
+        return self.transact(wallet, "answer", astuple(demand), chunk)
 
     def close(self, wallet: Wallet, identity: bytes) -> TxReceipt:
         """Take the stake back after the exit delay.
 
         Raises:
-            Reverted: it is locked.
+            Reverted: the stake is still locked.
         """
-        return wallet.send(self.function("close", identity))
+        return self.transact(wallet, "close", identity)
 
     def credit(self, account: ChecksumAddress) -> int:
-        """What an account can withdraw, in wei."""
+        """Withdrawable credit of an account, in wei."""
         return int(self.read("credits", account))
 
     def withdraw(self, wallet: Wallet) -> TxReceipt:
-        """Fetch everything that is credited to this wallet."""
-        return wallet.send(self.function("withdraw"))
+        """Withdraw all credit of this wallet."""
+        return self.transact(wallet, "withdraw")
 
 
 def form_of(proof: ChunkProof) -> bytes:
-    """What is hashed before an entry's tree: a tag, and the array's type or the document's length."""
+    """The prefix of an entry's hash: a tag, then the array's type or the document's length."""
     if isinstance(proof.type, ArrayType):
         return TENSOR_TAG + proof.type.encode()
     return DOCUMENT_TAG + proof.type.nbytes.to_bytes(8, "big")

@@ -1,6 +1,6 @@
-"""The publisher of a learning record: posts its heads on a schedule, and answers for its data.
+"""The publisher of a learning record: posts heads on a schedule and answers demands for data.
 
-It keeps nothing: whatever it does follows from the store and the chain, so it may be started again at any time.
+It keeps no state of its own: all follows from store and chain, so it may be restarted at any time.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from web3.types import TxReceipt
 
 from pol.chain.account.wallet import Reverted, Wallet
-from pol.chain.records.learning_log import Demand, LearningLog, PostedRun, RunStatus
+from pol.chain.records.learning_log import LearningLog, PostedRun, RecordDemand, RunStatus
 from pol.errors import PolError, ProtocolError
 from pol.training.record import learning_record
 from pol.training.record.learning_record import LearningRecord
@@ -20,7 +20,7 @@ from pol.training.storage.store import Store
 
 @dataclass(frozen=True)
 class Schedule:
-    """When a head is posted: after so many checkpoints, or so many seconds, whichever comes first.
+    """When to post a head: after a number of checkpoints or seconds, whichever comes first.
 
     Raises:
         ProtocolError: neither is given, or one is below 1.
@@ -35,13 +35,13 @@ class Schedule:
             raise ProtocolError("a schedule needs a number of checkpoints or of seconds, 1 or more")
 
     def is_due(self, new: int, seconds: int) -> bool:
-        """Whether so many new checkpoints, so long after the last post, are to be posted."""
+        """Whether to post ``new`` checkpoints, ``seconds`` after the last post."""
         by_count = self.checkpoints is not None and new >= self.checkpoints
         return new > 0 and (by_count or (self.seconds is not None and seconds >= self.seconds))
 
 
-class Publisher:
-    """Posts the head of the record in a store, and answers demands from the store."""
+class RecordPublisher:
+    """Posts the head of the record in a store, and answers demands from that store."""
 
     def __init__(self, contract: LearningLog, wallet: Wallet, store: Store, schedule: Schedule) -> None:
         self.contract = contract
@@ -63,7 +63,7 @@ class Publisher:
         return identity
 
     def post(self, *, now: bool = False) -> TxReceipt | None:
-        """Post the newest head if it is due, or if there is anything new and ``now`` is set; None if nothing was sent.
+        """Post the newest head if it is due, or if it is new and ``now`` is set; None if nothing was sent.
 
         Raises:
             ProtocolError: the run isn't open, or the record doesn't extend what was posted.
@@ -73,7 +73,7 @@ class Publisher:
         identity = self.contract.id_of(self.wallet.address, record.run)
         run, log = self.contract.run(identity), record.log
         if run.status is not RunStatus.OPEN:
-            raise ProtocolError(f"the run is {run.status.name.lower()} on chain: open it first, once")
+            raise ProtocolError(f"the run is {run.status.name.lower()} on chain: open it first")
         _require_extension(record, run)
         new, size = len(log) - run.size, len(log)
         if not new or not (now or self.schedule.is_due(new, self.contract.connection.now() - run.posted)):
@@ -85,20 +85,21 @@ class Publisher:
             after = self.contract.run(identity)
             if after.size <= run.size:
                 raise
-            # Somebody relayed a signed head in the meantime, or a receipt got lost; the rest is posted next time.
+            # Somebody has relayed a signed head, or a receipt got lost; the rest is posted next time.
             _require_extension(record, after)
             return None
 
-    def answer(self) -> list[Demand]:
-        """Answer every open demand of the run, the most urgent one first; those that were answered.
+    def answer(self) -> list[RecordDemand]:
+        """Answer every open demand of the run, the most urgent one first; returns the answered ones.
+
+        Both errors are raised after all demands were tried.
 
         Raises:
-            ProtocolError: the store holds something else than what was posted.
-            OperationalError: node or store failed: the demand stays, call again before its deadline. Either is raised
-                after all other demands have had their turn.
+            ProtocolError: the store holds another record than the posted one.
+            OperationalError: node or store failed: the demand stays open, call again before its deadline.
         """
         record = self._record()
-        answered, failures = list[Demand](), list[PolError]()
+        answered, failures = list[RecordDemand](), list[PolError]()
         for demand in self.contract.demands(self.contract.id_of(self.wallet.address, record.run)):
             if self.contract.connection.now() > demand.deadline:
                 continue
@@ -106,7 +107,7 @@ class Publisher:
                 answer_from(self.contract, self.wallet, self.store, record, demand)
                 answered.append(demand)
             except PolError as error:
-                # Somebody else may have answered it in the meantime.
+                # Somebody else has answered it meanwhile.
                 if not isinstance(error, Reverted) or error.error != "NoSuchDemand":
                     failures.append(error)
         if failures:
@@ -118,7 +119,7 @@ class Publisher:
 
 
 def answer_from(
-    contract: LearningLog, wallet: Wallet, store: Store, record: LearningRecord, demand: Demand
+    contract: LearningLog, wallet: Wallet, store: Store, record: LearningRecord, demand: RecordDemand
 ) -> TxReceipt:
     """Answer a demand from a store that holds the record; in the second half of the window anybody may.
 
@@ -128,7 +129,7 @@ def answer_from(
     """
     log = record.log
     if len(log) < demand.size or log.root(demand.size) != demand.root:
-        raise ProtocolError("the store holds another record than the one whose data is demanded")
+        raise ProtocolError("the store holds another record than the one whose data is demanded: name its own store")
     proof = prove_recorded(store, record, demand.index, demand.position, demand.leaf)
     return contract.answer(wallet, demand, proof, log.inclusion(demand.index, demand.size))
 

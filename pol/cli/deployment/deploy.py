@@ -18,10 +18,10 @@ from pol.chain.deploy.deployment_check import Assertion, assertions
 from pol.chain.deploy.deployment_parameters import document_of, read_parameters
 from pol.chain.deploy.deployment_plan import Missing, Plan
 from pol.chain.deployment_rules import Settings
-from pol.chain.desks.jackpot_fund import Jackpot
+from pol.chain.desks.jackpot_fund import JackpotFund
 from pol.chain.desks.vault import NATIVE
 from pol.chain.node.connection import Connection, operational
-from pol.chain.node.networks import NETWORKS, Network, is_test_net, network_of
+from pol.chain.node.networks import NETWORKS, KnownNetwork, is_test_net, network_of
 from pol.cli.deployment.deployment_documents import Target, check, default_of, keep
 from pol.cli.market.party_options import signer_of, signer_options
 from pol.errors import OperationalError, ProtocolError
@@ -118,7 +118,7 @@ def deploy(
 def _available(plan: Plan) -> int:
     """What the fund of the jackpot could reserve; units of the asset."""
     contracts = plan.contracts
-    return Jackpot(plan.connection, contracts.desks.jackpot).available()
+    return JackpotFund(plan.connection, contracts.desks.jackpot).available()
 
 
 def _verifiers(wallet: Wallet, circuits: tuple[str, ...], as_json: bool) -> dict[str, str]:
@@ -131,7 +131,7 @@ def _verifiers(wallet: Wallet, circuits: tuple[str, ...], as_json: bool) -> dict
     return {f"zk {name}": deployed(load(name), wallet, exact=True, as_json=as_json)["verifier"] for name in circuits}
 
 
-def _connect(network: Network | None, rpc: tuple[str, ...]) -> Connection:
+def _connect(network: KnownNetwork | None, rpc: tuple[str, ...]) -> Connection:
     urls = rpc or ((network.rpc,) if network and network.rpc else ())
     if not urls:
         raise click.UsageError("say where a node is: --rpc URL (--network anvil knows that of this machine)")
@@ -169,7 +169,7 @@ def _salt(text: str) -> bytes:
     return salt.rjust(SALT_BYTES, b"\0")
 
 
-def _settings(network: Network | None, parameters: Path | None, deployer: ChecksumAddress) -> Settings:
+def _settings(network: KnownNetwork | None, parameters: Path | None, deployer: ChecksumAddress) -> Settings:
     default = default_of(network, deployer)
     if parameters is None:
         return default
@@ -179,7 +179,7 @@ def _settings(network: Network | None, parameters: Path | None, deployer: Checks
         raise OperationalError(f"can't read the parameters {parameters}: {error}") from error
 
 
-def _toml(network: Network | None, parameters: Path | None, address: str | None) -> str:
+def _toml(network: KnownNetwork | None, parameters: Path | None, address: str | None) -> str:
     """Parameters as a file; without an account the treasury is left out, which makes it the deployer's."""
     settings = _settings(network, parameters, _address(address) if address else NOBODY)
     document = document_of(settings)

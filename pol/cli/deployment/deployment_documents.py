@@ -21,7 +21,7 @@ from pol.chain.deploy.deployment_parameters import document_of, settings_of
 from pol.chain.deploy.deployment_plan import Missing, Plan
 from pol.chain.deployment_rules import BeaconKind, Settings
 from pol.chain.node.connection import Connection
-from pol.chain.node.networks import Network
+from pol.chain.node.networks import KnownNetwork
 from pol.commitments import canonical_json
 from pol.errors import OperationalError, ProtocolError
 
@@ -31,7 +31,7 @@ class Target:
     """A chain, what is known of it, and what is to be there."""
 
     connection: Connection
-    network: Network | None
+    network: KnownNetwork | None
     folder: Path
 
     @property
@@ -40,7 +40,7 @@ class Target:
         return self.folder / f"{self.connection.chain_id}.json"
 
 
-def default_of(network: Network | None, treasury: ChecksumAddress) -> Settings:
+def default_of(network: KnownNetwork | None, treasury: ChecksumAddress) -> Settings:
     """What holds where the parameters say nothing."""
     if network is None:
         return Settings(treasury, beacon=BeaconKind.DRAND)

@@ -1,1 +1,1 @@
-"""Verbs that read a kept dispute."""
+"""Verbs that read a recorded dispute."""

@@ -1,4 +1,4 @@
-"""``pol dispute DIR``: a recorded dispute as an auditor reads it: all moves side by side, or one in depth."""
+"""``pol dispute DIR``: a recorded dispute for auditors: all moves side by side, or one in depth."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from pol.report.last_operation import OneStep, shown
 
 @click.command()
 @click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
-@click.option("--false-dispute", is_flag=True, help="Read the challenge to the honest verdict instead.")
+@click.option("--false-dispute", is_flag=True, help="Show the challenge to the honest verdict instead.")
 @click.option("--move", "number", type=click.IntRange(0), metavar="N", help="Show one move in depth.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def dispute(folder: Path, false_dispute: bool, number: int | None, as_json: bool) -> None:
-    """Read the dispute that `pol demo --out DIR` kept: who picked what, and what was left. Every rule is checked."""
+    """Show the dispute that `pol demo --out DIR` recorded: every pick, and what remained. Every rule is checked."""
     entries = read(folder, false_dispute).entries()
     if number is not None and number >= len(entries):
         raise click.UsageError(f"the dispute ends with move {entries[-1].number}; there is no move {number}")

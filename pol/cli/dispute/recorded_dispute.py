@@ -74,7 +74,7 @@ def read(folder: Path, false_dispute: bool) -> Recorded:
 
 
 def require_heads(record: DisputeRecord, heads: list[bytes], players: list[bytes]) -> None:
-    """Check that the moves lead to what the chain held; the last of the heads it still holds.
+    """Check that the moves lead to the state hashes that the chain held.
 
     Raises:
         ProtocolError: they don't: something was changed or lost.

@@ -1,4 +1,4 @@
-"""``pol replay DIR``: a recorded dispute again, move by move, off chain, by the same rules."""
+"""``pol replay DIR``: replay a recorded dispute off chain, move by move, by the same rules."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pol.report.move_descriptions import line
 @click.option("--false-dispute", is_flag=True, help="Replay the challenge to the honest verdict instead.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def replay(folder: Path, false_dispute: bool, as_json: bool) -> None:
-    """Replay the dispute that `pol demo --out DIR` kept: claim, task and proof must agree, every rule is checked."""
+    """Replay the dispute that `pol demo --out DIR` recorded: claim, task and proof must agree with it."""
     entries = read(folder, false_dispute).entries()
     if as_json:
         last, moves = entries[-1], [_move(entry) for entry in entries[1:]]

@@ -32,7 +32,7 @@ TASK_DIGITS, HASH_DIGITS = 8, 64
 @click.command()
 @click.argument("what", metavar="TASK|DISPUTE|TRANSACTION")
 @place_options
-@click.option("--profile", "about_profile", is_flag=True, help="The number is that of a dispute about a profile.")
+@click.option("--profile", "about_profile", is_flag=True, help="The number names a dispute about a profile.")
 @click.option("--data", type=click.Path(path_type=Path), metavar="DIR", help="The folder of a process.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def explain(

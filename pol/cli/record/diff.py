@@ -80,14 +80,14 @@ def _open(a: str, b: str) -> tuple[NamedTensors, NamedTensors]:
     """Two records without a step are compared at the newest step that both have."""
     from pol.training.record.recorded_run import is_run, open_run
     from pol.verification.runs.run_comparison import common_steps
-    from pol.verification.runs.tensor_comparison import open_side, recorded_side
+    from pol.verification.runs.tensor_comparison import open_named_tensors, recorded_tensors
 
     places = [split_step(text) for text in (a, b)]
     if all(is_run(place) and step is None for place, step in places):
         runs = open_run(a), open_run(b)
         step = common_steps(*runs)[-1]
-        return recorded_side(runs[0], step, a), recorded_side(runs[1], step, b)
-    return open_side(a), open_side(b)
+        return recorded_tensors(runs[0], step, a), recorded_tensors(runs[1], step, b)
+    return open_named_tensors(a), open_named_tensors(b)
 
 
 def _first_difference(since: Mapping[str, int]) -> str:
@@ -103,14 +103,14 @@ def _draw(
     file: Path, one: NamedTensors, other: NamedTensors, rows: Sequence[TensorComparison], steps: Sequence[int]
 ) -> None:
     from pol.report.heat_map import Column, write_heat_map
-    from pol.verification.runs.tensor_comparison import compare_tensors, recorded_side
+    from pol.verification.runs.tensor_comparison import compare_tensors, recorded_tensors
 
     if not steps or one.run is None or other.run is None:
         columns, title = [Column("difference", rows)], f"{one.label} and {other.label}"
     else:
         columns, title = [], " and ".join(side.label.rpartition("@")[0] for side in (one, other))
         for step in steps:
-            sides = recorded_side(one.run, step, one.label), recorded_side(other.run, step, other.label)
+            sides = recorded_tensors(one.run, step, one.label), recorded_tensors(other.run, step, other.label)
             columns.append(Column(str(step), list(compare_tensors(*sides))))
     write_heat_map(file, title, columns)
 

@@ -45,16 +45,20 @@ class _Hex(click.ParamType[bytes]):
 @click.command()
 @click.option("--network", type=click.Choice(sorted(NETWORKS)), default="quicknet", show_default=True)
 @click.option(
-    "--after", type=_Time(), metavar="TIME", help="When the claim was made: nothing that its maker can choose."
+    "--after", type=_Time(), metavar="TIME", help="Time of the claim; its maker must not be able to choose it."
 )
 @click.option("--delay", type=click.IntRange(0), default=60, show_default=True, help="Seconds from it to the round.")
 @click.option(
-    "--round", "number", type=click.IntRange(1, LAST_ROUND), metavar="N", help="This round instead of the claim's."
+    "--round", "number", type=click.IntRange(1, LAST_ROUND), metavar="N", help="Show this round instead of the claim's."
 )
 @click.option("--relay", "relays", multiple=True, metavar="URL", help="Where to fetch the round; several are tried.")
-@click.option("--signature", type=_Hex(), metavar="HEX", help="The round's signature, if no relay is asked.")
+@click.option("--signature", type=_Hex(), metavar="HEX", help="The round's signature, instead of a relay.")
 @click.option(
-    "--previous", type=_Hex(), default="", metavar="HEX", help="The signature before, which the default network signs."
+    "--previous",
+    type=_Hex(),
+    default="",
+    metavar="HEX",
+    help="Signature of the round before; the default network signs it too.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def beacon(
@@ -67,12 +71,12 @@ def beacon(
     previous: bytes,
     as_json: bool,
 ) -> None:
-    """Say which round of drand binds a claim, when it is due, and its seed: what `pol verify --seed` takes.
+    """Show the round of drand that binds a claim, its time, and its seed for `pol verify --seed`.
 
     The seed comes with --relay or --signature, and only if the League of Entropy has signed the round.
     """
     if (after is None) == (number is None):
-        raise click.UsageError("say either when the claim was made (--after TIME) or which round (--round N)")
+        raise click.UsageError("give either the time of the claim (--after TIME) or a round (--round N)")
     if relays and signature is not None:
         raise click.UsageError("a round comes from --relay or from --signature, not from both")
     chosen = NETWORKS[network]

@@ -30,9 +30,9 @@ from pol.training.task.task import load as load_task
 from pol.verification.profile import profile_signature
 from pol.verification.profile.native_reruns import NativeReruns, rerun_natively
 from pol.verification.profile.native_setting import settings_here
-from pol.verification.profile.profile import Profile, load_profile
 from pol.verification.profile.profile_challenge import ProfileCharge, find_false_parts
 from pol.verification.profile.profile_claim import MARGIN
+from pol.verification.profile.profile_document import Profile, load_profile
 from pol.verification.profile.profiling import PROFILED, RERUNS, measure_profile, rerun_programs_root, slots_apart
 
 _HASH = re.compile(r"[0-9a-f]{64}", re.IGNORECASE)
@@ -49,10 +49,10 @@ _NAMED = 3
 @click.option(
     "--key", type=click.Path(path_type=Path), callback=signing_key, help="PEM file of an Ed25519 key: sign the profile."
 )
-@click.option("--against", metavar="DIGEST", help="Measure on the terms of this profile, and say what is false in it.")
-@click.option("--native", is_flag=True, help="Let torch execute the segments too, in the settings that there are here.")
+@click.option("--against", metavar="DIGEST", help="Measure on the terms of this profile, and list its false parts.")
+@click.option("--native", is_flag=True, help="Execute the segments with torch too, in the settings of this machine.")
 @click.option("--compile", "compiled", is_flag=True, help="With --native: torch.compile as well; takes a minute.")
-@click.option("--threads", type=click.IntRange(0), default=0, help="Of the canonical kernels; all by default.")
+@click.option("--threads", type=click.IntRange(0), default=0, help="Threads of the canonical kernels; all by default.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @unsupported_is_unseen
 def profile(
@@ -93,7 +93,7 @@ def profile(
     charges = find_false_parts(found.claim, posted.claim) if posted is not None else []
     _require_thresholds(loaded, executor, found)
     document: dict[str, Any] = {"digest": opened.put(found.encode()), "thresholds": [str(t) for t in found.thresholds]}
-    # What a submitter puts into the terms, so that everybody reruns the same programs.
+    # A submitter puts it into the terms, so that all parties rerun the same programs.
     document["reruns"] = rerun_programs_root(found.programs).hex()
     if posted is not None:
         document |= {"against": against, "equal": posted == found, "charges": [_charge_json(c) for c in charges]}
@@ -128,7 +128,7 @@ def _require_thresholds(task: LoadedTask, executor: ExecutorFactory, found: Prof
 
 
 def _digest(task: str) -> str:
-    """The digest, or what a file says: the digest alone, or the `task.json` of `pol demo --out`."""
+    """A digest, given directly or in a file: the digest alone, or the `task.json` of `pol demo --out`."""
     if _HASH.fullmatch(task):
         return task.lower()
     try:
@@ -144,7 +144,7 @@ def _digest(task: str) -> str:
 
 
 def _native(task: LoadedTask, executor: ExecutorFactory, found: Profile, compiled: bool) -> NativeReruns:
-    # Needs torch, which nothing else here does.
+    # The only part of this command that needs torch.
     import torch
 
     devices = tuple(f"cuda:{number}" for number in range(torch.cuda.device_count()))

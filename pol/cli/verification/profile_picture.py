@@ -1,4 +1,4 @@
-"""A profile for people: distributions as a table, and where reruns lie against the thresholds."""
+"""A profile for people: distributions as a table, and a picture of reruns against the thresholds."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rich.table import Table
 from pol.claims.acceptance_rule import relative_limit
 from pol.graph.step_program import Component
 from pol.verification.profile.native_reruns import NativeReruns
-from pol.verification.profile.profile import Profile
+from pol.verification.profile.profile_document import Profile
 from pol.verification.profile.tolerance_bounds import maximum_share, rank_for, samples_for
 
 CONFIDENCE = Fraction(95, 100)
@@ -89,7 +89,7 @@ def values_of(profile: Profile, component: Component, metric: str) -> list[float
 
 
 def native_ratios(native: NativeReruns, component: Component) -> list[float]:
-    """Relative distances of all native reruns that have one; the yardstick is none."""
+    """Relative distances of all native reruns that have one, without the yardstick."""
     rows = (rerun for rerun in native.reruns if not rerun.setting.is_yardstick)
     return [relative_limit(found) for rerun in rows if (found := rerun.ratios[component - 1]) is not None]
 

@@ -1,4 +1,4 @@
-"""``pol sample``: how many segments have to be replayed so that cheating is found as surely as one wants."""
+"""``pol sample``: the number of segments to replay for a wanted probability of detection."""
 
 from __future__ import annotations
 
@@ -18,27 +18,12 @@ from pol.claims.sampling import (
     detection_probability,
     required_draws,
 )
+from pol.cli.verification.share_option import Share
 
 FRACTIONS = tuple(Fraction(n, 1000) for n in (1, 10, 50, 100, 200, 500))
 """Rows of the table beside the fraction that was asked for."""
 CONFIDENCES = (Fraction(9, 10), Fraction(99, 100), Fraction(999, 1000))
 MOST_SEGMENTS = 10**7
-
-
-class _Share(click.ParamType[Fraction]):
-    """A number above 0 and up to 1, exactly as it is written: 0.05, 5%, 1/20."""
-
-    name = "share"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Fraction:
-        text = str(value).strip()
-        try:
-            share = Fraction(text[:-1]) / 100 if text.endswith("%") else Fraction(text)
-        except (ValueError, ZeroDivisionError):
-            self.fail(f"{text!r} is no number; write 0.05, 5% or 1/20", param, ctx)
-        if not 0 < share <= 1:
-            self.fail(f"{text} isn't above 0 and up to 1 (or 100%)", param, ctx)
-        return share
 
 
 @dataclass(frozen=True)
@@ -92,11 +77,13 @@ def plan(segments: int, cheat_fraction: Fraction, confidence: Fraction) -> Sampl
 
 @click.command()
 @click.option("--segments", type=click.IntRange(1, MOST_SEGMENTS), required=True, help="Segments of the training.")
-@click.option("--confidence", type=_Share(), default="0.99", show_default=True, help="How surely cheating is found.")
-@click.option("--cheat-fraction", type=_Share(), default="0.05", show_default=True, help="Share that is cheated.")
+@click.option("--confidence", type=Share(), default="0.99", show_default=True, help="Wanted probability of detection.")
+@click.option(
+    "--cheat-fraction", type=Share(), default="0.05", show_default=True, help="Assumed share of bad segments."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def sample(segments: int, confidence: Fraction, cheat_fraction: Fraction, as_json: bool) -> None:
-    """Say how many segments have to be drawn and replayed to find cheating.
+    """Show the number of segments to draw and replay in order to detect cheating.
 
     The odds are exact (hypergeometric): segments are drawn without replacement, after the log is committed, by a beacon
     that nobody in the task can foresee. A segment counts as found if it is drawn: a replay of it fails for certain.
@@ -145,6 +132,6 @@ def _table(rows: list[list[Sample]]) -> Table:
 
 
 def _percent(share: Fraction) -> str:
-    """Rounded down, so that nothing is called more certain than it is."""
+    """A percentage, rounded down: a probability must not be overstated."""
     hundredths = int(share * 10_000)
     return f"{hundredths / 100:g} %" if hundredths else "< 0.01 %"

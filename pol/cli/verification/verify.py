@@ -7,7 +7,6 @@ import os
 import re
 import time
 from dataclasses import replace
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from pol.cli.file_output import console
+from pol.cli.verification.share_option import Share
 from pol.errors import OperationalError, ProtocolError, UnsupportedError
 from pol.graph.step_program import Component
 from pol.report.narrator import ConsoleNarrator
@@ -50,37 +50,27 @@ def _digest(ctx: click.Context, param: click.Parameter, value: str | None) -> st
     return _hash(ctx, param, text)
 
 
-def _share(ctx: click.Context, param: click.Parameter, value: str) -> Fraction:
-    try:
-        share = Fraction(value)
-    except (ValueError, ZeroDivisionError) as error:
-        raise click.BadParameter(f"{value!r} isn't a number") from error
-    if not 0 < share <= 1:
-        raise click.BadParameter(f"{value} isn't above 0 and at most 1")
-    return share
-
-
 @click.command()
 @click.argument("store")
 @click.argument("proof", required=False, callback=_digest)
 @click.option(
     "--profile", callback=_digest, metavar="DIGEST", help="The profile with the thresholds, in the same store."
 )
-@click.option("--exact", is_flag=True, help="The solver ran canonically: equal roots or nothing.")
+@click.option("--exact", is_flag=True, help="The solver ran canonically: the roots must be equal.")
 @click.option(
     "--seed", callback=_hash, metavar="HEX", help="Randomness of a beacon after the proof; else fresh entropy."
 )
 @click.option(
     "--confidence",
-    callback=_share,
+    type=Share(),
     default="0.99",
     show_default=True,
     metavar="P",
-    help="Draw enough to hit a bad segment so surely",
+    help="Draw enough segments to hit a bad one with this probability,",
 )
 @click.option(
     "--cheat-fraction",
-    callback=_share,
+    type=Share(),
     default="0.05",
     show_default=True,
     metavar="F",
@@ -97,12 +87,14 @@ def _share(ctx: click.Context, param: click.Parameter, value: str) -> Fraction:
     default=16,
     show_default=True,
     metavar="N",
-    help="Reruns of a segment beyond the thresholds that decide about it in their place; 0: thresholds alone.",
+    help="Reruns of a second look at a segment beyond the thresholds; 0: no second look.",
 )
 @click.option("--log-root", callback=_hash, metavar="HEX", help="Root of the checkpoint log that was committed to.")
 @click.option("--engine", type=click.Choice(["local", "cores", "ray"]), default="local", show_default=True)
-@click.option("--threads", type=click.IntRange(0), default=0, metavar="N", help="Of the kernels, for each segment.")
-@click.option("--address", envvar="RAY_ADDRESS", help="Of a Ray cluster; without it Ray starts one here.")
+@click.option(
+    "--threads", type=click.IntRange(0), default=0, metavar="N", help="Threads of the kernels, for each segment."
+)
+@click.option("--address", envvar="RAY_ADDRESS", help="Address of a Ray cluster; without it Ray starts one here.")
 @click.option("--report", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write a page of HTML.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def verify(store: str, proof: str | None, report: Path | None, as_json: bool, **options: Any) -> int:
@@ -115,7 +107,7 @@ def verify(store: str, proof: str | None, report: Path | None, as_json: bool, **
     from pol.verification.examination.verification_report import document
 
     if (options["profile"] is None) != options["exact"]:
-        raise click.UsageError("say what is compared: --profile DIGEST (pol profile makes one) or --exact, one of them")
+        raise click.UsageError("name the thresholds: either --profile DIGEST (pol profile makes one) or --exact")
     if sum((options["everything"], options["draws"] is not None)) > 1:
         raise click.UsageError("--all and --draws exclude each other")
     if proof is None and not is_run(store):
@@ -142,11 +134,11 @@ def _verify(path: str, digest: str | None, quiet: bool, **options: Any) -> Verif
     root = None if options["log_root"] is None else bytes.fromhex(options["log_root"])
     try:
         if run is None:
-            subject = proof_examination.open_subject(store, str(digest), root)
+            subject = proof_examination.open_proof(store, str(digest), root)
         else:
             _require_task(run)
             task, proof = task_proof.proof_of(run)
-            subject = proof_examination.subject_of(store, task, proof, root)
+            subject = proof_examination.checked_proof(store, task, proof, root)
     except (ProtocolError, OperationalError, UnsupportedError) as error:
         return replace(found, verdict=proof_examination.verdict_on_failure(error))
     found = replace(found, subject=subject, thresholds=_thresholds(subject, options["profile"]))
@@ -175,21 +167,20 @@ def _require_task(run: RecordedRun) -> None:
 
     if not task_proof.names_task(run):
         raise click.UsageError(
-            "this record names no task, so nothing says what its steps compute and they can't be replayed. "
-            "`pol check RECORD` verifies that its checkpoints are those that it names; a record whose training can be "
-            "replayed is made with Recorder(..., task=) (docs/guides/record.md)"
+            "this record names no task, so its steps can't be replayed. `pol check RECORD` verifies its checkpoints; "
+            "Recorder(..., task=) makes a record whose training can be replayed (docs/guides/record.md)"
         )
 
 
 def _thresholds(subject: ExaminedProof, digest: str | None) -> Three:
     """The thresholds of a profile. A bad profile is not the solver's fault: the verification is inconclusive."""
     from pol.claims.acceptance_rule import EXACT
-    from pol.verification.profile import profile
+    from pol.verification.profile.profile_document import load_profile
 
     if digest is None:
         return EXACT
     try:
-        return profile.load_profile(subject.store, digest, subject.task).thresholds
+        return load_profile(subject.store, digest, subject.task).thresholds
     except ProtocolError as error:
         raise OperationalError(f"the profile can't be used: {error}") from error
 
@@ -237,13 +228,13 @@ def _write(file: Path, found: VerificationReport) -> None:
 
 
 def _tell(found: VerificationReport, report: Path | None) -> None:
-    from pol.verification.examination.verification_report import because
+    from pol.verification.examination.verification_report import draw_reasons
 
     terminal, verdict = console(), found.verdict
     if verdict.examined:
         terminal.print(_table(found))
     if found.draw is not None:
-        for line in because(found):
+        for line in draw_reasons(found):
             terminal.print(line, soft_wrap=True)
     reasons = ", ".join(reason.value for reason in verdict.reasons)
     terminal.print(f"{verdict.outcome.name}: {verdict.detail} ({reasons})", soft_wrap=True)
@@ -254,14 +245,14 @@ def _tell(found: VerificationReport, report: Path | None) -> None:
 
 
 def _table(found: VerificationReport) -> Table:
-    from pol.verification.examination.verification_report import shares
+    from pol.verification.examination.verification_report import limit_shares
 
     unit = "travelled" if found.is_exact else "limit"
     table = Table("segment", "steps", "outcome", *(f"{c.name.lower()} / {unit}" for c in Component), "reasons")
     interval = found.subject.task.document.interval if found.subject is not None else 0
     for result in found.verdict.examined:
         verdict, first = result.verdict, result.verdict.segment * interval
-        far = [f"{share:.3g}" for share in shares(verdict, found.thresholds)] or ["-"] * len(Component)
+        far = [f"{share:.3g}" for share in limit_shares(verdict, found.thresholds)] or ["-"] * len(Component)
         reasons = ", ".join(reason.value for reason in verdict.reasons)
         outcome = verdict.outcome.name.lower()
         table.add_row(str(verdict.segment), f"{first} to {first + interval}", outcome, *far, reasons)

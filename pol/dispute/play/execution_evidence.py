@@ -9,6 +9,7 @@ from functools import lru_cache
 from pol.arithmetic.primitives import Words
 from pol.commitments.array import LEAF_SIZE
 from pol.commitments.merkle import Hashes, branch, branch_of_two, levels
+from pol.commitments.program_hash import ProgramCommitment
 from pol.commitments.tensor import ListTag, list_root, tensor_leaves, tensor_roots
 from pol.dispute.agreed_facts import AtTrace, node_of, picked_roots, step_of
 from pol.dispute.openings import Opening, agreed_root
@@ -75,9 +76,17 @@ class SegmentTrace:
         self.executor = executor
         self._states = {first_step: list(start)}
         self._outputs: tuple[int, list[Words]] | None = None
+        self._commitment: ProgramCommitment | None = None
         self.state_root = lru_cache(maxsize=None)(self._state_root)
         self.node_roots = lru_cache(maxsize=2)(self._node_roots)
         self.constant_roots = lru_cache(maxsize=1)(self._constant_roots)
+
+    @property
+    def commitment(self) -> ProgramCommitment:
+        """The trees of the program; they are hashed once."""
+        if self._commitment is None:
+            self._commitment = ProgramCommitment.of(self.program)
+        return self._commitment
 
     def state(self, step: int) -> list[Words]:
         """The state before ``step``."""

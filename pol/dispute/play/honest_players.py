@@ -1,6 +1,6 @@
 """The honest players: the move at a position, given one's own execution. Both sides play alike.
 
-A player compares what lies open with its own execution, picks the first difference and opens its own version of it.
+A player compares the open parts with its own execution, picks the first difference and opens its own version of it.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from itertools import pairwise
 from typing import Protocol
 
 from pol.claims.distance import saturating_sum
-from pol.commitments.merkle import branch
-from pol.commitments.program_hash import node_branch, program_header, slot_branch
+from pol.commitments.merkle import branch, depth
+from pol.commitments.program_hash import ProgramCommitment
 from pol.dispute.agreed_facts import AtElement, AtSlot, AtState, AtStep, AtTerm, Summed, node_of, step_of
 from pol.dispute.arbitration import disputed, execute_last_operation
 from pol.dispute.moves import (
@@ -38,14 +38,14 @@ from pol.graph.node import Operand
 
 
 class NothingToDispute(ProtocolError):
-    """Everything that lies open agrees with one's own execution: the other side is right, resign."""
+    """All open parts agree with one's own execution: the other side is right, so resign."""
 
 
 class Player(Protocol):
     """One side of a dispute."""
 
     def open(self, position: Position) -> bytes:
-        """One's own version of what is disputed at a position where nothing lies open yet."""
+        """One's own version of the disputed part, at a position where nothing lies open yet."""
         ...
 
     def move(self, position: Position) -> Move:
@@ -59,7 +59,7 @@ class Player(Protocol):
 
 @dataclass(frozen=True)
 class ReplayPlayer:
-    """Knows one execution of a segment, and defends or attacks with it."""
+    """A player with one execution of a segment."""
 
     trace: SegmentTrace
     published: Callable[[int], Sequence[bytes]] | None = None
@@ -94,15 +94,15 @@ class ReplayPlayer:
                 "the trace that lies open is right, and it does not lead to the state claimed before"
             )
         roots = self.trace.slot_roots(facts.step + 1)
-        height = (len(roots) - 1).bit_length()
-        after = replace(p, level=Level.STATE, facts=AtState(facts, p.opening), count=len(roots), height=height)
-        return OpenState(program_header(self.trace.program), self.open(after))
+        count = len(roots)
+        after = replace(p, level=Level.STATE, facts=AtState(facts, p.opening), count=count, height=depth(count))
+        return OpenState(self.trace.commitment.header, self.open(after))
 
     def _describe(self, p: Position, index: int) -> Describe:
-        program, number = self.trace.program, p.lo + index
-        descriptor = program.nodes[number].encode()
+        commitment, number = self.trace.commitment, p.lo + index
+        descriptor = self.trace.program.nodes[number].encode()
         payload = self.open(described(p, index, descriptor))
-        return Describe(index, program_header(program), tuple(node_branch(program, number)), descriptor, payload)
+        return Describe(index, commitment.header, tuple(commitment.node_branch(number)), descriptor, payload)
 
     def _go_down(self, p: Position, index: int) -> Move:
         try:
@@ -126,12 +126,12 @@ class ReplayPlayer:
         return self.published(step_of(p.facts).step) if self.published is not None else None
 
     def _prove_slot(self, p: Position, index: int) -> ProveSlot:
-        program, q = self.trace.program, p.lo + index
-        slot, roots = program.slots[q], self.trace.node_roots(step_of(p.facts).step)
+        commitment, q = self.trace.commitment, p.lo + index
+        slot, roots = self.trace.program.slots[q], self.trace.node_roots(step_of(p.facts).step)
         return ProveSlot(
             index,
-            header=program_header(program),
-            branch=tuple(slot_branch(program, q)),
+            header=commitment.header,
+            branch=tuple(commitment.slot_branch(q)),
             descriptor=slot.encode(),
             produced=roots[slot.producer],
             trace_branch=tuple(branch(roots, slot.producer)),
@@ -175,7 +175,7 @@ def first_difference(own: bytes, opened: bytes, size: int) -> int | None:
 
 @dataclass(frozen=True)
 class SumPlayer:
-    """Knows the parts of a distance, and defends or attacks with them."""
+    """A player with the parts of a distance."""
 
     sums: SumEvidence
 
@@ -206,4 +206,6 @@ class SumPlayer:
         if slot.component == p.facts.component:
             facts = AtSlot(p.facts, begin, slot.encode())
             payload = self.open(replace(p, level=Level.SUM_LEAVES, facts=facts, lo=0, hi=slot.type.leaves))
-        return DescribeSlot(index, program_header(program), tuple(slot_branch(program, begin)), slot.encode(), payload)
+        commitment = ProgramCommitment.of(program)
+        branch_ = tuple(commitment.slot_branch(begin))
+        return DescribeSlot(index, commitment.header, branch_, slot.encode(), payload)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from pol.commitments.merkle import branch, depth, tree
-from pol.commitments.program_hash import node_branch
 from pol.commitments.tensor import root_over_tree
 from pol.dispute.agreed_facts import AtNode, AtState, AtStep, AtTrace, Replayed
 from pol.dispute.disputed_claim import PublishedClaim
@@ -92,7 +91,7 @@ def show_first_lie(
     if publication.root != claim.traces:
         raise ProtocolError("these are not the traces that the claim names: dispute its end only")
     ends = [step.pre for step in published[1:]] + [claim.end]
-    # The states alone tell where to look: traces are compared where a state is wrong, or else all of them.
+    # Only the trace before the first wrong state is compared; all traces if no state is wrong.
     wrong = [s for s, claimed in enumerate(ends) if trace.state_root(first + s + 1) != claimed][:1]
     for s in wrong or range(len(published)):
         if tree(trace.node_roots(first + s)) != published[s].trace:
@@ -115,7 +114,7 @@ def _node(trace: SegmentTrace, publication: Publication, first: int, s: int, bit
     node = program.nodes[number]
     descriptor, type_ = node.encode(), node.type
     shown = number.to_bytes(4, "big") + row[number] + b"".join(branch(row, number))
-    shown += b"".join(node_branch(program, number)) + len(descriptor).to_bytes(2, "big") + descriptor
+    shown += b"".join(trace.commitment.node_branch(number)) + len(descriptor).to_bytes(2, "big") + descriptor
     leaves = publication.leaves_of(s, number, type_, row[number]) if type_.leaves > 1 else None
     if leaves is not None:
         at = first_difference(trace.output_leaves(step, number), leaves, 32)

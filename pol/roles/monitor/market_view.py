@@ -194,7 +194,7 @@ class Surveyor:
             OperationalError: the node fails.
         """
         reader = self._reader
-        with reader.connection.looking():
+        with reader.connection.cached():
             tasks = tuple(self._task(bytes(e["taskId"])) for e in reader.market.registry.events("TaskSubmitted"))
             block, now = reader.connection.block_number(), reader.connection.now()
         return MarketView(reader.connection.chain_id, block, now, reader.market.vault.address, tasks)
@@ -285,7 +285,7 @@ class Surveyor:
     def _right(self, task_id: bytes, number: int) -> Side:
         """Who is right about the current verdict, by replaying it; what can't be replayed is left open."""
         market = self._reader.market
-        if not self._replay or market.verdicts.verdict(task_id).seating != market.challenges.dispute(number).seating:
+        if not self._replay or market.verdicts.verdict(task_id).seating != market.challenges.dispute(number).subject:
             return Side.NONE
         charge = market.challenges.charge(number)
         try:

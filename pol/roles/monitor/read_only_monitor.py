@@ -69,7 +69,7 @@ class Monitor:
             OperationalError: the node fails.
         """
         reader, market = self._reader, self._reader.market
-        with reader.connection.looking():
+        with reader.connection.cached():
             block, now = reader.connection.block_number(), reader.connection.now()
             ledger, has = Ledger.of(market.vault), held(market.vault)
             wrong = [f"the vault's events take more than there is: {told}" for told in ledger.overdrawn]

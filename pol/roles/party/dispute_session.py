@@ -11,7 +11,7 @@ from pol.chain.account.wallet import Reverted, Wallet
 from pol.chain.court.dispute_game import DisputeGame
 from pol.chain.desks.challenges import Challenges
 from pol.chain.desks.profiles import Profiles
-from pol.dispute.moves import Move, UpheldClaim
+from pol.dispute.moves import Move, Upheld
 from pol.dispute.play.honest_players import NothingToDispute, Player
 from pol.dispute.position import Position, Side
 from pol.dispute.rules import apply
@@ -94,7 +94,7 @@ class Duel:
         """Whether a proof proves what it should; before a side gives up the contract has the last word."""
         try:
             apply(position, move)
-        except UpheldClaim:
+        except Upheld:
             try:
                 self.game.require_accepted(self.wallet.address, self.dispute, position, move)
             except Reverted:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from pol.arithmetic.primitives import Words
-from pol.chain.desks.proven_steps import Pin, batch_entry
+from pol.chain.desks.proven_steps import PinnedProofs, batch_entry
 from pol.commitments.checkpoint_log import CheckpointLog
 from pol.commitments.keccak import keccak256
 from pol.commitments.program_hash import program_hash
@@ -25,7 +25,9 @@ from pol.zk.poseidon import vector_hash
 _LEAVE = "leave the task alone: its submitter could end disputes as it likes"
 
 
-def require_pin(pin: Pin, program: StepProgram, constants: Sequence[Words], steps: int, network: StepNetwork) -> None:
+def require_pin(
+    pin: PinnedProofs, program: StepProgram, constants: Sequence[Words], steps: int, network: StepNetwork
+) -> None:
     """Check that a pin is the one of a task whose steps a network computes.
 
     Args:

@@ -14,7 +14,7 @@ from pol.chain.account.signers import LocalSigner, Signer
 from pol.chain.account.wallet import Wallet
 from pol.chain.beacon.drand_relays import RoundSource
 from pol.chain.deploy.deployment import Deployment
-from pol.chain.desks.proven_steps import Pin
+from pol.chain.desks.proven_steps import PinnedProofs
 from pol.chain.desks.task_registry import Terms
 from pol.chain.node.connection import Connection
 from pol.claims.acceptance_rule import EXACT
@@ -99,7 +99,7 @@ class Role:
         self.paces: dict[bytes, float] = {}
         """Seconds of a canonical step by task (`pol.roles.process.work_time`)."""
         self._tasks: dict[bytes, LoadedTask] = {}
-        self._pins: set[tuple[bytes, Pin]] = set()
+        self._pins: set[tuple[bytes, PinnedProofs]] = set()
         self.probed: set[bytes] = set()
         """Tasks whose states were there to be had (`pol.roles.party.data_availability.unavailable`)."""
         self.demanded: set[bytes] = set()

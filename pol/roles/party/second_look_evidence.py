@@ -6,8 +6,8 @@ from dataclasses import replace
 from functools import cached_property
 
 from pol.chain.court.dispute_game import StartParams
-from pol.chain.desks.challenges import ChargeKind, ClaimCharge
-from pol.chain.desks.profiles import Proved
+from pol.chain.desks.challenges import ClaimCharge, ClaimChargeKind
+from pol.chain.desks.profiles import ProvedProgram
 from pol.chain.desks.task_registry import Terms
 from pol.claims.distance import component_distances
 from pol.claims.segment_claim import Rerun, SecondLook, SegmentClaim
@@ -56,7 +56,7 @@ class Looks:
             raise ProtocolError(f"no rerun of a second look executes program {program.hex()}")
         return hashes.index(program)
 
-    def proved(self, index: int) -> Proved:
+    def proved(self, index: int) -> ProvedProgram:
         """The hash of a rerun's program, and that the terms name it."""
         entry = self.terms.rerun_count + index
         return self._hashes[entry], CheckpointLog(self._hashes).inclusion(entry)
@@ -83,7 +83,7 @@ class Looks:
     def disputed(self, claim: SegmentClaim, posted: Rerun, charge: ClaimCharge) -> ReplayClaim | SumClaim:
         """What a posted second look says where a charge is made; the contract starts the same dispute."""
         document, identity = self.task.document, bytes(32)  # the dispute's id isn't known yet, and nothing needs it
-        if charge.kind is ChargeKind.LOOK_RERUN:
+        if charge.kind is ClaimChargeKind.LOOK_RERUN:
             program, steps = self._hashes[self.terms.rerun_count + charge.rerun], document.interval
             first = claim.segment * document.interval
             return ReplayClaim(identity, program, document.constants_root, first, steps, claim.start, posted.end)
@@ -96,16 +96,16 @@ class Looks:
         Raises:
             ProtocolError: no rerun is disputed there.
         """
-        if charge.kind is ChargeKind.LOOK_RERUN:
+        if charge.kind is ClaimChargeKind.LOOK_RERUN:
             return replace(charge, rerun=self.index(params.program))
-        if charge.kind is ChargeKind.LOOK_DISTANCE and posted is not None:
+        if charge.kind is ClaimChargeKind.LOOK_DISTANCE and posted is not None:
             return replace(charge, rerun=[rerun.end for rerun in posted.reruns].index(params.y))
         return charge
 
     def player(self, replayed: SegmentTrace, charge: ClaimCharge) -> Player:
         """Who plays: compares what is opened with this party's own executions."""
         trace, last = self.rerun(replayed, charge.rerun), replayed.first_step + replayed.steps
-        if charge.kind is ChargeKind.LOOK_RERUN:
+        if charge.kind is ClaimChargeKind.LOOK_RERUN:
             return ReplayPlayer(trace)
         states = replayed.state(last), trace.state(last)
         return SumPlayer(SumEvidence(self.task.program, Component(charge.component), *states))

@@ -105,7 +105,7 @@ class Process(Generic[R]):
             if task_id in resting:
                 continue
             try:
-                with self.role.connection.looking(), self.role.about(task_id):
+                with self.role.connection.cached(), self.role.about(task_id):
                     decision = self._decide(self.role, task_id)
             except Exception as error:  # noqa: BLE001  # one task's trouble must not end the work on others
                 taken.append(self._trouble(Rest(task_id, "it couldn't look at the task"), error))

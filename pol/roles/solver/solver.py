@@ -19,9 +19,9 @@ from pol.training.task import learning_proof
 from pol.training.task.learning_proof import LearningProof
 from pol.training.task.task import LoadedTask
 from pol.training.task.task_training import StepExecutor, TaskRecorder, environment, tensors, train
-from pol.verification.profile import profile
+from pol.verification.profile.profile_document import load_profile
 from pol.verification.profile.profiling import measure_profile
-from pol.verification.replay.replay import replay
+from pol.verification.replay.canonical_replay import replay
 
 OnCheckpoint = Callable[[int, int], None]
 
@@ -81,7 +81,7 @@ class Solver(Role):
         thresholds = self.thresholds(task_id)
         posted = self.market.profiles.posted(task_id)
         # Decoding checks that the thresholds follow from witnesses, margin and floor.
-        published = profile.load_profile(self.store, posted.digest.hex(), task)
+        published = load_profile(self.store, posted.digest.hex(), task)
         if published.thresholds != thresholds:
             raise ProtocolError(
                 f"the profiler posted other thresholds, {thresholds}, than its profile has, {published.thresholds}: "

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from dataclasses import replace
 from functools import cached_property
 
-from pol.chain.desks.verdicts import Placed
+from pol.chain.desks.verdicts import PlacedClaim
 from pol.claims.segment_claim import SegmentClaim
 from pol.errors import OperationalError, ProtocolError
 from pol.incentives.forced_errors import Assignment
@@ -64,7 +64,7 @@ class Erring(Role, ABC):
             return False
         posted = self.market.verdicts.placed(task_id, duty.seating, duty.index(draws), as_posted=True)
         claim = self._kept_truth(task_id, duty, posted.claim) or self._replayed_truth(task_id, posted.claim)
-        truth = Placed(claim, posted.look, posted.entries)
+        truth = PlacedClaim(claim, posted.look, posted.entries)
         self.market.verdicts.disclose_planted(self.wallet, task_id, duty.secret, self._salt(task_id), truth)
         return True
 

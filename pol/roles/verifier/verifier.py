@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from pol.chain.account.wallet import Reverted
-from pol.chain.desks.challenges import ChargeKind, ClaimCharge
+from pol.chain.desks.challenges import ClaimCharge, ClaimChargeKind
 from pol.chain.desks.seats import NO_COMMITMENT
 from pol.claims.distance import INFINITE
 from pol.claims.segment_claim import SegmentClaim
@@ -29,7 +29,7 @@ from pol.roles.process.work_time import require_time
 from pol.roles.verifier.forced_error_duty import NO_REPLAY, Erring
 from pol.training.task.learning_proof import Checkpoint, LearningProof, load_checkpoint
 from pol.training.task.task import LoadedTask
-from pol.verification.profile.profile import Profile
+from pol.verification.profile.profile_document import Profile
 from pol.verification.profile.profiling import measure_profile
 from pol.verification.verdict.second_look import SecondLooker
 from pol.verification.verdict.segment_verification import verify_segment
@@ -194,7 +194,7 @@ class Verifier(Erring):
         log = CheckpointLog([entry.state_root for entry in checkpoints])
         claims = [self._claim(task_id, verdict, checkpoints) for verdict in verdicts]
         paths = [(log.inclusion(claim.segment), log.inclusion(claim.segment + 1)) for claim in claims]
-        looks = [verdict.look for verdict in verdicts if verdict.look is not None]
+        looks = [verdict.second_look for verdict in verdicts if verdict.second_look is not None]
         duty, salt = self.duty(task_id), self._salt(task_id)
         sealed = self.secret("nothing", task_id, salt)
         if duty.is_forced(self.rate):
@@ -260,16 +260,16 @@ class Verifier(Erring):
         task, seating = self.task(task_id), self.market.registry.task(task_id).seating
         claim = self.market.verdicts.claims(task_id, seating)[charge.index]
         trace, params = self._executed(task_id, claim.segment), self.market.game.params(dispute)
-        if charge.kind is ChargeKind.REPLAY:
+        if charge.kind is ClaimChargeKind.REPLAY:
             return task.program, ReplayPlayer(trace)
-        if charge.kind in {ChargeKind.LOOK_RERUN, ChargeKind.LOOK_DISTANCE}:
+        if charge.kind in {ClaimChargeKind.LOOK_RERUN, ClaimChargeKind.LOOK_DISTANCE}:
             looks = Looks(task, self.market.registry.terms(task_id))
             posted = self.market.verdicts.looks(task_id, seating)
             charge = looks.charged(charge, params, posted.get(charge.index))
-            is_rerun = charge.kind is ChargeKind.LOOK_RERUN
+            is_rerun = charge.kind is ClaimChargeKind.LOOK_RERUN
             return looks.program(charge.rerun) if is_rerun else task.program, looks.player(trace, charge)
         checkpoints = self.proof(task_id).checkpoints
-        entry = checkpoints[claim.segment + (charge.kind is ChargeKind.DISTANCE)]
+        entry = checkpoints[claim.segment + (charge.kind is ClaimChargeKind.DISTANCE)]
         states = trace.state((claim.segment + 1) * task.document.interval), load_checkpoint(self.store, task, entry)
         return task.program, SumPlayer(SumEvidence(task.program, Component(charge.component), *states))
 

@@ -26,7 +26,7 @@ def attacks(role: Whistleblower, task_id: bytes) -> list[Duel]:
 
 def disputed(role: Whistleblower, task_id: bytes, number: int) -> Finding:
     """What a dispute about a verdict is about."""
-    seating, verdicts = role.market.challenges.dispute(number).seating, role.market.verdicts
+    seating, verdicts = role.market.challenges.dispute(number).subject, role.market.verdicts
     charge, params = role.market.challenges.charge(number), role.market.game.params(number)
     posted = verdicts.looks(task_id, seating).get(charge.index)
     charge = role.looks(task_id).charged(charge, params, posted)

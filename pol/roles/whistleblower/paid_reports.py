@@ -23,7 +23,7 @@ def report_leak(role: Role, task_id: bytes, secret: bytes) -> None:
     seating = role.market.seats.seating(task_id)
     if seating.commitment != commitment(bytes.fromhex(seating.holder[2:]), task_id, secret):
         raise ProtocolError(f"this isn't the secret of seat {seating.number}: whoever gave it knows nothing")
-    role.market.verdicts.bring(role.wallet, task_id, leak_evidence(secret))
+    role.market.verdicts.announce_evidence(role.wallet, task_id, leak_evidence(secret))
     role.market.verdicts.report_leak(role.wallet, task_id, secret)
 
 
@@ -34,5 +34,5 @@ def convict(role: Role, task_id: bytes, posted: PostedProfile, rerun: Witness, c
         Reverted: the posted threshold covers the rerun, it is too late, or somebody has shown it.
         OperationalError: the node failed; do it again, what is announced stays.
     """
-    role.market.profiles.bring(role.wallet, task_id, conviction_evidence(rerun, component))
+    role.market.profiles.announce_evidence(role.wallet, task_id, conviction_evidence(rerun, component))
     role.market.profiles.convict(role.wallet, task_id, posted.portions, rerun, component)

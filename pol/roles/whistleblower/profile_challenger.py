@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from pol.arithmetic.primitives import Words
-from pol.chain.desks.profiles import PostedProfile, Proved, Witness, witness_of
+from pol.chain.desks.profiles import PostedProfile, ProvedProgram, Witness, witness_of
 from pol.commitments.checkpoint_log import CheckpointLog
 from pol.commitments.program_hash import program_hash, program_header
 from pol.errors import OperationalError, ProtocolError
@@ -19,9 +19,9 @@ from pol.roles.party.profile_evidence import Measurement, disputed
 from pol.roles.party.role import Role
 from pol.roles.whistleblower.paid_reports import convict
 from pol.training.task.task import LoadedTask
-from pol.verification.profile import profile
 from pol.verification.profile.profile_challenge import ProfileCharge, ProfileChargeKind, find_false_parts
 from pol.verification.profile.profile_claim import ProfileClaim
+from pol.verification.profile.profile_document import load_profile
 from pol.verification.profile.profiling import measure_profile, rerun_programs
 
 REFERENCE_WORK = 10**8
@@ -159,7 +159,7 @@ class ProfileChallenger(Role):
     def _shown(self, task_id: bytes, posted: PostedProfile) -> ProfileClaim | None:
         """The claim of the document behind the posted digest; None if it can't be had or isn't what was posted."""
         try:
-            claim = profile.load_profile(self.store, posted.digest.hex(), self.task(task_id)).claim
+            claim = load_profile(self.store, posted.digest.hex(), self.task(task_id)).claim
         except (OperationalError, ProtocolError):
             return None
         told = (claim.portions, claim.root, claim.witnesses)
@@ -175,7 +175,7 @@ class ProfileChallenger(Role):
             raise OperationalError(f"the document behind the profile isn't to be had, so rerun {index} can't be proved")
         return witness_of(shown, shown.log, index)
 
-    def _proved(self, task_id: bytes, rerun: int) -> Proved:
+    def _proved(self, task_id: bytes, rerun: int) -> ProvedProgram:
         terms = self.market.registry.terms(task_id)
         programs = rerun_programs(self.task(task_id).program, terms.rerun_count, terms.looks)
         return programs[rerun], CheckpointLog(programs).inclusion(rerun)

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from pol.chain.desks.challenges import NO_PROGRAM, ClaimCharge
-from pol.chain.desks.challenges import ChargeKind as ChallengeKind
+from pol.chain.desks.challenges import NO_PROGRAM, ClaimCharge, ClaimChargeKind
 from pol.chain.desks.task_registry import Status
 from pol.chain.desks.verdicts import entry, evidence, look_hash
 from pol.claims.segment_claim import SecondLook, SegmentClaim, Three
@@ -36,7 +35,7 @@ class Finding:
 
     index: int
     claim: SegmentClaim
-    kind: ChallengeKind
+    kind: ClaimChargeKind
     component: int
     rerun: int = 0
     """Of a second look."""
@@ -48,7 +47,7 @@ class Finding:
     @property
     def is_about_look(self) -> bool:
         """Whether the claim is right, and what is wrong is in the second look at its segment."""
-        return self.kind in {ChallengeKind.LOOK_RERUN, ChallengeKind.LOOK_DISTANCE}
+        return self.kind in {ClaimChargeKind.LOOK_RERUN, ClaimChargeKind.LOOK_DISTANCE}
 
     @property
     def charge(self) -> ClaimCharge:
@@ -107,10 +106,10 @@ class Whistleblower(ProfileChallenger):
         self, task_id: bytes, index: int, claim: SegmentClaim, own: SegmentClaim, posted: SecondLook | None
     ) -> list[Finding]:
         if own.replay != claim.replay:
-            return [Finding(index, claim, ChallengeKind.REPLAY, 0)]
+            return [Finding(index, claim, ClaimChargeKind.REPLAY, 0)]
         rows = (
-            (ChallengeKind.DISTANCE, own.distances, claim.distances),
-            (ChallengeKind.REFERENCE, own.references, claim.references),
+            (ClaimChargeKind.DISTANCE, own.distances, claim.distances),
+            (ClaimChargeKind.REFERENCE, own.references, claim.references),
         )
         found = [
             Finding(index, claim, kind, c + 1) for kind, mine, theirs in rows for c in range(3) if mine[c] != theirs[c]
@@ -118,7 +117,7 @@ class Whistleblower(ProfileChallenger):
         if posted is None:
             return found
         wrong = compare_looks(self.looks(task_id).look(self.trace(task_id, claim.segment)), posted)
-        return found + [Finding(index, claim, ChallengeKind(kind), c or 0, rerun) for kind, rerun, c in wrong]
+        return found + [Finding(index, claim, ClaimChargeKind(kind), c or 0, rerun) for kind, rerun, c in wrong]
 
     def _entry(self, task_id: bytes, own: SegmentClaim, thresholds: Three) -> bytes:
         """The whole truth about a segment: this party's claim, and its second look where one is due."""
@@ -258,10 +257,10 @@ class Whistleblower(ProfileChallenger):
         self.require_kept()
         if look is None:
             return self.market.challenges.challenge(self.wallet, task_id, finding.charge, placed, header, payload)
-        rerun = finding.kind is ChallengeKind.LOOK_RERUN
+        rerun = finding.kind is ClaimChargeKind.LOOK_RERUN
         program = self.looks(task_id).proved(finding.rerun) if rerun else NO_PROGRAM
         told = (finding.charge, placed, look, header, payload, program)
-        return self.market.challenges.challenge_look(self.wallet, task_id, *told)
+        return self.market.challenges.challenge_second_look(self.wallet, task_id, *told)
 
     def _require_same(self, task_id: bytes, finding: Finding) -> None:
         """The execution that this party would play with is the one that it has found the error by."""
@@ -272,7 +271,7 @@ class Whistleblower(ProfileChallenger):
 
     def program(self, task_id: bytes, finding: Finding) -> StepProgram:
         """The program that a dispute about a finding is about."""
-        if finding.kind is ChallengeKind.LOOK_RERUN:
+        if finding.kind is ClaimChargeKind.LOOK_RERUN:
             return self.looks(task_id).program(finding.rerun)
         return self.task(task_id).program
 
@@ -291,13 +290,13 @@ class Whistleblower(ProfileChallenger):
     def player(self, task_id: bytes, finding: Finding) -> Player:
         """Who plays: compares what is opened with this party's own execution."""
         trace, claim = self.trace(task_id, finding.claim.segment), finding.claim
-        if finding.kind is ChallengeKind.REPLAY:
+        if finding.kind is ClaimChargeKind.REPLAY:
             return ReplayPlayer(trace)
         if finding.is_about_look:
             return self.looks(task_id).player(trace, finding.charge)
         task, proof = self.task(task_id), self.proof(task_id)
         end = trace.state(trace.first_step + trace.steps)
-        entry = proof.checkpoints[claim.segment + (finding.kind is ChallengeKind.DISTANCE)]
+        entry = proof.checkpoints[claim.segment + (finding.kind is ClaimChargeKind.DISTANCE)]
         return SumPlayer(SumEvidence(task.program, finding.component, end, load_checkpoint(self.store, task, entry)))
 
     def trace(self, task_id: bytes, segment: int) -> SegmentTrace:
@@ -315,12 +314,12 @@ class Whistleblower(ProfileChallenger):
             return self.looks(task_id).disputed(finding.claim, look.reruns[finding.rerun], finding.charge)
         # The dispute's id isn't known yet, and no opening depends on it.
         claim, document, identity = finding.claim, self.task(task_id).document, bytes(32)
-        if finding.kind is ChallengeKind.REPLAY:
+        if finding.kind is ClaimChargeKind.REPLAY:
             steps = (claim.segment * document.interval, document.interval)
             program = (document.program_hash, document.constants_root)
             return ReplayClaim(identity, *program, *steps, claim.start, claim.replay)
         other, sums = (claim.end, claim.distances)
-        if finding.kind is ChallengeKind.REFERENCE:
+        if finding.kind is ClaimChargeKind.REFERENCE:
             other, sums = claim.start, claim.references
         states = (claim.replay, other)
         return SumClaim(identity, document.program_hash, finding.component, *states, sums[finding.component - 1])

@@ -1,4 +1,4 @@
-"""BLS signatures on BLS12-381 by arkworks, for daily use; `bls_reference` says the same in Python."""
+"""BLS signatures on BLS12-381 by arkworks, for daily use; `bls_reference` is the same in plain Python."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def verify_signature(public_key: bytes, message: bytes, signature: bytes) -> Non
     """Check a signature; the length of the compressed points says which group is whose (48 bytes G1, 96 bytes G2).
 
     Raises:
-        ProtocolError: a point is none of its group, or at infinity, or not in canonical form; or the key has not signed
+        ProtocolError: a point isn't in its group, is at infinity or not in canonical form, or the key has not signed
             the message.
     """
     if len(signature) == G1_BYTES:

@@ -1,4 +1,4 @@
-"""BLS signatures on BLS12-381 by py-ecc: plain Python, and what `bls_arkworks` is tested against."""
+"""BLS signatures on BLS12-381 by py-ecc, in plain Python: the reference for tests of `bls_arkworks`."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ LAST_ROUND = 2**64 - 1
 
 @dataclass(frozen=True)
 class DrandNetwork:
-    """A drand network: fixed for ever by its chain hash."""
+    """A drand network; its chain hash fixes it for ever."""
 
     name: str
     chain_hash: bytes
@@ -32,7 +32,7 @@ class DrandNetwork:
         return G1_BYTES if len(self.public_key) == G2_BYTES else G2_BYTES
 
     def time_of(self, number: int) -> int:
-        """When round ``number`` is due.
+        """The time at which round ``number`` is due.
 
         Raises:
             ProtocolError: there is no such round.
@@ -51,7 +51,7 @@ class DrandNetwork:
             ProtocolError: a negative delay, which would let a claim follow its round.
         """
         if delay < 0:
-            raise ProtocolError(f"a delay of {delay} s: a round that is known before the claim draws nothing")
+            raise ProtocolError(f"a delay of {delay} s: a round must not be known before the claim")
         return self.round_at(time + delay) + 1
 
 

@@ -19,16 +19,16 @@ from pol.verification.engines.engine import (
 
 
 class CoresEngine:
-    """Replays in several processes that share the cores: ``threads`` for each of them, or 1 as long as there are jobs.
+    """Replays in several processes with ``threads`` each; 0 divides the cores among the jobs.
 
-    ``cores`` is what they share, 0 for all that this process may use.
+    ``cores`` is the number of cores that they share; 0 takes all that this process may use.
     """
 
     def __init__(self, threads: int = 0, cores: int = 0):
         self._threads, self._cores = threads, cores
 
     def run(self, jobs: Sequence[ReplayJob]) -> Iterator[ExaminedSegment]:
-        """The results as they come.
+        """The results, in order of completion.
 
         Raises:
             OperationalError: a store that only this process sees.
@@ -53,9 +53,9 @@ class CoresEngine:
 def _together(
     jobs: Sequence[ReplayJob], processes: int, threads: int
 ) -> Generator[ExaminedSegment, None, list[ReplayJob]]:
-    """Yields results; gives the jobs that have none because a process ended."""
+    """Yields results, and returns the jobs without one because a process ended."""
     broken = []
-    # Spawned: a forked process would inherit threads of the kernels, of torch and of filesystems in any state.
+    # Spawned: a forked process would inherit threads of the kernels, of torch and of filesystems in unknown states.
     with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
         futures = {pool.submit(replay_segment, job, threads): job for job in jobs}
         try:

@@ -101,7 +101,9 @@ def require_shared(jobs: Sequence[ReplayJob]) -> None:
     """
     for job in jobs:
         if job.store.startswith("memory://"):
-            raise OperationalError(f"{job.store} is seen by this process alone: use the local engine, or another store")
+            raise OperationalError(
+                f"{job.store} is visible to this process only: use the local engine, or another store"
+            )
 
 
 @functools.lru_cache(maxsize=1)

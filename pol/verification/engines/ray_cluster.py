@@ -43,7 +43,7 @@ class RayEngine:
         self._ray: Any = ray
 
     def run(self, jobs: Sequence[ReplayJob]) -> Iterator[ExaminedSegment]:
-        """The results as they come.
+        """The results, in order of completion.
 
         Raises:
             OperationalError: there is no such cluster, or a store that only this process sees.

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 Series = NDArray[np.float64]
 REACH = 3
-"""Neighbours on either side that a number is compared with."""
+"""Neighbors on either side that a number is compared with."""
 _DEVIATION = 1.4826
 """Standard deviation of a normal distribution over its median absolute deviation, which outliers don't move."""
 LEAST = 1e-3
@@ -19,8 +19,8 @@ LEAST = 1e-3
 def oddness(values: Series) -> Series:
     """0 is as suggested, 1 a standard deviation of what is typical; 0 too where a number isn't finite, or is alone.
 
-    Neighbours suggest the middle between both sides, so that a schedule is followed; at an end, the line of the other
-    side. The median of `REACH` suggestions counts: a neighbour that is odd itself doesn't make this one odd.
+    Neighbors suggest the middle between both sides, so that a schedule is followed; at an end, the line of the other
+    side. The median of `REACH` suggestions counts: a neighbor that is odd itself doesn't make this one odd.
     """
     seen = np.where(np.isfinite(values), values, np.nan)
     found: Series = np.array([_residual(seen, i) for i in range(seen.size)])
@@ -30,7 +30,7 @@ def oddness(values: Series) -> Series:
 
 
 def _residual(values: Series, i: int) -> float:
-    """How far a number is from what is suggested, in units of what noise makes of it; NaN without suggestions."""
+    """The distance of a number from its suggestion, in units of the suggestions' noise; NaN without suggestions."""
     middles = [(i - k, i + k, 0.5, 0.5) for k in range(1, REACH + 1)]
     lines = [(i + side, i + 2 * side, 2.0, -1.0) for side in (-1, 1)]
     suggested: list[float] = []

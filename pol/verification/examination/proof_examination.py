@@ -69,8 +69,8 @@ class ProofVerdict:
 UNSEEN = ProofVerdict(Outcome.INCONCLUSIVE, (Reason.NOT_AVAILABLE,), "nothing was looked at")
 
 
-def open_subject(store: Store, digest: str, log_root: bytes | None = None) -> ExaminedProof:
-    """The learning proof with this digest; ``log_root`` is what its solver committed to, if that is known.
+def open_proof(store: Store, digest: str, log_root: bytes | None = None) -> ExaminedProof:
+    """The learning proof with this digest; ``log_root`` is the root that its solver committed to, if it is known.
 
     Raises:
         ProtocolError: the proof or its task is bad, or it isn't over the committed log.
@@ -78,11 +78,11 @@ def open_subject(store: Store, digest: str, log_root: bytes | None = None) -> Ex
         OperationalError: the store failed.
     """
     proof = learning_proof.decode(store, digest)
-    return subject_of(store, load_task(store, proof.task), proof, log_root)
+    return checked_proof(store, load_task(store, proof.task), proof, log_root)
 
 
-def subject_of(store: Store, task: LoadedTask, proof: LearningProof, log_root: bytes | None = None) -> ExaminedProof:
-    """As `open_subject`, for documents that have been read."""
+def checked_proof(store: Store, task: LoadedTask, proof: LearningProof, log_root: bytes | None = None) -> ExaminedProof:
+    """As `open_proof`, for documents that have been read."""
     if log_root is not None:
         learning_proof.require_committed(proof, log_root)
     learning_proof.require_proof_of(proof, task)
@@ -115,7 +115,7 @@ def examine_proof(
         advance(len(examined), len(jobs))
     examined.sort(key=lambda result: result.verdict.segment)
     if [result.verdict.segment for result in examined] != sorted(segments):
-        raise OperationalError("the engine has lost segments: that is a mistake in it, report it")
+        raise OperationalError("the engine has lost segments: this is a bug in the engine, report it")
     return conclude(examined)
 
 

@@ -1,8 +1,8 @@
-"""A cheap look at all checkpoints for segments that don't look like their neighbours: a hint where to replay.
+"""Screening of all checkpoints for segments that differ from their neighbors: a hint where to replay.
 
-It is no evidence. Nothing is executed: weights and optimizer state of each segment move some way in some direction, and
-in an honest training both change slowly. Whoever forges a segment with care passes; whoever skips or pads steps, or
-goes elsewhere, doesn't.
+It is no evidence, and it executes nothing. In an honest training the length and the direction of a segment's update
+change slowly. A solver that skips or pads steps, or trains towards another goal, is noticed; one that forges with care
+is not.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Suspicion:
     """How much a segment differs from its neighbors.
 
     ``moved`` is the L2 norm of the change of its f32 parameters, NaN if it couldn't be seen; ``score`` how far its
-    updates are, in length or direction, from what the neighbours suggest, over what is typical in this training.
+    updates are, in length or direction, from what the neighbors suggest, over what is typical in this training.
     """
 
     segment: int
@@ -53,7 +53,7 @@ class Suspicion:
 def screen(
     store: Store, task: LoadedTask, proof: LearningProof, advance: Callable[[int, int], None] = lambda done, total: None
 ) -> list[Suspicion]:
-    """All segments of a learning proof, the most suspicious first; a checkpoint that can't be read isn't seen."""
+    """All segments of a learning proof, the most suspicious first; unreadable checkpoints are skipped."""
     return ranked(suspicions(task.program, _states(store, task, proof, advance)))
 
 
@@ -66,7 +66,7 @@ def suspicions(program: StepProgram, states: Iterable[Sequence[Words] | None]) -
     """The segments between checkpoints, in order; None is a checkpoint that can't be seen.
 
     Of weights and of optimizer state: the length of the update (its logarithm), and its cosines with the updates before
-    and after. A segment that goes elsewhere is odd by both cosines, its neighbours by one; else the oddest of the
+    and after. A segment that goes elsewhere is odd by both cosines, its neighbors by one; else the oddest of the
     numbers counts. A segment whose ends can't be seen, aren't finite or don't differ in one of these has an infinite
     score: a replay says what it is. So has the segment after which training stands still (`STILL`), however it got
     there: all behind it may be true, and costs next to nothing. Two states are held at a time, and one update.
@@ -84,7 +84,7 @@ def suspicions(program: StepProgram, states: Iterable[Sequence[Words] | None]) -
             movement.add(_UNSEEN if state is None else _flat(state, places[component]))
         count += 1
     if count < 2:
-        raise ProtocolError("a screen compares the segments between checkpoints: give it two at least")
+        raise ProtocolError("a screen compares the segments between checkpoints: give at least two")
     scores = np.max([np.zeros(count - 1), *(movement.scores() for movement in movements.values())], axis=0)
     weights = movements.get(Component.PARAMETER)
     if weights is not None:
@@ -126,7 +126,7 @@ class _Movement:
     def add(self, state: Series) -> None:
         if self._state is not None:
             with np.errstate(all="ignore"):
-                # One that isn't seen is NaN, and so are the updates on both sides of it.
+                # An unreadable state is NaN, and so are the updates on both sides of it.
                 update = state - self._state
                 self.lengths.append(math.sqrt(float(update @ update)))
                 self._moving.append(float(np.count_nonzero(update)) if math.isfinite(self.lengths[-1]) else math.nan)

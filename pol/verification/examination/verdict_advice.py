@@ -38,9 +38,9 @@ def advice(outcome: Outcome, reasons: Reasons) -> list[str]:
     return [NEXT[outcome], *(REASONS[reason] for reason in reasons if reason in REASONS)]
 
 
-def looked_at_often(verdicts: Sequence[Verdict]) -> list[str]:
+def frequent_second_looks(verdicts: Sequence[Verdict]) -> list[str]:
     """A sentence if more segments passed by a second look than kinks alone explain; it rejects nothing."""
-    looked = sum(verdict.outcome is Outcome.ACCEPTED and verdict.look is not None for verdict in verdicts)
+    looked = sum(verdict.outcome is Outcome.ACCEPTED and verdict.second_look is not None for verdict in verdicts)
     if looked * SELDOM <= len(verdicts) + SELDOM - 1:
         return []
     return [

@@ -16,7 +16,7 @@ from pol.graph.step_program import Component
 from pol.verification.engines.engine import ExaminedSegment
 from pol.verification.examination.proof_examination import ExaminedProof, ProofVerdict, SegmentDraw
 from pol.verification.examination.screening import Suspicion
-from pol.verification.examination.verdict_advice import advice, looked_at_often
+from pol.verification.examination.verdict_advice import advice, frequent_second_looks
 from pol.verification.verdict import second_look
 from pol.verification.verdict.verdict import Verdict
 
@@ -62,16 +62,16 @@ class VerificationReport:
     @property
     def advice(self) -> list[str]:
         """The next steps, in sentences."""
-        often = looked_at_often([examined.verdict for examined in self.verdict.examined])
+        often = frequent_second_looks([examined.verdict for examined in self.verdict.examined])
         return [*advice(self.verdict.outcome, self.verdict.reasons), *often]
 
     @property
     def named(self) -> list[Suspicion]:
-        """The segments that don't look like their neighbours."""
+        """The segments that don't look like their neighbors."""
         return [suspicion for suspicion in self.suspicions if suspicion.is_named]
 
 
-def shares(verdict: Verdict, thresholds: Three) -> list[float]:
+def limit_shares(verdict: Verdict, thresholds: Three) -> list[float]:
     """The distance of each component as a share of the limit; a second look may raise the limit.
 
     In exact mode: in shares of the distance travelled.
@@ -80,12 +80,15 @@ def shares(verdict: Verdict, thresholds: Three) -> list[float]:
         return []
     rows = zip(verdict.claim.distances, verdict.claim.references, thresholds, strict=True)
     first = [relative_distance(d, r) / (relative_limit(t) or 1.0) for d, r, t in rows]
-    if verdict.look is None:
+    if verdict.second_look is None:
         return first
-    return [min(pair) for pair in zip(first, second_look.second_look_shares(verdict.claim, verdict.look), strict=True)]
+    return [
+        min(pair)
+        for pair in zip(first, second_look.second_look_shares(verdict.claim, verdict.second_look), strict=True)
+    ]
 
 
-def because(found: VerificationReport) -> list[str]:
+def draw_reasons(found: VerificationReport) -> list[str]:
     """The reasons for replaying these segments, in sentences."""
     draw = found.draw
     if draw is None:
@@ -104,7 +107,7 @@ def because(found: VerificationReport) -> list[str]:
     if found.suspicions:
         named = ", ".join(str(suspicion.segment) for suspicion in found.named) or "none"
         added = ", ".join(map(str, draw.suspected)) or "none"
-        told.append(f"Segments that don't look like their neighbours: {named}. Added to the draw: {added}.")
+        told.append(f"Segments that don't look like their neighbors: {named}. Added to the draw: {added}.")
     return told
 
 
@@ -163,10 +166,10 @@ def verdict_document(verdict: Verdict) -> dict[str, Any]:
             "distances": [str(distance) for distance in claim.distances],
             "references": [str(reference) for reference in claim.references],
         }
-    if verdict.look is not None:
+    if verdict.second_look is not None:
         document["second_look"] = [
             {"end": rerun.end.hex(), "distances": [str(distance) for distance in rerun.distances]}
-            for rerun in verdict.look.reruns
+            for rerun in verdict.second_look.reruns
         ]
     return document
 

@@ -1,4 +1,4 @@
-"""The files through which native reruns pass between two processes of one machine; needs no torch."""
+"""The files that native reruns exchange with their worker process; needs no torch."""
 
 from collections.abc import Sequence
 
@@ -20,7 +20,7 @@ def end_name(setting: int, portion: int) -> str:
 
 
 def pack(types: Sequence[TensorType], tensors: Sequence[Words]) -> bytes:
-    """A list of tensors as a file; names of slots don't matter here."""
+    """A list of tensors as a file, under their numbers."""
     return checkpoint.encode([str(i) for i in range(len(types))], types, tensors)
 
 

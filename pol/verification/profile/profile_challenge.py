@@ -41,7 +41,9 @@ def find_false_parts(own: ProfileClaim, posted: ProfileClaim) -> list[ProfileCha
     """
     shapes = [(p.margin, len(p.portions), p.rerun_count) for p in (own, posted)]
     if shapes[0] != shapes[1]:
-        raise ProtocolError(f"profiles of other terms (margin, portions, reruns of each): {shapes[0]} and {shapes[1]}")
+        raise ProtocolError(
+            f"profiles on different terms (margin, portions, reruns of each): {shapes[0]} and {shapes[1]}"
+        )
     kinds = ProfileChargeKind
     found: list[ProfileCharge] = []
     for k, (mine, theirs) in enumerate(zip(own.portions, posted.portions, strict=True)):

@@ -149,7 +149,7 @@ def require_ratio(distance: int, reference: int) -> int:
             " so no solver could be accepted"
         )
     if distance >= UNEQUAL:
-        raise UnsupportedError("honest executions of this task part in an integer, so no solver could be accepted")
+        raise UnsupportedError("honest runs of this task differ in an integer, so no solver could be accepted")
     raise UnsupportedError("a profiled segment doesn't move, but a rerun of it does; use a longer interval")
 
 
@@ -168,8 +168,8 @@ def require_threshold(distance: int, reference: int, margin: int) -> int:
     result = threshold(require_ratio(distance, reference), margin)
     if result is None:
         raise UnsupportedError(
-            "honest executions of this task part as far as the training travels; use a shorter checkpoint interval, a "
-            "lower margin, or find what makes noise of its own: a bias before a normalisation has a gradient of zero "
-            "but for rounding, and Adam gives such noise full steps (take bias=False there)"
+            "honest runs of this task diverge as far as the training travels; use a shorter checkpoint interval, a "
+            "lower margin, or remove a source of noise: a bias before a normalization has a gradient of zero but for "
+            "rounding, and Adam takes full steps by such noise (use bias=False there)"
         )
     return result

@@ -15,7 +15,7 @@ from pol.commitments import canonical_json
 from pol.errors import ProtocolError
 from pol.training.record import dsse_envelope
 from pol.training.record.attestation import PAYLOAD_TYPE, STATEMENT_TYPE, Statement
-from pol.verification.profile.profile import Profile
+from pol.verification.profile.profile_document import Profile
 
 PREDICATE_TYPE = "urn:pol:profile:v2"
 

@@ -16,10 +16,10 @@ from pol.execution.executor import ExecutorFactory
 from pol.graph.reordering import reorder
 from pol.graph.step_program import Component, StepProgram
 from pol.training.task.task import LoadedTask
-from pol.verification.profile.profile import PortionDetail, Profile, RerunDetail
 from pol.verification.profile.profile_claim import MARGIN, NO_RERUNS, Portion, ProfileClaim, claim
-from pol.verification.replay.replay import replay_end
-from pol.verification.runs.state_metrics import ComponentGap, gaps
+from pol.verification.profile.profile_document import PortionDetail, Profile, RerunDetail
+from pol.verification.profile.state_metrics import ComponentGap, gaps
+from pol.verification.replay.canonical_replay import replay_end
 from pol.verification.verdict.second_look import look_program
 
 PROFILED = 2
@@ -40,7 +40,7 @@ def rerun_programs(program: StepProgram, count: int, looks: int = 0) -> list[byt
 
 @lru_cache(maxsize=4)
 def _rerun_programs(program: StepProgram, count: int, looks: int) -> tuple[bytes, ...]:
-    # Every party asks for them several times about each task.
+    # Cached: every party needs them several times for each task.
     programs = [reorder(program, seed) for seed in range(count)]
     programs += [look_program(program, index) for index in range(looks)]
     return tuple(program_hash(other) for other in programs)

@@ -142,7 +142,7 @@ def _require_checkpoint(run: RecordedRun, checkpoint: RecordedCheckpoint) -> str
     if "progress" in saved.documents:
         form = canonical_json.decode(saved.documents["progress"], "document progress")
         if form != {"value": {"dict": [["steps", checkpoint.step]]}}:
-            raise ProtocolError(f"it counts other steps done than the {checkpoint.step} of the log")
+            raise ProtocolError(f"its count of steps isn't the {checkpoint.step} of the log")
     return f"{len(saved.types)} tensors, {len(saved.documents)} documents, {state.nbytes} bytes"
 
 

@@ -135,7 +135,7 @@ def _resumed(
             f"the run to be killed after step {kill} has its last checkpoint at step {cut.steps[-1]}, not at {begin}; "
             f"it ended with code {ended.code}: {ended.output}"
         )
-    # From here on every step is recorded, so that the first one that differs is seen.
+    # From here on every step is recorded, to find the first one that differs.
     learning_record.publish(cut.store, dataclasses.replace(cut.record, interval=1))
     tell(f"4 of 4: resumed from step {begin} to step {steps}")
     rehearsal = _rehearsal(folder, 1, stop=steps)

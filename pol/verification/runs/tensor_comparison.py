@@ -42,7 +42,7 @@ class TensorComparison:
     distance: TensorDistance | None = None
 
 
-def open_side(text: str) -> NamedTensors:
+def open_named_tensors(text: str) -> NamedTensors:
     """The tensors at a path, or at ``PATH@STEP`` in a record.
 
     Raises:
@@ -52,12 +52,12 @@ def open_side(text: str) -> NamedTensors:
     """
     place, step = split_step(text)
     if is_run(place):
-        return recorded_side(open_run(place), step, place)
+        return recorded_tensors(open_run(place), step, place)
     tensors = open_tensors(Path(text))
     return NamedTensors(text, tensors.types, {}, tensors.array, tensors.release)
 
 
-def recorded_side(run: RecordedRun, step: int | None, label: str) -> NamedTensors:
+def recorded_tensors(run: RecordedRun, step: int | None, label: str) -> NamedTensors:
     """A recorded checkpoint; its tensors are loaded, and checked, when the first one is asked for."""
     checkpoint = run.checkpoint(step)
     saved = run.document(checkpoint)

@@ -24,7 +24,7 @@ from pol.graph.perturbation import perturb
 from pol.graph.reordering import reorder
 from pol.graph.step_program import Component, StepProgram
 from pol.training.task.task import LoadedTask
-from pol.verification.replay.replay import replay_end
+from pol.verification.replay.canonical_replay import replay_end
 from pol.verification.verdict.verdict import Outcome, Reason, Verdict
 
 LOOKS = 16
@@ -135,7 +135,7 @@ def compare_second_looks(
         ProtocolError: they are about different segments, or have different numbers of reruns.
     """
     if (own.segment, len(own.reruns)) != (posted.segment, len(posted.reruns)):
-        raise ProtocolError("second looks can be compared if they are at one segment and have as many reruns")
+        raise ProtocolError("can't compare second looks at different segments, or with different numbers of reruns")
     found: list[tuple[SecondLookChallenge, int, Component | None]] = []
     for index, (mine, other) in enumerate(zip(own.reruns, posted.reruns, strict=True)):
         if mine.end != other.end:

@@ -17,7 +17,7 @@ from pol.graph.step_program import StepProgram
 from pol.training.storage.store import Store
 from pol.training.task.learning_proof import Checkpoint, LearningProof, load_checkpoint
 from pol.training.task.task import LoadedTask
-from pol.verification.replay.replay import Observe, replay_end
+from pol.verification.replay.canonical_replay import Observe, replay_end
 from pol.verification.verdict.verdict import Outcome, Reason, Verdict, decide, outcome_of_failure
 
 SecondLookCallback: TypeAlias = Callable[[Verdict, Sequence[Words]], Verdict]

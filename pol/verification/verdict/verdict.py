@@ -56,7 +56,7 @@ Reasons = tuple[Reason | Fault, ...]
 class Verdict:
     """The outcome for one segment. ``claim`` is None if the evidence didn't allow a replay.
 
-    ``look`` is the second look that decided in place of the thresholds.
+    ``second_look`` is the one that decided, if there is one.
     """
 
     segment: int
@@ -64,7 +64,7 @@ class Verdict:
     reasons: Reasons
     detail: str
     claim: SegmentClaim | None = None
-    look: SecondLook | None = None
+    second_look: SecondLook | None = None
 
 
 def decide(claim: SegmentClaim, thresholds: Three) -> Verdict:

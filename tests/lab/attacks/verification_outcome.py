@@ -147,8 +147,8 @@ def _judge(store: Store, target: Target, proof: LearningProof, segment: int) -> 
     claim, allowed = verdict.claim, limits(target)
     if claim is None:
         return SegmentFinding(verdict.outcome, verdict.outcome, False, (float("inf"),) * 3, allowed)
-    if verdict.look is not None:
-        rows = zip(allowances(claim, verdict.look), claim.references, allowed, strict=True)
+    if verdict.second_look is not None:
+        rows = zip(allowances(claim, verdict.second_look), claim.references, allowed, strict=True)
         parameter, buffer, optimizer = (max(relative_distance(a, r), first) for a, r, first in rows)
         allowed = (parameter, buffer, optimizer)
     pairs = zip(claim.distances, claim.references, strict=True)

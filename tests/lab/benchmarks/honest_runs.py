@@ -19,6 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from lab.benchmarks.classifier import SMALL, Size, Training
+from lab.verification.rate_bounds import clopper_pearson_upper
 from pol.arithmetic.primitives import Words
 from pol.claims.acceptance_rule import is_accepted, travelled
 from pol.claims.segment_claim import SecondLook, SegmentClaim, Three
@@ -27,10 +28,8 @@ from pol.execution.cpu import CpuExecutor
 from pol.graph.step_program import StepProgram
 from pol.training.storage.store import Store
 from pol.training.task.task import LoadedTask, load, publish
-from pol.verification.profile import profile as profiles
-from pol.verification.profile.profile import Profile
+from pol.verification.profile.profile_document import Profile, load_profile
 from pol.verification.profile.profiling import PROFILED, measure_profile
-from pol.verification.profile.tolerance_bounds import clopper_pearson_upper
 from pol.verification.verdict.second_look import SecondLooker, second_look_shares
 from pol.verification.verdict.segment_verification import measure_segment
 from pol.verification.verdict.verdict import Outcome, decide
@@ -110,8 +109,8 @@ class Tally:
         self.tested += 1
         self.beyond += first.outcome is not Outcome.ACCEPTED
         self.rejected += verdict.outcome is not Outcome.ACCEPTED
-        if verdict.look is not None:
-            self.closest_look = max(self.closest_look, worst(claim, verdict.look, thresholds))
+        if verdict.second_look is not None:
+            self.closest_look = max(self.closest_look, worst(claim, verdict.second_look, thresholds))
         for distance, reference, threshold in zip(claim.distances, claim.references, thresholds, strict=True):
             if distance:
                 allowed = threshold * travelled(reference)
@@ -206,7 +205,7 @@ def run_here(url: str, network: str, optimizer: str, tasks: Tasks, kinds: Sequen
     total = Tally()
     for seed, (task_digest, profile_digest) in tasks.items():
         task = load(store, task_digest)
-        thresholds = profiles.load_profile(store, profile_digest, task).thresholds
+        thresholds = load_profile(store, profile_digest, task).thresholds
         order = digits.order(seed, task.document.steps, size.batch)
         for name in kinds:
             kind = KINDS[name]

@@ -19,8 +19,8 @@ from pol.chain.account.wallet import Reverted, Wallet
 from pol.chain.deploy.deployment import deploy
 from pol.chain.deployment_rules import FUND as FUND_KEY
 from pol.chain.deployment_rules import Settings
-from pol.chain.desks.challenges import ChargeKind, ClaimCharge
-from pol.chain.desks.verdicts import NO_LOOK, Placed, entry, evidence
+from pol.chain.desks.challenges import ClaimCharge, ClaimChargeKind
+from pol.chain.desks.verdicts import NO_LOOK, PlacedClaim, entry, evidence
 from pol.chain.node.connection import Connection
 from pol.claims.segment_claim import Rerun, SegmentClaim, Three
 from pol.commitments.checkpoint_log import CheckpointLog
@@ -220,7 +220,7 @@ class Desks(Scene):
             return
         truth = self._claims(task_id, said)[said.planted]
         entries = _placed(self._posted(task_id, said), said.planted).entries
-        verdicts.disclose_planted(wallet, task_id, secret, SALT, Placed(truth, NO_LOOK, entries))
+        verdicts.disclose_planted(wallet, task_id, secret, SALT, PlacedClaim(truth, NO_LOOK, entries))
 
     def withhold(self, task_id: bytes) -> None:
         """Anybody removes the verifier."""
@@ -237,7 +237,7 @@ class Desks(Scene):
         about = ReplayClaim(bytes(32), terms.program, terms.constants, *steps, claim.start, claim.replay)
         wallet, verifier = self._wallets[challenger], self._wallets[said.account]
         payload = _invented("challenger", about.first(header, market.game.bits))
-        charge = ClaimCharge(0, ChargeKind.REPLAY, 0)
+        charge = ClaimCharge(0, ClaimChargeKind.REPLAY, 0)
         number = market.challenges.challenge(wallet, task_id, charge, placed, header, payload)
         position = market.game.standing(number, self.program).position
         if right:
@@ -273,7 +273,7 @@ class Desks(Scene):
     def close(self, task_id: bytes) -> None:
         """After the time for catches."""
         closed = self.market.registry.task(task_id).closed
-        self.connection.wait_until(closed + self.market.jackpot.catch_window())
+        self.connection.wait_until(self.market.jackpot.catch_until(closed))
         self.market.jackpot.sweep(self.anybody, task_id)
 
     def _sit(self, task_id: bytes, account: bytes, ticket: int, committed: bytes) -> None:
@@ -331,9 +331,9 @@ class Desks(Scene):
         vault.function("deposit", account, amount).transact({"from": rich, "value": Wei(amount)})
 
 
-def _placed(claims: Sequence[SegmentClaim], index: int) -> Placed:
+def _placed(claims: Sequence[SegmentClaim], index: int) -> PlacedClaim:
     """A claim among the entries of all; none has a second look."""
-    return Placed(claims[index], NO_LOOK, tuple(entry(claim, NO_LOOK) for claim in claims))
+    return PlacedClaim(claims[index], NO_LOOK, tuple(entry(claim, NO_LOOK) for claim in claims))
 
 
 def _invented(by: str, position: Position) -> bytes:

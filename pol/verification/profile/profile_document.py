@@ -21,8 +21,8 @@ from pol.graph.step_program import Component
 from pol.training.storage.store import Store
 from pol.training.task.task import LoadedTask
 from pol.verification.profile.profile_claim import Portion, ProfileClaim, require_ratio
+from pol.verification.profile.state_metrics import ComponentGap, ComponentMetrics, derive
 from pol.verification.profile.tolerance_bounds import fresh_share
-from pol.verification.runs.state_metrics import ComponentGap, ComponentMetrics, derive
 
 KIND = "pol/profile"
 VERSION = 2
@@ -34,7 +34,7 @@ _BITS = 256
 class PortionDetail:
     """For people: f32 words of each component, and norms of the canonical update that the chain doesn't know.
 
-    Norms are exact, over f32 words only, in units of `pol.verification.runs.state_metrics.UNIT`.
+    Norms are exact, over f32 words only, in units of `pol.verification.profile.state_metrics.UNIT`.
     """
 
     elements: Three

@@ -1,0 +1,98 @@
+"""A deployed contract: creation, calls and events."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, TypeVar
+
+from eth_typing import ChecksumAddress
+from web3 import Web3
+from web3.contract import Contract
+from web3.contract.contract import ContractFunction
+from web3.logs import DISCARD
+from web3.types import TxReceipt
+
+from pol.chain.account.typed_data import signing_domain
+from pol.chain.account.wallet import Wallet, reverting
+from pol.chain.artifacts import artifact
+from pol.chain.contract.structs import decoded
+from pol.chain.node.connection import Connection, operational
+from pol.chain.node.event_cache import EventLog
+
+T = TypeVar("T")
+
+
+class Binding:
+    """One contract on one chain. A subclass has one function per verb; those that send take the sender's wallet.
+
+    contract: the name of the contract, where it isn't that of the class.
+    """
+
+    CONTRACT: ClassVar[str]
+
+    def __init_subclass__(cls, contract: str | None = None) -> None:
+        super().__init_subclass__()
+        cls.CONTRACT = contract or cls.__name__
+
+    def __init__(self, connection: Connection, address: ChecksumAddress, contract: str | None = None) -> None:
+        self.connection = connection
+        self.address = address
+        abi = artifact(contract or self.CONTRACT)["abi"]
+        self.contract: Contract = connection.web3.eth.contract(address=address, abi=abi)
+        self.log = EventLog(connection, self.contract)
+
+    def function(self, name: str, *arguments: Any) -> ContractFunction:
+        """A call, not yet made or sent."""
+        return getattr(self.contract.functions, name)(*arguments)  # type: ignore[no-any-return]  # web3 builds it from the ABI
+
+    def read(self, name: str, *arguments: Any) -> Any:
+        """The result of a view.
+
+        Raises:
+            Reverted: the view reverts.
+            OperationalError: the node fails.
+        """
+        call = self.function(name, *arguments)
+        with operational(f"read {name}"), reverting(name):
+            return call.call()
+
+    def read_as(self, kind: type[T], name: str, *arguments: Any) -> T:
+        """The result of a view as ``kind`` (`pol.chain.contract.structs.decoded`). Raises as `read`."""
+        return decoded(kind, self.read(name, *arguments))
+
+    def transact(self, wallet: Wallet, name: str, *arguments: Any, value: int = 0) -> TxReceipt:
+        """Send a call with ``value`` wei and wait until it is in a block.
+
+        Raises:
+            Reverted: the contract refuses it.
+            OperationalError: the node fails.
+        """
+        return wallet.send(self.function(name, *arguments), value)
+
+    def events(self, name: str, **arguments: Any) -> list[dict[str, Any]]:
+        """The arguments of all events of this name, in order; ``arguments`` fixes some of them."""
+        return [event for _, event in self.log.read((name,), **arguments)]
+
+    def emitted(self, receipt: TxReceipt, name: str) -> dict[str, Any]:
+        """The arguments of the one event of this name in a receipt."""
+        (event,) = self.contract.events[name]().process_receipt(receipt, errors=DISCARD)
+        return dict(event["args"])
+
+    def signing_domain(self, name: str) -> dict[str, Any]:
+        """The EIP-712 domain of signatures for this contract."""
+        return signing_domain(name, "1", self.connection.chain_id, self.address)
+
+
+def factory(web3: Web3, name: str) -> type[Contract]:
+    """A contract of the package, not yet created."""
+    built = artifact(name)
+    return web3.eth.contract(abi=built["abi"], bytecode=built["bytecode"])
+
+
+def deploy_contract(wallet: Wallet, name: str, *arguments: Any) -> ChecksumAddress:
+    """Create one contract of the package; its address.
+
+    Raises:
+        Reverted: its constructor refuses.
+        OperationalError: the node fails, or reports no address.
+    """
+    return wallet.deploy(factory(wallet.connection.web3, name), *arguments)

@@ -1,0 +1,25 @@
+"""The type of options that are a share: a probability, or a fraction of segments."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import click
+
+
+class Share(click.ParamType[Fraction]):
+    """A number above 0 and up to 1, exactly as it is written: 0.05, 5%, 1/20."""
+
+    name = "share"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Fraction:
+        """The exact number."""
+        text = str(value).strip()
+        try:
+            share = Fraction(text[:-1]) / 100 if text.endswith("%") else Fraction(text)
+        except (ValueError, ZeroDivisionError):
+            self.fail(f"{text!r} isn't a number; write 0.05, 5% or 1/20", param, ctx)
+        if not 0 < share <= 1:
+            self.fail(f"{text} isn't above 0 and up to 1 (or 100%)", param, ctx)
+        return share
