@@ -1,12 +1,11 @@
 """Classes of ATen operations by the errors that they make: none, only the last rounding, cancellation, sums."""
 
-EXACT = frozenset(
+from pol.graph.capture.tracing.aten_recorder import IDENTITIES, VIEWS
+
+EXACT = VIEWS | IDENTITIES | frozenset(
     f"aten.{name}"
     for name in (
-        "alias.default", "clone.default", "detach.default", "lift_fresh_copy.default", "transpose.int",
-        "permute.default", "expand.default", "unsqueeze.default", "squeeze.default", "squeeze.dim", "squeeze.dims",
-        "view.default", "_unsafe_view.default", "select.int", "slice.Tensor", "split_with_sizes.default",
-        "split.Tensor", "unsafe_split.Tensor", "flip.default", "cat.default", "repeat.default", "roll.default",
+        "select.int", "slice.Tensor", "split_with_sizes.default", "split.Tensor", "unsafe_split.Tensor", "flip.default", "cat.default", "repeat.default", "roll.default",
         "constant_pad_nd.default", "slice_backward.default", "select_backward.default", "slice_scatter.default",
         "select_scatter.default", "tril.default", "triu.default", "full.default", "full_like.default",
         "scalar_tensor.default", "ones.default", "zeros.default", "copy.default", "where.self", "where.Scalar",

@@ -15,8 +15,15 @@ import torch
 from torch import Tensor
 
 from pol.errors import UnsupportedError
+from pol.graph.capture.guards import user_state
 from pol.graph.capture.guards.plain_values import is_plain, is_same
 from pol.graph.capture.guards.reachable_objects import ABSENT, ReachableObjects
+
+_GLOBAL_GENERATORS = {
+    "Python's random": random._inst,
+    "numpy.random": np.random.mtrand._rand,
+    "torch's generator": torch.default_generator,
+}
 
 
 class Snapshot:
@@ -37,9 +44,8 @@ class Snapshot:
                 f"attribute {name} changes during the step. Only parameters and buffers of the model are the state of "
                 f"a training: {way_out(name)}, or use a local variable"
             )
-        now = _generators()
-        for name, (state, _) in self._generators.items():
-            if now[name][0] != state:
+        for name, (state, read, _) in self._generators.items():
+            if read() != state:
                 raise UnsupportedError(
                     f"the model or the loss draws random numbers from {name}; they would be constants of the program. "
                     "Draw with torch's own operations, or draw before and put the numbers into the data set"
@@ -61,7 +67,7 @@ class Snapshot:
             record.restore()
         for tensor in self._tensors:
             tensor.restore()
-        for _, put_back in self._generators.values():
+        for _, _, put_back in self._generators.values():
             put_back()
 
     def _changes(self, first_run: bool) -> Iterator[str]:
@@ -93,11 +99,12 @@ def way_out(name: str) -> str:
     return "move it into the model, as a buffer (register_buffer)"
 
 
-def _generators() -> dict[str, tuple[object, Callable[[], None]]]:
-    """The global random number generators by name: a comparable state, and how to put it back."""
-    python, legacy, native = random.getstate(), np.random.get_state(legacy=True), torch.get_rng_state()
-    return {
-        "Python's random": (python, lambda: random.setstate(python)),
-        "numpy.random": (repr([np.asarray(part).tobytes() for part in legacy]), lambda: np.random.set_state(legacy)),
-        "torch's generator": (native.numpy().tobytes(), lambda: torch.set_rng_state(native)),
-    }
+def _generators() -> dict[str, tuple[object, Callable[[], object], Callable[[], object]]]:
+    """The global random number generators by name: the present state, how to read it, and how to restore it."""
+    found = {}
+    for name, generator in _GLOBAL_GENERATORS.items():
+        position = user_state.position(generator)
+        assert position is not None, "every generator has a position"
+        read, restore = position
+        found[name] = read(), read, restore
+    return found
