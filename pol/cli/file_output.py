@@ -26,7 +26,7 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print one JS
 
 
 def unsupported_is_unseen(command: Callable[P, int]) -> Callable[P, int]:
-    """Decorator: an UnsupportedError of the command ends in exit code 3, as it is no evidence against anybody."""
+    """Decorator: an UnsupportedError of the command ends in exit code 3, as it is no bad evidence."""
 
     @functools.wraps(command)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> int:

@@ -70,7 +70,7 @@ def body_values(node: Node, step: int, element: int, term: int, accumulator: int
 
 
 def reads(node: Node, step: int, element: int, term: int, sources: Sources) -> list[OperandRead]:
-    """What each operand reads at one term, in operand order."""
+    """The reads of all operands at one term, in operand order."""
     readings = read_operands(node, _point(node, step, element, term), sources)
     result = []
     for number, reading in enumerate(readings):

@@ -123,7 +123,7 @@ def _apply(node: NetworkNode, operands: list[Integers], scale: int) -> Integers:
 
 
 def rearranged(node: NetworkNode, operands: Sequence[Integers]) -> Integers:
-    """The result of an operation that only moves elements, whatever these are.
+    """The result of an operation that only moves elements, of any type.
 
     Raises AssertionError for one that computes.
     """

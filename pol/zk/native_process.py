@@ -16,7 +16,7 @@ from pol.errors import OperationalError
 WORKER = "pol.zk.ezkl.worker"
 TIMEOUT = 3600.0
 VERSION = "23.0.5"
-"""Of EZKL: other versions have other circuits, keys and arguments."""
+"""The version of EZKL: other versions have other circuits, keys and arguments."""
 
 
 @dataclass(frozen=True)

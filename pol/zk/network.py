@@ -220,7 +220,7 @@ def expected_shape(node: NetworkNode, shapes: Sequence[tuple[int, ...]]) -> tupl
 
 
 def broadcast(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
-    """Shape of an operation element by element; () if there is none."""
+    """The shape that two shapes broadcast to; () if they don't."""
     rank = max(len(a), len(b))
     a, b = (1,) * (rank - len(a)) + a, (1,) * (rank - len(b)) + b
     if any(x not in {1, y} and y != 1 for x, y in zip(a, b, strict=True)):

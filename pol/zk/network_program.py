@@ -26,7 +26,7 @@ _FACTOR = integer_words.LIMB_BITS * integer_words.LIMBS - 1
 
 
 def step_program(network: StepNetwork, steps: int) -> StepProgram:
-    """The program of so many steps; constant i holds the values of input i + 1 for each step, one after the other.
+    """The program of ``steps`` steps; constant i holds the values of input i + 1 for each step, one after the other.
 
     Raises UnsupportedError for an operation of which the exact circuit has none, or of numbers that fit no word.
     """

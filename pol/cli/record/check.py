@@ -35,7 +35,7 @@ from pol.verification.runs.record_check import CheckFinding, CheckOutcome, check
 def check(path: str, commitment: Path | None, sample: int | None, seed: int | None, as_json: bool) -> int:
     """Check PATH against COMMITMENT (from `pol commit --out`), or a learning record against what it says itself.
 
-    RECORD@STEP looks at one checkpoint of a record.
+    RECORD@STEP checks one checkpoint of a record.
     """
     if seed is not None and sample is None:
         raise click.UsageError("--seed draws a sample: say how many checkpoints with --sample")

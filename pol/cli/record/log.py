@@ -60,7 +60,7 @@ def log(
     found = learning_record.load(store)
     shown = _summary(found)
     if verify and signer is None and not found.heads:
-        # Nothing is wrong with a log that nobody has signed; nothing of it was checked either.
+        # An unsigned log is not bad, but it has no head to verify.
         shown["verified_heads"] = "not checked: the record isn't signed"
     elif verify or signer is not None:
         shown["verified_heads"] = _verify(found, signer)

@@ -32,7 +32,7 @@ from pol.zk.ezkl.verifier_contract import bytecode, compiler
 
 TEST_ONLY = (
     "TEST ONLY: the secret of this reference string is public, so anybody can forge proofs for these keys. "
-    "Give a ceremony's file with --ceremony for proofs that mean something."
+    "Give a ceremony's file with --ceremony for proofs that hold."
 )
 _visibility = click.option("--visibility", type=click.Choice([str(v) for v in Visibility]), help="What proofs show.")
 _ceremony = click.option(
@@ -207,7 +207,7 @@ def deployed(
         chain = wallet.connection.chain_id
         if keys.is_test_only and chain not in TEST_CHAINS:
             raise ProtocolError(
-                f"these keys are for tests, anybody forges proofs for them, and chain {chain} is no test chain: name a "
+                f"proofs for these test keys can be forged, and chain {chain} is no test chain: name a "
                 "ceremony's file with --ceremony"
             )
         code, size = bytecode(keys, compiler(solc))

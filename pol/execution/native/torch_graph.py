@@ -51,7 +51,7 @@ def _call(
         keywords["device"] = device
     result = built.call_function(function, arguments, keywords)
     if node.operation.startswith("pol.") and node.outputs[0].dtype == "float32":
-        # Draws are defined in binary32, whatever they are used in.
+        # Draws are defined in binary32 and converted afterwards.
         return (built.call_method("to", (result, real)),)
     if len(node.outputs) == 1 and not _gives_several(node):
         return (result,)
@@ -65,7 +65,7 @@ def _gives_several(node: AtenNode) -> bool:
 
 
 def _places(node: AtenNode) -> list[int]:
-    """Where the outputs stand among all that the operation gives: a last argument of booleans leaves some out."""
+    """Positions of the outputs among all results of the operation: an output mask (booleans, last) leaves some out."""
     last = node.arguments[-1] if node.arguments else None
     if isinstance(last, tuple) and last and all(isinstance(flag, bool) for flag in last):
         return [place for place, flag in enumerate(last) if flag]

@@ -203,7 +203,7 @@ def _operands(node: AtenNode, values: Mapping[Ref, Tensor]) -> dict[int, tuple[T
 
 
 def _suspects(node: AtenNode, canonical: Tensor, native: Tensor) -> Tensor:
-    """Where results differ by more than a few units in the last place, or at all where nothing rounds."""
+    """A mask of elements that differ by more than a few units in the last place, or at all where nothing rounds."""
     if not native.is_floating_point():
         return canonical != native
     equal = (canonical == native) | (torch.isnan(canonical) & torch.isnan(native))
@@ -219,7 +219,7 @@ def _suspects(node: AtenNode, canonical: Tensor, native: Tensor) -> Tensor:
 
 
 def _is_number(node: AtenNode, values: Mapping[Ref, Tensor], result: Tensor) -> Tensor:
-    """Where the result is defined: torch's conversion of NaN to an integer differs between machines."""
+    """A mask of elements that are defined: torch's conversion of NaN to an integer differs between machines."""
     if result.is_floating_point():
         return torch.isfinite(result)
     first = node.arguments[0] if node.arguments else None

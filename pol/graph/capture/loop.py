@@ -27,7 +27,7 @@ CLIP_EPSILON = 1e-6
 
 @dataclass(frozen=True)
 class Loop:
-    """What a training loop does besides `loss.backward()` and `optimizer.step()`; by default nothing.
+    """The parts of a training loop besides `loss.backward()` and `optimizer.step()`; by default none.
 
     scheduler: a torch.optim.lr_scheduler of the optimizer, stepped after every step, or a function from the number of
     the step (from 0) to a factor of each group's learning rate.

@@ -50,7 +50,7 @@ class VerifyingKey:
 
     @classmethod
     def decode(cls, data: bytes) -> VerifyingKey:
-        """The key of these bytes; ProtocolError if they are none."""
+        """The key in these bytes; ProtocolError for any others."""
         if len(data) % (2 * _WORD) or len(data) < 18 * _WORD:
             raise ProtocolError(f"{len(data)} bytes are no verifying key")
         words = [int.from_bytes(data[begin : begin + _WORD]) for begin in range(0, len(data), _WORD)]
@@ -77,7 +77,7 @@ class Proof:
 
     @classmethod
     def decode(cls, data: bytes) -> Proof:
-        """The proof of these bytes; ProtocolError if they are none."""
+        """The proof in these bytes; ProtocolError for any others."""
         if len(data) != PROOF_BYTES:
             raise ProtocolError(f"a proof has {PROOF_BYTES} bytes, not {len(data)}")
         x = [int.from_bytes(data[begin : begin + _WORD]) for begin in range(0, PROOF_BYTES, _WORD)]

@@ -66,7 +66,7 @@ class Keys:
 
     @property
     def is_test_only(self) -> bool:
-        """Whether anybody can forge proofs for these keys."""
+        """Whether the secret of the reference string is public, so that proofs can be forged."""
         return self.summary.test_only
 
 

@@ -17,7 +17,7 @@ def require_indices_in_range(graph: AtenGraph, constants: Mapping[str, Tensor]) 
     """Raises UnsupportedError for an index in the data that the step looks up and that does not exist.
 
     `constants` are the constants of the graph by name. Only rows that the order names count. Indices that the step
-    computes are not looked at: an executor reads NaN there.
+    computes are not checked: an executor reads NaN where they are out of range.
     """
     for node in graph.nodes:
         for indices, size, ignored, what in _lookups(graph, node):

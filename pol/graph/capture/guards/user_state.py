@@ -72,7 +72,7 @@ def put_members_back(kind: type, before: Mapping[str, Any]) -> None:
 
 
 def slots(item: object) -> dict[str, Any]:
-    """What the slots of an object of the user's hold."""
+    """The values of the slots of an object of the user's class."""
     found = {}
     for key, descriptor in _slots(item).items():
         with suppress(AttributeError):

@@ -1,4 +1,4 @@
-"""What each optimizer computes: one module for each family, and a table that users can add to."""
+"""Rules of optimizers: one module for each family, and a table that users can extend."""
 
 from pol.graph.capture.optimizers import adafactor, adam, adaptive, sgd
 from pol.graph.capture.optimizers.lion import Lion

@@ -29,7 +29,7 @@ class _Member:
 
 
 class OptimizerStep:
-    """What the optimizer does in every step. `options` are those of each group at each step.
+    """The update of every step. `options` are those of each group at each step.
 
     `initial` holds copies of its state of every updated parameter, in the order of `parameters`; `tables` the numbers
     that are not the same in all steps, float32 of shape (steps,). Raises UnsupportedError, with what to do, for an
@@ -145,7 +145,7 @@ class OptimizerStep:
         return same
 
     def _varying(self, options: Sequence[Sequence[Options]]) -> Iterator[Mapping[str, float | str]]:
-        """Of each group the options that a schedule changes."""
+        """By group: the options that a schedule changes, with their values in all steps."""
         for index, changed in enumerate(_changing(options)):
             course = [groups[index] for groups in options]
             if not all(isinstance(course[0][key], int | float) for key in changed):
@@ -167,8 +167,8 @@ class _FixedOptions(Mapping[str, Any]):
         if key in self._changing:
             raise UnsupportedError(
                 f"the schedule changes {key!r} of {type(self._optimizer).__name__}, which decides what every step "
-                "computes: only numbers such as the learning rate may change on the way. Leave it as it is, or capture "
-                "the parts of the training as tasks of their own"
+                "computes: only numbers such as the learning rate may change during a training. Leave it as it is, or "
+                "capture the parts of the training as tasks of their own"
             )
         return self._options[key]
 
@@ -180,7 +180,7 @@ class _FixedOptions(Mapping[str, Any]):
 
 
 def _changing(options: Sequence[Sequence[Options]]) -> list[list[str]]:
-    """Of each group the options that are not the same in all steps."""
+    """By group: the options that are not the same in all steps."""
     distinct = [groups for groups, before in zip(options[1:], options, strict=False) if groups is not before]
     return [
         [key for key, value in first.items() if any(groups[index][key] != value for groups in distinct)]

@@ -21,7 +21,7 @@ Number: TypeAlias = Tensor | float
 
 
 class OptimizerRule(Protocol):
-    """How one kind of optimizer updates one parameter. Options are those of the parameter's group."""
+    """The update of one parameter by one kind of optimizer. Options are those of the parameter's group."""
 
     squares: frozenset[str]
     """Keys of the state that average squared gradients: they are small, so distances see them scaled."""
