@@ -20,7 +20,18 @@ from pol.zk.network import NetworkNode, NetworkOp, StepNetwork, broadcast
 
 aten = torch.ops.aten
 
-_CHANGES_NOTHING = {aten.alias.default, aten.detach.default, aten.clone.default, aten._to_copy.default}
+_CHANGES_NOTHING = {
+    aten.alias.default,
+    aten.detach.default,
+    aten.clone.default,
+    aten._to_copy.default,
+    aten.expand.default,
+}
+_UNARY = {
+    aten.reciprocal.default: (NetworkOp.RECIPROCAL,),
+    aten.sqrt.default: (NetworkOp.SQRT,),
+    aten.rsqrt.default: (NetworkOp.SQRT, NetworkOp.RECIPROCAL),
+}
 _LIKE = {aten.full_like.default: None, aten.ones_like.default: 1.0, aten.zeros_like.default: 0.0}
 _RESHAPES = {
     aten.view.default,
@@ -158,8 +169,8 @@ class _NetworkWriter:
         first = arguments[0]
         if target in _CHANGES_NOTHING:
             return self._at(first)
-        if target in {aten.expand.default, aten.mul.Tensor, aten.mul.Scalar}:
-            return self._at(first) if target is aten.expand.default else self._multiplied(first, arguments[1], shape)
+        if target in {aten.mul.Tensor, aten.mul.Scalar}:
+            return self._multiplied(first, arguments[1], shape)
         if target in {aten.add.Tensor, aten.sub.Tensor}:
             kind = NetworkOp.ADD if target is aten.add.Tensor else NetworkOp.SUB
             a, b = self._at(first), self._at(arguments[1])
@@ -173,13 +184,11 @@ class _NetworkWriter:
             return self._multiplied(first, -1.0, shape)
         if target in {aten.div.Tensor, aten.div.Scalar}:
             return self._divided(first, arguments[1], shape)
-        if target is aten.reciprocal.default:
-            return self.add(NetworkOp.RECIPROCAL, self.nodes[self._at(first)].shape, self._at(first))
-        if target is aten.sqrt.default:
-            return self.add(NetworkOp.SQRT, self.nodes[self._at(first)].shape, self._at(first))
-        if target is aten.rsqrt.default:
-            shape = self.nodes[self._at(first)].shape
-            return self.add(NetworkOp.RECIPROCAL, shape, self.add(NetworkOp.SQRT, shape, self._at(first)))
+        if target in _UNARY:
+            place = self._at(first)
+            for operation in _UNARY[target]:
+                place = self.add(operation, self.nodes[place].shape, place)
+            return place
         if target is aten.pow.Tensor_Scalar and arguments[1] in {2, 3}:
             square = self._multiplied(first, first, shape)
             return square if arguments[1] == 2 else self._multiplied(_NodeNumber(square), first, shape)
