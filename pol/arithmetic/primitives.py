@@ -104,7 +104,7 @@ def _fused_multiply_add(a: Floats, b: Floats, c: Floats) -> Floats:
 
     In float64 the product of two binary32 numbers is exact and nothing over- or underflows. The sum is rounded to odd:
     the exact error of the addition (TwoSum) says whether and on which side the rounded sum missed, and an inexact sum
-    with an even last bit moves to its odd neighbour on the side of the exact value. 53 bits rounded to odd keep enough
+    with an even last bit moves to its odd neighbor on the side of the exact value. 53 bits rounded to odd keep enough
     for the final rounding to 24 bits or fewer to be the rounding of the exact value.
     """
     product = a.astype(np.float64) * b.astype(np.float64)

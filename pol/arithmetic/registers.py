@@ -202,7 +202,11 @@ def _unsigned(operand: Word | int) -> Word | int:
 
 
 def _first(*operands: Register | float) -> Register:
-    return next(operand for operand in operands if isinstance(operand, Register))
+    """The register that says how plain numbers beside it are read."""
+    for operand in operands:
+        if isinstance(operand, Register):
+            return operand
+    raise TypeError("one operand has to be a register: write register.word(...) or register.real(...)")
 
 
 def _emitted(op: Op, operands: Sequence[Register | float], kind: type[R]) -> R:

@@ -19,7 +19,7 @@ from rich.console import Console
 
 from pol.chain.node.connection import Connection
 from pol.cli.file_output import write_file
-from pol.demo.scenario_report import Report, to_document, to_json
+from pol.demo.scenario_report import ScenarioReport, to_document, to_json
 from pol.errors import OperationalError
 from pol.report.narrator import ConsoleNarrator, Narrator
 
@@ -74,7 +74,7 @@ def save_picture(console: Console, path: Path) -> None:
     write_file(path, text.encode())
 
 
-def run(seed: int, rpc: str | None, funder_key: bytes | None, folder: Path, narrator: Narrator) -> Report:
+def run(seed: int, rpc: str | None, funder_key: bytes | None, folder: Path, narrator: Narrator) -> ScenarioReport:
     """Run the story with its store in ``folder``.
 
     Raises:
@@ -83,13 +83,13 @@ def run(seed: int, rpc: str | None, funder_key: bytes | None, folder: Path, narr
     try:
         import torch
 
-        from pol.demo.scenario import Story
+        from pol.demo.scenario import Scenario
     except ImportError as error:
         raise OperationalError(f"the demo trains with torch: pip install 'pol[train]' ({error})") from error
     # For so small a step, threads only cost time.
     torch.set_num_threads(1)
     url = f"file://{(folder / 'store').resolve()}"
-    return Story(connector(rpc, seed), url, seed, narrator, funder_key).run()
+    return Scenario(connector(rpc, seed), url, seed, narrator, funder_key).run()
 
 
 def connector(rpc: str | None, seed: int) -> Callable[[], Connection]:
@@ -128,7 +128,7 @@ def output_folder(out: Path | None) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def keep(folder: Path, report: Report, document: dict[str, Any]) -> None:
+def keep(folder: Path, report: ScenarioReport, document: dict[str, Any]) -> None:
     """Write what `pol replay` reads, beside the store."""
     (folder / "report.json").write_text(json.dumps(document, indent=2) + "\n")
     (folder / "deployment.json").write_text(report.deployment.to_json())

@@ -162,6 +162,7 @@ def test_a_function_is_written_out_in_place_or_alone() -> None:
         lambda x, word: to_float(x),
         lambda x, word: exp(word),
         lambda x, word: word + 1.5,
+        lambda x, word: select(word, 1.0, 0.0),
         lambda x, word: x if x < 1.0 else word,
         lambda x, word: {x: word},
     ],

@@ -9,13 +9,14 @@ import pytest
 import toy_market
 from anvil_node import anvil_node
 from arranged import unchanged
+from hostile_players import LyingSums, RandomPlayer
 from pol.arithmetic.primitives import Words
 from pol.chain.account.wallet import Reverted
 from pol.chain.court.dispute_game import resignation
 from pol.chain.desks.task_registry import Status
 from pol.chain.node.connection import Connection
 from pol.claims.distance import UNEQUAL
-from pol.demo.lying_players import Lie, LyingSums, LyingTrace, RandomPlayer, draw_lie
+from pol.demo.lying_players import Lie, LyingTrace, draw_lie
 from pol.dispute.arbitration import disputed
 from pol.dispute.move_encoding import encode
 from pol.dispute.moves import Answer, Describe, DescribeSlot, OpenState, ProveSlot, ProveStep
@@ -25,7 +26,7 @@ from pol.dispute.play.honest_players import Player, ReplayPlayer, SumPlayer
 from pol.dispute.position import ClaimKind, Level, Position, Side
 from pol.errors import ProtocolError
 from pol.graph.step_program import Component
-from pol.roles.party.dispute_session import Duel, MoveMade
+from pol.roles.party.dispute_session import DisputeSession, MoveMade
 from toy_market import CLOCK, ETHER, Ground, ToyMarket
 
 MOVE_GAS, DESCRIBE_GAS, LAST_GAS = 60_000, 80_000, 200_000
@@ -57,10 +58,10 @@ def toy(ground: Ground, honest: ToyMarket) -> ToyMarket:
     return replace(honest, market=ground.market, game=ground.market.game)
 
 
-def duels(toy: ToyMarket, dispute: int, asserter: Player, challenger: Player) -> list[Duel]:
+def duels(toy: ToyMarket, dispute: int, asserter: Player, challenger: Player) -> list[DisputeSession]:
     """Both sides."""
     players = {"verifier": asserter, "whistleblower": challenger}
-    return [Duel(toy.game, toy.wallets[name], toy.honest.program, dispute, p) for name, p in players.items()]
+    return [DisputeSession(toy.game, toy.wallets[name], toy.honest.program, dispute, p) for name, p in players.items()]
 
 
 def play(toy: ToyMarket, dispute: int, asserter: Player, challenger: Player) -> list[MoveMade]:

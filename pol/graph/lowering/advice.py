@@ -38,7 +38,7 @@ _ADVICE = (
     (("deform_conv",), "use an ordinary convolution"),
     (
         ("batch_norm", "layer_norm", "group_norm", "rms_norm"),
-        "normalisation layers are not defined yet: write (x - m) * torch.rsqrt(((x - m) ** 2).mean(-1, True) + eps) "
+        "normalization layers are not defined yet: write (x - m) * torch.rsqrt(((x - m) ** 2).mean(-1, True) + eps) "
         "with m = x.mean(-1, True)",
     ),
     (("weight_norm",), "write the weight as g * v / (v * v).sum(1, True).sqrt()"),

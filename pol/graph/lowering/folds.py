@@ -1,6 +1,6 @@
 """Folds over whole dimensions, in an order that memory likes and that is part of the program.
 
-Neighbouring reduced dimensions that are evenly spaced in memory count as one. Up to 128 terms are folded one after the
+Neighboring reduced dimensions that are evenly spaced in memory count as one. Up to 128 terms are folded one after the
 other, in row-major order. More terms are folded in 32 lanes: along the last reduced dimension of at least 32 terms (or
 the longest one, in as many lanes as the greatest power of two that it holds) lane l takes the terms l, l + 32, l + 64,
 ..., in row-major order with those of the other reduced dimensions. Lanes longer than 256 rounds are cut into equal
@@ -60,7 +60,7 @@ ALL = Monoid(and_, 1, DType.I32)
 
 @dataclass(frozen=True)
 class _Run:
-    """Reduced dimensions as one: how many terms, and the distance of neighbours in every operand."""
+    """Reduced dimensions as one: how many terms, and the distance of neighbors in every operand."""
 
     size: int
     strides: tuple[int, ...]
@@ -107,7 +107,7 @@ def fold_terms(
 
 
 def _runs(values: Sequence[Value], axes: Sequence[int]) -> list[_Run]:
-    """The dimensions without those of size 1, neighbours merged where every operand is evenly spaced; at least one."""
+    """The dimensions without those of size 1, neighbors merged where every operand is evenly spaced; at least one."""
     runs: list[_Run] = []
     for axis in axes:
         size = values[0].shape[axis]

@@ -31,7 +31,7 @@ def _lines(measured: Measurements) -> Iterator[str]:
     yield "where the result is float32. An operation on bfloat16 computes in float32; each element of a bfloat16 result"
     yield "is then rounded once, to nearest, ties to even."
     yield ""
-    yield "A reduction counts neighbouring reduced dimensions that are evenly spaced in memory as one, and folds up to"
+    yield "A reduction counts neighboring reduced dimensions that are evenly spaced in memory as one, and folds up to"
     yield f"{SEQUENTIAL} terms in row-major order, from the neutral element on. More terms are folded in {LANES}"
     yield f"lanes along the last of these dimensions that has at least {LANES} terms (or else along the longest, in as"
     yield f"many lanes as the greatest power of two in it): lane l takes the terms l, l + {LANES}, ..., in row-major"
@@ -58,7 +58,8 @@ def _lines(measured: Measurements) -> Iterator[str]:
         yield f"| --- | --- |{' --- |' * len(HEADINGS)}"
         for name, rule in RULES.items():
             if rule.lower.__module__ == family.__name__:
-                yield f"| `{name}` | {rule.defines} | {' | '.join(measured.cells(name))} |"
+                cells = [f"`{name}`", rule.defines.replace("|", "\\|"), *measured.cells(name)]
+                yield f"| {' | '.join(cells)} |"
     yield ""
     yield "## Replaced at capture"
     yield "By torch's own decomposition into the operations above, before the graph is recorded:"

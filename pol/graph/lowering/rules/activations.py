@@ -30,6 +30,7 @@ def _relu(call: Call) -> Value:
 def _threshold_backward(call: Call) -> Value:
     threshold = float(call.number(2))
 
+    # Above the threshold y = x, with slope 1; elsewhere y is constant.
     def formula(g: Float, x: Float) -> Float:
         return select(x <= threshold, 0.0, g)
 
@@ -133,6 +134,7 @@ def _tanh_rise(x: Float) -> tuple[Float, Float]:
 def _shrink_backward(call: Call) -> Value:
     limit = float(call.number(2))
 
+    # Inside of the limits y = 0. Beyond them y is x, or x moved by lambda: the slope is 1.
     def formula(g: Float, x: Float) -> Float:
         return select(abs(x) <= limit, 0.0, g)
 

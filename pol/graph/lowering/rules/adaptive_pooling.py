@@ -112,6 +112,7 @@ def _adaptive(call: Call) -> Value:
     defines="the gradients divided, FADD from +0 over the parts that hold the position",
 )
 def _adaptive_backward(call: Call) -> Value:
+    # y[o] = sum of x[i] over part o / count[o]: a position gets g[o] / count[o] of every part that holds it.
     gradient, rank = call.floats(0), _pooled_rank(call)
     sizes = list(zip(call.output.shape[-rank:], gradient.shape[-rank:], strict=True))
     share = _means(call, gradient, [Parts(*pair) for pair in sizes], "share")

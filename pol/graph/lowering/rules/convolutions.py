@@ -159,6 +159,8 @@ def _convolution(call: Call) -> Value:
 )
 def _backward(call: Call) -> tuple[Value, ...]:
     """Gradients of input, weight and bias, those of them that the mask asks for."""
+    # y[o] = sum over taps t of x[i] * w[t] with i = o * stride - padding + t * dilation:
+    # dx[i] sums g[o] * w[t] over the (o, t) that see i, dw[t] sums g[o] * x[i] over o, db sums g.
     gradient, source, weight = (call.floats(position) for position in range(3))
     mask = call.argument(10)
     if not isinstance(mask, tuple) or len(mask) != 3:

@@ -56,11 +56,6 @@ def binary32_only(call: Call) -> None:
         raise call.unsupported("only float32 results are defined")
 
 
-def _of_one(formula: Callable[[Float], Register]) -> Lowered:
-    """A formula of one binary32 number."""
-    return lambda call: elementwise(call, [call.operand(0)], formula, DType.F32)
-
-
 _RELATIONS: Mapping[str, Callable[..., Word]] = {
     "eq": operator.eq,
     "ne": operator.ne,
@@ -165,17 +160,19 @@ def _neg(call: Call) -> Value:
     return elementwise(call, [call.tensor(0)], operator.neg)
 
 
-def _enter(function: Function[Float]) -> None:
-    name = function.__name__
-    lowers(f"aten.{name}.default", defines=f"the function `{name}`")(_of_one(function))
-
-
-for _function in (
+_FUNCTIONS = (
     *(functions.exp, functions.exp2, functions.expm1, functions.log, functions.log2, functions.log1p),
     *(functions.sin, functions.cos, functions.erf, functions.tanh, functions.sigmoid, functions.rsqrt),
     functions.reciprocal,
-):
-    _enter(_function)
+)
+
+
+def _of(function: Function[Float]) -> Lowered:
+    return lambda call: elementwise(call, [call.operand(0)], function, DType.F32)
+
+
+for _function in _FUNCTIONS:
+    lowers(f"aten.{_function.__name__}.default", defines=f"the function `{_function.__name__}`")(_of(_function))
 
 
 @lowers("aten.log10.default", defines="the function `log`, FMUL by 1 / log(10)")
@@ -255,22 +252,19 @@ def _to_copy(call: Call) -> Value:
     return call.emitter.map(value.shape, call.dtype, [value], to_float if call.dtype is DType.F32 else to_word)
 
 
-_LOGICAL: Mapping[str, Callable[[Word, Word], Word]] = {
-    "and": operator.and_,
-    "or": operator.or_,
-    "xor": operator.xor,
-}
+@lowers("aten.logical_and.default", defines="AND of x != 0")
+def _logical_and(call: Call) -> Value:
+    return elementwise(call, [_truth(call, 0), _truth(call, 1)], operator.and_)
 
 
-def _logical(operation: Callable[[Word, Word], Word]) -> Lowered:
-    def lower(call: Call) -> Value:
-        return elementwise(call, [_truth(call, 0), _truth(call, 1)], operation)
-
-    return lower
+@lowers("aten.logical_or.default", defines="OR of x != 0")
+def _logical_or(call: Call) -> Value:
+    return elementwise(call, [_truth(call, 0), _truth(call, 1)], operator.or_)
 
 
-for _name, _operation in _LOGICAL.items():
-    lowers(f"aten.logical_{_name}.default", defines=f"{_name.upper()} of x != 0")(_logical(_operation))
+@lowers("aten.logical_xor.default", defines="XOR of x != 0")
+def _logical_xor(call: Call) -> Value:
+    return elementwise(call, [_truth(call, 0), _truth(call, 1)], operator.xor)
 
 
 def _truth(call: Call, position: int) -> Value:

@@ -77,6 +77,7 @@ def _gather(call: Call) -> Value:
     defines="sum of the gradients of the tokens of a row, ascending; no scale_grad_by_freq",
 )
 def _embedding_backward(call: Call) -> Value:
+    # y[token] = table[index[token]]: a row gets the g of every token whose index it is.
     gradient, index = call.tensor(0), call.tensor(1)
     rows, padding = call.integer(2), call.integer(3)
     if call.flag(4):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 
-from pol.arithmetic.registers import Float, Register, Word, high_product, moved, nearest, select
+from pol.arithmetic.registers import Float, Word, high_product, moved, nearest, select
 from pol.graph.lowering.call import Call
 from pol.graph.lowering.rests import MOST_ROUNDS, exact_rest, floor_quotient, floor_rest, rounds_for
-from pol.graph.lowering.rule_table import Lowered, lowers
+from pol.graph.lowering.rule_table import lowers
 from pol.graph.lowering.rules.elementwise import elementwise
 from pol.graph.lowering.values import Value
 from pol.graph.tensor_type import DType
@@ -36,31 +36,45 @@ def floored(x: Word, divisor: int) -> tuple[Word, Word]:
     return result, x - result * divisor
 
 
-def _floor(x: Float) -> Float:
+def rounded_down(x: Float) -> Float:
     """x rounded down; infinities and NaN stay."""
     whole = nearest(x)
     return select(x < whole, whole - 1.0, whole)
 
 
-def _ceiling(x: Float) -> Float:
+def rounded_up(x: Float) -> Float:
     """x rounded up; infinities and NaN stay."""
-    return -_floor(-x)
+    return -rounded_down(-x)
 
 
-def _truncated(x: Float) -> Float:
+def without_fraction(x: Float) -> Float:
     """x rounded towards zero."""
-    return select(x < 0.0, _ceiling(x), _floor(x))
+    return select(x < 0.0, rounded_up(x), rounded_down(x))
 
 
-def _rounding(formula: Callable[[Float], Float]) -> Lowered:
+@lowers("aten.floor.default", defines="FRINT, less 1 where that is above x")
+def _floor(call: Call) -> Value:
+    return _rounded(call, rounded_down)
+
+
+@lowers("aten.ceil.default", defines="-floor(-x)")
+def _ceil(call: Call) -> Value:
+    return _rounded(call, rounded_up)
+
+
+@lowers("aten.trunc.default", defines="ceil below 0, else floor")
+def _trunc(call: Call) -> Value:
+    return _rounded(call, without_fraction)
+
+
+@lowers("aten.round.default", defines="FRINT; no decimals")
+def _round(call: Call) -> Value:
+    return _rounded(call, nearest)
+
+
+def _rounded(call: Call, formula: Callable[[Float], Float]) -> Value:
     """Integers stay as they are."""
-    return lambda call: elementwise(call, [call.tensor(0)], formula) if call.dtype is DType.F32 else call.tensor(0)
-
-
-lowers("aten.floor.default", defines="FRINT, corrected by 1")(_rounding(_floor))
-lowers("aten.ceil.default", defines="FRINT, corrected by 1")(_rounding(_ceiling))
-lowers("aten.trunc.default", defines="FRINT, corrected by 1")(_rounding(_truncated))
-lowers("aten.round.default", defines="FRINT; no decimals")(_rounding(nearest))
+    return elementwise(call, [call.tensor(0)], formula) if call.dtype is DType.F32 else call.tensor(0)
 
 
 @lowers(
@@ -126,26 +140,31 @@ def _divide_in_mode(call: Call) -> Value:
         raise call.unsupported("integers are divided with rounding_mode='floor'")
 
     def formula(a: Float, b: Float) -> Float:
-        return a / b if mode is None else _truncated(a / b)
+        return a / b if mode is None else without_fraction(a / b)
 
     return elementwise(call, [call.operand(0), call.operand(1)], formula)
 
 
-def _bitwise(operation: Callable[[Word, Word], Register]) -> Lowered:
+@lowers("aten.bitwise_and.Tensor", "aten.bitwise_and.Scalar", defines="AND; booleans and integers")
+def _bitwise_and(call: Call) -> Value:
+    return _bitwise(call, operator.and_)
+
+
+@lowers("aten.bitwise_or.Tensor", "aten.bitwise_or.Scalar", defines="OR; booleans and integers")
+def _bitwise_or(call: Call) -> Value:
+    return _bitwise(call, operator.or_)
+
+
+@lowers("aten.bitwise_xor.Tensor", defines="XOR; booleans and integers")
+def _bitwise_xor(call: Call) -> Value:
+    return _bitwise(call, operator.xor)
+
+
+def _bitwise(call: Call, operation: Callable[[Word, Word], Word]) -> Value:
     """Bit by bit; of booleans that is the logical operation."""
-
-    def lower(call: Call) -> Value:
-        if call.dtype is DType.F32:
-            raise call.unsupported("the operands must be booleans or integers; compare with zero first")
-        return elementwise(call, [call.operand(0), call.operand(1)], operation)
-
-    return lower
-
-
-_INTEGERS = "booleans and integers"
-lowers("aten.bitwise_and.Tensor", "aten.bitwise_and.Scalar", defines=f"AND; {_INTEGERS}")(_bitwise(operator.and_))
-lowers("aten.bitwise_or.Tensor", "aten.bitwise_or.Scalar", defines=f"OR; {_INTEGERS}")(_bitwise(operator.or_))
-lowers("aten.bitwise_xor.Tensor", defines=f"XOR; {_INTEGERS}")(_bitwise(operator.xor))
+    if call.dtype is DType.F32:
+        raise call.unsupported("the operands must be booleans or integers; compare with zero first")
+    return elementwise(call, [call.operand(0), call.operand(1)], operation)
 
 
 @lowers("aten.bitwise_not.default", defines="XOR with all bits; booleans: with 1")

@@ -11,7 +11,7 @@ from pol.arithmetic.registers import R, Word, below, select
 from pol.errors import ProtocolError
 from pol.graph.lowering.call import Call
 from pol.graph.lowering.emitter import Coordinate, Emitter, Read, same
-from pol.graph.lowering.rule_table import Lowered, lowers
+from pol.graph.lowering.rule_table import lowers
 from pol.graph.lowering.rules.integers import quotient_and_rest
 from pol.graph.lowering.values import (
     Value,
@@ -220,25 +220,23 @@ def _replaced(call: Call, whole: Value, part: Value, axis: int, start: int) -> V
     return call.emitter.map(whole.shape, call.dtype, [Coordinate(axis), whole, read], formula)
 
 
-def _triangle(is_lower: bool) -> Lowered:
-
-    def lower(call: Call) -> Value:
-        value, diagonal = call.tensor(0), call.integer(1, "diagonal", 0)
-        rank = len(value.shape)
-
-        def formula(row: Word, column: Word, word: R) -> R:
-            limit = row + diagonal
-            outside = limit < column if is_lower else column < limit
-            return select(outside, 0, word)
-
-        return call.emitter.map(value.shape, call.dtype, [Coordinate(rank - 2), Coordinate(rank - 1), value], formula)
-
-    return lower
+@lowers("aten.tril.default", defines="SELECT by the positions in the last two dimensions: 0 above a diagonal")
+def _lower_triangle(call: Call) -> Value:
+    return _triangle(call, is_lower=True)
 
 
-lowers("aten.tril.default", defines="SELECT by the positions in the last two dimensions: 0 above a diagonal")(
-    _triangle(True)
-)
-lowers("aten.triu.default", defines="SELECT by the positions in the last two dimensions: 0 below a diagonal")(
-    _triangle(False)
-)
+@lowers("aten.triu.default", defines="SELECT by the positions in the last two dimensions: 0 below a diagonal")
+def _upper_triangle(call: Call) -> Value:
+    return _triangle(call, is_lower=False)
+
+
+def _triangle(call: Call, is_lower: bool) -> Value:
+    value, diagonal = call.tensor(0), call.integer(1, "diagonal", 0)
+    rank = len(value.shape)
+
+    def formula(row: Word, column: Word, word: R) -> R:
+        limit = row + diagonal
+        outside = limit < column if is_lower else column < limit
+        return select(outside, 0, word)
+
+    return call.emitter.map(value.shape, call.dtype, [Coordinate(rank - 2), Coordinate(rank - 1), value], formula)

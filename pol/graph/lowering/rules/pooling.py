@@ -162,6 +162,7 @@ def _outputs(grid: Grid, pool: Pool) -> list[Position]:
     defines="FADD from +0 over the windows whose index is the position",
 )
 def _max_pool_backward(call: Call) -> Value:
+    # y[o] = x[index[o]]: a position gets g[o] of every window whose index it is.
     gradient, index = call.floats(0), call.emitter.view(call.tensor(7))
     pool = Pool.of(call, call.tensor(1).shape, gradient.shape, 2, dilated=True)
     return pool.gradient(call, [gradient, index], [0, NOWHERE], by_index=True)
@@ -234,6 +235,7 @@ def _extent(window: Window, padded: bool, output: Word) -> Word:
     "without overlap",
 )
 def _avg_pool_backward(call: Call) -> Value:
+    # y[o] = sum of x[i] over its taps / count[o]: a position gets g[o] / count[o] of every window that sees it.
     gradient = call.floats(0)
     pool = Pool.of(call, call.tensor(1).shape, gradient.shape, 2, dilated=False)
     share = _divided(call, gradient, pool, call.flag(6), call.argument(7), "share")

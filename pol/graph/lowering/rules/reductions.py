@@ -1,4 +1,4 @@
-"""Reductions along dimensions: sums, products, extremes and where they are, norms, variances, running sums."""
+"""Reductions: sums, products, extremes and where they are, norms, variances."""
 
 from __future__ import annotations
 

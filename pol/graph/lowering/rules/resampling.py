@@ -139,6 +139,7 @@ def _given(call: Call, sizes: Sequence[int], outputs: Sequence[int], first: int)
     defines="FADD from +0 over the outputs that repeat the position",
 )
 def _nearest_backward(call: Call) -> Value:
+    # y[o] = x[place[o]]: a position gets g[o] of every output that repeats it.
     gradient = call.floats(0)
     ratios = _given(call, call.output.shape, gradient.shape, 3)
     first = len(gradient.shape) - len(ratios)
@@ -241,6 +242,8 @@ def _linear(call: Call) -> Value:
     defines="per dimension, the first one first: sums with FFMA of the gradients from below and from above, FADD",
 )
 def _linear_backward(call: Call) -> Value:
+    # y[o] = (1 - w[o]) * x[below[o]] + w[o] * x[above[o]]:
+    # a position gets (1 - w) * g of the outputs above it and w * g of those below it.
     gradient = call.floats(0)
     for number, ratio in enumerate(_linear_ratios(call, call.output.shape, gradient.shape, 3)):
         below, above, lower, upper = _tables(call, ratio, number)

@@ -11,7 +11,7 @@ from pol.arithmetic.registers import Word, below, select
 from pol.graph.aten_graph import Ref
 from pol.graph.lowering.call import Call
 from pol.graph.lowering.emitter import Argument, Coordinate, Read
-from pol.graph.lowering.rule_table import Lowered, lowers
+from pol.graph.lowering.rule_table import lowers
 from pol.graph.lowering.values import (
     NAN,
     Fill,
@@ -32,30 +32,39 @@ NOWHERE = 0xFFFFFFFF
 """An index that is no position."""
 
 
-def _scatter(is_sum: bool) -> Lowered:
+@lowers("aten.scatter_add.default", defines="self + (sum of the source words whose index is the coordinate, ascending)")
+def _scatter_sums(call: Call) -> Value:
+    return _scatter(call, is_sum=True)
+
+
+@lowers(
+    *("aten.scatter.src", "aten.scatter.value"),
+    defines="the last source word whose index is the coordinate, or else self",
+)
+def _scatter_words(call: Call) -> Value:
+    return _scatter(call, is_sum=False)
+
+
+def _scatter(call: Call, is_sum: bool) -> Value:
     """Position c along the dimension gets the source words whose index is c."""
+    start, axis, index = call.tensor(0), call.integer(1), call.tensor(2)
+    if not start.shape:
+        raise call.unsupported("a tensor without dimensions")
+    place = axis_index(axis, len(start.shape))
+    source = call.operand(3)
+    if isinstance(source, bool | int | float):
+        source = expand(scalar(source, call.dtype), index.shape)
+    for position, size in enumerate(index.shape):
+        source = cut(source, position, 0, size)
+    order = [position for position in range(len(start.shape)) if position != place]
+    over = (*start.shape, index.shape[place])
 
-    def lower(call: Call) -> Value:
-        start, axis, index = call.tensor(0), call.integer(1), call.tensor(2)
-        if not start.shape:
-            raise call.unsupported("a tensor without dimensions")
-        place = axis_index(axis, len(start.shape))
-        source = call.operand(3)
-        if isinstance(source, bool | int | float):
-            source = expand(scalar(source, call.dtype), index.shape)
-        for position, size in enumerate(index.shape):
-            source = cut(source, position, 0, size)
-        order = [position for position in range(len(start.shape)) if position != place]
-        over = (*start.shape, index.shape[place])
+    def over_terms(value: Value, fill: int) -> Argument:
+        """The dimension moved to the end, behind the coordinates of the output."""
+        return _extended(unsqueeze(permute(value, [*order, place]), place), over, fill, place)
 
-        def over_terms(value: Value, fill: int) -> Argument:
-            """The dimension moved to the end, behind the coordinates of the output."""
-            return _extended(unsqueeze(permute(value, [*order, place]), place), over, fill, place)
-
-        keys = [(over_terms(index, NOWHERE), place)]
-        return _collected(call, start, over[-1:], keys, over_terms(source, 0), is_sum)
-
-    return lower
+    keys = [(over_terms(index, NOWHERE), place)]
+    return _collected(call, start, over[-1:], keys, over_terms(source, 0), is_sum)
 
 
 def _extended(value: Value, shape: tuple[int, ...], fill: int, repeated: int) -> Argument:
@@ -74,22 +83,28 @@ def _extended(value: Value, shape: tuple[int, ...], fill: int, repeated: int) ->
     return Read(moved, fill, tuple(bounds)) if bounds else moved
 
 
-def _index_into(is_sum: bool) -> Lowered:
-    """Rows of the source into the rows that a list of numbers names; `alpha` scales them."""
+@lowers("aten.index_add.default", defines="self + (sum of the source rows whose index is the row, ascending)")
+def _add_rows(call: Call) -> Value:
+    return _index_into(call, is_sum=True)
 
-    def lower(call: Call) -> Value:
-        start, axis, index, source = call.tensor(0), call.integer(1), call.tensor(2), call.tensor(3)
-        if not start.shape or len(index.shape) != 1:
-            raise call.unsupported("a list of row numbers is needed")
-        if call.number(4, "alpha", 1) != 1:
-            raise call.unsupported("alpha; scale the source")
-        place = axis_index(axis, len(start.shape))
-        order = [position for position in range(len(start.shape)) if position != place]
-        over = (*start.shape, index.shape[0])
-        rows = expand(unsqueeze(permute(source, [*order, place]), place), over)
-        return _collected(call, start, over[-1:], [(view_of(expand(index, over)), place)], rows, is_sum)
 
-    return lower
+@lowers("aten.index_copy.default", defines="the last source row whose index is the row, or else self")
+def _copy_rows(call: Call) -> Value:
+    return _index_into(call, is_sum=False)
+
+
+def _index_into(call: Call, is_sum: bool) -> Value:
+    """Rows of the source into the rows that a list of numbers names."""
+    start, axis, index, source = call.tensor(0), call.integer(1), call.tensor(2), call.tensor(3)
+    if not start.shape or len(index.shape) != 1:
+        raise call.unsupported("a list of row numbers is needed")
+    if call.number(4, "alpha", 1) != 1:
+        raise call.unsupported("alpha; scale the source")
+    place = axis_index(axis, len(start.shape))
+    order = [position for position in range(len(start.shape)) if position != place]
+    over = (*start.shape, index.shape[0])
+    rows = expand(unsqueeze(permute(source, [*order, place]), place), over)
+    return _collected(call, start, over[-1:], [(view_of(expand(index, over)), place)], rows, is_sum)
 
 
 @lowers(
@@ -247,18 +262,3 @@ def _collected(
     counters = [Coordinate(rank + place) for place in range(len(terms))]
     arguments += [expand(before, (*start.shape, *terms)), *counters]
     return call.emitter.fold(type_, terms, 0, arguments, keep_last)
-
-
-lowers("aten.scatter_add.default", defines="self + (sum of the source words whose index is the coordinate, ascending)")(
-    _scatter(True)
-)
-lowers(
-    *("aten.scatter.src", "aten.scatter.value"),
-    defines="the last source word whose index is the coordinate, or else self",
-)(_scatter(False))
-lowers("aten.index_add.default", defines="self + (sum of the source rows whose index is the row, ascending)")(
-    _index_into(True)
-)
-lowers("aten.index_copy.default", defines="the last source row whose index is the row, or else self")(
-    _index_into(False)
-)

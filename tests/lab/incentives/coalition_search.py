@@ -9,11 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from lab.incentives.coalition import CoalitionStrategy, best, coalitions
+from lab.incentives.coalition_moves import Coalition
+from lab.incentives.rule_variants import RULES, RuleVariant
 from pol.incentives.forced_errors import LARGEST_RATE, LEAST_RATE
-from pol.incentives.game.coalition import REVERTED, RULES, Coalition, Found, Rules, best, coalitions
-from pol.incentives.game.parameter_design import Needs, design
-from pol.incentives.game.payoffs import Game, Stakes, Threat
-from pol.incentives.jackpot import Jackpot
+from pol.incentives.game.game_inputs import Stakes, Threat
+from pol.incentives.game.needs import Needs
+from pol.incentives.game.parameter_design import design
+from pol.incentives.game.payoffs import Game
+from pol.incentives.jackpot import JackpotRules
 from pol.incentives.payouts import DEMANDER_OF_SOLVER_STAKE, SUBMITTER_OF_SOLVER_STAKE, WHOLE
 
 LOOKS = 8
@@ -24,53 +28,43 @@ MOST_DRAWS = 32
 
 
 @dataclass(frozen=True)
-class Attack:
+class CoalitionAttack:
     """The best that was found."""
 
     terms: str
     objective: str
-    found: Found
+    found: CoalitionStrategy
 
 
-def worst(needs: Needs, share: float, rules: Rules = RULES) -> Attack:
+def worst(needs: Needs, share: float, rules: RuleVariant = RULES) -> CoalitionAttack:
     """What brings a coalition with up to this share of the tickets most, over all terms and roles.
 
     Raises:
         ProtocolError: the needs have no design, or a strategy has no bound.
     """
-    return max(_attacks(needs, share, rules), key=lambda attack: attack.found.excess)
+    return max(attacks(needs, share, rules), key=lambda attack: attack.found.excess)
 
 
-def first(needs: Needs, share: float, rules: Rules) -> Attack | None:
-    """Some attack that brings something; None if there is none."""
-    return next((attack for attack in _attacks(needs, share, rules) if attack.found.excess > 0), None)
-
-
-def reverted_found(needs: Needs, share: float = MOST_SHARE) -> dict[str, Attack]:
-    """For each rule that is put back as it was, an attack that it admits."""
-    found = {name: first(needs, share, rules) for name, rules in REVERTED.items()}
-    return {name: attack for name, attack in found.items() if attack is not None}
-
-
-def _attacks(needs: Needs, share: float, rules: Rules) -> Iterator[Attack]:
+def attacks(needs: Needs, share: float, rules: RuleVariant) -> Iterator[CoalitionAttack]:
+    """The best attack of each coalition on each set of terms. Raises as `worst`."""
     most = 100 * needs.task_value if needs.most_stake is None else needs.most_stake
     designed = design(replace(needs, coalition=share, most_stake=most)).game
     for coalition in coalitions(share):
         # Only who trains can land where looks decide.
         for objective in ("profit", "damage") if coalition.solver else ("profit",):
             found = best(designed, coalition, rules, LOOKS, objective == "damage")
-            yield Attack("of the design", objective, found)
+            yield CoalitionAttack("of the design", objective, found)
     for name, game in _own_terms(designed, rules):
-        yield Attack(name, "profit", best(game, Coalition(True, True, True, share), rules, LOOKS))
+        yield CoalitionAttack(name, "profit", best(game, Coalition(True, True, True, share), rules, LOOKS))
 
 
-def _own_terms(designed: Game, rules: Rules) -> Iterator[tuple[str, Game]]:
+def _own_terms(designed: Game, rules: RuleVariant) -> Iterator[tuple[str, Game]]:
     """A task that costs nothing to train, with the least stakes and fees that terms may have."""
     chance, costs = designed.chance, designed.costs
     assert chance is not None
     for watchers in sorted({1, chance.watchers}):
         for rate in sorted({LEAST_RATE, chance.rate, LARGEST_RATE}):
-            own = Jackpot(watchers, 2 * watchers, rate)
+            own = JackpotRules(watchers, 2 * watchers, rate)
             for watched in (True, False):
                 # Claims that nobody outside looks at: they cost more than a watch is expected to bring.
                 segment = 0 if watched else designed.share
@@ -81,7 +75,7 @@ def _own_terms(designed: Game, rules: Rules) -> Iterator[tuple[str, Game]]:
                 yield f"own: {watchers} watchers, R = {own.rate / 2**32:.3f}, {told}", game
 
 
-def _least_stakes(chance: Jackpot, share: int, draws: int, rules: Rules) -> Stakes:
+def _least_stakes(chance: JackpotRules, share: int, draws: int, rules: RuleVariant) -> Stakes:
     reserved = share * chance.shares
     kept = WHOLE - SUBMITTER_OF_SOLVER_STAKE - DEMANDER_OF_SOLVER_STAKE
     solver = -(-chance.tax(reserved) * WHOLE // kept) + 2

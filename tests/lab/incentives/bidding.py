@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from lab.incentives.auction_rules import AuctionTerms, award, forfeited, score
 from pol.incentives import payouts
-from pol.incentives.auction import AuctionTerms, Bid, award, forfeited, score
+from pol.incentives.auction import Bid
 from pol.incentives.game.payoffs import Choice
 
 

@@ -10,24 +10,24 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 
-from pol.claims.sampling import draw
-from pol.errors import ProtocolError
-from pol.incentives import payouts
-from pol.incentives.abi import abi_hash
-from pol.incentives.game.payoffs import Game
-from pol.incentives.simulation.agents import SOLVERS, VERIFIERS, Beliefs, Kind, Party, people
-from pol.incentives.simulation.simulated_seating import (
+from lab.simulations.agents import SOLVERS, VERIFIERS, Agent, Behavior, Beliefs, people
+from lab.simulations.simulated_seating import (
     DONOR,
     FUND,
     PROFILING,
     SUBMITTER,
     Epoch,
-    Seating,
-    World,
+    SimulatedMarket,
+    SimulatedSeating,
     profile,
     seat,
 )
-from pol.incentives.simulation.venue import Scene
+from lab.simulations.venue import Venue
+from pol.claims.sampling import draw
+from pol.errors import ProtocolError
+from pol.incentives import payouts
+from pol.incentives.abi import abi_hash
+from pol.incentives.game.payoffs import Game
 
 MOST_SEATINGS = 100
 """After so many void seatings of one task the population settles nothing."""
@@ -42,11 +42,11 @@ SUSPICION = 0.05
 
 
 @dataclass(frozen=True)
-class Setting:
-    """Who takes part: kinds and their numbers."""
+class Population:
+    """The agents of a simulation: kinds and their numbers."""
 
-    verifiers: Mapping[Kind, int]
-    solvers: Mapping[Kind, int]
+    verifiers: Mapping[Behavior, int]
+    solvers: Mapping[Behavior, int]
     whistleblowers: int = 0
     """That may enrol."""
     tasks: int = 1_000
@@ -56,13 +56,13 @@ class Setting:
 
 
 @dataclass(frozen=True)
-class Result:
-    """What everybody earned and what was accepted."""
+class SimulationResult:
+    """Earnings of all agents, and events by epoch."""
 
-    setting: Setting
+    setting: Population
     epochs: Sequence[Epoch]
-    parties: Sequence[Party]
-    solvers: Sequence[Party]
+    parties: Sequence[Agent]
+    solvers: Sequence[Agent]
     balances: Mapping[str, int]
     catches: Mapping[str, int]
     """Shares of jackpots by party."""
@@ -74,7 +74,7 @@ class Result:
         """Sum of all balances: zero, as every unit that somebody loses somebody else gets."""
         return sum(self.balances.values())
 
-    def earned(self, party: Party) -> float:
+    def earned(self, party: Agent) -> float:
         """What a party was paid less what its work cost."""
         return self.balances[party.name] - party.work
 
@@ -84,8 +84,8 @@ class Result:
         return sum(getattr(epoch, name) for epoch in self.epochs[-epochs:]) / counted if counted else 0.0
 
 
-def simulate(game: Game, setting: Setting, scene: Scene | None = None) -> Result:
-    """Play ``setting.tasks`` tasks one after the other; without a ``scene`` nothing is needed but this process.
+def simulate(game: Game, setting: Population, venue: Venue | None = None) -> SimulationResult:
+    """Play ``setting.tasks`` tasks one after the other; without a ``venue`` nothing is needed but this process.
 
     Raises:
         ProtocolError: a population that can't settle a task, or none.
@@ -94,13 +94,15 @@ def simulate(game: Game, setting: Setting, scene: Scene | None = None) -> Result
         raise ProtocolError("a simulation has one task at least, and no negative whistleblowers")
     random = Random(setting.seed)
     parties = people("verifier", setting.verifiers, VERIFIERS, random)
-    parties += people("whistleblower", {Kind.WHISTLEBLOWER: setting.whistleblowers}, (Kind.WHISTLEBLOWER,), random)
+    parties += people(
+        "whistleblower", {Behavior.WHISTLEBLOWER: setting.whistleblowers}, (Behavior.WHISTLEBLOWER,), random
+    )
     solvers = people("solver", setting.solvers, SOLVERS, random)
-    world = World(game, scene or Scene(setting.seed), random, parties, Beliefs(lies=SUSPICION))
+    world = SimulatedMarket(game, venue or Venue(setting.seed), random, parties, Beliefs(lies=SUSPICION))
     for party in (*parties, *solvers):
-        party.accounts = world.scene.admit(party.name, party.accounts, setting.tasks)
-    world.scene.admit(SUBMITTER, (abi_hash(SUBMITTER)[:20],), setting.tasks)
-    world.scene.donate(DONATED * game.stakes.jackpot)
+        party.accounts = world.venue.admit(party.name, party.accounts, setting.tasks)
+    world.venue.admit(SUBMITTER, (abi_hash(SUBMITTER)[:20],), setting.tasks)
+    world.venue.donate(DONATED * game.stakes.jackpot)
     world.balances[FUND] += DONATED * game.stakes.jackpot
     world.balances[DONOR] -= DONATED * game.stakes.jackpot
     for party in parties:
@@ -111,15 +113,15 @@ def simulate(game: Game, setting: Setting, scene: Scene | None = None) -> Result
             epochs.append(Epoch())
             _reconsider(world, setting.upkeep)
         _task(world, number, solvers, epochs[-1])
-        epochs[-1].enrolled = sum(p.enrolled for p in parties if p.kind is Kind.WHISTLEBLOWER)
+        epochs[-1].enrolled = sum(p.enrolled for p in parties if p.kind is Behavior.WHISTLEBLOWER)
         epochs[-1].fund = world.balances[FUND]
-    return Result(setting, epochs, parties, solvers, world.balances, world.catches, world.most_paid)
+    return SimulationResult(setting, epochs, parties, solvers, world.balances, world.catches, world.most_paid)
 
 
-def _reconsider(world: World, upkeep: float) -> None:
+def _reconsider(world: SimulatedMarket, upkeep: float) -> None:
     """Whistleblowers enrol and resign on what a ticket is believed to earn in the time of a task."""
     for party in world.parties:
-        if party.kind is not Kind.WHISTLEBLOWER or world.random.random() > RECONSIDERING:
+        if party.kind is not Behavior.WHISTLEBLOWER or world.random.random() > RECONSIDERING:
             continue
         tickets = max(1, sum(world.tickets.values()))
         drawn = min(1.0, world.game.chance.watchers / tickets) if world.game.chance else 1 / tickets
@@ -129,9 +131,9 @@ def _reconsider(world: World, upkeep: float) -> None:
             world.enrol(party)
 
 
-def _task(world: World, number: int, solvers: Sequence[Party], epoch: Epoch) -> None:
+def _task(world: SimulatedMarket, number: int, solvers: Sequence[Agent], epoch: Epoch) -> None:
     """One task from its solver to its settlement."""
-    game, random, deal, scene = world.game, world.random, world.game.deal, world.scene
+    game, random, deal, venue = world.game, world.random, world.game.deal, world.venue
     epoch.tasks += 1
     if world.balances[FUND] < game.stakes.jackpot:
         epoch.fund_short += 1
@@ -143,21 +145,21 @@ def _task(world: World, number: int, solvers: Sequence[Party], epoch: Epoch) -> 
     fabricated = set(random.sample(range(segments), cheated))
 
     world.balances[SUBMITTER] -= deal.escrow
-    task_id = scene.submit(number)
+    task_id = venue.submit(number)
     if deal.profiled:
         profile(world, task_id)
     world.balances[solver.name] -= deal.solver_stake
     log = [abi_hash("state", task_id, entry) for entry in range(segments + 1)]
-    drawn = draw(scene.train(task_id, solver.accounts[0], log), segments, game.stakes.draws)
+    drawn = draw(venue.train(task_id, solver.accounts[0], log), segments, game.stakes.draws)
     truth = [abi_hash("root", task_id, segment) for segment in drawn]
     hits = frozenset(index for index, segment in enumerate(drawn) if segment in fabricated)
-    seatings: list[Seating] = []
+    seatings: list[SimulatedSeating] = []
     while not (seatings and seatings[-1].stands):
         if len(seatings) == MOST_SEATINGS:
             raise ProtocolError(f"{MOST_SEATINGS} seatings of one task were void: this population settles nothing")
         seatings.append(seat(world, task_id, PROFILING + len(seatings) + 1, truth, solver, hits, epoch))
     last, rejects = seatings[-1], bool(seatings[-1].said.rejecting)
-    scene.settle(task_id)
+    venue.settle(task_id)
     settled = payouts.rejected(deal) if rejects else payouts.accepted(deal)
     world.pay(settled, solver=solver.name, holder=last.verifier.name)
     if hits:
@@ -167,10 +169,10 @@ def _task(world: World, number: int, solvers: Sequence[Party], epoch: Epoch) -> 
     epoch.fabricated += bool(cheated and not rejects)
     epoch.wrong_rejections += rejects and not hits
     _catches(world, task_id, seatings)
-    scene.close(task_id)
+    venue.close(task_id)
 
 
-def _catches(world: World, task_id: bytes, seatings: Sequence[Seating]) -> None:
+def _catches(world: SimulatedMarket, task_id: bytes, seatings: Sequence[SimulatedSeating]) -> None:
     """The task is closed: commitments that open to what stands in the end are paid, up to the reserve."""
     game, last, catches = world.game, seatings[-1].said, 0
     if game.chance is None:
@@ -182,7 +184,7 @@ def _catches(world: World, task_id: bytes, seatings: Sequence[Seating]) -> None:
             stands = last.claims[made.index]
             caught = made.opens(task_id) and made.root == stands != said.posted[made.index]
             caught = caught and catches < game.chance.shares
-            world.scene.claim(task_id, said, last, made, paid=caught)
+            world.venue.claim(task_id, said, last, made, paid=caught)
             if not caught:
                 continue
             catches += 1

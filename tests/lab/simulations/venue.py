@@ -1,6 +1,6 @@
-"""Where simulated tasks are played: what is drawn there, and who is told what parties do.
+"""The simulation venue: it draws, and receives all actions of the agents.
 
-A `Scene` draws by hashes and nothing else happens; the laboratory plays the same at deployed contracts.
+A `Venue` draws by hashes and does nothing else; `population_on_chain` plays the same at deployed contracts.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from pol.incentives.jackpot import watch_commitment
 
 
 @dataclass(frozen=True)
-class Said:
-    """What a verifier says about the drawn segments, and what its secret made of it."""
+class SimulatedVerdict:
+    """A verifier's verdict on the drawn segments, with its forced error if any."""
 
     account: bytes
     duty: Assignment
@@ -33,8 +33,8 @@ class Said:
 
 
 @dataclass(frozen=True)
-class Found:
-    """What a watcher has committed one of its tickets to, and how it would open that."""
+class WatchCommitment:
+    """A watcher's commitment of one ticket, and its opening."""
 
     account: bytes
     ticket: int
@@ -51,7 +51,7 @@ class Found:
         return made == self.posted
 
 
-class Scene:
+class Venue:
     """Draws by hashes. Rounds are fixed in the second ``second``, one for each task."""
 
     def __init__(self, seed: int) -> None:
@@ -89,7 +89,7 @@ class Scene:
         """The ticket takes the verifier's seat with this secret; returns the seed of its duty."""
         return abi_hash("seating", task_id, seating)
 
-    def post(self, task_id: bytes, said: Said) -> tuple[int, bytes]:
+    def post(self, task_id: bytes, said: SimulatedVerdict) -> tuple[int, bytes]:
         """A verdict; returns when the round of its watchers was fixed, and its seed."""
         return self.second, abi_hash("watch", task_id, said.duty.seating)
 
@@ -97,22 +97,24 @@ class Scene:
         """What stands for a true claim in its verdict; here a root is all that an entry says."""
         return root
 
-    def watch(self, task_id: bytes, found: Found) -> None:
+    def watch(self, task_id: bytes, found: WatchCommitment) -> None:
         """A watcher's commitment."""
 
-    def disclose(self, task_id: bytes, said: Said) -> None:
+    def disclose(self, task_id: bytes, said: SimulatedVerdict) -> None:
         """What the verifier has to show."""
 
     def withhold(self, task_id: bytes) -> None:
         """The verifier shows nothing in time."""
 
-    def challenge(self, task_id: bytes, said: Said, challenger: bytes, *, right: bool) -> None:
+    def challenge(self, task_id: bytes, said: SimulatedVerdict, challenger: bytes, *, right: bool) -> None:
         """A dispute about the first claim, and its end: who has no execution to defend gives up."""
 
     def settle(self, task_id: bytes) -> None:
         """The verdict stood."""
 
-    def claim(self, task_id: bytes, said: Said, stands: Said, found: Found, *, paid: bool) -> None:
+    def claim(
+        self, task_id: bytes, said: SimulatedVerdict, stands: SimulatedVerdict, found: WatchCommitment, *, paid: bool
+    ) -> None:
         """A catch is claimed after the settlement; ``paid`` says what has to come of it."""
 
     def close(self, task_id: bytes) -> None:

@@ -1,7 +1,7 @@
-"""The best strategy in a game that one party plays against chance and the duty of everybody else.
+"""The best strategy of one party against chance, while everybody else does its duty.
 
-States are any hashable values. A game may come back to a state: it is solved exactly by policy iteration, which begins
-with duty and leaves it only for something better. Source: R. Howard, Dynamic programming and Markov processes, 1960.
+States are any hashable values. Games may have cycles: they are solved exactly by policy iteration, which begins with
+duty and leaves it only for something better. Source: R. Howard, Dynamic programming and Markov processes, 1960.
 """
 
 from __future__ import annotations
@@ -15,48 +15,48 @@ import numpy as np
 from pol.errors import ProtocolError
 
 BETTER = 1e-9
-"""Part of the largest amount by which something has to be better than duty to be chosen."""
+"""A deviation has to be better than duty by this part of the largest amount."""
 ROUNDS = 100
-"""Of improvement, at most: each is strictly better than the last."""
+"""Most rounds of improvement; each is strictly better than the last."""
 
 State: TypeAlias = Hashable
 
 
 @dataclass(frozen=True)
-class Move:
-    """Something to do in a state: its name, what it brings at once, and where chance leads from there."""
+class GameMove:
+    """A move in a state: its name, its immediate gain, and the chances of the next states."""
 
     name: str
     gain: float
     chances: tuple[tuple[float, State], ...] = ()
-    """Probabilities and states; the rest up to 1 ends the game."""
+    """Probabilities and states; the remaining probability ends the game."""
 
 
 @dataclass(frozen=True)
 class Solution:
-    """Values of a first state, and the best strategy from it."""
+    """Values of the first state, and the best strategy from it."""
 
     duty: float
-    """What it is worth to take the first move everywhere."""
+    """Value of duty: the first move everywhere."""
     best: float
     strategy: Mapping[State, str]
-    """The moves of the best strategy where there is a choice, in the order of the game; only states it reaches."""
+    """Moves of the best strategy in reached states with a choice, in the order of the game."""
     deviations: Mapping[State, str]
-    """Of these the moves that aren't the first ones."""
+    """Those of them that aren't duty."""
 
 
-def solve(start: State, moves: Callable[[State], Sequence[Move]]) -> Solution:
-    """The strategy that brings most on average; the first move of a state is duty.
+def solve(start: State, moves: Callable[[State], Sequence[GameMove]]) -> Solution:
+    """The strategy with the highest expected value; the first move of a state is duty.
 
     Raises:
-        ProtocolError: a state without moves, or a strategy without an end, so without a bound on what it brings.
+        ProtocolError: a state has no moves, or a strategy never ends, so its value is unbounded.
     """
     states, known = [start], {start: 0}
-    options: list[Sequence[Move]] = []
+    options: list[Sequence[GameMove]] = []
     for state in states:
         found = moves(state)
         if not found:
-            raise ProtocolError(f"there is nothing to do in {state!r}")
+            raise ProtocolError(f"state {state!r} has no moves")
         options.append(found)
         for move in found:
             for _, after in move.chances:
@@ -82,12 +82,12 @@ def solve(start: State, moves: Callable[[State], Sequence[Move]]) -> Solution:
     return Solution(float(duty[0]), float(values[0]), strategy, deviations)
 
 
-def _worth(known: Mapping[State, int], values: np.ndarray, move: Move) -> float:
+def _worth(known: Mapping[State, int], values: np.ndarray, move: GameMove) -> float:
     return move.gain + sum(part * float(values[known[after]]) for part, after in move.chances)
 
 
-def _values(known: Mapping[State, int], options: Sequence[Sequence[Move]], chosen: Sequence[int]) -> np.ndarray:
-    """What each state is worth under a strategy: V = gain + P V."""
+def _values(known: Mapping[State, int], options: Sequence[Sequence[GameMove]], chosen: Sequence[int]) -> np.ndarray:
+    """The value of each state under a strategy: V = gain + P V."""
     size = len(options)
     matrix, gains = np.eye(size), np.zeros(size)
     for number, found in enumerate(options):
@@ -98,10 +98,10 @@ def _values(known: Mapping[State, int], options: Sequence[Sequence[Move]], chose
     try:
         return np.linalg.solve(matrix, gains)
     except np.linalg.LinAlgError as error:
-        raise ProtocolError("a strategy goes on for ever: no bound on what it brings") from error
+        raise ProtocolError("a strategy never ends: its value is unbounded") from error
 
 
-def _reached(known: Mapping[State, int], options: Sequence[Sequence[Move]], chosen: Sequence[int]) -> list[int]:
+def _reached(known: Mapping[State, int], options: Sequence[Sequence[GameMove]], chosen: Sequence[int]) -> list[int]:
     order, seen = [0], {0}
     for number in order:
         for part, after in options[number][chosen[number]].chances:

@@ -1,4 +1,4 @@
-"""What a whistleblower decides: what it looks at, what it challenges, and what it leaves alone."""
+"""Decisions of a whistleblower: what it examines, what it challenges, and what it leaves alone."""
 
 from __future__ import annotations
 
@@ -7,20 +7,18 @@ from functools import partial
 
 from pol.chain.desks.task_registry import Status, Task, Terms
 from pol.errors import OperationalError, ProtocolError
-from pol.roles.party.decisions import Decision, Deed, Mode, Rest
-from pol.roles.party.demand_decisions import own_demands
-from pol.roles.party.dispute_session import due_move
-from pol.roles.party.public_calls import kept
-from pol.roles.process.join_strategy import GAME
-from pol.roles.process.work_time import profile_steps, require_look, untimely, verdict_steps
-from pol.roles.whistleblower.own_disputes import attacks
-from pol.roles.whistleblower.watch_rewards import caught
+from pol.roles.party.decisions import Action, Decision, Mode, Wait
+from pol.roles.party.demand_decisions import waiting_demands
+from pol.roles.party.dispute_session import GAME, due_move
+from pol.roles.party.public_calls import concerning_call
+from pol.roles.process.work_time import profile_steps, require_time_to_look, verdict_steps, wait_for_time
+from pol.roles.whistleblower.watch_rewards import unpaid_errors
 from pol.roles.whistleblower.whistleblower import Whistleblower
 from pol.verification.profile.profile_challenge import ProfileChargeKind
 
 
 def next_of_whistleblower(role: Whistleblower, task_id: bytes) -> Decision:
-    """What a whistleblower does next about a task.
+    """The next decision of a whistleblower about a task.
 
     Raises:
         OperationalError: the node or the store failed, or the machine's own executions differ.
@@ -37,14 +35,14 @@ def next_of_whistleblower(role: Whistleblower, task_id: bytes) -> Decision:
     }
     look = looks.get(task.status)
     considered = look(role, task_id, task) if look is not None else None
-    if isinstance(considered, Deed):
+    if isinstance(considered, Action):
         return considered
-    done = kept(role, task_id, _concern(role, task_id, task))
-    return done if isinstance(done, Deed) or considered is None else considered
+    done = concerning_call(role, task_id, _concern(role, task_id, task))
+    return done if isinstance(done, Action) or considered is None else considered
 
 
 def _concern(role: Whistleblower, task_id: bytes, task: Task) -> str:
-    """Why calls of anybody are this party's business now."""
+    """Why public calls concern this party now; empty if they don't."""
     own = role.wallet.address
     if task.status is Status.WATCHED:
         return "its tickets may be drawn" if role.market.sortition.tickets_now(own) else ""
@@ -52,22 +50,22 @@ def _concern(role: Whistleblower, task_id: bytes, task: Task) -> str:
     disputes = any(desk.dispute(number).challenger == own for desk in desks for number in desk.disputes(task_id))
     if disputes:
         return "it is in dispute"
-    return "it has demanded data" if own_demands(role, task_id, task)[0] else ""
+    return "it has demanded data" if waiting_demands(role, task_id, task)[0] else ""
 
 
-def _own(role: Whistleblower, task_id: bytes, task: Task) -> Deed | None:
-    """What its stakes ask for: moves in its disputes, and what comes back of those that are over."""
-    move = due_move(task_id, attacks(role, task_id))
+def _own(role: Whistleblower, task_id: bytes, task: Task) -> Action | None:
+    """Actions for its own stakes: moves in its disputes, and settling those that are over."""
+    move = due_move(task_id, role.sessions(task_id))
     if move is not None:
         return move
     own = role.wallet.address
     if role.market.challenges.settleable(task_id, own):
         why = "disputes that it began are over or moot"
-        return Deed(task_id, "reclaim", why, Mode.DEFEND, lambda: role.reclaim(task_id))
+        return Action(task_id, "reclaim", why, Mode.DEFEND, lambda: role.reclaim(task_id))
     if role.market.profiles.settleable(task_id, own):
         why = "disputes about the profile that it began are over or moot"
-        return Deed(task_id, "reclaim", why, Mode.DEFEND, lambda: role.reclaim_profile(task_id))
-    return own_demands(role, task_id, task)[1]
+        return Action(task_id, "reclaim", why, Mode.DEFEND, lambda: role.reclaim_profile(task_id))
+    return waiting_demands(role, task_id, task)[1]
 
 
 def _profile(role: Whistleblower, task_id: bytes, task: Task) -> Decision | None:
@@ -78,32 +76,32 @@ def _profile(role: Whistleblower, task_id: bytes, task: Task) -> Decision | None
         return None
     began = profiles.events("ProfileChallenged", taskId=task_id, profile=standing.number)
     if any(event["challenger"] == role.wallet.address for event in began):
-        return Rest(task_id, "it has challenged the profile", until)
+        return Wait(task_id, "it has challenged the profile", until)
     terms, bond = role.market.registry.terms(task_id), profiles.bond_of(task_id)
     work = terms.profiled * (terms.rerun_count + 1) * terms.interval * terms.work_units // terms.steps
     reason = _unwilling(role, task_id, terms, work, bond)
     if reason:
-        return Rest(task_id, reason, until)
+        return Wait(task_id, reason, until)
     if not role.has_checked(task_id):
         waits = _untimely(role, task_id, profile_steps(terms), until)
         if waits is not None:
             return waits
     charges = role.checked_twice(task_id)
     if not charges:
-        return Rest(task_id, "it has measured the same as the profile says", until)
+        return Wait(task_id, "it has measured the same as the profile says", until)
     charge = charges[0]
     wrong = f"it has measured twice that the profile is false ({charge.kind.name.lower()} {charge.index})"
     if charge.kind is ProfileChargeKind.UNDERSTATED:
-        return Deed(
+        return Action(
             task_id, "convict the profile", wrong, Mode.RESOLVE, partial(role.convict_profile, task_id, charge), until
         )
     reason = _unprofitable(
         role, terms, bond, standing.open, partial(role.policy.require_game, role.market.profile_game)
     )
     if reason:
-        return Rest(task_id, f"{wrong}, but {reason}", until)
+        return Wait(task_id, f"{wrong}, but {reason}", until)
     act = partial(role.challenge_profile, task_id, charge)
-    return Deed(task_id, "challenge the profile", wrong, Mode.PROPOSE, act, until)
+    return Action(task_id, "challenge the profile", wrong, Mode.PROPOSE, act, until)
 
 
 def _watch(role: Whistleblower, task_id: bytes, task: Task) -> Decision | None:
@@ -112,24 +110,24 @@ def _watch(role: Whistleblower, task_id: bytes, task: Task) -> Decision | None:
         return None
     tickets = role.watched(task_id)
     if not tickets:
-        return Rest(task_id, "none of its tickets is drawn to watch the verdict", until)
+        return Wait(task_id, "none of its tickets is drawn to watch the verdict", until)
     committed = role.market.jackpot.events("Watched", taskId=task_id, seating=task.seating, account=own)
     tickets = sorted(set(tickets) - {int(event["ticket"]) for event in committed})
     if not tickets:
-        return Rest(task_id, "its tickets are committed to what it has found", until)
+        return Wait(task_id, "its tickets are committed to what it has found", until)
     if not role.has_examined(task_id):
         waits = _untimely(role, task_id, verdict_steps(role.market.registry.terms(task_id)), until)
         if waits is not None:
             return waits
     found = role.examined_twice(task_id).findings
     if not found:
-        return Rest(task_id, "it has replayed the same as the verdict says", until)
+        return Wait(task_id, "it has replayed the same as the verdict says", until)
     begin = until - role.market.jackpot.commit_window()
-    wrong = f"it has replayed twice that claim {found[0].index} is false, planted or not"
+    wrong = f"it has replayed twice that claim {found[0].charge.index} is false, planted or not"
     if role.connection.now() <= begin:
-        return Rest(task_id, f"{wrong}; commitments are taken at the end of the watch", begin)
+        return Wait(task_id, f"{wrong}; commitments are taken at the end of the watch", begin)
     act = partial(role.commit, task_id, found[0], tickets)
-    return Deed(task_id, "commit to an error", wrong, Mode.RESOLVE, act, until)
+    return Action(task_id, "commit to an error", wrong, Mode.RESOLVE, act, until)
 
 
 def _verdict(role: Whistleblower, task_id: bytes, task: Task) -> Decision | None:
@@ -137,11 +135,11 @@ def _verdict(role: Whistleblower, task_id: bytes, task: Task) -> Decision | None
     if role.connection.now() > until or task.holder == own:
         return None
     if challenges.events("Challenged", taskId=task_id, seating=task.seating, challenger=own):
-        return Rest(task_id, "it has challenged the verdict", until)
+        return Wait(task_id, "it has challenged the verdict", until)
     terms, bond = role.market.registry.terms(task_id), challenges.bond_of(task_id)
     reason = _unwilling(role, task_id, terms, terms.draws * terms.interval * terms.work_units // terms.steps, bond)
     if reason:
-        return Rest(task_id, reason, until)
+        return Wait(task_id, reason, until)
     if not role.has_examined(task_id):
         waits = _untimely(role, task_id, verdict_steps(terms), until)
         if waits is not None:
@@ -149,34 +147,34 @@ def _verdict(role: Whistleblower, task_id: bytes, task: Task) -> Decision | None
     checked = role.examined_twice(task_id)
     if not checked.findings:
         unseen = f", but for the segments {list(checked.unseen)}, which it can't get" if checked.unseen else ""
-        return Rest(task_id, f"it has replayed the same as the verdict says{unseen}", until)
+        return Wait(task_id, f"it has replayed the same as the verdict says{unseen}", until)
     finding = checked.findings[0]
-    wrong = f"it has replayed twice that claim {finding.index} is false ({finding.kind.name.lower()})"
+    wrong = f"it has replayed twice that claim {finding.charge.index} is false ({finding.charge.kind.name.lower()})"
     others = challenges.contested(task_id).open
     reason = _unprofitable(role, terms, bond, others, partial(role.policy.require_game, role.market.game))
     if reason:
-        return Rest(task_id, f"{wrong}, but {reason}", until)
+        return Wait(task_id, f"{wrong}, but {reason}", until)
     act = partial(role.challenge, task_id, finding)
-    return Deed(task_id, "challenge the verdict", wrong, Mode.PROPOSE, act, until)
+    return Action(task_id, "challenge the verdict", wrong, Mode.PROPOSE, act, until)
 
 
 def _catches(role: Whistleblower, task_id: bytes, task: Task) -> Decision | None:
-    for seating, index in caught(role, task_id):
+    for seating, index in unpaid_errors(role, task_id):
         why = f"the error in claim {index} to which it had committed has been shown"
-        return Deed(task_id, "collect", why, Mode.RESOLVE, partial(role.collect, task_id, seating, index))
+        return Action(task_id, "collect", why, Mode.RESOLVE, partial(role.collect, task_id, seating, index))
     return None
 
 
-def _untimely(role: Whistleblower, task_id: bytes, steps: int, until: int) -> Rest | None:
-    """The rest of a party that wouldn't be through with a look in time, or not before it owes something else."""
-    return untimely(role, task_id, lambda: require_look(role, task_id, steps, until), until)
+def _untimely(role: Whistleblower, task_id: bytes, steps: int, until: int) -> Wait | None:
+    """The wait if an examination wouldn't end in time, or not before another obligation."""
+    return wait_for_time(role, task_id, lambda: require_time_to_look(role, task_id, steps, until), until)
 
 
 def _unwilling(role: Whistleblower, task_id: bytes, terms: Terms, work: int, bond: int) -> str:
-    """Why this party doesn't look at a task at all; empty if it does."""
+    """Why this party doesn't examine a task; empty if it does."""
     reason = role.strategy.refuses(role.strategy.checking(terms, work, bond, role.connection.gas_price()))
     if reason:
-        return f"looking doesn't pay: {reason}"
+        return f"examining doesn't pay: {reason}"
     try:
         role.policy.require_clock(terms)
         role.require_proofs(task_id)
@@ -189,7 +187,7 @@ def _unwilling(role: Whistleblower, task_id: bytes, terms: Terms, work: int, bon
 def _unprofitable(
     role: Whistleblower, terms: Terms, bond: int, others: int, require_game: Callable[[int], None]
 ) -> str:
-    """Why this party doesn't stake on what it has found; empty if it does."""
+    """Why this party doesn't stake on its finding; empty if it does."""
     free = role.market.vault.free(role.wallet.address)
     if free < bond:
         return f"the bond is {bond} wei, and it has {free} wei free in the vault"

@@ -1,4 +1,4 @@
-"""Who takes part in a simulation, and what each kind does when it is drawn (docs/spec/game.md, "Simulation")."""
+"""Agents of a simulation, and the behavior of each kind (docs/spec/game.md, "Simulation")."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ from random import Random
 from pol.errors import ProtocolError
 from pol.incentives import payouts
 from pol.incentives.abi import abi_hash
-from pol.incentives.game.payoffs import CATCH_TRANSACTIONS, CLAIM_TRANSACTIONS, Game, temptations
+from pol.incentives.game.game_inputs import CATCH_TRANSACTIONS, CLAIM_TRANSACTIONS, temptations
+from pol.incentives.game.payoffs import Game
 
 LEARNING = 0.2
 """Weight of one observation in a belief."""
 EXPLORING = 0.05
-"""How often who thinks about its pay tries what it believes to be worse."""
+"""How often a rational agent tries the action that it believes to be worse."""
 SYBIL_ACCOUNTS = 8
 
 
-class Kind(StrEnum):
-    """How a party behaves."""
+class Behavior(StrEnum):
+    """Behavior of an agent."""
 
     HONEST = "honest"
     LAZY = "lazy"
@@ -41,14 +42,14 @@ class Kind(StrEnum):
     """Watches if that pays, and enrols and resigns for it."""
 
 
-VERIFIERS = tuple(kind for kind in Kind if kind is not Kind.WHISTLEBLOWER)
-SOLVERS = (Kind.HONEST, Kind.COLLUDING, Kind.LAZY, Kind.RATIONAL)
+VERIFIERS = tuple(kind for kind in Behavior if kind is not Behavior.WHISTLEBLOWER)
+SOLVERS = (Behavior.HONEST, Behavior.COLLUDING, Behavior.LAZY, Behavior.RATIONAL)
 """Kinds that train: a lazy or colluding solver always fabricates, as many segments as pay best."""
 
 
 @dataclass
 class Beliefs:
-    """What everybody has learned from what happened."""
+    """Shared beliefs, learned from events."""
 
     lies: float
     """A verdict is false and somebody finds it."""
@@ -64,46 +65,46 @@ class Beliefs:
 
 
 @dataclass
-class Party:
-    """One person: its accounts and tickets, the speed of its machine and what it has spent on work."""
+class Agent:
+    """One agent: its accounts, the speed of its machine, and its spending on work."""
 
     name: str
-    kind: Kind
+    kind: Behavior
     pace: float = 1.0
-    """What work costs it, as a multiple of the costs of the game."""
+    """Its cost of work, as a multiple of the game's costs."""
     enrolled: bool = True
     work: float = 0.0
     accounts: tuple[bytes, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        count = SYBIL_ACCOUNTS if self.kind is Kind.SYBIL else 1
+        count = SYBIL_ACCOUNTS if self.kind is Behavior.SYBIL else 1
         self.accounts = tuple(abi_hash(self.name, number)[:20] for number in range(count))
 
     def replays(self, game: Game, beliefs: Beliefs, random: Random) -> bool:
         """In the seat: whether it replays what was drawn instead of guessing."""
-        if self.kind is not Kind.RATIONAL:
-            return self.kind is not Kind.LAZY
+        if self.kind is not Behavior.RATIONAL:
+            return self.kind is not Behavior.LAZY
         fee, work = game.stakes.verifier_fee, game.verification * self.pace
         guess = (1 - beliefs.caught) * fee - beliefs.caught * game.fall
         return (fee - work >= guess) != (random.random() < EXPLORING)
 
     def expected(self, game: Game, beliefs: Beliefs) -> float:
-        """What watching one verdict with one ticket is believed to pay."""
+        """Believed pay of watching one verdict with one ticket."""
         prize = game.share if game.chance else game.reward
         found = game.rate + beliefs.lies
         return found * (prize - CATCH_TRANSACTIONS * game.costs.transaction) - game.verification * self.pace
 
     def watches(self, game: Game, beliefs: Beliefs) -> bool:
-        """Drawn to watch: whether it replays what the verifier says."""
-        if self.kind in (Kind.LAZY, Kind.COPYING):
+        """Drawn to watch: whether it replays the verdict."""
+        if self.kind in (Behavior.LAZY, Behavior.COPYING):
             return False
-        if self.kind in (Kind.RATIONAL, Kind.WHISTLEBLOWER):
+        if self.kind in (Behavior.RATIONAL, Behavior.WHISTLEBLOWER):
             return self.expected(game, beliefs) > 0
         return True
 
     def fabricates(self, game: Game, beliefs: Beliefs, random: Random) -> int:
-        """As a solver: how many segments it fabricates."""
-        if self.kind not in (Kind.LAZY, Kind.COLLUDING, Kind.RATIONAL):
+        """As a solver: the number of segments that it fabricates."""
+        if self.kind not in (Behavior.LAZY, Behavior.COLLUDING, Behavior.RATIONAL):
             return 0
         threat, stakes = game.threat, game.stakes
         # A friend that asks for data brings back a part of a stake that is lost anyhow.
@@ -115,7 +116,7 @@ class Party:
             saved = game.costs.training * self.pace * game.saved(cheated)
             tempted.append((gain + saved - drawn * beliefs.rejected * total, cheated))
         value, cheated = max(tempted)
-        if self.kind is not Kind.RATIONAL:
+        if self.kind is not Behavior.RATIONAL:
             return cheated
         return cheated if (value > 0) != (random.random() < EXPLORING) else 0
 
@@ -124,12 +125,12 @@ class Party:
         self.work += segments * game.costs.segment * self.pace + transactions * game.costs.transaction
 
     def spend_in_seat(self, game: Game, replayed: bool) -> None:
-        """What a seating costs."""
+        """Pay for a seating."""
         self.spend(game, game.stakes.draws if replayed else 0, CLAIM_TRANSACTIONS)
 
 
-def people(role: str, counts: Mapping[Kind, int], kinds: tuple[Kind, ...], random: Random) -> list[Party]:
-    """So many of each kind; those who think about pay have machines of all sorts, half to twice the cost.
+def people(role: str, counts: Mapping[Behavior, int], kinds: tuple[Behavior, ...], random: Random) -> list[Agent]:
+    """Agents of each kind; whistleblowers have machines with half to twice the cost.
 
     Raises:
         ProtocolError: a kind that has no such role, or fewer than none.
@@ -139,8 +140,8 @@ def people(role: str, counts: Mapping[Kind, int], kinds: tuple[Kind, ...], rando
         if kind not in kinds or count < 0:
             raise ProtocolError(f"there are no {count} {kind} {role}s; kinds: {', '.join(kinds)}")
         for number in range(count):
-            pace = 0.5 * 4 ** random.random() if kind is Kind.WHISTLEBLOWER else 1.0
-            found.append(Party(f"{role} {kind} {number}", kind, pace, enrolled=kind is not Kind.WHISTLEBLOWER))
-    if not found and Kind.WHISTLEBLOWER not in kinds:
+            pace = 0.5 * 4 ** random.random() if kind is Behavior.WHISTLEBLOWER else 1.0
+            found.append(Agent(f"{role} {kind} {number}", kind, pace, enrolled=kind is not Behavior.WHISTLEBLOWER))
+    if not found and Behavior.WHISTLEBLOWER not in kinds:
         raise ProtocolError(f"somebody has to be {role}")
     return found
