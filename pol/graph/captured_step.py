@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pol.arithmetic.primitives import Words
 from pol.graph.aten_graph import AtenGraph
-from pol.graph.node_names import Names
+from pol.graph.node_names import ProgramNames
 from pol.graph.step_program import StepProgram
 
 
@@ -19,13 +19,13 @@ class Capture:
 
     aten: AtenGraph
     program: StepProgram
-    names: Names
+    names: ProgramNames
     constants: list[Words]
     state: list[Words]
 
 
 @dataclass(frozen=True)
-class CapturedInitialisation:
+class CapturedInitialization:
     """A step program that draws tensors from a seed; ``slots`` are their names, in the program's order."""
 
     program: StepProgram

@@ -19,7 +19,7 @@ from pol.chain.desks.task_registry import Terms
 from pol.commitments import canonical_json
 from pol.graph.capture import Capture, Loop, capture
 from pol.graph.node import Affine, Input, InputKind, Node, Operand, Source
-from pol.graph.node_names import Names
+from pol.graph.node_names import ProgramNames
 from pol.graph.step_program import Component, Slot
 from pol.roles.submitter.submitter import Submitter, terms_of
 from pol.training.task import published_task
@@ -162,7 +162,7 @@ def slots_of(count: int) -> Any:
     names["slots"] = [*names["slots"], *(f"more.{i}" for i in range(count))]
     names["nodes"] = [*names["nodes"], *([names["nodes"][-1]] * count)]
     state = [*honest.state, *([np.zeros((), np.uint32)] * count)]
-    return replace(honest, program=program, names=Names.from_dict(names), state=state)
+    return replace(honest, program=program, names=ProgramNames.from_dict(names), state=state)
 
 
 def changed(**members: Any) -> Callable[[Document], None]:

@@ -8,7 +8,7 @@ from anvil_node import anvil_node
 from pol.chain.desks.task_registry import TaskOutcome
 from pol.chain.node.connection import Connection
 from pol.demo import digits
-from pol.graph.capture import capture, capture_initialisation
+from pol.graph.capture import capture, capture_initialization
 from pol.roles.solver.solver import Solver
 from pol.roles.submitter.submitter import Offer, Submitter
 from pol.roles.verifier.verifier import Verifier
@@ -36,7 +36,7 @@ def pays_for_a_loop_of_ones_own(town: Town) -> None:
     order, data = digits.order(1, STEPS), digits.dataset()
     step = capture(model, digits.loss_function, digits.build_optimizer(model), data, order)
     start = TaskStart(
-        initialization=initialization.publish(submitter.store, capture_initialisation(build, SEED, step)),
+        initialization=initialization.publish(submitter.store, capture_initialization(build, SEED, step)),
     )
     task_id = submitter.submit(step, Offer(STEPS, INTERVAL, draws=2, rerun_count=2, profiled=1, looks=0), start=start)
     profiled(verifier, task_id)

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from pol.errors import OperationalError, ProtocolError, UnsupportedError
 from pol.execution.native.torch_executor import NativeExecutor
-from pol.graph.capture import Capture, Loop, capture, capture_initialisation
+from pol.graph.capture import Capture, Loop, capture, capture_initialization
 from pol.training.lineage.base_training import take_over
 from pol.training.lineage.lineage import verify
 from pol.training.storage.store import Store
@@ -71,7 +71,7 @@ def first() -> tuple[Store, str]:
     """A task that begins with drawn weights; averages and sums of squares begin with what they always do."""
     store = Store("memory://start")
     step = captured(drawn(network), Loop(ema=0.9))
-    start = TaskStart(initialization=initialization.publish(store, capture_initialisation(network, SEED, step)))
+    start = TaskStart(initialization=initialization.publish(store, capture_initialization(network, SEED, step)))
     digest, _ = publish(store, step, steps=STEPS, interval=INTERVAL, start=start)
     return store, digest
 
@@ -98,7 +98,7 @@ def second() -> tuple[Store, str]:
     slots = {f"base.{name}": source for name, source in taken.items()}
     step = captured(model, classes=2)
     others = set(step.names.slots) - slots.keys()
-    drawing = initialization.publish(store, capture_initialisation(Adapted, SEED, step, others))
+    drawing = initialization.publish(store, capture_initialization(Adapted, SEED, step, others))
     start = TaskStart(base_proof(), slots, drawing)
     return store, publish(store, step, steps=STEPS, interval=INTERVAL, start=start)[0]
 
@@ -150,7 +150,7 @@ def test_other_weights_than_drawn_are_refused() -> None:
     with torch.no_grad():
         model[0].weight[3, 2] += 1e-6
     step = captured(model)
-    start = TaskStart(initialization=initialization.publish(store, capture_initialisation(network, SEED, step)))
+    start = TaskStart(initialization=initialization.publish(store, capture_initialization(network, SEED, step)))
     with pytest.raises(ProtocolError, match=r"slot 0\.weight isn't the tensor that the initialization draws"):
         publish(store, step, steps=STEPS, interval=INTERVAL, start=start)
 
@@ -158,7 +158,7 @@ def test_other_weights_than_drawn_are_refused() -> None:
 def test_what_comes_from_nowhere_is_zero() -> None:
     store, _ = first()
     step = captured(drawn(network))
-    drawing = capture_initialisation(network, SEED, step, set(step.names.slots) - {"0.weight:sum"})
+    drawing = capture_initialization(network, SEED, step, set(step.names.slots) - {"0.weight:sum"})
     with pytest.raises(ProtocolError, match=r"0\.weight:sum has no source"):
         publish(
             store,
@@ -187,7 +187,7 @@ def test_a_program_that_costs_too_much_is_not_run() -> None:
             self.scale = nn.Parameter(torch.rand(1 << 14).sum().reshape(1))
 
     store = Store("memory://costly")
-    drawing = initialization.publish(store, capture_initialisation(Sums))
+    drawing = initialization.publish(store, capture_initialization(Sums))
     with pytest.raises(ProtocolError, match="costs more"):
         initialization.run(store, drawing, {"scale": (1,)})
     with pytest.raises(ProtocolError, match="has the shape"):
@@ -206,7 +206,7 @@ def test_weights_from_elsewhere_have_no_initialisation() -> None:
         return model
 
     with pytest.raises(UnsupportedError, match="from elsewhere"):
-        capture_initialisation(build)
+        capture_initialization(build)
 
 
 def test_a_proof_stands_on_a_proof() -> None:

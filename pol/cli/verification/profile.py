@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from pol.arithmetic.primitives import Words
-from pol.cli.file_output import DIFFERS, FINE, console, looking
+from pol.cli.file_output import DIFFERS, FINE, console, unsupported_is_unseen
 from pol.cli.key_option import signing_key
 from pol.cli.verification import profile_picture
 from pol.commitments import canonical_json
@@ -54,7 +54,7 @@ _NAMED = 3
 @click.option("--compile", "compiled", is_flag=True, help="With --native: torch.compile as well; takes a minute.")
 @click.option("--threads", type=click.IntRange(0), default=0, help="Threads of the canonical kernels; all by default.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@looking
+@unsupported_is_unseen
 def profile(
     store: str,
     task: str,

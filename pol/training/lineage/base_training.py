@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from pol.arithmetic.primitives import Words
 from pol.commitments.canonical_json import Document
 from pol.errors import ProtocolError
-from pol.graph.capture import CapturedInitialisation, capture_initialisation
+from pol.graph.capture import CapturedInitialization, capture_initialization
 from pol.training.lineage import lineage, lineage_copy
 from pol.training.record import learning_record
 from pol.training.record.learning_record import LearningRecord
@@ -129,7 +129,7 @@ def from_record(
 class FromInitialization:
     """A start of a recorder: weights that anybody can draw again."""
 
-    captured: CapturedInitialisation
+    captured: CapturedInitialization
 
     def begin(self, model: nn.Module, store: Store) -> Document:
         """Draw the weights into the model; the ``start`` of its record.
@@ -153,7 +153,7 @@ def from_initialization(build: Callable[[], nn.Module], seed: int = 0) -> FromIn
     Raises:
         UnsupportedError: a draw or an operation without a definition.
     """
-    return FromInitialization(capture_initialisation(build, seed))
+    return FromInitialization(capture_initialization(build, seed))
 
 
 @dataclass(frozen=True)

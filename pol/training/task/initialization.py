@@ -17,7 +17,7 @@ from pol.commitments import canonical_json
 from pol.commitments.program_hash import program_hash
 from pol.errors import ProtocolError
 from pol.execution.cpu import CpuExecutor
-from pol.graph.captured_step import CapturedInitialisation
+from pol.graph.captured_step import CapturedInitialization
 from pol.graph.step_program import StepProgram
 from pol.graph.tensor_type import DType, TensorType
 from pol.graph.work_estimate import step_work
@@ -74,7 +74,7 @@ class Initialization:
         return np.array([self.seed % 2**32, self.seed >> 32], np.uint32)
 
 
-def publish(store: Store, captured: CapturedInitialisation) -> Initialization:
+def publish(store: Store, captured: CapturedInitialization) -> Initialization:
     """Store the program of an initialization.
 
     Raises:

@@ -14,7 +14,7 @@ from pol.errors import EvidenceError, Fault, ProtocolError
 from pol.graph.aten_graph import AtenGraph
 from pol.graph.captured_step import Capture
 from pol.graph.lowering import lower
-from pol.graph.node_names import Names
+from pol.graph.node_names import ProgramNames
 from pol.graph.step_program import StepProgram
 from pol.graph.tensor_type import DType, TensorType
 from pol.graph.work_estimate import step_work
@@ -90,7 +90,7 @@ def load(store: Store, digest: str, *, levels: int = MAX_LEVELS, most: int | Non
     data = store.get(task.program, limit=PROGRAM_LIMIT)
     program = StepProgram.from_bytes(data)
     names_data = store.get(task.names, limit=GRAPH_LIMIT)
-    names = Names.from_dict(canonical_json.decode(names_data, "the names"))
+    names = ProgramNames.from_dict(canonical_json.decode(names_data, "the names"))
     aten = AtenGraph.from_dict(canonical_json.decode(store.get(task.aten, limit=GRAPH_LIMIT), "the ATen graph"))
     lowered, lowered_names = lower(aten)
     _require(lowered.to_bytes() == data, "its ATen graph doesn't lower to its step program")
@@ -122,12 +122,14 @@ def held_bytes(program: StepProgram) -> int:
     return 4 * sum(type_.numel for type_ in (*program.constants, *(slot.type for slot in program.slots)))
 
 
-def _first_state(names: Names, types: list[TensorType], state: list[Words], constants: list[Words]) -> InitialState:
+def _first_state(
+    names: ProgramNames, types: list[TensorType], state: list[Words], constants: list[Words]
+) -> InitialState:
     seed = constants[names.constants.index(SEED_CONSTANT)] if SEED_CONSTANT in names.constants else None
     return InitialState(dict(zip(names.slots, zip(types, state, strict=True), strict=True)), seed)
 
 
-def _require_order(program: StepProgram, names: Names, steps: int) -> None:
+def _require_order(program: StepProgram, names: ProgramNames, steps: int) -> None:
     _require(len(names.constants) == len(program.constants), "its names don't fit its constants")
     _require(len(names.slots) == len(program.slots), "its names don't fit its slots")
     type_ = program.constants[order_index(names)]

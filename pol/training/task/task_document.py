@@ -10,7 +10,7 @@ from pol.commitments import canonical_json
 from pol.commitments.tensor import tensor_root
 from pol.errors import EvidenceError, Fault, ProtocolError
 from pol.graph.aten_graph import AtenGraph
-from pol.graph.node_names import Names
+from pol.graph.node_names import ProgramNames
 from pol.graph.step_program import MAX_STEPS, StepProgram
 from pol.graph.tensor_type import TensorType
 from pol.training.task.task_start import TaskStart
@@ -116,7 +116,7 @@ class LoadedTask:
     digest: str
     document: Task
     program: StepProgram
-    names: Names
+    names: ProgramNames
     aten: AtenGraph
     constants: list[Words]
     initial_state: list[Words]
@@ -133,7 +133,7 @@ class LoadedTask:
         return order_root(self.program, self.names, self.constants)
 
 
-def order_root(program: StepProgram, names: Names, constants: list[Words]) -> bytes:
+def order_root(program: StepProgram, names: ProgramNames, constants: list[Words]) -> bytes:
     """The root of the order table.
 
     Raises:
@@ -143,7 +143,7 @@ def order_root(program: StepProgram, names: Names, constants: list[Words]) -> by
     return tensor_root(program.constants[index], constants[index])
 
 
-def order_index(names: Names) -> int:
+def order_index(names: ProgramNames) -> int:
     """The place of the order table among the constants.
 
     Raises:
