@@ -125,7 +125,7 @@ def test_usage(case: Case, tmp_path: Path) -> None:
     assert case.run(case.honest, "--seed", "12") == Said(2, match="isn't 32 bytes")
     assert case.run(case.honest, "--draws", 21) == Said(2, match="the task has 20")
     assert case.run(case.honest, "--draws", 2, "--all") == Said(2, match="exclude each other")
-    assert case.run(case.honest, "--confidence", "1.1") == Said(2, match="at most 1")
+    assert case.run(case.honest, "--confidence", "1.1") == Said(2, match="up to 1")
     assert case.run(case.honest, "--cheat-fraction", "0") == Said(2, match="above 0")
     assert case.run(case.honest, "--confidence", "much") == Said(2, match="isn't a number")
     assert pol("verify", case.folder, "--exact") == Said(2, match="is no learning record")
