@@ -50,18 +50,15 @@ class RandomPlayer:
         Raises:
             NothingToDispute: only a proof is left.
         """
-        p, header = position, ProgramCommitment.of(self.program).header
+        p, commitment = position, ProgramCommitment.of(self.program)
         index = self.random.randrange(len(p.items))
         if p.level is Level.LEAF:
             index %= min(LEAF_WORDS, p.count - LEAF_WORDS * p.lo)
         leaves = p.level in TREES and p.opened_height == p.height
         if p.level is Level.NODES and leaves:
             number = p.lo + index
-            descriptor, branch = (
-                self.program.nodes[number].encode(),
-                tuple(ProgramCommitment.of(self.program).node_branch(number)),
-            )
-            return Describe(index, header, branch, descriptor, self.open(described(p, index, descriptor)))
+            descriptor, branch = self.program.nodes[number].encode(), tuple(commitment.node_branch(number))
+            return Describe(index, commitment.header, branch, descriptor, self.open(described(p, index, descriptor)))
         try:
             if p.level is Level.LEAF:
                 return Unfold(index, self.open(unfolded(p, index)))
