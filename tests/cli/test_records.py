@@ -157,7 +157,7 @@ def test_check_finds_what_was_changed(copy: Path) -> None:
     found = pol("check", copy, "--json")
     assert found.code == 3
     assert [f["outcome"] for f in json.loads(found.out)["findings"]].count("could not look") == 1
-    assert pol("check", copy) == Said(3, match="not everything could be looked at")
+    assert pol("check", copy) == Said(3, match="not everything could be checked")
 
 
 def test_check_finds_another_document_and_another_log(copy: Path) -> None:
@@ -244,7 +244,7 @@ def test_a_checkpoint_is_checked_alone(runs: Path) -> None:
     assert looked == [f"step {EVERY}"]
     assert pol("check", f"{runs}/a@5") == Said(3, match="has no checkpoint of step 5")
     assert pol("check", f"{runs}/a@{EVERY}", "--sample", "1") == Said(2, match="is one checkpoint")
-    assert pol("check", f"{runs}/none@4") == Said(3, match="nothing of that name")
+    assert pol("check", f"{runs}/none@4") == Said(3, match="it does not exist")
 
 
 def test_two_are_compared(runs: Path) -> None:
