@@ -1,0 +1,5 @@
+"""Executors of step programs: the same bits on every machine."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -90,7 +90,7 @@ def names() -> list[str]:
     return sorted(path.parent.name for path in folder().glob(f"*/{CIRCUIT}"))
 
 
-def load(name: str | Path) -> Circuit:
+def load_circuit(name: str | Path) -> Circuit:
     """A circuit of pol by its name, or of your own by its folder.
 
     Raises ProtocolError for malformed files, OperationalError if there are none.

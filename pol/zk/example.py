@@ -17,7 +17,7 @@ Range = tuple[int, float, float]
 """A count of numbers, and the bounds to draw them between."""
 
 
-def example(circuit: Circuit, seed: int) -> list[Integers]:
+def example_vectors(circuit: Circuit, seed: int) -> list[Integers]:
     """All inputs of a step: by the circuit's own ranges, else between -0.5 and 0.5; the same for one seed."""
     random = Random(seed)
     names = zip(circuit.network.inputs, circuit.network.nodes, strict=False)

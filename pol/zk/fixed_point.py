@@ -91,7 +91,7 @@ def evaluate(network: StepNetwork, inputs: Sequence[Integers]) -> list[Integers]
     return values
 
 
-def step(network: StepNetwork, inputs: Sequence[Integers]) -> Integers:
+def integer_step(network: StepNetwork, inputs: Sequence[Integers]) -> Integers:
     """The vector after the step, by the integer rule."""
     return evaluate(network, inputs)[-1]
 

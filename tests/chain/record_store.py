@@ -34,7 +34,7 @@ def write_record(store: Store, size: int, salt: int = 0) -> LearningRecord:
     """A record of so many checkpoints, published; equal numbers give the beginning of the same record."""
     record = LearningRecord(b"\x07" * 32, GIVEN, 10, ())
     if store.holds(learning_record.HEAD):
-        record = learning_record.load(store)
+        record = learning_record.load_record(store)
     for i in range(len(record.checkpoints), size):
         digest, saved = stored_checkpoint.save(store, 10 * i, state_of(i, salt))
         added = RecordedCheckpoint(10 * i, saved.root, digest)

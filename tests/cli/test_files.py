@@ -250,4 +250,4 @@ def test_a_file_that_cannot_be_written_is_no_bug_of_pol(tmp_path: Path) -> None:
     with pytest.raises(OperationalError, match="can't write"):
         write_file(missing, b"")
     with pytest.raises(OperationalError, match="can't write"):
-        write_next(missing, circuits.load("linear_regression"), integers([1], (1, 1)))
+        write_next(missing, circuits.load_circuit("linear_regression"), integers([1], (1, 1)))

@@ -16,8 +16,8 @@ from pol.chain.account.signers import LocalSigner
 from pol.chain.account.wallet import Reverted, Wallet
 from pol.chain.court.step_verifiers import StepVerifier, deploy_generated
 from pol.chain.node.connection import Connection
-from pol.zk.circuits import load
-from pol.zk.example import example
+from pol.zk.circuits import load_circuit
+from pol.zk.example import example_vectors
 from pol.zk.ezkl.gradient_proof import GradientProof, Visibility
 from pol.zk.ezkl.keys import setup
 from pol.zk.ezkl.reference_string import TEST_CHAINS, TEST_ONLY_SECRET
@@ -48,10 +48,10 @@ def test_two_proofs_follow_each_other(keys: Path, tmp_path: Path) -> None:
     about = ("--keys", keys, "--json")
     pol("zk", "prove", NAME, "--seed", "1", "--out", first, "--next", after, *about)
     assert after.stat().st_mode & 0o777 == 0o600
-    circuit = load(NAME)
+    circuit = load_circuit(NAME)
     batch = {
         f"{name}.integers": [int(x) for x in vector.ravel()]
-        for name, vector in zip(circuit.network.inputs, example(circuit, 2), strict=True)
+        for name, vector in zip(circuit.network.inputs, example_vectors(circuit, 2), strict=True)
     }
     (tmp_path / "in.json").write_text(json.dumps(batch | json.loads(after.read_text())))
     report = json.loads(
@@ -108,7 +108,7 @@ def test_keys_for_tests_stay_on_test_chains(keys: Path, monkeypatch: pytest.Monk
         said = pol("zk", "deploy", NAME, "--rpc", url, "--keys", keys, "--key-env", "DEPLOYER_KEY")
         assert said == Said(1, match="chain 11155111 is no test chain: name a ceremony's file with --ceremony")
         connection = Connection.to(url)
-        code, _ = bytecode(setup(load(NAME), keys, Visibility.HASHED), compiler())
+        code, _ = bytecode(setup(load_circuit(NAME), keys, Visibility.HASHED), compiler())
         with pytest.raises(Reverted, match="TestOnly"):
             deploy_generated(Wallet(connection, LocalSigner(bytes.fromhex(KEY.removeprefix("0x")))), code)
 

@@ -9,10 +9,10 @@ import pytest
 
 from command import Said, pol
 from pol.chain.desks.proven_steps import context_of
-from pol.zk.circuits import load
+from pol.zk.circuits import load_circuit
 from pol.zk.exact.exact_proof_file import ExactProofs
-from pol.zk.example import example
-from pol.zk.fixed_point import step
+from pol.zk.example import example_vectors
+from pol.zk.fixed_point import integer_step
 from pol.zk.poseidon import vector_hash
 
 NAME = "linear_regression"
@@ -26,8 +26,8 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def inputs(seed: int, skip: int = 0) -> dict[str, list[int]]:
-    network = load(NAME).network
-    pairs = [*zip(network.inputs, example(load(NAME), seed), strict=True)]
+    network = load_circuit(NAME).network
+    pairs = [*zip(network.inputs, example_vectors(load_circuit(NAME), seed), strict=True)]
     return {f"{name}.integers": [int(x) for x in vector.ravel()] for name, vector in pairs[skip:]}
 
 
@@ -40,8 +40,12 @@ def test_steps_of_a_task(keys: Path, tmp_path: Path) -> None:
     assert pol("zk", "exact", "prove", NAME, *files, *about) == Said(0, match="next: pol zk exact verify")
     proofs = ExactProofs.from_json(out.read_bytes())
     assert proofs.contexts == (context_of(b"\xab" * 32, 7), context_of(b"\xab" * 32, 8))
-    network, first, second = load(NAME).network, example(load(NAME), 0), example(load(NAME), 1)
-    last = step(network, [step(network, first), *second[1:]])
+    network, first, second = (
+        load_circuit(NAME).network,
+        example_vectors(load_circuit(NAME), 0),
+        example_vectors(load_circuit(NAME), 1),
+    )
+    last = integer_step(network, [integer_step(network, first), *second[1:]])
     assert json.loads(after.read_text()) == {"theta.integers": [int(x) for x in last.ravel()]}
     assert proofs.steps[-1].after == vector_hash([int(x) for x in last.ravel()]).to_bytes(32)
     assert pol("zk", "exact", "verify", out) == Said(0, match=proofs.key.digest.hex())

@@ -31,7 +31,7 @@ def build() -> nn.Module:
 def test_whoever_draws_rightly_wins(judge: Court, slot: str) -> None:
     """A uniform draw, ones, a normal draw: one step from zeros, at the step where no training gets."""
     store = Store("memory://drawn")
-    drawing = initialization.publish(store, capture_initialization(build, SEED))
+    drawing = initialization.publish_initialization(store, capture_initialization(build, SEED))
     program, constants = initialization.load_program(store, drawing), [drawing.words()]
     before, step = initialization.zeros(program), initialization.STEP
     honest = SegmentTrace(program, constants, CpuExecutor(program, constants), before, step, 1)

@@ -139,7 +139,7 @@ def two(folder: str, rank: int) -> None:
     recorder = DistributedRecorder(Failing(url) if rank else Store(url), fully_shard(nn.Linear(8, 8)))
     with pytest.raises(OperationalError, match="process 1: no space left"):
         recorder.resume()  # on both: or one would wait for ever
-    assert newest_checkpoint.load(Store(url)) is None
+    assert newest_checkpoint.load_newest_checkpoint(Store(url)) is None
 
 
 def three(folder: str) -> None:
@@ -172,7 +172,7 @@ def corrupt(folder: str, rank: int) -> None:
     layer = fully_shard(nn.Linear(8, 9))
     DistributedRecorder(store, layer).resume()
     if rank == 1:
-        saved = stored_checkpoint.load_document(store, learning_record.load(store).checkpoints[0].object)
+        saved = stored_checkpoint.load_document(store, learning_record.load_record(store).checkpoints[0].object)
         (path,) = Path(f"{folder}/corrupt").rglob(list(stored_checkpoint.sizes(saved))[1])
         data = bytearray(path.read_bytes())
         data[-1] ^= 1

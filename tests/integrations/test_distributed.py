@@ -49,7 +49,7 @@ def test_three_processes(tmp_path: Path) -> None:
 def test_one_process_reads_what_two_have_stored(folder: Path) -> None:
     """Every array has been hashed against the document when this returns."""
     store = Store(f"file://{folder}/sharded_cut")
-    found = newest_checkpoint.load(store)
+    found = newest_checkpoint.load_newest_checkpoint(store)
     assert found is not None
     assert found.components["parameters"]["0.weight"].shape == (1009, 8)
     assert found.components["average"]["state"]["value"].shape == (17, 9)
@@ -64,7 +64,7 @@ def test_one_process_reads_what_two_have_stored(folder: Path) -> None:
 
 
 def test_the_processes_go_apart_in_what_is_their_own(folder: Path) -> None:
-    found = newest_checkpoint.load(Store(f"file://{folder}/sharded_cut"))
+    found = newest_checkpoint.load_newest_checkpoint(Store(f"file://{folder}/sharded_cut"))
     assert found is not None
     first, second = found.components["random"]["ranks"]
     assert not torch.equal(first["torch"], second["torch"])
@@ -75,7 +75,7 @@ def test_the_processes_go_apart_in_what_is_their_own(folder: Path) -> None:
 
 def test_replicas_are_stored_once(folder: Path) -> None:
     store = Store(f"file://{folder}/replicas_cut")
-    record = learning_record.load(store)
+    record = learning_record.load_record(store)
     saved = stored_checkpoint.load_document(store, record.checkpoints[-1].object)
     pieces = [piece for file in saved.data["files"] for piece in file["pieces"]]
     assert len([piece for piece in pieces if piece[0] == "parameters/0.weight"]) == 1

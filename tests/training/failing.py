@@ -161,7 +161,7 @@ def require_whole(store: Store) -> LearningRecord | None:
     """Everything that the store's newest record names is there and is what the record says."""
     if not store.holds(learning_record.HEAD):
         return None
-    record = learning_record.load(store)
+    record = learning_record.load_record(store)
     for checkpoint in record.checkpoints:
         saved = stored_checkpoint.load_document(store, checkpoint.object)
         assert (saved.step, saved.root) == (checkpoint.step, checkpoint.root)

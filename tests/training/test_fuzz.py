@@ -132,7 +132,7 @@ def test_bytes_changed_in_a_store(honest: Files) -> None:
         data = mutate_bytes(draw, honest[name], contents)
         store = open_files({**honest, name: data})
         try:
-            found = learning_record.load(store)
+            found = learning_record.load_record(store)
         except (ProtocolError, OperationalError):
             noticed += 1
             continue
@@ -300,7 +300,7 @@ def test_plain_data_of_an_attacker(honest: Files) -> None:
     """Components with any form in any place, beside the tensors that they were recorded with."""
     draw = random.Random(3)
     store = open_files(honest)
-    record = learning_record.load(store)
+    record = learning_record.load_record(store)
     state = stored_checkpoint.load(store, stored_checkpoint.load_document(store, record.checkpoints[-1].object))
     opened = refused = 0
     for _ in range(1000):

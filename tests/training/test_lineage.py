@@ -15,7 +15,7 @@ from pol.errors import OperationalError, ProtocolError, UnsupportedError
 from pol.integrations.distributed import DistributedRecorder
 from pol.training import Checkpoints, Recorder
 from pol.training.lineage.base_training import StartOfRecord, from_initialization, from_record
-from pol.training.lineage.lineage import verify
+from pol.training.lineage.lineage import verify_lineage
 from pol.training.record import learning_record
 from pol.training.record.learning_record import LearningRecord
 from pol.training.storage.store import Store
@@ -78,7 +78,7 @@ def digest_of(record: LearningRecord) -> str:
 def test_three_levels(chain: tuple[Path, list[LearningRecord]]) -> None:
     """The last one's store alone is enough, and of the bases it holds no tensors."""
     own = store(chain)
-    top, middle, bottom = verify(own)
+    top, middle, bottom = verify_lineage(own)
     first, second, third = (digest_of(record) for record in chain[1])
     assert [level.kind for level in (top, middle, bottom)] == ["record", "record", "initialisation"]
     assert [level.document for level in (top, middle, bottom)] == [third, second, first]
@@ -86,7 +86,7 @@ def test_three_levels(chain: tuple[Path, list[LearningRecord]]) -> None:
     assert top.rest == bottom.rest == ()
     assert middle.rest == ("parameters/head.bias", "parameters/head.weight")
     assert "buffers/body.1.num_batches_tracked" in bottom.drawn
-    assert verify(own, second) == (middle, bottom)
+    assert verify_lineage(own, second) == (middle, bottom)
     starts = [finding for finding in check_record(own) if finding.check == "start"]
     assert [(f.about.split(",")[0], f.outcome) for f in starts] == [
         (kind, CheckOutcome.GOOD) for kind in ("record", "record", "initialisation")
@@ -129,7 +129,7 @@ def test_an_adapter_around_a_base_that_was_stored_as_updates(tmp_path: Path) -> 
     train(tmp_path / "adapted", model, start, steps=0)
     assert start.new == ["adapter.weight"]
     assert all(torch.equal(value, model.base.state_dict()[name]) for name, value in base.state_dict().items())
-    top, bottom = verify(Store(f"file://{tmp_path}/adapted"))
+    top, bottom = verify_lineage(Store(f"file://{tmp_path}/adapted"))
     assert top.taken["parameters/base.head.bias"] == "parameters/head.bias"
     assert (top.rest, bottom.kind) == (("parameters/adapter.weight",), "given")
 
@@ -163,7 +163,7 @@ def test_a_false_start_is_noticed(
     chain: tuple[Path, list[LearningRecord]], change: Callable[[Any], object], problem: str
 ) -> None:
     with pytest.raises(ProtocolError, match=problem):
-        verify(store(chain), forged(chain, lambda document: change(document["start"])))
+        verify_lineage(store(chain), forged(chain, lambda document: change(document["start"])))
 
 
 def test_a_base_of_another_training_is_noticed(chain: tuple[Path, list[LearningRecord]], tmp_path: Path) -> None:
@@ -175,7 +175,7 @@ def test_a_base_of_another_training_is_noticed(chain: tuple[Path, list[LearningR
         own.put(foreign.get(checkpoint.object))
     base = own.put(other.encode())
     with pytest.raises(ProtocolError, match="of the base: its root"):
-        verify(own, forged(chain, lambda document: document["start"].update(record=base)))
+        verify_lineage(own, forged(chain, lambda document: document["start"].update(record=base)))
 
 
 def test_a_forged_base_is_noticed(chain: tuple[Path, list[LearningRecord]]) -> None:
@@ -185,11 +185,11 @@ def test_a_forged_base_is_noticed(chain: tuple[Path, list[LearningRecord]]) -> N
     document["checkpoints"][1]["object"] = document["checkpoints"][0]["object"]
     base = own.put(rfc8785.dumps(document))
     with pytest.raises(ProtocolError, match="isn't the one in the log"):
-        verify(own, forged(chain, lambda d: d["start"].update(record=base)))
+        verify_lineage(own, forged(chain, lambda d: d["start"].update(record=base)))
     document["checkpoints"][1]["root"] = document["checkpoints"][0]["root"]
     base = own.put(rfc8785.dumps(document))
     with pytest.raises(ProtocolError, match="another log"):
-        verify(own, forged(chain, lambda d: d["start"].update(record=base)))
+        verify_lineage(own, forged(chain, lambda d: d["start"].update(record=base)))
 
 
 def test_forged_drawn_weights_are_noticed_two_levels_up(chain: tuple[Path, list[LearningRecord]]) -> None:
@@ -197,7 +197,7 @@ def test_forged_drawn_weights_are_noticed_two_levels_up(chain: tuple[Path, list[
     first = forged(chain, lambda d: d["start"]["initialisation"].update(seed="8"), 0)
     second = forged(chain, lambda d: d["start"].update(record=first), 1)
     with pytest.raises(ProtocolError, match="isn't what is drawn"):
-        verify(own, forged(chain, lambda d: d["start"].update(record=second)))
+        verify_lineage(own, forged(chain, lambda d: d["start"].update(record=second)))
 
 
 def test_a_record_without_its_beginning_is_noticed(chain: tuple[Path, list[LearningRecord]]) -> None:
@@ -205,12 +205,12 @@ def test_a_record_without_its_beginning_is_noticed(chain: tuple[Path, list[Learn
     own, record = store(chain), chain[1][2]
     later = own.put(dataclasses.replace(record, checkpoints=record.checkpoints[1:]).encode())
     with pytest.raises(ProtocolError, match="begins at step 2"):
-        verify(own, later)
+        verify_lineage(own, later)
 
 
 def test_a_base_that_does_not_exist(chain: tuple[Path, list[LearningRecord]]) -> None:
     with pytest.raises(OperationalError):
-        verify(store(chain), forged(chain, lambda d: d["start"].update(record="ab" * 32)))
+        verify_lineage(store(chain), forged(chain, lambda d: d["start"].update(record="ab" * 32)))
 
 
 def test_a_cycle_is_refused(chain: tuple[Path, list[LearningRecord]]) -> None:
@@ -220,7 +220,7 @@ def test_a_cycle_is_refused(chain: tuple[Path, list[LearningRecord]]) -> None:
     base = own.put(early.encode())
     start = {"kind": "record", "record": base, "index": 0, "arrays": {WEIGHT: WEIGHT}}
     with pytest.raises(ProtocolError, match="continues itself"):
-        verify(own, forged(chain, lambda d: d.update(start=start)))
+        verify_lineage(own, forged(chain, lambda d: d.update(start=start)))
 
 
 def test_no_more_than_32_levels(chain: tuple[Path, list[LearningRecord]]) -> None:
@@ -236,9 +236,9 @@ def test_no_more_than_32_levels(chain: tuple[Path, list[LearningRecord]]) -> Non
 
         base = forged(chain, stack, 2)
         if level == 31:
-            assert len(verify(own, base)) == 32
+            assert len(verify_lineage(own, base)) == 32
     with pytest.raises(ProtocolError, match="32 at most"):
-        verify(own, base)
+        verify_lineage(own, base)
 
 
 def test_another_shape_under_the_same_name_is_refused(chain: tuple[Path, list[LearningRecord]], tmp_path: Path) -> None:
@@ -263,7 +263,7 @@ def test_other_weights_than_drawn_are_noticed(tmp_path: Path) -> None:
 
     train(tmp_path, Model(), Changed(), steps=0)
     with pytest.raises(ProtocolError, match=r"head\.bias isn't what is drawn"):
-        verify(Store(f"file://{tmp_path}"))
+        verify_lineage(Store(f"file://{tmp_path}"))
     (bad,) = [finding for finding in check_record(Store(f"file://{tmp_path}")) if finding.outcome is CheckOutcome.BAD]
     assert (bad.check, bad.about) == ("start", "initialisation")
 
@@ -277,4 +277,4 @@ def test_several_processes_take_no_start(chain: tuple[Path, list[LearningRecord]
 def test_what_has_no_lineage_says_so(chain: tuple[Path, list[LearningRecord]]) -> None:
     own = store(chain)
     with pytest.raises(ProtocolError, match="expected a learning record"):
-        verify(own, chain[1][2].checkpoints[0].object)
+        verify_lineage(own, chain[1][2].checkpoints[0].object)

@@ -11,7 +11,7 @@ from records import KEY, OTHER_KEY, train
 
 from pol.cli.main import main
 from pol.training.record import attestation
-from pol.training.record.learning_record import load
+from pol.training.record.learning_record import load_record
 from pol.training.storage.store import Store
 
 
@@ -50,7 +50,7 @@ def test_a_kept_head_and_a_longer_record(tmp_path: Path, pem: Path, pol_log: Pol
     assert (shown["size"], shown["steps"], shown["verified_heads"], shown["signer"]) == (3, 3, 3, public)
     train(str(run), 8)
     store = Store(str(run))
-    record = load(store)
+    record = load_record(store)
     file = tmp_path / "in-toto.json"
     shown = pol_log(run / "record.json", "--since", head, "--consistency", 2, 5, "--in-toto", file, "--key", pem)
     assert shown["root"] == record.log.root().hex()

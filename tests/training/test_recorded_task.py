@@ -13,7 +13,7 @@ from pol.errors import ProtocolError, UnsupportedError
 from pol.execution.cpu import CpuExecutor
 from pol.graph.capture import Loop, capture
 from pol.training import Recorder, Sealing
-from pol.training.lineage.lineage import verify
+from pol.training.lineage.lineage import verify_lineage
 from pol.training.lineage.lineage_copy import CopyingStore
 from pol.training.storage.store import Store
 from pol.training.task import learning_proof
@@ -63,7 +63,7 @@ def test_a_loop_of_ones_own_gives_a_proof_that_is_accepted() -> None:
     training = Training(store, task, digest, proof)
     for segment in (0, 5, task.document.segments - 1):
         assert verdict(training, segment).outcome is Outcome.ACCEPTED, segment
-    top, bottom = verify(store)
+    top, bottom = verify_lineage(store)
     assert (top.kind, top.base, top.rest, bottom.kind) == ("task", task.digest, (), "given")
     assert profiled().thresholds
 

@@ -154,7 +154,7 @@ def test_a_checkpoint_costs_the_same_however_many_came_before(tmp_path: Path, ke
             sys.setprofile(None)
         calls.append(next(count))
     assert max(calls[120:]) < 1.05 * min(calls[10:20])
-    assert learning_record.load(recorder.store) == recorder.record
+    assert learning_record.load_record(recorder.store) == recorder.record
 
 
 def test_a_generator_is_a_part_like_any_other(tmp_path: Path) -> None:

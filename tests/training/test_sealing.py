@@ -145,7 +145,7 @@ def test_a_recorded_training(tmp_path: Path, updates: bool) -> None:
     for key in KEYS[:2]:
         assert require_whole(SealedStore(Store(url), key=key)) == record
     store = Store(url)
-    assert learning_record.load(store) == record
+    assert learning_record.load_record(store) == record
     with pytest.raises(OperationalError, match="sealed"):
         stored_checkpoint.load_document(store, record.checkpoints[0].object)
     with pytest.raises(OperationalError, match="isn't sealed to the key"):

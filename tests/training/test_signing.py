@@ -12,7 +12,7 @@ from records import KEY, OTHER_KEY, train
 from pol.commitments.keccak import keccak256
 from pol.errors import OperationalError, ProtocolError
 from pol.training.record import signed_heads
-from pol.training.record.learning_record import LearningRecord, SignedHead, load
+from pol.training.record.learning_record import LearningRecord, SignedHead, load_record
 from pol.training.record.signed_heads import LogHead
 from pol.training.storage.key_file import load_signing_key
 from pol.training.storage.store import Store
@@ -48,7 +48,7 @@ def test_a_recorder_signs_every_head_and_goes_on_with_its_key_only(tmp_path: Pat
     plain = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     pem.write_bytes(KEY.private_bytes(*plain))
     train(store, 3, pem)
-    early = load(Store(store))
+    early = load_record(Store(store))
     kept = LogHead.decode(signed_heads.verify_heads(early).encode())
     for key, error in ((OTHER_KEY, "signed by .* and the key given is"), (None, "no key was given")):
         with pytest.raises(ProtocolError, match=error):

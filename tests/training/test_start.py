@@ -15,7 +15,7 @@ from pol.errors import OperationalError, ProtocolError, UnsupportedError
 from pol.execution.native.torch_executor import NativeExecutor
 from pol.graph.capture import Capture, Loop, capture, capture_initialization
 from pol.training.lineage.base_training import take_over
-from pol.training.lineage.lineage import verify
+from pol.training.lineage.lineage import verify_lineage
 from pol.training.storage.store import Store
 from pol.training.task import initialization
 from pol.training.task.learning_proof import load_checkpoint
@@ -71,7 +71,9 @@ def first() -> tuple[Store, str]:
     """A task that begins with drawn weights; averages and sums of squares begin with what they always do."""
     store = Store("memory://start")
     step = captured(drawn(network), Loop(ema=0.9))
-    start = TaskStart(initialization=initialization.publish(store, capture_initialization(network, SEED, step)))
+    start = TaskStart(
+        initialization=initialization.publish_initialization(store, capture_initialization(network, SEED, step))
+    )
     digest, _ = publish(store, step, steps=STEPS, interval=INTERVAL, start=start)
     return store, digest
 
@@ -98,7 +100,7 @@ def second() -> tuple[Store, str]:
     slots = {f"base.{name}": source for name, source in taken.items()}
     step = captured(model, classes=2)
     others = set(step.names.slots) - slots.keys()
-    drawing = initialization.publish(store, capture_initialization(Adapted, SEED, step, others))
+    drawing = initialization.publish_initialization(store, capture_initialization(Adapted, SEED, step, others))
     start = TaskStart(base_proof(), slots, drawing)
     return store, publish(store, step, steps=STEPS, interval=INTERVAL, start=start)[0]
 
@@ -150,7 +152,9 @@ def test_other_weights_than_drawn_are_refused() -> None:
     with torch.no_grad():
         model[0].weight[3, 2] += 1e-6
     step = captured(model)
-    start = TaskStart(initialization=initialization.publish(store, capture_initialization(network, SEED, step)))
+    start = TaskStart(
+        initialization=initialization.publish_initialization(store, capture_initialization(network, SEED, step))
+    )
     with pytest.raises(ProtocolError, match=r"slot 0\.weight isn't the tensor that the initialization draws"):
         publish(store, step, steps=STEPS, interval=INTERVAL, start=start)
 
@@ -165,7 +169,7 @@ def test_what_comes_from_nowhere_is_zero() -> None:
             step,
             steps=STEPS,
             interval=INTERVAL,
-            start=TaskStart(initialization=initialization.publish(store, drawing)),
+            start=TaskStart(initialization=initialization.publish_initialization(store, drawing)),
         )
 
 
@@ -187,7 +191,7 @@ def test_a_program_that_costs_too_much_is_not_run() -> None:
             self.scale = nn.Parameter(torch.rand(1 << 14).sum().reshape(1))
 
     store = Store("memory://costly")
-    drawing = initialization.publish(store, capture_initialization(Sums))
+    drawing = initialization.publish_initialization(store, capture_initialization(Sums))
     with pytest.raises(ProtocolError, match="costs more"):
         initialization.run(store, drawing, {"scale": (1,)})
     with pytest.raises(ProtocolError, match="has the shape"):
@@ -217,8 +221,8 @@ def test_a_proof_stands_on_a_proof() -> None:
     assert top.taken["base.0.weight"] == "0.weight"
     assert {"down.weight", "head.weight", "head.bias"} <= set(top.drawn)
     assert not np.array_equal(task.initial_state[0], load(*first()).initial_state[0])
-    assert verify(store, digest) == task.lineage
-    assert verify(store, base_proof()) == (bottom,)
+    assert verify_lineage(store, digest) == task.lineage
+    assert verify_lineage(store, base_proof()) == (bottom,)
     recorder = TaskRecorder(store, task)
     train(task, NativeExecutor(task.aten), recorder)
     proof, document = recorder.publish({})

@@ -87,7 +87,7 @@ def test_it_is_a_store(served: Served) -> None:
     for write in (lambda: store.put(b"x"), lambda: store.replace("record.json", b"x")):
         with pytest.raises(OperationalError):
             write()
-    assert learning_record.load(Store(f"file://{served.folder}")) == served.record
+    assert learning_record.load_record(Store(f"file://{served.folder}")) == served.record
 
 
 def test_ranges(served: Served) -> None:

@@ -128,7 +128,7 @@ def test_a_recorded_training(tmp_path: Path, background: bool) -> None:
         *update,
         stored_checkpoint.FULL,
     ]
-    assert learning_record.load(store) == record
+    assert learning_record.load_record(store) == record
 
 
 def changed(saved: StoredCheckpoint, **members: object) -> StoredCheckpoint:

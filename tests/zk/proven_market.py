@@ -16,7 +16,7 @@ from pol.commitments.checkpoint_log import CheckpointLog
 from pol.commitments.keccak import keccak256
 from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.execution.reference import ReferenceExecutor
-from pol.zk.circuits import load
+from pol.zk.circuits import load_circuit
 from pol.zk.exact import exact_prover
 from pol.zk.exact.exact_prover import ExactRun
 from pol.zk.fixed_point import Integers, dequantize, integers
@@ -60,7 +60,7 @@ def hash_of(vector: Integers) -> bytes:
 
 
 def training(seed: int = 1) -> Training:
-    network, random = load("linear_regression").network, Random(seed)
+    network, random = load_circuit("linear_regression").network, Random(seed)
     shapes = [node.shape for node in network.nodes[: len(network.inputs)]]
     first, *_ = (drawn(random, shape, network.scale) for shape in shapes)
     data = [tuple(drawn(random, shape, network.scale) for shape in shapes[1:]) for _ in range(STEPS)]

@@ -12,12 +12,12 @@ from pol.errors import OperationalError, ProtocolError, UnsupportedError
 from pol.execution.reference import ReferenceExecutor
 from pol.zk import native_process
 from pol.zk.bn254 import from_field, to_field
-from pol.zk.circuits import Visibility, folder, load, names
+from pol.zk.circuits import Visibility, folder, load_circuit, names
 from pol.zk.exact.circuit import constraints
-from pol.zk.example import example
+from pol.zk.example import example_vectors
 from pol.zk.export import network_of
 from pol.zk.ezkl.onnx_file import onnx_file
-from pol.zk.fixed_point import Integers, dequantize, integers, quantize, rescale, step
+from pol.zk.fixed_point import Integers, dequantize, integer_step, integers, quantize, rescale
 from pol.zk.network import NetworkNode, NetworkOp, StepNetwork
 from pol.zk.network_program import step_program
 
@@ -27,15 +27,15 @@ EXACT = ("linear_regression", "lora", "mlp", "momentum")
 @pytest.mark.parametrize("name", names())
 def test_the_network_is_that_of_the_step(name: str) -> None:
     """python -m pol.zk.export writes it."""
-    assert network_of(folder() / name) == load(name).network
+    assert network_of(folder() / name) == load_circuit(name).network
 
 
 @pytest.mark.parametrize("name", names())
 def test_integers_are_near_float32(name: str) -> None:
-    circuit = load(name)
+    circuit = load_circuit(name)
     for seed in range(3):
-        inputs = example(circuit, seed)
-        greatest, relative = float_error(name, inputs, step(circuit.network, inputs))
+        inputs = example_vectors(circuit, seed)
+        greatest, relative = float_error(name, inputs, integer_step(circuit.network, inputs))
         assert greatest < 2e-5
         assert relative < 1e-5
 
@@ -44,27 +44,27 @@ def test_integers_are_near_float32(name: str) -> None:
 def test_ezkl_computes_the_integer_rule(name: str, tmp_path: Path) -> None:
     """Its own witness, number by number: no unit of the last place is between them."""
     pytest.importorskip("ezkl")
-    circuit = load(name)
+    circuit = load_circuit(name)
     (tmp_path / "m.onnx").write_bytes(onnx_file(circuit.network))
     at = {key: str(tmp_path / key) for key in ("m.onnx", "s.json", "m.ezkl", "i.json", "w.json")}
     given = {"scale": circuit.network.scale, "base": circuit.base, "legs": circuit.digits, "logrows": 20}
     native_process.call("settings", None, model=at["m.onnx"], out=at["s.json"], visibility="public", **given)
     native_process.call("compile_circuit", None, model=at["m.onnx"], settings=at["s.json"], out=at["m.ezkl"])
     for seed in range(2):
-        inputs = example(circuit, seed)
+        inputs = example_vectors(circuit, seed)
         elements = [[to_field(int(x)).to_bytes(32, "little").hex() for x in array.ravel()] for array in inputs]
         (tmp_path / "i.json").write_text(json.dumps({"input_data": elements}))
         request = {"inputs": at["i.json"], "circuit": at["m.ezkl"], "out": at["w.json"]}
         native_process.call("witness", None, **request, verification_key=None, reference_string=None)
         (outputs,) = json.loads((tmp_path / "w.json").read_bytes())["outputs"]
         found = [from_field(int.from_bytes(bytes.fromhex(element), "little")) for element in outputs]
-        assert found == list(step(circuit.network, inputs).ravel())
+        assert found == list(integer_step(circuit.network, inputs).ravel())
 
 
 @pytest.mark.parametrize("name", EXACT)
 def test_rows_are_solved_by_the_rule_and_by_nothing_near_it(name: str) -> None:
-    circuit = load(name)
-    system = constraints(circuit.network, example(circuit, 1), context=7)
+    circuit = load_circuit(name)
+    system = constraints(circuit.network, example_vectors(circuit, 1), context=7)
     system.check()
     assert system.rows == constraints(circuit.network).rows
     # Any variable that is moved breaks a row; a sample of them, the public ones among it.
@@ -84,13 +84,13 @@ def test_rows_are_solved_by_the_rule_and_by_nothing_near_it(name: str) -> None:
 
 @pytest.mark.parametrize("name", EXACT)
 def test_the_court_executes_the_same_integers(name: str) -> None:
-    network, steps = load(name).network, 3
-    inputs = [example(load(name), seed) for seed in range(steps)]
+    network, steps = load_circuit(name).network, 3
+    inputs = [example_vectors(load_circuit(name), seed) for seed in range(steps)]
     data = [np.concatenate([given[place] for given in inputs]) for place in range(1, len(network.inputs))]
     executor = ReferenceExecutor(step_program(network, steps), [words(array, network.scale) for array in data])
     theta, state = inputs[0][0], [words(inputs[0][0], network.scale)]
     for number, given in enumerate(inputs):
-        theta = step(network, [theta, *given[1:]])
+        theta = integer_step(network, [theta, *given[1:]])
         state, _ = executor.advance(state, number)
         assert np.array_equal(state[0], words(theta, network.scale))
 
@@ -98,14 +98,14 @@ def test_the_court_executes_the_same_integers(name: str) -> None:
 @pytest.mark.parametrize("name", ["adamw", "transformer", "softmax_classifier", "logistic_regression"])
 def test_what_the_exact_circuit_lacks_is_said(name: str) -> None:
     with pytest.raises(UnsupportedError, match="prove this step with EZKL"):
-        constraints(load(name).network)
+        constraints(load_circuit(name).network)
     with pytest.raises(UnsupportedError, match=r"program has no|more than 31 bits"):
-        step_program(load(name).network, 1)
+        step_program(load_circuit(name).network, 1)
 
 
 def test_a_number_out_of_range_has_no_exact_proof() -> None:
-    circuit = load("linear_regression")
-    theta, x, y = example(circuit, 1)
+    circuit = load_circuit("linear_regression")
+    theta, x, y = example_vectors(circuit, 1)
     with pytest.raises(ProtocolError, match="leaves the range of 24 bits"):
         constraints(circuit.network, [theta + (8 << 20), x, y])
 
@@ -116,7 +116,7 @@ def test_ties_go_away_from_zero() -> None:
 
 
 def test_strangers_networks_are_read_strictly() -> None:
-    data = load("mlp").network.to_json()
+    data = load_circuit("mlp").network.to_json()
     assert StepNetwork.from_json(data).to_json() == data
     for bad in (b"{}", b"[]", b"x", data[:-1], data.replace(b'"scale":20', b'"scale":99'), data + b" "):
         with pytest.raises(ProtocolError):
@@ -131,9 +131,9 @@ def test_strangers_networks_are_read_strictly() -> None:
 
 def test_a_circuit_that_is_not_there_is_said() -> None:
     with pytest.raises(OperationalError, match="there is no circuit nothing; pol has adamw"):
-        load("nothing")
+        load_circuit("nothing")
     with pytest.raises(ProtocolError, match="made for hashed, public, not for polycommit"):
-        load("mlp").logrows_of(Visibility.COMMITTED)
+        load_circuit("mlp").logrows_of(Visibility.COMMITTED)
 
 
 def words(vector: Integers, scale: int) -> np.ndarray:

@@ -13,7 +13,7 @@ from pol.chain.desks.proven_steps import PinnedProofs
 from pol.commitments.keccak import keccak256
 from pol.errors import ProtocolError
 from pol.roles.party.proof_pins import batches, require_pin
-from pol.zk.circuits import load
+from pol.zk.circuits import load_circuit
 from pol.zk.network_program import step_program, tensor_types
 
 
@@ -49,9 +49,9 @@ def test_whatever_else_is_pinned_is_refused(given: Training) -> None:
     with pytest.raises(ProtocolError, match="another step than its program"):
         require_pin(pin, step_program(given.network, STEPS + 1), data, STEPS, given.network)
     with pytest.raises(ProtocolError, match="another step than its program"):
-        require_pin(pin, program, data, STEPS, load("momentum").network)
+        require_pin(pin, program, data, STEPS, load_circuit("momentum").network)
     with pytest.raises(ProtocolError, match="has no program"):
-        require_pin(pin, program, data, STEPS, load("logistic_regression").network)
+        require_pin(pin, program, data, STEPS, load_circuit("logistic_regression").network)
 
 
 def test_data_that_are_no_numbers_of_fixed_point(given: Training) -> None:

@@ -12,14 +12,14 @@ from lab.zk.manifest import recorded
 from pol.errors import OperationalError, ProtocolError
 from pol.zk import native_process
 from pol.zk.bn254 import Q, R
-from pol.zk.circuits import Visibility, load
+from pol.zk.circuits import Visibility, load_circuit
 from pol.zk.exact import exact_prover, groth16
 from pol.zk.exact.circuit import public_inputs
-from pol.zk.example import example, read_inputs
+from pol.zk.example import example_vectors, read_inputs
 from pol.zk.ezkl import ezkl_prover, reference_string
 from pol.zk.ezkl.gradient_proof import GradientProof
 from pol.zk.ezkl.keys import Keys, setup
-from pol.zk.fixed_point import step
+from pol.zk.fixed_point import integer_step
 from pol.zk.poseidon import poseidon, vector_hash
 
 CIRCUIT = "linear_regression"
@@ -38,14 +38,14 @@ def ezkl_hash(elements: Sequence[int]) -> int:
 @pytest.fixture(scope="module")
 def keys(tmp_path_factory: pytest.TempPathFactory) -> Keys:
     pytest.importorskip("ezkl")
-    return setup(load(CIRCUIT), tmp_path_factory.mktemp("keys"))
+    return setup(load_circuit(CIRCUIT), tmp_path_factory.mktemp("keys"))
 
 
 def test_a_chain_of_proofs(keys: Keys) -> None:
     """Hash by hash; each hash is that of the integers, by our own Poseidon."""
-    theta, before = example(keys.circuit, 0)[0], None
+    theta, before = example_vectors(keys.circuit, 0)[0], None
     for seed in range(3):
-        data = example(keys.circuit, seed)[1:]
+        data = example_vectors(keys.circuit, seed)[1:]
         proven = ezkl_prover.prove(keys, [theta, *data])
         ezkl_prover.verify(keys, proven.proof)
         vectors = [theta, *data, proven.after]
@@ -56,8 +56,8 @@ def test_a_chain_of_proofs(keys: Keys) -> None:
 
 
 def test_bent_proofs_are_refused(keys: Keys) -> None:
-    proof = ezkl_prover.prove(keys, example(keys.circuit, 1)).proof
-    other = ezkl_prover.prove(keys, example(keys.circuit, 2)).proof
+    proof = ezkl_prover.prove(keys, example_vectors(keys.circuit, 1)).proof
+    other = ezkl_prover.prove(keys, example_vectors(keys.circuit, 2)).proof
     swapped = (*proof.instances[:-1], other.instances[-1])
     for bad in (
         replace(proof, instances=swapped),
@@ -89,13 +89,16 @@ def test_bent_proofs_are_refused(keys: Keys) -> None:
 
 def test_setting_up_goes_on_where_it_stopped_and_repeats_itself(keys: Keys, tmp_path: Path) -> None:
     """The verification key depends on the circuit and the reference string alone."""
-    again = setup(load(CIRCUIT), tmp_path)
+    again = setup(load_circuit(CIRCUIT), tmp_path)
     assert (again.name, again.summary) == (keys.name, keys.summary)
     assert again.is_test_only
     for name in ("summary.json", "verification.key", "verifier.sol"):
         (again.folder / name).unlink()
     stages: list[str] = []
-    assert setup(load(CIRCUIT), tmp_path, progress=lambda stage, done, of: stages.append(stage)).summary == keys.summary
+    assert (
+        setup(load_circuit(CIRCUIT), tmp_path, progress=lambda stage, done, of: stages.append(stage)).summary
+        == keys.summary
+    )
     assert "reference string" not in stages
 
 
@@ -148,7 +151,7 @@ def test_no_native_failure_ends_this_process(keys: Keys, tmp_path: Path) -> None
         )  # fmt: skip
     with pytest.raises(OperationalError, match="longer than 0 s"):
         native_process.call("exact_setup", 1e-6, folder="nowhere")
-    theta, *rest = example(keys.circuit, 1)
+    theta, *rest = example_vectors(keys.circuit, 1)
     # Larger than the circuit's digits: EZKL has no witness.
     with pytest.raises(OperationalError, match=r"failed.*scale the data down"):
         ezkl_prover.prove(keys, [theta << 60, *rest])
@@ -170,11 +173,11 @@ def test_hashes_are_the_published_ones() -> None:
 
 def test_an_exact_proof_by_the_reference_pairing(tmp_path: Path) -> None:
     pytest.importorskip("zksnake")
-    circuit = load(CIRCUIT)
+    circuit = load_circuit(CIRCUIT)
     made = exact_prover.setup(circuit, tmp_path)
-    inputs = example(circuit, 1)
+    inputs = example_vectors(circuit, 1)
     run = exact_prover.prove(made, inputs[0], [inputs[1:]], [b"\1" * 32])
-    assert (run.last == step(circuit.network, inputs)).all()
+    assert (run.last == integer_step(circuit.network, inputs)).all()
     key, proof = made.verifying_key, run.steps[0].proof
     public = public_inputs(circuit.network, inputs, int.from_bytes(b"\1" * 32) % R)
     assert groth16.verify(key, proof, public)
@@ -198,7 +201,7 @@ def test_an_exact_proof_by_the_reference_pairing(tmp_path: Path) -> None:
 
 def test_visibilities_that_show_or_commit(keys: Keys) -> None:
     public = setup(keys.circuit, keys.folder.parent, Visibility.PUBLIC)
-    inputs = example(keys.circuit, 1)
+    inputs = example_vectors(keys.circuit, 1)
     proven = ezkl_prover.prove(public, inputs)
     ezkl_prover.verify(public, proven.proof)
     shown = [int(x) % R for vector in [*inputs, proven.after] for x in vector.ravel()]

@@ -20,7 +20,7 @@ from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.dispute.play.honest_players import ReplayPlayer
 from pol.roles.monitor.market_reader import MarketReader
 from pol.zk.bn254 import R
-from pol.zk.circuits import load
+from pol.zk.circuits import load_circuit
 from pol.zk.exact import exact_prover
 from pol.zk.exact.exact_prover import ExactKeys
 from pol.zk.network_program import tensor_types
@@ -55,7 +55,7 @@ class Proven:
 
 @pytest.fixture(scope="module")
 def keys(tmp_path_factory: pytest.TempPathFactory) -> ExactKeys:
-    return exact_prover.setup(load("linear_regression"), tmp_path_factory.mktemp("keys"))
+    return exact_prover.setup(load_circuit("linear_regression"), tmp_path_factory.mktemp("keys"))
 
 
 @pytest.fixture(scope="module")

@@ -16,9 +16,9 @@ from pol.arithmetic.primitives import Words
 from pol.commitments.tensor import state_root
 from pol.graph.tensor_type import DType, TensorType
 from pol.zk.bn254 import R
-from pol.zk.circuits import load
+from pol.zk.circuits import load_circuit
 from pol.zk.exact import exact_prover, groth16
-from pol.zk.example import example
+from pol.zk.example import example_vectors
 from pol.zk.fixed_point import dequantize, integers
 from pol.zk.poseidon import permutation_table, vector_hash
 
@@ -64,8 +64,8 @@ def state_vectors() -> dict[str, Any]:
 
 def proof_vectors() -> dict[str, Any]:
     """An exact proof of one step of the linear regression, by keys that were made for it."""
-    circuit = load("linear_regression")
-    inputs = example(circuit, 1)
+    circuit = load_circuit("linear_regression")
+    inputs = example_vectors(circuit, 1)
     with tempfile.TemporaryDirectory() as folder:
         keys = exact_prover.setup(circuit, Path(folder))
         run = exact_prover.prove(keys, inputs[0], [inputs[1:]], [CONTEXT])
@@ -91,7 +91,7 @@ def test_the_proof_of_the_file_holds() -> None:
     given = json.loads((VECTORS / "step_proof.json").read_text())
     raw = {name: bytes.fromhex(given[name][2:]) for name in ("key", "context", "proof")}
     hashes = [int(text, 16) for text in given["hashes"]]
-    inputs = example(load("linear_regression"), 1)
+    inputs = example_vectors(load_circuit("linear_regression"), 1)
     assert hashes[0] == vector_hash([int(x) for x in inputs[0].ravel()])
     key, proof = groth16.VerifyingKey.decode(raw["key"]), groth16.Proof.decode(raw["proof"])
     public = [int.from_bytes(raw["context"]) % R, *hashes]

@@ -115,7 +115,7 @@ class RecordPublisher:
         return answered
 
     def _record(self) -> LearningRecord:
-        return learning_record.load(self.store)
+        return learning_record.load_record(self.store)
 
 
 def answer_from(

@@ -126,9 +126,11 @@ def _verifiers(wallet: Wallet, circuits: tuple[str, ...], as_json: bool) -> dict
     if not circuits:
         return {}
     from pol.cli.zk.zk import deployed
-    from pol.zk.circuits import load
+    from pol.zk.circuits import load_circuit
 
-    return {f"zk {name}": deployed(load(name), wallet, exact=True, as_json=as_json)["verifier"] for name in circuits}
+    return {
+        f"zk {name}": deployed(load_circuit(name), wallet, exact=True, as_json=as_json)["verifier"] for name in circuits
+    }
 
 
 def _connect(network: KnownNetwork | None, rpc: tuple[str, ...]) -> Connection:

@@ -57,7 +57,7 @@ def log(
     if (attested is None) != (key is None):
         raise click.UsageError("an attestation needs both --in-toto FILE and --key PEM")
     store = Store(record.removesuffix(learning_record.HEAD))
-    found = learning_record.load(store)
+    found = learning_record.load_record(store)
     shown = _summary(found)
     if verify and signer is None and not found.heads:
         # An unsigned log is not bad, but it has no head to verify.

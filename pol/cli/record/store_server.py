@@ -91,7 +91,7 @@ class StoreServer:
     def _prove(self, checkpoint: int, position: int, leaf: int) -> bytes:
         """The proof of a chunk. Runs one at a time; the checkpoint that was read last is cached."""
         with self._lock:
-            record = learning_record.load(self._store)
+            record = learning_record.load_record(self._store)
             if checkpoint >= len(record.checkpoints):
                 raise ProtocolError(f"there is no checkpoint {checkpoint}")
             entry = record.checkpoints[checkpoint]

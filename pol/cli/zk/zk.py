@@ -21,9 +21,9 @@ from pol.cli.market.party_options import signer_of, signer_options
 from pol.cli.zk.zk_exact import exact
 from pol.cli.zk.zk_keys import CACHE, keys_option, spinning, write_next
 from pol.errors import ProtocolError
-from pol.zk.circuits import Circuit, Visibility, load, names
+from pol.zk.circuits import Circuit, Visibility, load_circuit, names
 from pol.zk.exact import exact_prover
-from pol.zk.example import example, read_inputs
+from pol.zk.example import example_vectors, read_inputs
 from pol.zk.ezkl import ezkl_prover
 from pol.zk.ezkl.gradient_proof import GradientProof
 from pol.zk.ezkl.keys import Keys, setup
@@ -53,7 +53,7 @@ zk.add_command(exact)
 @json_option
 def list_circuits(as_json: bool) -> None:
     """The circuits that pol has."""
-    found = [load(name) for name in names()]
+    found = [load_circuit(name) for name in names()]
     if as_json:
         print(
             json.dumps(
@@ -79,7 +79,7 @@ def list_circuits(as_json: bool) -> None:
 @json_option
 def set_up(circuit: str, visibility: str | None, ceremony: Path | None, root: Path, as_json: bool) -> None:
     """Make reference string, circuit, keys and verifier; after an interrupt, run it again to go on."""
-    keys = _set_up(load(circuit), visibility, ceremony, root, as_json)
+    keys = _set_up(load_circuit(circuit), visibility, ceremony, root, as_json)
     summary = asdict(keys.summary)
     if as_json:
         print(json.dumps({"keys": keys.name, **summary}, indent=2))
@@ -112,8 +112,8 @@ def prove(
     as_json: bool,
 ) -> None:
     """Prove one step and write the proof; the vector after the step is yours, and input of the next one."""
-    chosen = load(circuit)
-    given = read_inputs(chosen, inputs) if inputs else example(chosen, seed)
+    chosen = load_circuit(circuit)
+    given = read_inputs(chosen, inputs) if inputs else example_vectors(chosen, seed)
     keys = _set_up(chosen, visibility, ceremony, root, as_json)
     with spinning("proving", as_json):
         proven = ezkl_prover.prove(keys, given)
@@ -144,7 +144,7 @@ def verify(proofs: tuple[Path, ...], ceremony: Path | None, root: Path, as_json:
     began, last = time.monotonic(), None
     for path in proofs:
         proof = GradientProof.from_json(read_file(path))
-        keys = _set_up(load(proof.circuit), str(proof.visibility), ceremony, root, as_json)
+        keys = _set_up(load_circuit(proof.circuit), str(proof.visibility), ceremony, root, as_json)
         ezkl_prover.verify(keys, proof)
         if len(proofs) > 1 and proof.visibility is Visibility.PUBLIC:
             raise ProtocolError("proofs that show every number aren't chained: compare the numbers")
@@ -179,7 +179,7 @@ def deploy(
     """Deploy a circuit's verifier; a task's submitter pins its address."""
     connection = Connection.to(*rpc)
     wallet = Wallet(connection, signer_of(signer, connection.chain_id))
-    report = deployed(load(circuit), wallet, root, exact=exact, solc=solc, ceremony=ceremony, as_json=as_json)
+    report = deployed(load_circuit(circuit), wallet, root, exact=exact, solc=solc, ceremony=ceremony, as_json=as_json)
     if as_json:
         print(json.dumps(report, indent=2))
         return

@@ -12,10 +12,10 @@ from pol.chain.desks.proven_steps import context_of
 from pol.cli.file_output import json_option, read_file, write_file
 from pol.cli.zk.zk_keys import keys_option, spinning, write_next
 from pol.errors import ProtocolError
-from pol.zk.circuits import Circuit, load
+from pol.zk.circuits import Circuit, load_circuit
 from pol.zk.exact import exact_prover
 from pol.zk.exact.exact_proof_file import ExactProofs
-from pol.zk.example import example, read_inputs
+from pol.zk.example import example_vectors, read_inputs
 from pol.zk.fixed_point import Integers
 
 UNBOUND = bytes(32)
@@ -57,7 +57,7 @@ def prove(
     as_json: bool,
 ) -> None:
     """Prove steps that follow each other; the key is read once, which takes longer than a proof."""
-    chosen = load(circuit)
+    chosen = load_circuit(circuit)
     first, data = _read(chosen, files) if files else _drawn(chosen, steps, seed)
     contexts = _contexts(task, first_step, len(data))
     with spinning("keys of the exact circuit", as_json):
@@ -118,5 +118,5 @@ def _read(circuit: Circuit, files: tuple[Path, ...]) -> tuple[Integers, list[lis
 
 
 def _drawn(circuit: Circuit, steps: int, seed: int) -> tuple[Integers, list[list[Integers]]]:
-    first, *data = example(circuit, seed)
-    return first, [data, *(example(circuit, seed + step)[1:] for step in range(1, steps))]
+    first, *data = example_vectors(circuit, seed)
+    return first, [data, *(example_vectors(circuit, seed + step)[1:] for step in range(1, steps))]

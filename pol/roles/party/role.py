@@ -33,7 +33,7 @@ from pol.training.task.published_task import held_bytes
 from pol.training.task.published_task import load as load_task
 from pol.training.task.task_document import LoadedTask
 from pol.verification.profile.profiling import rerun_programs, rerun_programs_root
-from pol.zk.circuits import load as load_circuit
+from pol.zk.circuits import load_circuit
 
 
 def require_terms(task: LoadedTask, terms: Terms) -> None:

@@ -118,7 +118,7 @@ def from_record(
         OperationalError: the store failed.
     """
     opened = store if isinstance(store, Store) else Store(store)
-    record = learning_record.load(opened, digest)
+    record = learning_record.load_record(opened, digest)
     lineage.of_record(opened, record)
     run = RecordedRun(opened, record)
     place = index if index >= 0 else len(record.checkpoints) + index
@@ -138,7 +138,7 @@ class FromInitialization:
             ProtocolError: the model lacks a drawn tensor, or has another shape there.
             OperationalError: the store failed.
         """
-        drawing = initialization.publish(store, self.captured)
+        drawing = initialization.publish_initialization(store, self.captured)
         own = dict(_tensors(model))
         drawn = initialization.run(store, drawing, {name: tuple(tensor.shape) for name, tensor in own.items()})
         with torch.no_grad():

@@ -28,7 +28,7 @@ from pol.training.task.task_start import MAX_LEVELS
 KINDS = ("given", "record", "initialisation", "task")
 
 
-def verify(store: Store, digest: str | None = None) -> tuple[LineageLevel, ...]:
+def verify_lineage(store: Store, digest: str | None = None) -> tuple[LineageLevel, ...]:
     """The levels of a learning record, a learning proof or a task, the newest training first; each was checked.
 
     ``digest`` names the document; without it, the store's newest record is read. Later checkpoints of a record or proof
@@ -39,7 +39,7 @@ def verify(store: Store, digest: str | None = None) -> tuple[LineageLevel, ...]:
         OperationalError: the store failed, or a base isn't in it.
     """
     if digest is None:
-        return of_record(store, learning_record.load(store))
+        return of_record(store, learning_record.load_record(store))
     data = store.get(digest, limit=learning_record.DOCUMENT_LIMIT)
     kind = canonical_json.decode(data, f"object {digest}").get("kind")
     if kind == "pol/learning-record":
@@ -95,7 +95,7 @@ def _level(store: Store, record: LearningRecord) -> tuple[LineageLevel, Learning
         case "record":
             fields = canonical_json.Fields(record.start, "the start", ["kind", "record", "index", "arrays"])
             base, taken = fields.digest("record"), fields.texts("arrays")
-            below = learning_record.load(store, base)
+            below = learning_record.load_record(store, base)
             _require_taken(weights, _document(store, below, fields.integer("index")), taken)
         case "initialisation":
             fields = canonical_json.Fields(record.start, "the start", ["kind", "initialisation"])

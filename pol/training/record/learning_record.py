@@ -166,7 +166,7 @@ class LearningRecord:
         return record
 
 
-def load(store: Store, digest: str | None = None) -> LearningRecord:
+def load_record(store: Store, digest: str | None = None) -> LearningRecord:
     """The record with this digest, or the newest one that the store's training has published.
 
     Raises:

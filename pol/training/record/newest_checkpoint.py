@@ -26,7 +26,7 @@ class NewestCheckpoint:
     components: Mapping[str, Any]
 
 
-def load(
+def load_newest_checkpoint(
     store: Store, read: Callable[[Store, StoredCheckpoint], CompleteState] = stored_checkpoint.load
 ) -> NewestCheckpoint | None:
     """The newest checkpoint in a store; None if no record has been published.
@@ -39,7 +39,7 @@ def load(
     """
     if not store.holds(learning_record.HEAD):
         return None
-    run = RecordedRun(store, learning_record.load(store))
+    run = RecordedRun(store, learning_record.load_record(store))
     saved = run.document(run.checkpoint())
     return NewestCheckpoint(run.record, saved.step, components.decode(read(store, saved)))
 
@@ -51,7 +51,7 @@ def components_of(store: Store, trainer: str) -> Mapping[str, Any] | None:
         ProtocolError: the record of another kind of training, or as `load`.
         OperationalError: the store failed.
     """
-    found = load(store)
+    found = load_newest_checkpoint(store)
     if found is not None and trainer not in found.components:
         raise ProtocolError(f"{store.url} holds the record of another kind of training: give another store")
     return None if found is None else found.components

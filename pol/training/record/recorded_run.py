@@ -119,4 +119,4 @@ def open_run(path: str) -> RecordedRun:
     store = open_store(path)
     if not store.holds(learning_record.HEAD):
         raise OperationalError(f"{path} holds no learning record: nothing named {learning_record.HEAD}")
-    return RecordedRun(store, learning_record.load(store))
+    return RecordedRun(store, learning_record.load_record(store))

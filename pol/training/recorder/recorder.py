@@ -114,7 +114,7 @@ class Recorder:
             OperationalError: the store failed.
         """
         self.store.clean()
-        found = newest_checkpoint.load(self.store, self._read)
+        found = newest_checkpoint.load_newest_checkpoint(self.store, self._read)
         if found is None:
             if self._start is not None:
                 start = self._start.begin(self.state.model, self.store)

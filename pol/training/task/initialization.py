@@ -74,7 +74,7 @@ class Initialization:
         return np.array([self.seed % 2**32, self.seed >> 32], np.uint32)
 
 
-def publish(store: Store, captured: CapturedInitialization) -> Initialization:
+def publish_initialization(store: Store, captured: CapturedInitialization) -> Initialization:
     """Store the program of an initialization.
 
     Raises:

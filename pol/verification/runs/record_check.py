@@ -147,7 +147,7 @@ def _require_checkpoint(run: RecordedRun, checkpoint: RecordedCheckpoint) -> str
 
 
 def _require_stored(store: Store, digest: str) -> str:
-    learning_record.load(store, digest)
+    learning_record.load_record(store, digest)
     return "stored"
 
 

@@ -13,7 +13,7 @@ from pol.zk import native_process
 from pol.zk.circuits import Circuit
 from pol.zk.exact.circuit import require_exact
 from pol.zk.exact.groth16 import Proof, VerifyingKey
-from pol.zk.fixed_point import Integers, step
+from pol.zk.fixed_point import Integers, integer_step
 from pol.zk.network import StepNetwork
 from pol.zk.poseidon import vector_hash
 
@@ -80,7 +80,7 @@ def prove(keys: ExactKeys, first: Integers, data: Sequence[Sequence[Integers]], 
     jobs, vectors = [], [first]
     for given, context in zip(data, contexts, strict=True):
         inputs = [vectors[-1], *given]
-        vectors.append(step(keys.network, inputs))
+        vectors.append(integer_step(keys.network, inputs))
         jobs.append({"context": context.hex(), "inputs": [[int(x) for x in array.ravel()] for array in inputs]})
     with tempfile.TemporaryDirectory(prefix="pol-zk-") as place:
         path = Path(place, "jobs.json")

@@ -34,7 +34,7 @@ def reach(network: StepNetwork, inputs: Sequence[Integers]) -> Interval:
     return values[-1]
 
 
-def bound(network: StepNetwork, inputs: Sequence[Integers], after: Integers) -> int:
+def error_bound(network: StepNetwork, inputs: Sequence[Integers], after: Integers) -> int:
     """By how many units at most an element can differ from ``after``, the vector by the integer rule."""
     low, high = reach(network, inputs)
     return int(max((after - low).max(), (high - after).max()))

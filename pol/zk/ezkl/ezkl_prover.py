@@ -15,7 +15,7 @@ from pol.zk.bn254 import from_field, to_field
 from pol.zk.circuits import Visibility
 from pol.zk.ezkl.gradient_proof import GradientProof
 from pol.zk.ezkl.keys import Keys
-from pol.zk.fixed_point import Integers, integers, step
+from pol.zk.fixed_point import Integers, integer_step, integers
 
 MAX_MAGNITUDE = 1 << 126
 """Integers of a witness are below this: EZKL reads no larger ones."""
@@ -39,7 +39,7 @@ def prove(keys: Keys, inputs: Sequence[Integers]) -> ProvenStep:
     a number is too large for the circuit's digits, or computes something else.
     """
     network = keys.circuit.network
-    expected = step(network, inputs)
+    expected = integer_step(network, inputs)
     if any(abs(int(value)) >= MAX_MAGNITUDE for array in [*inputs, expected] for value in array.ravel()):
         raise ProtocolError("a number is too large to be proved")
     with tempfile.TemporaryDirectory(prefix="pol-zk-") as place:

@@ -18,15 +18,15 @@ from pol.chain.account.wallet import Wallet
 from pol.chain.court.step_verifiers import StepVerifier, deploy_exact, deploy_generated
 from pol.chain.node.connection import Connection
 from pol.commitments.keccak import keccak256
-from pol.zk.circuits import Visibility, folder, load
+from pol.zk.circuits import Visibility, folder, load_circuit
 from pol.zk.exact import exact_prover
-from pol.zk.example import example
+from pol.zk.example import example_vectors
 from pol.zk.export import step_module
 from pol.zk.ezkl import ezkl_prover
 from pol.zk.ezkl.gradient_proof import GradientProof
 from pol.zk.ezkl.keys import Keys, setup
 from pol.zk.ezkl.verifier_contract import bytecode, compiler
-from pol.zk.fixed_point import Integers, dequantize, step
+from pol.zk.fixed_point import Integers, dequantize, integer_step
 
 _VERIFY = keccak256(b"verifyProof(bytes,uint256[])")[:4]
 MEASURED: dict[str, tuple[str, Visibility]] = {
@@ -58,10 +58,10 @@ def zk_figures(cache: Path | None = None, names: Sequence[str] = tuple(MEASURED)
     off = 0
     for shown in names:
         name, visibility = MEASURED[shown]
-        keys = setup(load(name), cache, visibility)
-        inputs = example(keys.circuit, 1)
+        keys = setup(load_circuit(name), cache, visibility)
+        inputs = example_vectors(keys.circuit, 1)
         proven = ezkl_prover.prove(keys, inputs)
-        off = max(off, int(np.abs(proven.after - step(keys.circuit.network, inputs)).max()))
+        off = max(off, int(np.abs(proven.after - integer_step(keys.circuit.network, inputs)).max()))
         figures |= _circuit_figures(shown, keys, proven)
         if shown in ON_CHAIN:
             figures |= _generated_figures(ON_CHAIN[shown], keys, proven.proof)
@@ -72,7 +72,7 @@ def zk_figures(cache: Path | None = None, names: Sequence[str] = tuple(MEASURED)
 def float_error(name: str, inputs: Sequence[Integers], after: Integers) -> tuple[float, float]:
     """Greatest difference from the same step in float32, and the norm of all of them over that of the weights."""
     module = step_module(folder() / name)
-    scale = load(name).network.scale
+    scale = load_circuit(name).network.scale
     theta, *rest = (torch.tensor(dequantize(array, scale), dtype=torch.float32) for array in inputs)
     expected = module.step(theta.requires_grad_(), *rest).detach().to(torch.float64).numpy()
     difference = dequantize(after, scale) - expected
@@ -80,7 +80,7 @@ def float_error(name: str, inputs: Sequence[Integers], after: Integers) -> tuple
 
 
 def _circuit_figures(shown: str, keys: Keys, proven: ezkl_prover.ProvenStep) -> dict[str, Figure]:
-    greatest, relative = float_error(keys.circuit.name, example(keys.circuit, 1), proven.after)
+    greatest, relative = float_error(keys.circuit.name, example_vectors(keys.circuit, 1), proven.after)
     return {
         f"{shown}_parameters": Figure(keys.circuit.network.nodes[0].size, "parameters"),
         f"{shown}_rows": Figure(keys.summary.rows, f"rows of 2^{keys.summary.logrows}"),
@@ -108,11 +108,11 @@ def _generated_figures(prefix: str, keys: Keys, proof: GradientProof) -> dict[st
 
 def _exact_figures(cache: Path) -> dict[str, Figure]:
     """Ten steps of the perceptron by Groth16, each beginning where the one before ended, all verified on a node."""
-    circuit = load("mlp")
+    circuit = load_circuit("mlp")
     keys = exact_prover.setup(circuit, cache)
-    first = example(circuit, 1)[0]
-    data = [example(circuit, seed)[1:] for seed in range(1, CHAINED + 1)]
-    contexts = [bytes([step]) * 32 for step in range(CHAINED)]
+    first = example_vectors(circuit, 1)[0]
+    data = [example_vectors(circuit, seed)[1:] for seed in range(1, CHAINED + 1)]
+    contexts = [bytes([integer_step]) * 32 for integer_step in range(CHAINED)]
     run = exact_prover.prove(keys, first, data, contexts)
     gas = []
     with local_node("prague") as url:
@@ -121,12 +121,14 @@ def _exact_figures(cache: Path) -> dict[str, Figure]:
         verifier = StepVerifier(connection, deploy_exact(wallet, keys.verifying_key.encode()))
         code_size = len(HexBytes(connection.web3.eth.get_code(verifier.address)))
         before = run.steps[0].before
-        for step, context in zip(run.steps, contexts, strict=True):
-            hashes = [before, *step.data, step.after]
-            if not verifier.holds(context, hashes, step.proof.encode()):
+        for integer_step, context in zip(run.steps, contexts, strict=True):
+            hashes = [before, *integer_step.data, integer_step.after]
+            if not verifier.holds(context, hashes, integer_step.proof.encode()):
                 raise AssertionError("a proof of the chain doesn't hold")
-            gas.append(wallet.send(verifier.function("verify", context, hashes, step.proof.encode()))["gasUsed"])
-            before = step.after
+            gas.append(
+                wallet.send(verifier.function("verify", context, hashes, integer_step.proof.encode()))["gasUsed"]
+            )
+            before = integer_step.after
     each = (run.seconds - run.loading_seconds) / CHAINED
     return {
         "exact_chain_steps": Figure(len(gas), "steps, verified on a node"),

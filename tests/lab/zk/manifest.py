@@ -12,8 +12,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 from pol.commitments import canonical_json
-from pol.zk.circuits import MANIFEST, Circuit, folder, load, names
-from pol.zk.example import example
+from pol.zk.circuits import MANIFEST, Circuit, folder, load_circuit, names
+from pol.zk.example import example_vectors
 from pol.zk.ezkl import ezkl_prover
 from pol.zk.ezkl.keys import KeySummary, setup
 
@@ -33,9 +33,9 @@ def recorded(circuit: Circuit) -> KeySummary:
 def main(root: Path, chosen: Sequence[str]) -> None:
     """Set up, prove once and write the manifest of each circuit."""
     for name in chosen or names():
-        circuit = load(name)
+        circuit = load_circuit(name)
         keys = setup(circuit, root)
-        proven = ezkl_prover.prove(keys, example(circuit, 1))
+        proven = ezkl_prover.prove(keys, example_vectors(circuit, 1))
         costs = {
             "prove_seconds": round(proven.seconds, 1),
             "prove_processor_seconds": round(proven.processor_seconds, 1),

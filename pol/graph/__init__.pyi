@@ -1,0 +1,2 @@
+from .capture.initial_weights import capture_initialization as capture_initialization
+from .capture.optimizers.rule import defines as defines

@@ -1,0 +1,11 @@
+from .party.decisions import Mode as Mode
+from .party.role import Role as Role
+from .process.party_process import Process as Process
+from .solver.solver import Solver as Solver
+from .solver.solver_decisions import next_of_solver as next_of_solver
+from .submitter.submitter import Submitter as Submitter
+from .submitter.submitter_decisions import next_of_submitter as next_of_submitter
+from .verifier.verifier import Verifier as Verifier
+from .verifier.verifier_decisions import next_of_verifier as next_of_verifier
+from .whistleblower.whistleblower import Whistleblower as Whistleblower
+from .whistleblower.whistleblower_decisions import next_of_whistleblower as next_of_whistleblower
