@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from random import Random
 
 from pol.commitments.array import LEAF_SIZE
-from pol.commitments.program_hash import node_branch, program_header
+from pol.commitments.program_hash import ProgramCommitment
 from pol.dispute.moves import Answer, Describe, IllegalMove, Move, OpenBody, Unfold
 from pol.dispute.play.distance_evidence import SumEvidence
 from pol.dispute.play.honest_players import NothingToDispute
@@ -50,15 +50,15 @@ class RandomPlayer:
         Raises:
             NothingToDispute: only a proof is left.
         """
-        p, header = position, program_header(self.program)
+        p, commitment = position, ProgramCommitment.of(self.program)
         index = self.random.randrange(len(p.items))
         if p.level is Level.LEAF:
             index %= min(LEAF_WORDS, p.count - LEAF_WORDS * p.lo)
         leaves = p.level in TREES and p.opened_height == p.height
         if p.level is Level.NODES and leaves:
             number = p.lo + index
-            descriptor, branch = self.program.nodes[number].encode(), tuple(node_branch(self.program, number))
-            return Describe(index, header, branch, descriptor, self.open(described(p, index, descriptor)))
+            descriptor, branch = self.program.nodes[number].encode(), tuple(commitment.node_branch(number))
+            return Describe(index, commitment.header, branch, descriptor, self.open(described(p, index, descriptor)))
         try:
             if p.level is Level.LEAF:
                 return Unfold(index, self.open(unfolded(p, index)))
