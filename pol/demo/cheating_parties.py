@@ -12,13 +12,13 @@ from pol.demo.cheating_training import SkippingExecutor
 from pol.demo.lying_players import Lie, LyingExecutor, LyingTrace, draw_lie
 from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.execution.executor import Executor
-from pol.graph.node_names import Names
+from pol.graph.node_names import ProgramNames
 from pol.roles.party.policy import PUBLIC_CHAIN, Policy
 from pol.roles.party.role import Role
 from pol.roles.solver.solver import Solver
 from pol.roles.verifier.verifier import Verifier
 from pol.roles.whistleblower.whistleblower import FalseClaim, Whistleblower
-from pol.training.task.task import LoadedTask
+from pol.training.task.task_document import LoadedTask
 from pol.training.task.task_training import StepExecutor
 
 
@@ -87,6 +87,6 @@ class BaselessWhistleblower(CheatingParty, Whistleblower):
         return LyingTrace(honest, draw_lie(honest, range(len(honest.program.nodes)), self._random))
 
 
-def backward_nodes(names: Names) -> list[int]:
+def backward_nodes(names: ProgramNames) -> list[int]:
     """The nodes of the backward pass."""
     return [i for i, node in enumerate(names.nodes) if node.name.startswith("backward") or ".grad" in node.name]

@@ -13,7 +13,7 @@ from pol.dispute.position import Side
 from pol.dispute.rules import apply, picked
 from pol.dispute.state_hash import state_hash
 from pol.errors import OperationalError, ProtocolError
-from pol.graph.node_names import Names
+from pol.graph.node_names import ProgramNames
 from pol.report.last_operation import OneStep, one_step, shown
 from pol.report.move_descriptions import HEADING, MoveRow, line, opening_row, resignation_row, row, side_name
 from pol.report.narrator import Narrator
@@ -76,7 +76,7 @@ def _play(tell: Narrator, sides: tuple[DisputeSession, DisputeSession], dispute:
     return made
 
 
-def _one_step(last: MoveMade, sides: tuple[DisputeSession, DisputeSession], names: Names) -> OneStep | None:
+def _one_step(last: MoveMade, sides: tuple[DisputeSession, DisputeSession], names: ProgramNames) -> OneStep | None:
     """The deciding operation: of the proof, or of the one that the losing side couldn't make."""
     if isinstance(last.move, ProveStep):
         found = one_step(last.position, last.move, names)

@@ -12,7 +12,7 @@ from pol.dispute.moves import Describe, DisputeEnded, Move, OpenState, ProveStep
 from pol.dispute.position import Level, Position
 from pol.dispute.rules import picked
 from pol.errors import ProtocolError
-from pol.graph.node_names import Names
+from pol.graph.node_names import ProgramNames
 from pol.graph.tensor_type import LEAF_WORDS
 from pol.report.last_operation import OneStep, one_step
 from pol.report.move_descriptions import MoveRow, opening_row, part, resignation_row, row, side_name
@@ -67,7 +67,7 @@ class DisputeEntry:
 
 
 def entries(
-    record: DisputeRecord, names: Names, gas_of: Callable[[int], int | None] = lambda number: None
+    record: DisputeRecord, names: ProgramNames, gas_of: Callable[[int], int | None] = lambda number: None
 ) -> Iterator[DisputeEntry]:
     """All moves of a dispute, with every rule checked. ``gas_of`` gives the gas of a move, counted from 1, if known.
 
@@ -94,7 +94,7 @@ def entries(
         )
 
 
-def given_up(record: DisputeRecord, names: Names, how: str, gas: int | None = None) -> DisputeEntry:
+def given_up(record: DisputeRecord, names: ProgramNames, how: str, gas: int | None = None) -> DisputeEntry:
     """The end of a dispute whose side on turn made no more move.
 
     Raises:
@@ -117,7 +117,7 @@ def shown_at(position: Position) -> tuple[OpenedPart, ...]:
     return tuple(OpenedPart(part(position, i), f"0x{picked(position, i).hex()}") for i in range(count))
 
 
-def place_of(position: Position, move: Move | None, names: Names) -> DisputePlace:
+def place_of(position: Position, move: Move | None, names: ProgramNames) -> DisputePlace:
     """The place of a dispute, with the node that ``move`` describes, if any."""
     facts: Facts = position.facts
     step = node = element = term = None

@@ -12,7 +12,7 @@ from pol.dispute.arbitration import disputed, executed
 from pol.dispute.moves import ProveStep
 from pol.dispute.position import Position
 from pol.dispute.rules import picked
-from pol.graph.node_names import Names
+from pol.graph.node_names import ProgramNames
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class OneStep:
         }
 
 
-def one_step(position: Position, proof: ProveStep, names: Names, claimed: int | None = None) -> OneStep:
+def one_step(position: Position, proof: ProveStep, names: ProgramNames, claimed: int | None = None) -> OneStep:
     """The operation that a proof executes; ``claimed`` replaces the word that the proof was to refute.
 
     Raises:

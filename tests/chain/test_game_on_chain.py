@@ -58,7 +58,7 @@ def toy(ground: Ground, honest: ToyMarket) -> ToyMarket:
     return replace(honest, market=ground.market, game=ground.market.game)
 
 
-def duels(toy: ToyMarket, dispute: int, asserter: Player, challenger: Player) -> list[DisputeSession]:
+def sessions(toy: ToyMarket, dispute: int, asserter: Player, challenger: Player) -> list[DisputeSession]:
     """Both sides."""
     players = {"verifier": asserter, "whistleblower": challenger}
     return [DisputeSession(toy.game, toy.wallets[name], toy.honest.program, dispute, p) for name, p in players.items()]
@@ -68,7 +68,7 @@ def play(toy: ToyMarket, dispute: int, asserter: Player, challenger: Player) -> 
     """Play to the end. Before every move each side checks the chain's head against that of `pol.dispute.rules`."""
     moves: list[MoveMade] = []
     while toy.game.winner(dispute) is Side.NONE:
-        for side in duels(toy, dispute, asserter, challenger):
+        for side in sessions(toy, dispute, asserter, challenger):
             made = side.advance()
             if made is None:
                 continue
@@ -88,7 +88,7 @@ def until(toy: ToyMarket, dispute: int, asserter: Player, challenger: Player, pr
         player = asserter if position.turn is Side.ASSERTER else challenger
         if isinstance(player.move(position), proof):
             return position
-        asserters, challengers = duels(toy, dispute, asserter, challenger)
+        asserters, challengers = sessions(toy, dispute, asserter, challenger)
         assert asserters.advance() or challengers.advance()
 
 
@@ -235,7 +235,7 @@ def test_whoever_stops_moving_loses_by_its_clock(toy: ToyMarket) -> None:
     dispute = toy.challenge(challenger)
     with pytest.raises(Reverted, match="NotExpired"):
         toy.game.timeout(anybody, dispute)
-    asserter_side, challenger_side = duels(toy, dispute, ReplayPlayer(toy.honest), challenger)
+    asserter_side, challenger_side = sessions(toy, dispute, ReplayPlayer(toy.honest), challenger)
     assert asserter_side.advance() is not None
     connection.wait_until(toy.game.deadline(dispute))
     with pytest.raises(Reverted, match="OutOfTime"):
@@ -255,7 +255,7 @@ def test_no_dispute_outlasts_its_bound(toy: ToyMarket) -> None:
     challenger = baseless(toy)
     dispute = toy.challenge(challenger)
     began = toy.connection.now()
-    sides = duels(toy, dispute, ReplayPlayer(toy.honest), challenger)
+    sides = sessions(toy, dispute, ReplayPlayer(toy.honest), challenger)
     while toy.game.winner(dispute) is Side.NONE:
         toy.connection.wait_until(toy.game.deadline(dispute) - 60)
         for side in sides:

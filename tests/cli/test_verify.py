@@ -17,7 +17,7 @@ from pol.training.record.learning_record import HEAD
 from pol.training.storage.store import Store
 from pol.training.task import learning_proof
 from pol.training.task.learning_proof import compute_log_root
-from pol.training.task.task import LoadedTask
+from pol.training.task.task_document import LoadedTask
 from pol.verification.profile.profiling import measure_profile
 
 SKIPPED = 7 * verified.INTERVAL + 1
@@ -176,15 +176,15 @@ def test_a_learning_record_with_a_task_is_verified_as_it_stands(case: Case, tmp_
 def _forged(store: Store, last: Any) -> dict[str, Any]:
     """The last checkpoint with one weight changed and everything consistent in itself."""
     from pol.commitments.complete_state import CompleteState
-    from pol.training.storage import saved_state
+    from pol.training.storage import stored_checkpoint
 
-    state = saved_state.load(store, saved_state.load_document(store, last.object))
+    state = stored_checkpoint.load(store, stored_checkpoint.load_document(store, last.object))
     arrays = dict(state.arrays)
     name = next(name for name in arrays if name.startswith("parameters/"))
     data = arrays[name].data.copy()
     data[0] ^= 1
     arrays[name] = replace(arrays[name], data=data)
-    digest, saved = saved_state.save(store, last.step, CompleteState(arrays, state.documents))
+    digest, saved = stored_checkpoint.save(store, last.step, CompleteState(arrays, state.documents))
     return {"root": saved.root, "object": digest}
 
 

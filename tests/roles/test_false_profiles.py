@@ -27,7 +27,7 @@ from pol.roles.party.profile_evidence import ProfileEvidence
 from pol.roles.solver.solver import Solver
 from pol.roles.verifier.verifier import Verifier
 from pol.roles.whistleblower.whistleblower import Whistleblower
-from pol.training.task.task import LoadedTask
+from pol.training.task.task_document import LoadedTask
 from pol.verification.profile.profile_challenge import ProfileCharge, ProfileChargeKind
 from pol.verification.profile.profile_claim import ProfileClaim
 from pol.verification.profile.profile_document import Profile
@@ -212,12 +212,12 @@ def test_a_false_profile_falls_and_the_task_goes_its_way(town: Town) -> None:
     seated(verifier, task_id)
     verifier.profile(task_id)
     assert whistleblower.check_profile(task_id) == []
-    duels = []
+    sessions = []
     for charge in CHARGES[1:3]:
         seer = town.join(Seer, f"seer {charge.kind}")
         seer.charge = charge
-        duels.append(seer.profile_session(task_id, seer.challenge_profile(task_id, charge)))
-    for defence, attack in zip(verifier.sessions(task_id), duels, strict=True):
+        sessions.append(seer.profile_session(task_id, seer.challenge_profile(task_id, charge)))
+    for defence, attack in zip(verifier.sessions(task_id), sessions, strict=True):
         play((defence, attack))
         assert market.profile_game.winner(attack.dispute) is Side.ASSERTER
     bonds = sum(bond_after(terms.bond, terms.verifier_stake, earlier) // 2 for earlier in range(2))

@@ -387,22 +387,22 @@ def test_a_clock_that_is_wrong(scene: Scene, monkeypatch: pytest.MonkeyPatch, sk
 
 
 def test_a_disk_that_is_full(scene: Scene, tmp_path: Path) -> None:
-    """Journal and diary can't grow any more after the first turn; the party goes on and says so."""
+    """Journal and decision log can't grow any more after the first turn; the party goes on and says so."""
     running = scene.join()
     role: Role = running.process.role
     journal = kept_journal(role.connection, role.wallet.address, tmp_path, scene.told.append)
     role.wallet.keep(journal, scene.told.append)
-    diary = DecisionLog(tmp_path / "diary.sqlite", scene.told.append)
+    log = DecisionLog(tmp_path / "diary.sqlite", scene.told.append)
 
     def fill(turn: int) -> None:
         if turn == 1:
-            for kept in (journal, diary):
+            for kept in (journal, log):
                 database: sqlite3.Connection | None = kept._database
                 if database is not None:
                     pages = database.execute("PRAGMA page_count").fetchone()[0]
                     database.execute(f"PRAGMA max_page_count={pages}").fetchall()
         if isinstance(journal, SqliteJournal) and turn > 1:
-            diary._last.clear()
+            log._last.clear()
 
     scene.play(running, between=fill)
     journal.close()

@@ -23,7 +23,7 @@ from pol.execution.cpu import CpuExecutor
 from pol.roles.solver.solver import Solver
 from pol.roles.verifier.verifier import Verifier
 from pol.roles.whistleblower.whistleblower import FalseClaim, Whistleblower
-from pol.training.task.task_training import TaskRecorder
+from pol.training.task.task_recorder import TaskRecorder
 from pol.verification.replay.canonical_replay import replay_end
 from pol.verification.verdict.verdict import Outcome, Verdict
 

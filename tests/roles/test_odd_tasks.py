@@ -29,7 +29,7 @@ from pol.roles.verifier.verifier_decisions import next_of_verifier
 from pol.roles.whistleblower.whistleblower import Whistleblower
 from pol.roles.whistleblower.whistleblower_decisions import next_of_whistleblower
 from pol.training.storage.store import Store
-from pol.training.task import task
+from pol.training.task import published_task
 from toy_market import fund
 
 TROUBLE: list[Callable[[], Exception]] = [
@@ -187,11 +187,13 @@ def test_a_first_state_without_distances_is_refused_by_everybody_before_they_sta
         # The same past the submitter's own check.
         task_id = submitter.submit(honest, OFFER)
         terms = submitter.market.registry.terms(task_id)
-        digest, document = task.publish(Store(f"file://{tmp_path}"), odd, steps=OFFER.steps, interval=OFFER.interval)
-        loaded = task.load(Store(f"file://{tmp_path}"), digest)
+        digest, document = published_task.publish(
+            Store(f"file://{tmp_path}"), odd, steps=OFFER.steps, interval=OFFER.interval
+        )
+        loaded = published_task.load(Store(f"file://{tmp_path}"), digest)
         with pytest.raises(ProtocolError, match="Don't stake on it"):
             require_terms(loaded, replace(terms, initial_state=document.initial_state_root))
-        digest, document = task.publish(submitter.store, odd, steps=OFFER.steps, interval=OFFER.interval)
+        digest, document = published_task.publish(submitter.store, odd, steps=OFFER.steps, interval=OFFER.interval)
         hostile = replace(terms, initial_state=document.initial_state_root, document=bytes.fromhex(digest))
         fund(town.connection, submitter.wallet.address)
         submitter.deposit(submitter.market.settlement.escrow_of(hostile))

@@ -128,7 +128,7 @@ def test_an_honest_verifier_defends_several_disputes_at_once(proven: bytes, town
         attacks.append(whistleblower.session(proven, whistleblower.challenge(proven, finding)))
     assert market.challenges.disputes(proven) == [attack.dispute for attack in attacks]
     while market.challenges.disputes(proven):
-        made = [duel.advance() for duel in (*verifier.sessions(proven), *attacks)]
+        made = [session.advance() for session in (*verifier.sessions(proven), *attacks)]
         assert any(made)
     bonds = [bond_after(terms.bond, terms.verifier_stake, earlier) for earlier in range(3)]
     assert gain(verifier) - before == sum(bond // 2 for bond in bonds)

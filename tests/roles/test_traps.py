@@ -45,7 +45,7 @@ from pol.roles.solver.solver import Solver
 from pol.roles.submitter.submitter import Offer, Submitter
 from pol.roles.verifier.verifier import Verifier
 from pol.roles.whistleblower.whistleblower import FalseClaim, Whistleblower
-from pol.training.task.task_training import TaskRecorder
+from pol.training.task.task_recorder import TaskRecorder
 from pol.verification.profile.profile_claim import claim
 from pol.verification.profile.profile_document import Profile
 from pol.verification.verdict.verdict import Outcome, Reason

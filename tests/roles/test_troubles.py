@@ -32,7 +32,8 @@ from pol.roles.whistleblower.whistleblower import Whistleblower
 from pol.roles.whistleblower.whistleblower_decisions import next_of_whistleblower
 from pol.training.storage.kept_store import KeptStore
 from pol.training.storage.store import CorruptObjectError
-from pol.training.task.task import Task, held_bytes
+from pol.training.task.published_task import held_bytes
+from pol.training.task.task_document import Task
 
 POLL = 12.0
 

@@ -26,7 +26,7 @@ from pol.roles.whistleblower.join_strategy import JoinStrategy
 from pol.roles.whistleblower.profile_challenger import FLAKY
 from pol.roles.whistleblower.whistleblower import Whistleblower
 from pol.roles.whistleblower.whistleblower_decisions import next_of_whistleblower
-from pol.training.task.task import LoadedTask
+from pol.training.task.task_document import LoadedTask
 from pol.verification.profile.profile_challenge import ProfileCharge
 from toy_market import ETHER
 

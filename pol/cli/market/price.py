@@ -10,7 +10,7 @@ import click
 from pol.chain.times import duration
 from pol.cli.market.party_options import MarketAccess, market_options
 from pol.roles.submitter.submitter import GWEI, Offer, Submitter, terms_of
-from pol.training.task.task import DOCUMENT_LIMIT, Task
+from pol.training.task.task_document import DOCUMENT_LIMIT, Task
 
 
 @click.command()

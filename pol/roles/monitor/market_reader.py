@@ -18,7 +18,7 @@ from pol.chain.desks.profiles import Profiles
 from pol.chain.node.connection import Connection
 from pol.dispute.position import Side
 from pol.errors import OperationalError, ProtocolError
-from pol.graph.node_names import Names, NodeName
+from pol.graph.node_names import NodeName, ProgramNames
 from pol.graph.step_program import StepProgram
 from pol.roles.monitor.market_view import DisputeView, EndReason, EvmOperation, MarketView, TaskEvent, TaskView
 from pol.roles.party.decisions import Action
@@ -194,7 +194,7 @@ class MarketReader:
             return Side.NONE
         return Side.CHALLENGER if (charge.index, int(charge.kind)) in found else Side.ASSERTER
 
-    def _program(self, task_id: bytes, number: int, about_profile: bool) -> tuple[StepProgram, Names]:
+    def _program(self, task_id: bytes, number: int, about_profile: bool) -> tuple[StepProgram, ProgramNames]:
         task = self._reader.task(task_id)
         if about_profile:
             program = self._reader.profile_evidence(task_id).program(self._reader.market.profiles.charge(number))

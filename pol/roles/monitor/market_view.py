@@ -11,7 +11,7 @@ from pol.chain.desks.task_registry import Task, Terms
 from pol.claims.segment_claim import Three
 from pol.dispute.dispute_record import DisputeRecord
 from pol.dispute.position import Position, Side
-from pol.graph.node_names import Names
+from pol.graph.node_names import ProgramNames
 from pol.verification.verdict.verdict import Verdict
 
 
@@ -64,7 +64,7 @@ class DisputeView:
     until: int
     """End of the clock of the side on turn; 0 if the dispute is over."""
     record: DisputeRecord | None
-    names: Names | None
+    names: ProgramNames | None
     last: Position | None
     executed: EvmOperation | None
     missing: str = ""

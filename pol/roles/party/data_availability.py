@@ -12,7 +12,7 @@ from pol.commitments.state_leaf import prove
 from pol.errors import OperationalError, PolError, ProtocolError
 from pol.roles.party.role import Role
 from pol.training.task.learning_proof import load_checkpoint
-from pol.training.task.task import LoadedTask
+from pol.training.task.task_document import LoadedTask
 
 PROBES = 4
 """Log entries that are read before a seat is claimed, while no segment is drawn yet."""

@@ -14,7 +14,7 @@ from pol.errors import ProtocolError
 from pol.execution.cpu import CpuExecutor
 from pol.graph.reordering import reorder
 from pol.graph.step_program import StepProgram
-from pol.training.task.task import LoadedTask
+from pol.training.task.task_document import LoadedTask
 from pol.verification.profile.profile_challenge import ProfileCharge, ProfileChargeKind
 from pol.verification.profile.profile_claim import Portion
 

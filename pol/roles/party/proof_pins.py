@@ -17,8 +17,8 @@ from pol.commitments.keccak import keccak256
 from pol.commitments.program_hash import program_hash
 from pol.errors import ProtocolError, UnsupportedError
 from pol.graph.step_program import StepProgram
-from pol.zk.fixed_point import dequantise, quantise
-from pol.zk.network import Network
+from pol.zk.fixed_point import dequantize, quantize
+from pol.zk.network import StepNetwork
 from pol.zk.network_program import step_program, tensor_types
 from pol.zk.poseidon import vector_hash
 
@@ -26,7 +26,7 @@ _LEAVE = "leave the task alone: its submitter could end disputes at will"
 
 
 def require_pin(
-    pin: PinnedProofs, program: StepProgram, constants: Sequence[Words], steps: int, network: Network
+    pin: PinnedProofs, program: StepProgram, constants: Sequence[Words], steps: int, network: StepNetwork
 ) -> None:
     """Check that a pin fits a task and the circuit's network.
 
@@ -54,7 +54,7 @@ def require_pin(
         raise ProtocolError(f"the task pins other data than its own constants; {_LEAVE}")
 
 
-def batches(constants: Sequence[Words], steps: int, network: Network) -> CheckpointLog:
+def batches(constants: Sequence[Words], steps: int, network: StepNetwork) -> CheckpointLog:
     """The log of the hashes of each step's data. Constant i holds input i + 1 of all steps, one after the other.
 
     Raises:
@@ -73,8 +73,8 @@ def _hashes(words: Words, steps: int, shape: Sequence[int], scale: int) -> list[
     found = []
     for step in range(steps):
         given = numbers[step * size : (step + 1) * size]
-        whole = quantise(given, scale)
-        if not np.array_equal(dequantise(whole, scale).astype(np.float32).view(np.uint32), given.view(np.uint32)):
+        whole = quantize(given, scale)
+        if not np.array_equal(dequantize(whole, scale).astype(np.float32).view(np.uint32), given.view(np.uint32)):
             raise ProtocolError(f"the data of step {step} hold a number without a fixed-point form; {_LEAVE}")
         found.append(vector_hash([int(x) for x in whole]).to_bytes(32))
     return found

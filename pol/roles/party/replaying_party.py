@@ -17,7 +17,7 @@ from pol.roles.party.profile_evidence import ProfileEvidence
 from pol.roles.party.role import Role
 from pol.roles.party.second_look_evidence import LOOK_CHARGES, SecondLookEvidence
 from pol.training.task.learning_proof import load_checkpoint
-from pol.training.task.task import LoadedTask
+from pol.training.task.task_document import LoadedTask
 
 
 class ReplayingParty(Role):

@@ -29,8 +29,9 @@ from pol.training.storage.kept_store import KeptStore
 from pol.training.storage.store import Store
 from pol.training.task import learning_proof
 from pol.training.task.learning_proof import LearningProof
-from pol.training.task.task import LoadedTask, held_bytes
-from pol.training.task.task import load as load_task
+from pol.training.task.published_task import held_bytes
+from pol.training.task.published_task import load as load_task
+from pol.training.task.task_document import LoadedTask
 from pol.verification.profile.profiling import rerun_programs, rerun_programs_root
 from pol.zk.circuits import load as load_circuit
 

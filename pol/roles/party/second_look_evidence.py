@@ -20,7 +20,7 @@ from pol.dispute.play.honest_players import Player, ReplayPlayer, SumPlayer
 from pol.errors import ProtocolError
 from pol.execution.cpu import CpuExecutor
 from pol.graph.step_program import Component, StepProgram
-from pol.training.task.task import LoadedTask
+from pol.training.task.task_document import LoadedTask
 from pol.verification.profile.profiling import rerun_programs
 from pol.verification.verdict.second_look import look_program
 

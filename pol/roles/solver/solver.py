@@ -17,8 +17,9 @@ from pol.roles.party.role import Role
 from pol.roles.process.work_time import time_step
 from pol.training.task import learning_proof
 from pol.training.task.learning_proof import LearningProof
-from pol.training.task.task import LoadedTask
-from pol.training.task.task_training import StepExecutor, TaskRecorder, environment, tensors, train
+from pol.training.task.task_document import LoadedTask
+from pol.training.task.task_recorder import TaskRecorder
+from pol.training.task.task_training import StepExecutor, environment, tensors, train
 from pol.verification.profile.profile_document import load_profile
 from pol.verification.profile.profiling import measure_profile
 from pol.verification.replay.canonical_replay import replay

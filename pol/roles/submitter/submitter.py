@@ -10,14 +10,14 @@ from pol.chain.desks.task_registry import Terms
 from pol.chain.desks.terms_rules import require as require_admitted
 from pol.claims.distance import require_distances
 from pol.errors import OperationalError, ProtocolError
+from pol.graph.captured_step import Capture
 from pol.graph.work_estimate import step_work
 from pol.incentives.payouts import look_fee
 from pol.roles.party.role import Role
 from pol.training.storage.kept_store import KeptStore
-from pol.training.task import task
-from pol.training.task.initial_state import GIVEN, Start
+from pol.training.task import published_task
 from pol.training.task.learning_proof import load_checkpoint
-from pol.training.task.task import CapturedStep
+from pol.training.task.task_start import GIVEN, TaskStart
 from pol.verification.profile.profile_claim import MARGIN
 from pol.verification.profile.profiling import PROFILED, RERUNS, rerun_programs, rerun_programs_root
 from pol.verification.verdict.second_look import LOOK_MARGIN, LOOKS
@@ -84,7 +84,7 @@ class Quote:
 class Submitter(Role):
     """Publishes tasks and pays for their training."""
 
-    def quote(self, step: CapturedStep, offer: Offer) -> Quote:
+    def quote(self, step: Capture, offer: Offer) -> Quote:
         """The cost of a task; nothing is published or sent.
 
         Raises:
@@ -112,11 +112,11 @@ class Submitter(Role):
 
     def submit(
         self,
-        capture: CapturedStep,
+        capture: Capture,
         offer: Offer,
         model: str = "",
         optimizer: str = "",
-        start: Start = GIVEN,
+        start: TaskStart = GIVEN,
     ) -> bytes:
         """Publish the task and put it on chain with its fees in escrow; returns the task's id.
 
@@ -141,7 +141,7 @@ class Submitter(Role):
                 f"the jackpot's fund lacks {quote.fund_short} wei: no solver can win the task until somebody adds them "
                 f"by `pol stake donate {quote.fund_short}wei`"
             )
-        digest, document = task.publish(
+        digest, document = published_task.publish(
             self.store,
             capture,
             steps=offer.steps,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 
-from pol.training.storage.publishing import LocalPublisher
+from pol.training.storage.atomic_files import LocalWriter
 
 HASH_BYTES = 32
 
@@ -29,7 +29,7 @@ class SealedRoots:
         self._known[task_id, seating] = root
         if self._folder is not None:
             with suppress(OSError):
-                LocalPublisher().publish(str(self._path(self._folder, task_id, seating)), [root])
+                LocalWriter().write(str(self._path(self._folder, task_id, seating)), [root])
 
     def root(self, task_id: bytes, seating: int) -> bytes | None:
         """The kept root, if any. The seal on chain tells whether the disk has damaged it."""

@@ -20,8 +20,8 @@ from pol.roles.party.data_availability import demand_missing
 from pol.roles.party.replaying_party import ReplayingParty
 from pol.roles.process.work_time import require_time
 from pol.roles.verifier.forced_error_duty import NO_REPLAY, ErringParty
-from pol.training.task.learning_proof import Checkpoint
-from pol.training.task.task import LoadedTask
+from pol.training.task.learning_proof import TaskCheckpoint
+from pol.training.task.task_document import LoadedTask
 from pol.verification.profile.profile_document import Profile
 from pol.verification.profile.profiling import measure_profile
 from pol.verification.verdict.second_look import SecondLooker
@@ -180,7 +180,7 @@ class Verifier(ErringParty, ReplayingParty):
         task, trace = self.task(task_id), self.trace(task_id, segment)
         return state_root(task.slot_types, trace.state((segment + 1) * task.document.interval))
 
-    def _claim(self, task_id: bytes, verdict: Verdict, checkpoints: Sequence[Checkpoint]) -> SegmentClaim:
+    def _claim(self, task_id: bytes, verdict: Verdict, checkpoints: Sequence[TaskCheckpoint]) -> SegmentClaim:
         if verdict.claim is not None:
             return verdict.claim
         start, end = (checkpoints[verdict.segment + i].state_root for i in range(2))

@@ -16,7 +16,7 @@ from pol.graph.step_program import StepProgram
 from pol.roles.party.profile_evidence import disputed
 from pol.roles.party.replaying_party import ReplayingParty
 from pol.roles.whistleblower.paid_reports import convict
-from pol.training.task.task import LoadedTask
+from pol.training.task.task_document import LoadedTask
 from pol.verification.profile.profile_challenge import ProfileCharge, ProfileChargeKind, find_false_parts
 from pol.verification.profile.profile_claim import ProfileClaim
 from pol.verification.profile.profile_document import load_profile

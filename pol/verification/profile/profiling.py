@@ -16,7 +16,7 @@ from pol.execution.cpu import CpuExecutor
 from pol.execution.executor import ExecutorFactory
 from pol.graph.reordering import reorder
 from pol.graph.step_program import Component, StepProgram
-from pol.training.task.task import LoadedTask
+from pol.training.task.task_document import LoadedTask
 from pol.verification.profile.profile_claim import MARGIN, NO_RERUNS, Portion, ProfileClaim, claim
 from pol.verification.profile.profile_document import PortionDetail, Profile, RerunDetail
 from pol.verification.profile.state_metrics import ComponentGap, gaps

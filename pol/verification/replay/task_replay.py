@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pol.arithmetic.primitives import Words
 from pol.errors import ProtocolError
 from pol.execution.cpu import CpuExecutor
-from pol.training.task.task import LoadedTask
+from pol.training.task.task_document import LoadedTask
 from pol.verification.replay import canonical_replay
 
 

@@ -36,7 +36,7 @@ from pol.roles.verifier.verifier import Verifier
 from pol.roles.verifier.verifier_decisions import next_of_verifier
 from pol.roles.whistleblower.whistleblower import Whistleblower
 from pol.roles.whistleblower.whistleblower_decisions import next_of_whistleblower
-from pol.training.task.task import LoadedTask
+from pol.training.task.task_document import LoadedTask
 
 STEPS, INTERVAL = 6, 3
 OFFER = Offer(STEPS, INTERVAL, draws=1, rerun_count=2, profiled=2, looks=2)

@@ -1,7 +1,7 @@
-"""One recorded checkpoint: a document with names, types, roots and everything small, and the tensors beside it.
+"""One recorded checkpoint in a store (docs/spec/complete_state.md, "Checkpoint").
 
-docs/spec/complete_state.md, "Checkpoint". The document is an object like any other, named by its digest. The tensors
-are in a file named by the complete root, which its content has to have, or in an object that updates an earlier one.
+A document holds names, types, roots and everything small; it is an object under its digest. The tensors are in a file
+named by the complete root, or in an object that updates an earlier checkpoint.
 """
 
 from __future__ import annotations
@@ -11,26 +11,26 @@ from dataclasses import dataclass
 from typing import Any
 
 from pol.commitments import canonical_json
-from pol.commitments.array import Array, ArrayType, ElementType, array_root
+from pol.commitments.array import Array, ArrayType, array_root
 from pol.commitments.complete_state import CompleteState, StateEntry, complete_root, document_root
 from pol.errors import OperationalError, ProtocolError
-from pol.training.state import tensor_file
-from pol.training.storage import sharded_files, updates
+from pol.training.storage import safetensors_format, sharded_files, updates
+from pol.training.storage.commitment import array_entry, array_members
 from pol.training.storage.sealing import MAGIC as SEALED
 from pol.training.storage.store import Store
 
-VERSION = 1
+KIND, VERSION = "pol/checkpoint", 1
 DOCUMENT_LIMIT = 1 << 28
 FULL, UPDATES = "full", "updates"
 MAX_UPDATES = 1000
-"""Checkpoints that a reader follows, at most, until one that is stored in full."""
+"""Updates that a reader follows, at most, down to a checkpoint in full."""
 
 
 @dataclass(frozen=True)
-class Base:
-    """A stored checkpoint that the next one may be an update of; its arrays are kept unchanged until then.
+class UpdateBase:
+    """A stored checkpoint that the next one may update; its arrays are kept unchanged until then.
 
-    ``updates`` is the number of updates that lie on one stored in full.
+    ``updates`` counts the updates since a checkpoint in full.
     """
 
     object: str
@@ -39,8 +39,8 @@ class Base:
 
 
 @dataclass(frozen=True)
-class SavedState:
-    """The document of a checkpoint: the state after ``step`` steps. ``data`` says how the tensors are stored."""
+class StoredCheckpoint:
+    """The document of a checkpoint: the state after ``step`` steps. ``data`` describes the storage of the tensors."""
 
     step: int
     entries: tuple[StateEntry, ...]
@@ -61,34 +61,27 @@ class SavedState:
         """The canonical bytes of the document."""
         return canonical_json.encode(
             {
-                "kind": "pol/checkpoint",
+                "kind": KIND,
                 "version": VERSION,
                 "step": self.step,
                 "root": self.root.hex(),
-                "arrays": [
-                    {"name": e.name, "dtype": e.type.element.name, "shape": list(e.type.shape), "root": e.content.hex()}
-                    for e in self.entries
-                    if e.type is not None
-                ],
+                "arrays": array_members(self.entries),
                 "documents": {name: canonical_json.decode(data, name) for name, data in self.documents.items()},
                 "data": dict(self.data),
             }
         )
 
     @classmethod
-    def decode(cls, data: bytes) -> SavedState:
+    def decode(cls, data: bytes) -> StoredCheckpoint:
         """The checkpoint in a document.
 
         Raises:
             ProtocolError: not the canonical bytes of a checkpoint, or another root than its entries have.
         """
-        what = "the checkpoint"
-        names = ["kind", "version", "step", "root", "arrays", "documents", "data"]
-        fields = canonical_json.Fields(canonical_json.decode(data, what), what, names)
-        if fields.text("kind") != "pol/checkpoint" or fields.integer("version") != VERSION:
-            raise ProtocolError(f"not a checkpoint of version {VERSION}")
+        names = ["step", "root", "arrays", "documents", "data"]
+        fields = canonical_json.Fields.of_document(data, "the checkpoint", KIND, VERSION, names)
         documents = {name: canonical_json.encode(value) for name, value in fields.objects("documents").items()}
-        entries = [_entry(item) for item in fields.items("arrays")]
+        entries = [array_entry(item) for item in fields.items("arrays")]
         if [entry.name for entry in entries] != sorted((e.name for e in entries), key=str.encode):
             raise ProtocolError("the arrays of the checkpoint aren't in the order of their names")
         entries += [StateEntry(name, None, document_root(document)) for name, document in documents.items()]
@@ -99,17 +92,17 @@ class SavedState:
         return saved
 
 
-def save(store: Store, step: int, state: CompleteState, base: Base | None = None) -> tuple[str, SavedState]:
-    """Store a state: its tensors first, then the document; the digest of the document and itself.
+def save(store: Store, step: int, state: CompleteState, base: UpdateBase | None = None) -> tuple[str, StoredCheckpoint]:
+    """Store a state, first its tensors, then the document; the digest of the document and itself.
 
-    With a base, only what has changed since is stored.
+    With a base, only the changes since are stored.
 
     Raises:
         OperationalError: the store failed; nothing points at what may be missing.
     """
     data: dict[str, Any] = {"form": FULL}
     if base is None:
-        store.put_file(f"{state.root.hex()}.safetensors", tensor_file.pieces(state.arrays))
+        store.put_file(_file_name(state.root), safetensors_format.pieces(state.arrays))
     else:
         known = {entry.name: entry for entry in base.state.entries}
         changed = [e.name for e in state.entries if e.type is not None and known.get(e.name) != e]
@@ -120,11 +113,11 @@ def save(store: Store, step: int, state: CompleteState, base: Base | None = None
             "object": store.put(content),
             "arrays": [part.to_json() for part in parts],
         }
-    saved = SavedState(step, tuple(state.entries), state.documents, data)
+    saved = StoredCheckpoint(step, tuple(state.entries), state.documents, data)
     return store.put(saved.encode()), saved
 
 
-def load_document(store: Store, digest: str) -> SavedState:
+def load_document(store: Store, digest: str) -> StoredCheckpoint:
     """The document of a checkpoint.
 
     Raises:
@@ -133,16 +126,16 @@ def load_document(store: Store, digest: str) -> SavedState:
     """
     data = store.get(digest, limit=DOCUMENT_LIMIT)
     if data.startswith(SEALED):
-        raise OperationalError(f"the checkpoint {digest} is sealed: it takes a key to look at it")
-    return SavedState.decode(data)
+        raise OperationalError(f"the checkpoint {digest} is sealed: give a key to open it")
+    return StoredCheckpoint.decode(data)
 
 
-def load(store: Store, saved: SavedState) -> CompleteState:
-    """The state of a checkpoint, with every array hashed and compared; bases are followed.
+def load(store: Store, saved: StoredCheckpoint) -> CompleteState:
+    """The state of a checkpoint, every array hashed and compared; bases are followed.
 
     Raises:
         ProtocolError: the file holds other tensors than the document says; the message names the first.
-        OperationalError: the store failed, or there isn't memory enough.
+        OperationalError: the store failed, or memory ran out.
     """
     chain = bases(store, saved)
     try:
@@ -155,20 +148,8 @@ def load(store: Store, saved: SavedState) -> CompleteState:
     return CompleteState(arrays, saved.documents)
 
 
-def files(saved: SavedState) -> list[str]:
-    """Names of the store's files that hold the tensors of a checkpoint, without those of its bases.
-
-    Raises:
-        ProtocolError: they are stored in an unknown form.
-    """
-    form = saved.data.get("form")
-    if form == FULL:
-        return [f"{saved.root.hex()}.safetensors"]
-    return sharded_files.names(saved.data) if form == sharded_files.FORM else [_update(saved).digest("object")]
-
-
-def sizes(saved: SavedState) -> dict[str, int]:
-    """The files of `files` and the bytes that each has, by the document.
+def sizes(saved: StoredCheckpoint) -> dict[str, int]:
+    """Names and sizes of the files that hold the tensors of a checkpoint, without those of its bases.
 
     Raises:
         ProtocolError: they are stored in an unknown form, or not as the document's types say.
@@ -177,17 +158,16 @@ def sizes(saved: SavedState) -> dict[str, int]:
     if form == sharded_files.FORM:
         return sharded_files.sizes(saved.types, saved.data)
     if form == FULL:
-        size = tensor_file.size(saved.types)
-    else:
-        size = sum(updates.Part.of_json(item).size for item in _update(saved).items("arrays"))
-    return dict.fromkeys(files(saved), size)
+        return {_file_name(saved.root): safetensors_format.size(saved.types)}
+    fields = _update(saved)
+    return {fields.digest("object"): sum(updates.UpdatePart.of_json(item).size for item in fields.items("arrays"))}
 
 
-def bases(store: Store, saved: SavedState) -> list[SavedState]:
-    """The checkpoint and those that it is an update of, newest first; the last one is stored in full.
+def bases(store: Store, saved: StoredCheckpoint) -> list[StoredCheckpoint]:
+    """The checkpoint and its chain of bases, newest first; the last one is stored in full.
 
     Raises:
-        ProtocolError: one isn't older than what updates it, or they are too many.
+        ProtocolError: a base isn't older than its update, or the chain is too long.
         OperationalError: the store failed.
     """
     chain = [saved]
@@ -204,25 +184,26 @@ def bases(store: Store, saved: SavedState) -> list[SavedState]:
     return chain
 
 
-def _read_full(store: Store, saved: SavedState) -> dict[str, Array]:
+def _file_name(root: bytes) -> str:
+    return f"{root.hex()}.safetensors"
+
+
+def _read_full(store: Store, saved: StoredCheckpoint) -> dict[str, Array]:
     if saved.data["form"] == sharded_files.FORM:
         arrays = sharded_files.read(store, saved.types, saved.data)
         _require_roots(saved, arrays, "the files of several processes")
         return arrays
-    name = f"{saved.root.hex()}.safetensors"
-    with store.open_file(name) as file:
-        if file.size != (size := tensor_file.size(saved.types)):
-            # Compared before memory is taken for what a document says.
-            kind = "is truncated" if file.size < size else "goes on after its last tensor"
-            raise ProtocolError(f"checkpoint file {name} {kind}: it has {file.size} bytes, not {size}")
-        arrays = tensor_file.read(file, saved.types, f"checkpoint file {name}")
+    name = _file_name(saved.root)
+    arrays = safetensors_format.load(store, name, saved.types)
     _require_roots(saved, arrays, name)
     return arrays
 
 
-def _read_update(store: Store, before: SavedState, after: SavedState, arrays: Mapping[str, Array]) -> dict[str, Array]:
+def _read_update(
+    store: Store, before: StoredCheckpoint, after: StoredCheckpoint, arrays: Mapping[str, Array]
+) -> dict[str, Array]:
     fields = _update(after)
-    parts = [updates.Part.of_json(item) for item in fields.items("arrays")]
+    parts = [updates.UpdatePart.of_json(item) for item in fields.items("arrays")]
     name = fields.digest("object")
     content = store.get(name, limit=sum(part.size for part in parts))
     changed = updates.decode(content, parts, after.types, arrays)
@@ -234,21 +215,13 @@ def _read_update(store: Store, before: SavedState, after: SavedState, arrays: Ma
     return {name: changed[name] if name in changed else arrays[name] for name in after.types}
 
 
-def _require_roots(saved: SavedState, arrays: Mapping[str, Array], where: str) -> None:
+def _require_roots(saved: StoredCheckpoint, arrays: Mapping[str, Array], where: str) -> None:
     for entry in saved.entries:
         if entry.name in arrays and array_root(arrays[entry.name]) != entry.content:
             raise ProtocolError(f"tensor {entry.name} in {where} isn't the one that the checkpoint commits to")
 
 
-def _update(saved: SavedState) -> canonical_json.Fields:
+def _update(saved: StoredCheckpoint) -> canonical_json.Fields:
     if saved.data.get("form") != UPDATES:
         raise ProtocolError(f"the checkpoint of step {saved.step} is stored in an unknown form")
     return canonical_json.Fields(saved.data, "the data of the checkpoint", ["form", "base", "object", "arrays"])
-
-
-def _entry(item: object) -> StateEntry:
-    fields = canonical_json.Fields(item, "an array", ["name", "dtype", "shape", "root"])
-    shape = tuple(fields.integers("shape"))
-    return StateEntry(
-        fields.text("name"), ArrayType(ElementType.of_name(fields.text("dtype")), shape), fields.hash("root")
-    )

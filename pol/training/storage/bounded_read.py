@@ -1,6 +1,6 @@
-"""Whole files of the filesystems other than HTTP: what they say of a size is checked by what comes.
+"""Whole files of filesystems other than HTTP, read within a limit.
 
-A size is asked for first, and a server that has lied about it, or a writer in between, is stopped at the limit.
+The stated size is a hint. A server that lied about it, or a file that grew since, is cut off at the limit.
 """
 
 from __future__ import annotations
@@ -10,25 +10,25 @@ import time
 from contextlib import suppress
 from typing import Any
 
-from pol.training.storage.http_files import Patience, TooLongError, wait
+from pol.training.storage.http_files import HttpPatience, TooLongError, wait
 
 PIECE = 1 << 20
 
 
-def read(files: Any, path: str, size: int, limit: int, patience: Patience) -> bytes:
-    """All bytes of a file that is said to have ``size`` of them.
+def read(files: Any, path: str, size: int, limit: int, patience: HttpPatience) -> bytes:
+    """All bytes of a file whose stated size is ``size``.
 
     Raises:
-        TooLongError: they are more than ``limit``; no more than one byte beyond it is kept.
-        OSError: the filesystem fails or is too slow; others of its library.
+        TooLongError: more than ``limit`` bytes come; at most one byte beyond it is kept.
+        OSError: the filesystem fails or is too slow. Its library may raise other errors.
     """
     protocols = {files.protocol} if isinstance(files.protocol, str) else set(files.protocol)
-    taken = Taken(path, limit, patience)
+    taken = ReceivedBytes(path, limit, patience)
     if "memory" in protocols:
-        # Its open files share one position; what it holds is in this process and ends.
+        # Its open files share one position. The file is in this process, so it has an end.
         taken.add(files.cat_file(path))
     elif protocols & {"s3", "s3a"} and files.async_impl:
-        # A block of its open file is whatever its server sends for a range; its stream is taken piece by piece.
+        # Its open file takes any answer to a range as a block, so its stream is read piece by piece.
         wait(_stream, files, path, taken)
     else:
         with files.open(path, "rb") as file:
@@ -38,10 +38,10 @@ def read(files: Any, path: str, size: int, limit: int, patience: Patience) -> by
     return taken.content()
 
 
-class Taken:
-    """The pieces of a file that have come. The least rate is that of a store over HTTP."""
+class ReceivedBytes:
+    """The pieces of a file that have arrived. The least rate is that of a store over HTTP."""
 
-    def __init__(self, path: str, limit: int, patience: Patience) -> None:
+    def __init__(self, path: str, limit: int, patience: HttpPatience) -> None:
         self.size = 0
         self.patience = patience
         self._path, self._limit = path, limit
@@ -54,14 +54,14 @@ class Taken:
         return self._limit + 1 - self.size
 
     def add(self, piece: bytes) -> None:
-        """Take a piece. Raises TooLongError beyond the limit, OSError where they come too slowly."""
+        """Take a piece. Raises TooLongError beyond the limit, OSError below the least rate."""
         self._pieces.append(bytes(piece))
         self.size += len(piece)
         if self.size > self._limit:
             raise TooLongError(f"{self._path} has more than the {self._limit} bytes expected at most")
         if time.monotonic() - self._began > self.patience.answer + self.size / self.patience.rate:
             raise OSError(
-                f"{self._path} comes with less than {self.patience.rate} bytes a second: try again later, or use "
+                f"{self._path} arrives with less than {self.patience.rate} bytes a second: try again later, or use "
                 "another server"
             )
 
@@ -70,7 +70,7 @@ class Taken:
         return self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
 
 
-async def _stream(files: Any, path: str, taken: Taken) -> None:
+async def _stream(files: Any, path: str, taken: ReceivedBytes) -> None:
     file = await files.open_async(path, "rb")
     try:
         async with asyncio.timeout(taken.patience.answer):

@@ -1,7 +1,7 @@
-"""A learning proof that grows beside a learning record: a task trained by a loop of one's own.
+"""A task that is trained in the user's own loop: its learning proof grows beside the learning record.
 
-Every slot of the task is an array of the complete state under another name, so its state is read off the copy that the
-checkpoint is stored from (docs/spec/learning_record.md, "Records of a task").
+Every slot of the task is an array of the complete state under another name, so the task's state is read from the copy
+that the checkpoint is stored from (docs/spec/two_states.md).
 """
 
 from __future__ import annotations
@@ -13,75 +13,66 @@ from typing import Any
 from pol.arithmetic.primitives import Words
 from pol.commitments.array import Array
 from pol.commitments.complete_state import CompleteState
-from pol.commitments.tensor import state_root, tensor_root
+from pol.commitments.tensor import tensor_root
 from pol.errors import ProtocolError, UnsupportedError
 from pol.graph.step_program import Component
+from pol.training.record.task_proof import COMPONENT, task_checkpoints
 from pol.training.state import components, plain_data
 from pol.training.state.words import to_words
 from pol.training.storage.store import Store
-from pol.training.task import checkpoint, learning_proof
-from pol.training.task.learning_proof import Checkpoint, LearningProof
-from pol.training.task.task import LoadedTask
-
-COMPONENT = "task"
+from pol.training.task.learning_proof import LearningProof
+from pol.training.task.task_document import LoadedTask
+from pol.training.task.task_recorder import TaskRecorder
 
 
-class TaskTrail:
-    """The task's checkpoints so far.
+class RecordedTask:
+    """The task's checkpoints so far, and the arrays of the complete state that they are read from.
 
-    ``updated`` are the names of the parameters in the order in which the optimizer counts them; ``optimizer`` is the
-    component that holds its state.
+    ``updated`` are the names of the parameters in the order in which the optimizer counts them.
 
     Raises:
-        UnsupportedError: the task keeps something that no part of a recorder does.
+        UnsupportedError: the task has state that no component of a recorder holds.
     """
 
-    def __init__(self, store: Store, task: LoadedTask, updated: Sequence[str], optimizer: str = "optimizer"):
+    def __init__(self, store: Store, task: LoadedTask, updated: Sequence[str]):
         self.task = task
-        self._store = store
-        self._checkpoints: list[Checkpoint] = []
+        self._recorder = TaskRecorder(store, task)
         numbers = {name: number for number, name in enumerate(updated)}
         self._entries = [
-            _entry_name(name, slot.component, numbers, optimizer)
+            _entry_name(name, slot.component, numbers)
             for name, slot in zip(task.names.slots, task.program.slots, strict=True)
         ]
         self._is_late = [slot.component is Component.OPTIMIZER for slot in task.program.slots]
 
     def record(self, steps: int, state: CompleteState) -> CompleteState:
-        """Store the task's checkpoint if one is due after ``steps`` steps; the state with the trail in it.
+        """Store the task's checkpoint if one is due after ``steps`` steps; the state, with the checkpoints in it.
 
         Raises:
             ProtocolError: the state isn't one of this task, or isn't its first one.
             OperationalError: the store failed.
         """
-        document = self.task.document
+        document, recorded = self.task.document, self._recorder.checkpoints
         index, rest = divmod(steps, document.interval)
-        if not rest and index == len(self._checkpoints) and steps <= document.steps:
+        if not rest and index == len(recorded) and steps <= document.steps:
             words = self._words(state.arrays)
             if index == 0:
                 self._require_first(words)
-            types = self.task.slot_types
-            digest = self._store.put(checkpoint.encode(self.task.names.slots, types, words))
-            self._checkpoints.append(Checkpoint(index, steps, state_root(types, words), digest))
-        trail = [[entry.state_root.hex(), entry.object] for entry in self._checkpoints]
-        added = components.encode({COMPONENT: {"task": self.task.digest, "checkpoints": trail}})
+            self._recorder(index, words)
+        listed = [[entry.state_root.hex(), entry.object] for entry in recorded]
+        added = components.encode({COMPONENT: {"task": self.task.digest, "checkpoints": listed}})
         return dataclasses.replace(state, documents={**state.documents, **added.documents})
 
     def load(self, component: Mapping[str, Any] | None) -> None:
-        """Go on from a trail that `record` has put into a state.
+        """Go on after the checkpoints that `record` has put into a state.
 
         Raises:
-            ProtocolError: that of another task, or of none.
+            ProtocolError: they are those of another task, or there are none.
         """
         if component is None:
             raise ProtocolError("the run was recorded without a task: leave it out, or record into another store")
         if component["task"] != self.task.digest:
             raise ProtocolError(f"the run recorded task {component['task']}, not task {self.task.digest}")
-        interval = self.task.document.interval
-        self._checkpoints = [
-            Checkpoint(index, index * interval, bytes.fromhex(root), object_)
-            for index, (root, object_) in enumerate(component["checkpoints"])
-        ]
+        self._recorder.take_over(task_checkpoints(component["checkpoints"], self.task.document.interval))
 
     def proof(self, environment: Mapping[str, str]) -> tuple[str, LearningProof]:
         """Build and store the learning proof; its digest and itself.
@@ -90,14 +81,13 @@ class TaskTrail:
             ProtocolError: the training isn't finished.
             OperationalError: the store failed.
         """
-        done, segments = len(self._checkpoints) - 1, self.task.document.segments
+        done, segments = len(self._recorder.checkpoints) - 1, self.task.document.segments
         if done != segments:
             raise ProtocolError(f"the training has recorded {done} of the task's {segments} segments: finish it first")
-        proof = learning_proof.build(self.task, self._checkpoints, environment)
-        return self._store.put(proof.encode()), proof
+        return self._recorder.publish(environment)
 
     def _words(self, arrays: Mapping[str, Array]) -> list[Words]:
-        """The task's state. Optimizers make theirs at the first step: until then it is what the task begins with."""
+        """The task's state. Optimizers make theirs at the first step; until then it is the task's initial one."""
         found = []
         task = self.task
         for place, (name, type_, entry) in enumerate(
@@ -109,8 +99,8 @@ class TaskTrail:
                 words = task.initial_state[place]
             else:
                 raise UnsupportedError(
-                    f"the training has no {entry}, which slot {name} of the task is: record the model that was "
-                    "captured; averages of the weights (Loop(ema=...)) are kept by pol.training.task.task_training "
+                    f"the training has no {entry} for slot {name} of the task: record the model that was captured; "
+                    "averages of the weights (Loop(ema=...)) are kept by pol.training.task.task_training "
                     "alone"
                 )
             if words.shape != type_.shape:
@@ -122,15 +112,15 @@ class TaskTrail:
         task = self.task
         for name, type_, own, first in zip(task.names.slots, task.slot_types, words, task.initial_state, strict=True):
             if tensor_root(type_, own) != tensor_root(type_, first):
-                raise ProtocolError(f"the training doesn't begin with the task's state: {name} is another one")
+                raise ProtocolError(f"the training doesn't begin with the task's state: {name} differs")
 
 
-def _entry_name(slot: str, component: Component, numbers: Mapping[str, int], optimizer: str) -> str:
-    """Which array of a complete state a slot is."""
+def _entry_name(slot: str, component: Component, numbers: Mapping[str, int]) -> str:
+    """The array of a complete state that holds a slot."""
     if component is not Component.OPTIMIZER:
         kind = "parameters" if component is Component.PARAMETER else "buffers"
         return f"{kind}/{plain_data.segment(slot)}"
     parameter, _, key = slot.rpartition(":")
     if parameter not in numbers:
         raise UnsupportedError(f"the optimizer doesn't update {parameter}, which the task's optimizer does")
-    return f"{optimizer}/state/state/{numbers[parameter]}/{plain_data.segment(key)}"
+    return f"optimizer/state/state/{numbers[parameter]}/{plain_data.segment(key)}"

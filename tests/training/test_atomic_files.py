@@ -15,8 +15,9 @@ from fsspec.implementations.local import LocalFileSystem
 from huggingface_hub import HfFileSystem
 
 from pol.errors import OperationalError
-from pol.training.storage import publishing
-from pol.training.storage.publishing import LocalPublisher, MovePublisher, UploadPublisher, publisher
+from pol.training import Checkpoints
+from pol.training.storage import atomic_files
+from pol.training.storage.atomic_files import LocalWriter, MoveWriter, UploadWriter, writer_for
 from pol.training.storage.store import Store
 
 fsspec.register_implementation("pol-upload", UploadFileSystem)
@@ -43,7 +44,7 @@ class Place:
 
     def fail(self, failure: Failure) -> None:
         if self.kind == "file":
-            self.patch.setattr(publishing, "os", FailingOs(failure))
+            self.patch.setattr(atomic_files, "os", FailingOs(failure))
         else:
             UploadFileSystem.failure = failure
 
@@ -56,14 +57,14 @@ def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
 @pytest.mark.parametrize("updates", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_every_point_of_failure(place: Place, updates: bool) -> None:
     """Each call to the store fails once, one that shows something also after it has: at most one checkpoint is lost."""
-    whole, errors = train(place.fresh(counted := Failure()), updates=updates)
+    whole, errors = train(place.fresh(counted := Failure()), checkpoints=Checkpoints(background=False, updates=updates))
     assert (errors, len(whole.checkpoints), counted.calls > 10) == (0, STEPS // EVERY + 1, True)
     roots = [checkpoint.root for checkpoint in whole.checkpoints]
     failed = 0
     for at in range(counted.calls):
         for after in (False, True) if counted.log[at] in SHOWS else (False,):
             store = place.fresh(failure := Failure(at, after))
-            record, errors = train(store, updates=updates)
+            record, errors = train(store, checkpoints=Checkpoints(background=False, updates=updates))
             place.fail(Failure())
             found = require_whole(store)
             assert errors <= 1
@@ -74,7 +75,7 @@ def test_every_point_of_failure(place: Place, updates: bool) -> None:
                 assert set(known) <= set(roots), failure.log[at]
                 assert len(known) >= len(roots) - 1 or record.checkpoints == ()
                 assert found.checkpoints[: len(record.checkpoints)] == record.checkpoints
-            again, errors = train(store, STEPS + EVERY, updates=updates)
+            again, errors = train(store, STEPS + EVERY, checkpoints=Checkpoints(background=False, updates=updates))
             assert errors == 0
             assert again.checkpoints[-1].step == STEPS + EVERY
             assert require_whole(store) == again
@@ -122,10 +123,10 @@ def test_errors_name_the_file() -> None:
 
 def test_what_suits_which_filesystem() -> None:
     """S3 is tested against moto in test_remote_stores.py; the Hub only up to its class, as there is no network."""
-    assert isinstance(publisher(LocalFileSystem()), LocalPublisher)
-    assert isinstance(publisher(fsspec.filesystem("memory")), UploadPublisher)
-    assert isinstance(publisher(HfFileSystem(token=False)), UploadPublisher)
-    assert isinstance(publisher(fsspec.filesystem("pol-move")), MovePublisher)
+    assert isinstance(writer_for(LocalFileSystem()), LocalWriter)
+    assert isinstance(writer_for(fsspec.filesystem("memory")), UploadWriter)
+    assert isinstance(writer_for(HfFileSystem(token=False)), UploadWriter)
+    assert isinstance(writer_for(fsspec.filesystem("pol-move")), MoveWriter)
 
 
 def test_options_reach_the_filesystem_and_nothing_else_does() -> None:
@@ -169,18 +170,18 @@ def test_the_hub_is_given_a_whole_file_or_nothing(monkeypatch: pytest.MonkeyPatc
         yield b"y"
 
     with pytest.raises(OSError, match="the power went"):
-        publisher(files).publish("somebody/run/aa/object", pieces(True))
+        writer_for(files).write("somebody/run/aa/object", pieces(True))
     assert sent == []
-    publisher(files).publish("somebody/run/aa/object", pieces(False))
+    writer_for(files).write("somebody/run/aa/object", pieces(False))
     assert sent == [("aa/object", b"x" * 1000 + b"y")]
 
 
 def test_the_order_on_a_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The bytes reach the disk before the name does, and the name before anybody is told."""
     failure = Failure()
-    monkeypatch.setattr(publishing, "os", FailingOs(failure))
-    LocalPublisher().publish(f"{tmp_path}/ab/file", [b"x"])
-    LocalPublisher().publish(f"{tmp_path}/ab/other", [b"x"])
+    monkeypatch.setattr(atomic_files, "os", FailingOs(failure))
+    LocalWriter().write(f"{tmp_path}/ab/file", [b"x"])
+    LocalWriter().write(f"{tmp_path}/ab/other", [b"x"])
     one = ["open", "fstat", "fsync", "replace", "open", "fsync"]
     assert failure.log == ["mkdir", "open", "fsync", *one, *one]
 

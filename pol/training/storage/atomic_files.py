@@ -1,8 +1,8 @@
-"""How a file of a store becomes visible: whole, or not at all.
+"""Atomic writes: a file of a store becomes visible whole, or not at all.
 
-A folder of this machine: written under a temporary name, flushed to the disk, renamed, and the folder flushed. A store
-in which a file appears when its upload ends (S3, the Hugging Face Hub, memory): written in place. Anything else:
-written under a temporary name and moved.
+A folder of this machine: write under a temporary name, flush to the disk, rename, flush the folder. A store in which a
+file appears when its upload ends (S3, the Hugging Face Hub, memory): write in place. Any other: write under a temporary
+name and move.
 """
 
 from __future__ import annotations
@@ -22,35 +22,35 @@ Pieces: TypeAlias = Iterable[bytes | bytearray | memoryview]
 WHOLE_AT_CLOSE = frozenset(
     {"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl", "oss", "oci", "ocilake", "tos", "hf", "memory"}
 )
-"""Protocols in which nobody sees an object before its upload has ended."""
+"""Protocols that show an object only when its upload has ended."""
 
 _TEMPORARY = re.compile(r"\.[0-9a-f]{32}")
 
 
-class Publisher(Protocol):
-    """One way to make a file visible."""
+class FileWriter(Protocol):
+    """One way to write a file atomically."""
 
-    def publish(self, path: str, pieces: Pieces) -> None:
-        """Give the file this content; a reader sees what was there before, or all of it."""
+    def write(self, path: str, pieces: Pieces) -> None:
+        """Give the file this content; a reader sees the old content or all of the new one."""
         ...
 
     def clean(self, root: str) -> int:
-        """Remove what writers that are no longer alive have left; the number of files."""
+        """Remove files that dead writers have left; their number."""
         ...
 
 
-def publisher(files: Any) -> Publisher:
-    """The way that suits an fsspec filesystem."""
+def writer_for(files: Any) -> FileWriter:
+    """The writer for an fsspec filesystem."""
     protocols = {files.protocol} if isinstance(files.protocol, str) else set(files.protocol)
     if "file" in protocols:
-        return LocalPublisher()
-    return UploadPublisher(files) if protocols & WHOLE_AT_CLOSE else MovePublisher(files)
+        return LocalWriter()
+    return UploadWriter(files) if protocols & WHOLE_AT_CLOSE else MoveWriter(files)
 
 
-class LocalPublisher:
-    """Files of this machine. A writer holds a lock on its temporary file, so that a later run knows which are left."""
+class LocalWriter:
+    """Files of this machine. A writer locks its temporary file, so that a later run recognizes abandoned ones."""
 
-    def publish(self, path: str, pieces: Pieces) -> None:
+    def write(self, path: str, pieces: Pieces) -> None:
         """Write, flush, rename, flush the folder."""
         folder = os.path.dirname(path)
         _make_folder(folder)
@@ -65,7 +65,7 @@ class LocalPublisher:
                 os.replace(temporary, path)
             _flush_folder(folder)
         except BaseException:
-            # The error that matters is the first one; what can't be removed now is removed by `clean`.
+            # The first error is raised; `clean` removes the file if this fails.
             with suppress(OSError):
                 os.unlink(temporary)
             raise
@@ -76,14 +76,14 @@ class LocalPublisher:
         return sum(_remove_unlocked(path) for path in found)
 
 
-class UploadPublisher:
+class UploadWriter:
     """Stores in which an object appears when its upload ends."""
 
     def __init__(self, files: Any):
         self._files = files
 
-    def publish(self, path: str, pieces: Pieces) -> None:
-        """Upload; what fails on the way is given up."""
+    def write(self, path: str, pieces: Pieces) -> None:
+        """Upload; a failed upload is discarded."""
         if "memory" in self._files.protocol:
             self._files.pipe_file(path, b"".join(pieces))
         else:
@@ -94,13 +94,13 @@ class UploadPublisher:
         return 0
 
 
-class MovePublisher:
-    """Other stores: a temporary name, then a move. What a kill leaves stays, as nobody knows whose it is."""
+class MoveWriter:
+    """Other stores: a temporary name, then a move. Files that a kill leaves stay, as their owner is unknown."""
 
     def __init__(self, files: Any):
         self._files = files
 
-    def publish(self, path: str, pieces: Pieces) -> None:
+    def write(self, path: str, pieces: Pieces) -> None:
         """Write under a temporary name, then move."""
         folder = path.rpartition("/")[0]
         self._files.makedirs(folder, exist_ok=True)
@@ -109,7 +109,7 @@ class MovePublisher:
             _write(self._files, temporary, pieces)
             self._files.mv(temporary, path)
         except BaseException:
-            # The error that matters is the first one, and a store that has failed may fail with anything again.
+            # The first error is raised; a store that has failed may fail with anything again.
             with suppress(Exception):
                 self._files.rm_file(temporary)
             raise
@@ -126,8 +126,8 @@ def _write(files: Any, path: str, pieces: Pieces) -> None:
             file.write(piece)
         file.close()
     except BaseException:
-        # Leaving a `with`, or being collected, would close the file: that ends the upload and shows half an object.
-        # Filesystems differ in what they have, so each is tried for itself; the first error is raised.
+        # Leaving a `with`, or garbage collection, would close the file, end the upload and show half an object.
+        # Filesystems differ in how they discard, so each way is tried; the first error is raised.
         with suppress(Exception):
             file.closed = True
         with suppress(Exception):
@@ -139,11 +139,11 @@ def _open_temporary(folder: str) -> tuple[int, str]:
     while True:
         temporary = f"{folder}/.{uuid.uuid4().hex}"
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-        with suppress(OSError):  # a filesystem without locks: nobody can take the file for one that was left
+        with suppress(OSError):  # a filesystem without locks: `clean` can't lock the file either, so it leaves it
             flock(descriptor, LOCK_EX)
         if os.fstat(descriptor).st_nlink:
             return descriptor, temporary
-        os.close(descriptor)  # somebody cleaned up between the two calls
+        os.close(descriptor)  # another process cleaned up between the two calls
 
 
 def _remove_unlocked(path: Path) -> bool:
@@ -169,7 +169,7 @@ def _flush_folder(folder: str) -> None:
     try:
         os.fsync(descriptor)
     except OSError as error:
-        if error.errno != errno.EINVAL:  # some filesystems in user space have no such thing
+        if error.errno != errno.EINVAL:  # some filesystems in user space can't flush a folder
             raise
     finally:
         os.close(descriptor)

@@ -12,13 +12,13 @@ from pol.demo import digits
 from pol.errors import ProtocolError, UnsupportedError
 from pol.execution.cpu import CpuExecutor
 from pol.graph.capture import Loop, capture
-from pol.training import Recorder
+from pol.training import Recorder, Sealing
 from pol.training.lineage.lineage import verify
-from pol.training.lineage.lineage_copy import copy_task
+from pol.training.lineage.lineage_copy import CopyingStore
 from pol.training.storage.store import Store
 from pol.training.task import learning_proof
 from pol.training.task.learning_proof import load_checkpoint
-from pol.training.task.task import load, publish
+from pol.training.task.published_task import load, publish
 from pol.training.task.task_randomness import TaskRandomness
 from pol.verification.profile.profiling import measure_profile
 from pol.verification.verdict.segment_verification import verify_segment
@@ -51,7 +51,7 @@ def own_store(name: str) -> Store:
     """A store with the task in it."""
     source, digest = published()
     store = Store(f"memory://{name}")
-    copy_task(source, store, digest)
+    load(CopyingStore(source, store), digest)
     return store
 
 
@@ -114,6 +114,8 @@ def test_what_does_not_go_together(tmp_path: Path) -> None:
     model = digits.build_model(1)
     optimizer = digits.build_optimizer(model)
     where = f"file://{tmp_path}"
+    with pytest.raises(ProtocolError, match="leave out sealing="):
+        Recorder(where, model, optimizer, task=loaded(), sealing=Sealing([bytes(32)]))
     with pytest.raises(ProtocolError, match="asks for a checkpoint every 25"):
         Recorder(where, model, optimizer, task=loaded(), every=10)
     with pytest.raises(UnsupportedError, match="'task' can't be the name of a part"):

@@ -1,17 +1,21 @@
 """Checkpoints hold tensors and nothing else, in one encoding."""
 
 import json
+import tracemalloc
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from safetensors.numpy import save
 
+from pol.arithmetic.primitives import Words
 from pol.errors import ProtocolError
 from pol.graph.tensor_type import DType, TensorType
-from pol.training.task.checkpoint import Words, decode, encode
+from pol.training.task.task_tensors import decode, encode
 
 NAMES = ("weight", "step", "momentum")
+SHAPE = st.lists(st.integers(1, 3), max_size=3).map(tuple)
 TYPES = (TensorType(DType.F32, (2, 3)), TensorType(DType.I32, ()), TensorType(DType.F32, (5,)))
 
 
@@ -103,5 +107,28 @@ def test_what_cannot_be_encoded() -> None:
         encode(("a", "a", "b"), TYPES, words)
     with pytest.raises(ProtocolError, match="words of shape"):
         encode(NAMES, TYPES, [words[0].T, *words[1:]])
-    with pytest.raises(ProtocolError, match="no checkpoint"):
+    with pytest.raises(ProtocolError, match="no file of tensors"):
         encode(NAMES, TYPES, words[:2])
+
+
+@given(st.dictionaries(st.text(st.characters(codec="utf-8"), min_size=1, max_size=6), st.tuples(st.booleans(), SHAPE)))
+def test_the_bytes_are_those_of_the_safetensors_package(drawn: dict[str, tuple[bool, tuple[int, ...]]]) -> None:
+    """Digests of published tasks and checkpoints are over bytes that the package wrote."""
+    random = np.random.default_rng(len(drawn))
+    types = [TensorType(DType.F32 if is_float else DType.I32, shape) for is_float, shape in drawn.values()]
+    words = [np.asarray(random.integers(0, 2**32, type_.shape, np.uint32)) for type_ in types]
+    storage = {DType.F32: np.float32, DType.I32: np.int32}
+    theirs = {n: w.view(storage[t.dtype]) for n, t, w in zip(drawn, types, words, strict=True)}
+    data = encode(tuple(drawn), types, words)
+    assert data == save(theirs)
+    for before, after in zip(words, decode(data, tuple(drawn), types), strict=True):
+        assert np.array_equal(before, after)
+
+
+def test_a_file_is_read_in_twice_its_memory() -> None:
+    types = (TensorType(DType.F32, (1 << 20,)), TensorType(DType.I32, (1 << 20,)))
+    data = encode(("a", "b"), types, [np.zeros(type_.shape, np.uint32) for type_ in types])
+    tracemalloc.start()
+    decode(data, ("a", "b"), types)
+    assert tracemalloc.get_traced_memory()[1] < 1.1 * len(data)  # beside the file itself
+    tracemalloc.stop()
